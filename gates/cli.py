@@ -1,0 +1,114 @@
+"""The command line: results on stdout, all else on stderr; each command imports what it needs."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gates import __version__
+
+if TYPE_CHECKING:
+    from gates.config import Settings
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GATES"}
+SCHEMAS = ("result", "task", "samples")
+
+
+@click.group(context_settings=CONTEXT)
+@click.version_option(__version__, prog_name="gates")
+def cli() -> None:
+    """Decide whether a change may be merged, on evidence that was seen.
+
+    Exit codes: 0 PASS, 1 BLOCK, 2 wrong usage or task file, 3 INCONCLUSIVE (required evidence is missing),
+    4 the tool itself failed, 130 interrupted.
+    """
+
+
+@cli.command()
+@click.argument("task")
+@click.option("--gate", "gates", multiple=True, metavar="NAME", help="Run this gate only; may be repeated.")
+@click.option("--only", metavar="CRITERION", help="Look at one criterion only; the others stay unknown.")
+@click.option("--out", type=click.Path(path_type=Path), help="Where the reports go [default: reports/TASK].")
+@click.option("--format", "formats", multiple=True, metavar="F", help="Write this format too: markdown, text. "
+              "result.json is always written [default: markdown].")  # fmt: skip
+@click.option(
+    "--fail-fast/--keep-going",
+    "fail_fast",
+    default=None,
+    help="Stop after a stage that blocks [default], or not.",
+)
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds that each command may take "
+              "[default: 900].")  # fmt: skip
+@click.option("--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one].")
+def run(
+    task: str, gates: tuple[str, ...], only: str | None, out: Path | None, formats: tuple[str, ...],
+    fail_fast: bool | None, timeout: float | None, python: str | None,
+) -> None:  # fmt: skip
+    """Collect evidence for TASK, judge it, and write the reports."""
+    from gates.run_command import Request, perform
+
+    root, settings = _project()
+    request = Request(
+        task=task,
+        root=root,
+        settings=settings,
+        gates=gates,
+        only=only,
+        out=out,
+        formats=formats or ("markdown",),
+        keep_going=settings.keep_going if fail_fast is None else not fail_fast,
+        timeout_s=timeout or settings.timeout_s,
+        python=python or settings.python or sys.executable,
+    )
+    text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
+    click.echo(text, nl=False)
+    sys.exit(exit_code)
+
+
+@cli.command("list")
+def list_tasks() -> None:
+    """List the tasks, their criteria, and the last verdict of each."""
+    from gates import listing
+
+    root, settings = _project()
+    lines, broken = listing.overview(root, settings)
+    _print(lines)
+    for problem in broken:
+        click.echo(f"error: {problem}", err=True)
+    sys.exit(2 if broken else 0)
+
+
+@cli.command()
+@click.argument("subject")
+@click.argument("criterion", required=False)
+@click.option("--out", type=click.Path(path_type=Path), help="Where the reports are [default: reports/TASK].")
+def explain(subject: str, criterion: str | None, out: Path | None) -> None:
+    """Explain a rule (PF001), a code rule (amp-step-order), a task (T035), or a criterion of it (T035 AC5)."""
+    from gates import explanation
+
+    root, settings = _project()
+    _print(explanation.explain(subject, criterion, root=root, settings=settings, out=out))
+
+
+@cli.command()
+@click.argument("name", type=click.Choice(SCHEMAS))
+def schema(name: str) -> None:
+    """Print the JSON schema of a result, a task file or a samples file."""
+    from gates.schemas import schema_of
+
+    click.echo(schema_of(name))
+
+
+def _project() -> tuple[Path, "Settings"]:
+    """Return the project around the current folder and its settings."""
+    from gates import config
+
+    root = config.find_root(Path.cwd())
+    return root, config.load(root)
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)

@@ -1,0 +1,86 @@
+"""The configuration: `[tool.gates]` in the nearest pyproject.toml upwards, below flags and environment."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from gates.errors import UsageError
+from gates.model import Model
+from gates.yaml_source import did_you_mean
+
+DEFAULT_TIMEOUT_S = 900.0
+
+
+class Settings(Model):
+    """What `[tool.gates]` may say; paths are relative to the folder of its pyproject.toml."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", title="tool.gates")
+
+    tasks: str = "tasks"
+    reports: str = "reports"
+    python: str | None = None
+    timeout_s: Annotated[float, Field(gt=0)] = DEFAULT_TIMEOUT_S
+    keep_going: bool = False
+
+
+def find_root(start: Path) -> Path:
+    """Return the folder of the nearest pyproject.toml with `[tool.gates]`, else of the nearest at all, else `start`."""
+    nearest = None
+    for folder in (start, *start.parents):
+        file = folder / "pyproject.toml"
+        if file.is_file():
+            nearest = nearest or folder
+            if "gates" in _tool_tables(file):
+                return folder
+    return nearest or start
+
+
+def load(root: Path) -> Settings:
+    """Load the settings of a project; raise `UsageError` with file and line for what is wrong in them."""
+    file = root / "pyproject.toml"
+    if not file.is_file():
+        return Settings()
+    table = _tool_tables(file).get("gates", {})
+    try:
+        return Settings.model_validate(table, strict=False)
+    except ValidationError as error:
+        lines = [_complaint(file, item) for item in error.errors()]
+        raise UsageError("\nerror: ".join(lines)) from error
+
+
+def _tool_tables(file: Path) -> dict[str, Any]:
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        where = f":{found[1]}:{found[2]}" if found else ":1:1"
+        raise UsageError(f"{file}{where}: not valid TOML: {str(error).split(' (at')[0]}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}:1:1: cannot be read: {error}") from error
+    tool = data.get("tool", {})
+    return tool if isinstance(tool, dict) else {}
+
+
+def _complaint(file: Path, error: ErrorDetails) -> str:
+    key = str(error["loc"][0]) if error["loc"] else "gates"
+    line, column = _place(file, key)
+    if error["type"] == "extra_forbidden":
+        known = did_you_mean(key, Settings.model_fields)
+        return f"{file}:{line}:{column}: unknown key {key!r} in [tool.gates]{known}"
+    message = error["msg"].replace("Input should be", "expected")
+    return f"{file}:{line}:{column}: {key}: {message[0].lower()}{message[1:]}, found {error['input']!r:.80}"
+
+
+def _place(file: Path, key: str) -> tuple[int, int]:
+    """Return where a key of `[tool.gates]` stands; TOML's reader keeps no places."""
+    inside = False
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        if line.strip().startswith("["):
+            inside = line.strip().replace(" ", "") == "[tool.gates]"
+        elif inside and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line):
+            return number, len(line) - len(line.lstrip()) + 1
+    return 1, 1

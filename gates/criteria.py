@@ -1,0 +1,56 @@
+"""Where each criterion stands: every finding that speaks of it, folded into one status with its traces."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from gates.evidence.pytest_run import PytestRun, TestOutcome
+from gates.model import CriterionReport, Finding, GateReport, Level, Outcome, Status, Trace
+from gates.ranking import ranked, reason
+from gates.stages._bound_tests import tests_of
+from gates.task import Criterion, Task
+
+
+def stand(task: Task, criterion: Criterion, gates: Sequence[GateReport], run: PytestRun | None) -> CriterionReport:
+    """Fold the findings of a criterion into its status and its line of the traceability matrix."""
+    about = [finding for gate in gates for finding in gate.findings if finding.criterion == criterion.id]
+    open_or_bad = [f for f in ranked(about) if f.outcome in {Outcome.FAILED, Outcome.UNKNOWN}]
+    return CriterionReport(
+        id=criterion.id,
+        text=criterion.text,
+        level=criterion.level,
+        status=status(about),
+        reasons=tuple(reason(finding) for finding in open_or_bad),
+        code=tuple(_traces(about, "code:")),
+        tests=(*_tests(task, criterion, run), *_traces(about, "entry:")),
+        measures=tuple(_traces(about, "measure:")),
+    )
+
+
+def status(findings: Iterable[Finding]) -> Status:
+    """Return a criterion's status; code that was only read never makes it a pass."""
+    everything = [f for f in findings if f.outcome is not Outcome.NOT_APPLICABLE]
+    binding = [f for f in everything if f.level is Level.MUST] or everything
+    failed = [f for f in binding if f.outcome is Outcome.FAILED]
+    observed = [f for f in binding if f.outcome is Outcome.PASSED and not f.check.startswith("code:")]
+    if any(f.actual == "not implemented" for f in failed):
+        return Status.NOT_IMPLEMENTED
+    if failed:
+        return Status.FAIL
+    if any(f.outcome is Outcome.UNKNOWN for f in binding):
+        return Status.PARTIAL if observed else Status.UNVERIFIED
+    return Status.PASS if observed else Status.UNVERIFIED
+
+
+def _tests(task: Task, criterion: Criterion, run: PytestRun | None) -> Iterator[Trace]:
+    """Yield the tests that stand for a criterion; only one that passed in a believed run has passed."""
+    failed = {TestOutcome.FAILED, TestOutcome.ERROR}
+    for test in tests_of(task, criterion, run):
+        passed = test.outcome is TestOutcome.PASSED and run is not None and run.complete
+        outcome = Outcome.PASSED if passed else Outcome.FAILED if test.outcome in failed else Outcome.UNKNOWN
+        yield Trace(name=test.id, location=test.location, outcome=outcome, detail=test.outcome.value)
+
+
+def _traces(findings: Sequence[Finding], *prefixes: str) -> Iterator[Trace]:
+    for finding in findings:
+        if finding.check.startswith(prefixes) and finding.outcome is not Outcome.NOT_APPLICABLE:
+            name = finding.subject or finding.message
+            yield Trace(name=name, location=finding.location, outcome=finding.outcome, detail=finding.actual)

@@ -1,0 +1,135 @@
+"""A pytest plugin that runs inside the tested project's process and writes down what happens there.
+
+It stands alone (the standard library and pytest), because the project's interpreter need not have this package. Each
+line of the file named by GATES_WITNESS is one event; lines are appended by a single write, so that worker processes can
+share the file. Outcomes are noted twice: as the exception says (before any conftest could rewrite a report) and as the
+report says.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from warnings import WarningMessage
+
+import pytest
+
+_path = os.environ["GATES_WITNESS"]
+_nonce = os.environ["GATES_WITNESS_NONCE"]
+
+
+def _write(event: str, **facts: object) -> None:
+    line = json.dumps({"event": event, "nonce": _nonce, "pid": os.getpid(), **facts}, default=str) + "\n"
+    file = os.open(_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(file, line.encode("utf-8", errors="backslashreplace"))
+    finally:
+        os.close(file)
+
+
+def _criteria(item: pytest.Item) -> list[str]:
+    return sorted({str(arg) for mark in item.iter_markers("criterion") for arg in mark.args})
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test stands for")
+    _write(
+        "start",
+        time=time.time(),
+        pytest=pytest.__version__,
+        python=".".join(map(str, sys.version_info[:3])),
+        worker=os.environ.get("PYTEST_XDIST_WORKER", ""),
+        root=str(config.rootpath),
+    )
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    for item in session.items:
+        path, line, _ = item.location
+        _write("planned", id=item.nodeid, path=path, line=(line or 0) + 1, criteria=_criteria(item))
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    for item in items:
+        _write("deselected", id=item.nodeid)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.failed:
+        _write("collect_failed", id=report.nodeid, message=_text(report))
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    _write("began", id=nodeid)
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    error = call.excinfo
+    if error is None:
+        raw = "passed"
+    elif error.errisinstance(pytest.skip.Exception) or error.typename == "SkipTest":
+        raw = "skipped"
+    else:
+        raw = "failed"
+    _write("raw", id=item.nodeid, when=call.when, outcome=raw, error=error.typename if error else "")
+    yield
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    sub = type(report).__name__ == "SubtestReport" or getattr(report, "context", None) is not None
+    facts: dict[str, object] = {"reason": _reason(report)} if report.outcome == "skipped" else {}
+    if report.outcome == "failed":
+        path, line = _crash(report)
+        facts = {"message": _text(report), "path": path, "line": line}
+    _write(
+        "report",
+        id=report.nodeid,
+        when=report.when,
+        outcome=report.outcome,
+        xfail=hasattr(report, "wasxfail"),
+        subtest=sub,
+        duration=report.duration,
+        **facts,
+    )
+
+
+def pytest_warning_recorded(warning_message: WarningMessage, when: str, nodeid: str) -> None:
+    _write(
+        "warning",
+        id=nodeid,
+        when=when,
+        category=warning_message.category.__name__,
+        message=str(warning_message.message)[:500],
+        path=str(warning_message.filename),
+        line=warning_message.lineno,
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    worker = hasattr(session.config, "workerinput")
+    _write("end", exit_code=int(exitstatus), collected=session.testscollected, worker=worker, time=time.time())
+
+
+def _reason(report: pytest.TestReport) -> str:
+    where = report.longrepr
+    if isinstance(where, tuple) and len(where) == 3:
+        return str(where[2])[:500]
+    return str(getattr(report, "wasxfail", "") or where or "")[:500]
+
+
+def _text(report: pytest.CollectReport | pytest.TestReport) -> str:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        return str(crash.message)[:2000]
+    return str(report.longrepr)[-2000:]
+
+
+def _crash(report: pytest.TestReport) -> tuple[str, int]:
+    """Return the innermost line of the traceback, as an absolute path and a number."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        return str(crash.path), int(crash.lineno)
+    return report.location[0], (report.location[1] or 0) + 1

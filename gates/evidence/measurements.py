@@ -1,0 +1,118 @@
+"""Measurements: commands of the project that hand over raw samples, once for each device that is asked for."""
+
+from pathlib import Path
+from typing import Self
+
+from gates import process
+from gates.context import Context
+from gates.errors import EvidenceUnavailable
+from gates.evidence._kind import Evidence
+from gates.model import CommandRecord, Model
+from gates.process import ProcessRun
+from gates.samples import BadSamples, Samples, read
+from gates.task import Measurement, Task
+
+MAX_BYTES = 64 * 1024 * 1024
+
+
+class MeasurementRun(Model):
+    """One measurement on one device: its samples, or the reason why there are none."""
+
+    id: str
+    device: str
+    process: ProcessRun | None
+    samples: Samples | None
+    problem: str = ""
+    raw: str | None = None
+
+
+class Measurements(Evidence):
+    """Every measurement that a criterion asks for."""
+
+    runs: tuple[MeasurementRun, ...]
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Run each measurement in its own process, on each device that a criterion names."""
+        wanted = {
+            measurement.id: _devices(task, measurement)
+            for measurement in task.measurements
+            if _devices(task, measurement)
+        }
+        if not wanted:
+            raise EvidenceUnavailable(f"no criterion of {task.path} asks for a measurement")
+        folder = context.folder("measurements").evidence
+        runs = tuple(
+            _run(measurement, device, context, folder)
+            for measurement in task.measurements
+            for device in wanted.get(measurement.id, ())
+        )
+        return cls(
+            how="benchmarks that wrote their raw samples",
+            commands=tuple(
+                CommandRecord(
+                    purpose=f"measurement {run.id}",
+                    argv=command(task, run.id, run.device),
+                    ended=run.process.ended if run.process else run.problem,
+                    duration_s=run.process.duration_s if run.process else 0,
+                )
+                for run in runs
+            ),
+            runs=runs,
+        )
+
+    def of(self, measurement: str) -> tuple[MeasurementRun, ...]:
+        """Return the runs of a measurement."""
+        return tuple(run for run in self.runs if run.id == measurement)
+
+
+def command(task: Task, measurement_id: str, device: str) -> tuple[str, ...]:
+    """Return the command of a measurement as a person would type it."""
+    measurement = next(m for m in task.measurements if m.id == measurement_id)
+    return tuple(word.replace("{device}", device).replace("{out}", "samples.json") for word in measurement.run)
+
+
+def _devices(task: Task, measurement: Measurement) -> tuple[str, ...]:
+    """Return the devices to measure on; `any` is measured on the CPU, which every machine has."""
+    asked = [m.on for c in task.criteria for m in c.measures if m.from_ == measurement.id]
+    if not asked:
+        return ()
+    if not any("{device}" in word for word in measurement.run):
+        return ("any",)
+    return tuple(sorted({"cpu" if device == "any" else device for device in asked}))
+
+
+def _run(measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
+    out = folder / f"{measurement.id}-{device}.json"
+    argv = context.argv(measurement.run, device=device, out=str(out))
+    limit = measurement.timeout_s or context.timeout_s
+    try:
+        ended = process.run(argv, cwd=context.root, timeout_s=limit, log=out.with_suffix(""))
+    except OSError as error:
+        problem = f"the command cannot be started: {error.strerror or error}"
+        return MeasurementRun(id=measurement.id, device=device, process=None, samples=None, problem=problem)
+    samples, problem = None, ""
+    try:
+        samples = _read(ended, out, device)
+    except BadSamples as error:
+        problem = str(error)
+    raw = f"measurements/{out.name}" if out.is_file() else f"measurements/{out.stem}.stderr.txt"
+    return MeasurementRun(id=measurement.id, device=device, process=ended, samples=samples, problem=problem, raw=raw)
+
+
+def _read(ended: ProcessRun, out: Path, device: str) -> Samples:
+    """Read the samples of a run that ended well; raise `BadSamples` with the reason otherwise."""
+    if ended.exit_code != 0:
+        raise BadSamples(f"the measurement ended with {ended.ended}: {ended.last_words}")
+    if not out.is_file():
+        raise BadSamples("the measurement ended well but wrote no samples file")
+    if out.stat().st_size > MAX_BYTES:
+        raise BadSamples(f"the samples file has {out.stat().st_size} bytes, more than {MAX_BYTES}")
+    try:
+        text = out.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadSamples("the samples file is not UTF-8") from error
+    samples = read(text)
+    if device not in {"any", samples.device.type}:
+        raise BadSamples(f"measured on {samples.device.type!r} ({samples.device.name}), asked for {device!r}")
+    return samples

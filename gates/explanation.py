@@ -1,0 +1,110 @@
+"""What `gates explain` says: from verdict to rule to evidence to raw file, or what a rule means."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from gates import pipeline, registry, rules, spec, store
+from gates.config import Settings
+from gates.errors import UsageError
+from gates.model import HEADLINES, CriterionReport, Finding, Report, RuleText, Trace
+from gates.ranking import ranked
+from gates.render.escape import visible
+from gates.rules._code_rule import CodeRule
+from gates.task import Task
+from gates.yaml_source import did_you_mean
+
+RULE_ID = re.compile(r"[A-Z]{2}[0-9]{3}")
+
+
+def explain(subject: str, criterion: str | None, *, root: Path, settings: Settings, out: Path | None) -> list[str]:
+    """Explain a rule, a code rule, a task or a criterion; raise `UsageError` for what there is not."""
+    known = pipeline.rule_texts()
+    code_rules = {rule.id: rule for rule in registry.values(rules, CodeRule)}
+    if subject in known:
+        return _rule(known[subject])
+    if subject in code_rules:
+        return _code_rule(code_rules[subject])
+    if RULE_ID.fullmatch(subject):
+        raise UsageError(f"there is no rule {subject!r}{did_you_mean(subject, known)}")
+    task = spec.load(spec.find(subject, root / settings.tasks, root), root)
+    report = store.last(out or root / settings.reports / task.id)
+    if criterion in known:
+        return [*_rule(known[criterion]), "", *_findings(report, lambda f: f.rule == criterion, known)]
+    if criterion is None:
+        return [*_verdict(task, report), "", *_findings(report, lambda f: f.blocks or f.leaves_open, known)]
+    asked = task.criterion(criterion)
+    lines = [
+        f"{task.id} {asked.id} ({asked.level.value}): {asked.text}",
+        f"  asked for in {task.place(asked)}",
+    ]
+    stood = next((c for c in report.criteria if c.id == criterion), None) if report else None
+    if report is None or stood is None:
+        return [*lines, f"  never judged; run `gates run {task.id}`"]
+    lines += [*_verdict(task, report), "", *_standing(stood), ""]
+    return [*map(visible, lines), *_findings(report, lambda f: f.criterion == criterion, known)]
+
+
+def _verdict(task: Task, report: Report | None) -> list[str]:
+    if report is None:
+        return [f"{task.id} {task.title}: never judged; run `gates run {task.id}`"]
+    stale = "" if report.task.digest == task.digest else " (the task file has changed since)"
+    commit = report.revision.commit or "no commit"
+    return [f"verdict of {report.started_at}, {commit}: {HEADLINES[report.verdict.decision]}{stale}"]
+
+
+def _standing(criterion: CriterionReport) -> Iterator[str]:
+    yield f"status: {criterion.status.value}"
+    for title, traces in (
+        ("code", criterion.code),
+        ("test", criterion.tests),
+        ("measure", criterion.measures),
+    ):
+        for trace in traces:
+            yield f"  {title:<8} {_trace(trace)}"
+
+
+def _trace(trace: Trace) -> str:
+    where = f" at {trace.location}" if trace.location else ""
+    return f"{trace.outcome.value:<15} {trace.name}{where}" + (f" ({trace.detail})" if trace.detail else "")
+
+
+def _findings(report: Report | None, chosen: Callable[[Finding], bool], known: dict[str, RuleText]) -> list[str]:
+    """Return the findings that fit, each with its rule and the raw file that it rests on."""
+    if report is None:
+        return []
+    lines = []
+    for finding in ranked(filter(chosen, report.findings)):
+        title = known[finding.rule].title if finding.rule in known else "unknown rule"
+        lines.append(f"{finding.outcome.value:<8} {finding.rule} ({title}) {finding.location or ''}".rstrip())
+        lines.append(f"  {finding.message}")
+        lines += [f"  {name}: {value}" for name, value in _details(finding) if value]
+    return [visible(line) for line in lines]
+
+
+def _details(finding: Finding) -> Iterator[tuple[str, str]]:
+    yield "expected", finding.expected
+    yield "actual", finding.actual
+    yield "impact", finding.impact
+    yield "fix", finding.remediation
+    yield "command", finding.command
+    yield "evidence", f"evidence/{finding.evidence}" if finding.evidence else ""
+
+
+def _rule(rule: RuleText) -> list[str]:
+    return [f"{rule.id}: {rule.title}", f"  {rule.meaning}"]
+
+
+def _code_rule(rule: CodeRule) -> list[str]:
+    def example(text: str) -> list[str]:
+        return [f"    {line}" for line in text.splitlines()]
+
+    return [
+        f"{rule.id} ({rule.severity.value}): {rule.problem}",
+        f"  impact: {rule.impact}",
+        f"  fix: {rule.fix}",
+        "  good:",
+        *example(rule.good),
+        "  bad:",
+        *example(rule.bad),
+    ]

@@ -1,0 +1,40 @@
+"""What `gates list` shows: the tasks, their criteria, and how each stood in its last run."""
+
+from pathlib import Path
+
+from gates import spec, store
+from gates.config import Settings
+from gates.errors import UsageError
+from gates.model import HEADLINES, Report
+from gates.task import Task
+
+
+def overview(root: Path, settings: Settings) -> tuple[list[str], list[str]]:
+    """Return the lines of the list, and what is wrong with the task files that could not be loaded."""
+    lines: list[str] = []
+    broken: list[str] = []
+    files = spec.task_files(root / settings.tasks)
+    for path in files:
+        try:
+            task = spec.load(path, root)
+            report = store.last(root / settings.reports / task.id)
+        except UsageError as error:
+            broken.append(str(error))
+            continue
+        lines += _task(task, report)
+    if not files:
+        lines.append(f"no task file (*.yaml) in {settings.tasks!r}")
+    return lines, broken
+
+
+def _task(task: Task, report: Report | None) -> list[str]:
+    if report is None:
+        verdict = "never run"
+    else:
+        stale = "" if report.task.digest == task.digest else "; the task file has changed since"
+        verdict = f"{HEADLINES[report.verdict.decision]} on {report.started_at}{stale}"
+    status = {criterion.id: criterion.status.value for criterion in report.criteria} if report else {}
+    return [
+        f"{task.id}  {task.title}  [{verdict}]",
+        *(f"  {c.id:<6} {c.level.value:<9} {status.get(c.id, '-'):<16} {c.text}" for c in task.criteria),
+    ]

@@ -1,0 +1,272 @@
+"""The whole flow: collect, judge, decide, stage by stage, into one report."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gates import registry, stages
+from gates.context import Context
+from gates.criteria import stand
+from gates.evidence._kind import EvidenceSet
+from gates.evidence.pytest_run import PytestRun
+from gates.model import (
+    Check,
+    Decision,
+    FileDigest,
+    Finding,
+    GateReport,
+    Outcome,
+    Report,
+    Revision,
+    RuleText,
+    Severity,
+    TaskIdentity,
+)
+from gates.revision import digest_folder, environment, observe
+from gates.stages._gate import Gate
+from gates.task import Task
+from gates.verdict import decide, decide_gate, score_gate, score_task
+
+RULES = (
+    RuleText(
+        id="GT001",
+        title="Every planned check was decided",
+        meaning="A gate says what it will check before it looks, and each of those checks must have a finding: "
+        "planned == decided > 0. Anything else is a fault of the gate, and its verdict cannot be a pass.",
+    ),
+    RuleText(
+        id="GT002",
+        title="The files did not change during the run",
+        meaning="The implementation and tests have one digest before the first command and after the last. Evidence of "
+        "files that changed under it speaks of no state of them, so the verdict cannot be a pass.",
+    ),
+    RuleText(
+        id="GT003",
+        title="Every criterion was asked for",
+        meaning="A run of one criterion (--only) says nothing of the others; they stay unknown.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What of a task is asked for: gates by name (all where empty), one criterion, and whether a block stops."""
+
+    gates: tuple[str, ...] = ()
+    only: str | None = None
+    keep_going: bool = False
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Called as the run goes on: when a gate starts, and when it is done or was not run."""
+
+    started: Callable[[Gate], None]
+    ended: Callable[[GateReport], None]
+
+
+def run(task: Task, context: Context, selection: Selection, progress: Progress) -> Report:
+    """Run the gates of a task in stages and fold what they found into a report."""
+    begun, clock = datetime.now(UTC), time.monotonic()
+    before = observe(task, context)
+    whole, task = task, narrowed(task, selection.only)
+    evidence = EvidenceSet()
+    reports: list[GateReport] = []
+    blocked_by = ""
+    for _, group in itertools.groupby(discover(), key=lambda gate: gate.stage):
+        done = [_run_gate(gate, task, context, evidence, selection, blocked_by, progress) for gate in group]
+        reports += done
+        blocking = [gate.name for gate in done if gate.decision is Decision.BLOCK]
+        if blocking and not blocked_by and not selection.keep_going:
+            blocked_by = " and ".join(blocking)
+    _save(evidence, context)
+    extra = (*_changed(before, observe(whole, context)), *_left_out(whole, task))
+    reports[-1] = _amended(reports[-1], extra)
+    return fold(
+        whole,
+        tuple(reports),
+        evidence,
+        revision=before,
+        environment=environment(context),
+        started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        duration_s=round(time.monotonic() - clock, 1),
+        files=digest_folder(context.evidence),
+    )
+
+
+def discover() -> list[Gate]:
+    """Return the gates in the order of their stages."""
+    return sorted(registry.values(stages, Gate), key=lambda gate: (gate.stage, -gate.weight, gate.name))
+
+
+def rule_texts() -> dict[str, RuleText]:
+    """Return what every rule of every gate means."""
+    everything = [*RULES, *(rule for gate in discover() for rule in gate.rules)]
+    return {rule.id: rule for rule in sorted(everything, key=lambda rule: rule.id)}
+
+
+def fold(
+    task: Task,
+    gates: tuple[GateReport, ...],
+    evidence: EvidenceSet,
+    *,
+    revision: Revision,
+    environment: dict[str, str],
+    started_at: str,
+    duration_s: float,
+    files: tuple[FileDigest, ...],
+) -> Report:
+    """Fold the gates of a task into its report; pure."""
+    weights = {gate.name: gate.weight for gate in discover()}
+    return Report(
+        schema="gates.result/1",
+        task=TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest),
+        revision=revision,
+        environment=environment,
+        started_at=started_at,
+        duration_s=duration_s,
+        verdict=decide(finding for gate in gates for finding in gate.findings),
+        score=score_task([(gate.name, weights.get(gate.name, 1), gate.score) for gate in gates]),
+        gates=gates,
+        criteria=tuple(stand(task, criterion, gates, evidence.get(PytestRun)) for criterion in task.criteria),
+        commands=evidence.commands(),
+        evidence=files,
+    )
+
+
+def judge(gate: Gate, task: Task, evidence: EvidenceSet) -> GateReport:
+    """Judge one gate on evidence that is there; pure."""
+    checks = gate.plan(task)
+    findings = (*gate.judge(task, evidence),)
+    findings += tuple(_unreconciled(gate, checks, findings))
+    decision, reasons = decide_gate(findings)
+    return GateReport(
+        name=gate.name,
+        title=gate.title,
+        stage=gate.stage,
+        decision=decision,
+        score=score_gate(checks, findings),
+        planned=len(checks),
+        decided=len({check.id for check in checks} & {finding.check for finding in findings}),
+        ran=True,
+        duration_s=0,
+        reasons=reasons,
+        checks=checks,
+        findings=findings,
+        sections=tuple(gate.describe(task, evidence)),
+    )
+
+
+def _run_gate(
+    gate: Gate,
+    task: Task,
+    context: Context,
+    evidence: EvidenceSet,
+    selection: Selection,
+    blocked_by: str,
+    progress: Progress,
+) -> GateReport:
+    """Collect what a gate uses and judge it; a gate that is not run judges nothing, and so passes nothing."""
+    why_not = ""
+    if selection.gates and gate.name not in selection.gates:
+        why_not = f"the {gate.name} gate was not asked for (--gate {' --gate '.join(selection.gates)})"
+    elif blocked_by:
+        why_not = f"the {gate.name} gate was not run, because {blocked_by} blocked (--keep-going runs it all the same)"
+    clock = time.monotonic()
+    if why_not:
+        report = judge(gate, task, EvidenceSet.withheld(why_not))
+    else:
+        progress.started(gate)
+        for kind in gate.uses:
+            evidence.collect(kind, task, context)
+        report = judge(gate, task, evidence)
+    report = report.model_copy(
+        update={
+            "ran": not why_not,
+            "not_run_because": why_not,
+            "duration_s": round(time.monotonic() - clock, 1),
+        }
+    )
+    progress.ended(report)
+    return report
+
+
+def _unreconciled(gate: Gate, checks: Sequence[Check], findings: Iterable[Finding]) -> Iterable[Finding]:
+    """Say so where what was planned and what was decided are not the same."""
+    planned, decided = {check.id for check in checks}, {finding.check for finding in findings}
+    if planned == decided and planned and len(planned) == len(checks):
+        return
+    off = ", ".join(sorted(planned ^ decided)) or "nothing was planned"
+    yield Finding(
+        rule="GT001",
+        check="plan",
+        outcome=Outcome.UNKNOWN,
+        severity=Severity.CRITICAL,
+        subject=gate.name,
+        message=f"The {gate.name} gate did not decide exactly what it planned: {off}.",
+        remediation="This is a fault of the gate; report it.",
+    )
+
+
+def narrowed(task: Task, only: str | None) -> Task:
+    """Return the task with one criterion and what that one needs; raise `UsageError` where it has no such criterion."""
+    if only is None:
+        return task
+    criterion = task.criterion(only)
+    entries = tuple(entry for entry in task.entry_points if only in entry.criteria)
+    tests = criterion.tests or task.tests
+    return task.model_copy(update={"criteria": (criterion,), "entry_points": entries, "tests": tests})
+
+
+def _left_out(whole: Task, asked: Task) -> Iterable[Finding]:
+    """Say of every criterion that was not asked for that it was not looked at."""
+    for criterion in whole.criteria:
+        if criterion not in asked.criteria:
+            yield Finding(
+                rule="GT003",
+                check=f"only:{criterion.id}",
+                criterion=criterion.id,
+                level=criterion.level,
+                outcome=Outcome.UNKNOWN,
+                severity=Severity.HIGH,
+                message=f"{criterion.id} was not asked for (--only {asked.criteria[0].id}).",
+                location=whole.place(criterion),
+                actual="not looked at",
+                remediation="Run without --only.",
+                command=f"gates run {whole.id}",
+            )
+
+
+def _changed(before: Revision, after: Revision) -> Iterable[Finding]:
+    """Say so where the files changed while they were being looked at."""
+    if before.digest == after.digest:
+        return
+    old, new = ({file.path: file.sha256 for file in revision.files} for revision in (before, after))
+    changed = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
+    yield Finding(
+        rule="GT002",
+        check="revision",
+        outcome=Outcome.UNKNOWN,
+        severity=Severity.CRITICAL,
+        message=f"Files changed during the run: {', '.join(changed[:5])}.",
+        impact="The evidence speaks of no one state of the files.",
+        remediation="Run again and leave the files alone; mend tests that write into the source tree.",
+    )
+
+
+def _amended(gate: GateReport, extra: tuple[Finding, ...]) -> GateReport:
+    """Add findings about the run as a whole to its last gate."""
+    if not extra:
+        return gate
+    findings = (*gate.findings, *extra)
+    decision, reasons = decide_gate(findings)
+    return gate.model_copy(update={"findings": findings, "decision": decision, "reasons": reasons})
+
+
+def _save(evidence: EvidenceSet, context: Context) -> None:
+    """Write each piece of evidence beside the raw files that it was read from, so that it can be judged again."""
+    for piece in evidence.present():
+        path = context.evidence / f"{type(piece).__name__}.json"
+        path.write_text(piece.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")

@@ -1,0 +1,213 @@
+"""Run a command of the tested project in its own process, bounded in time and output, leaving nobody behind."""
+
+import os
+import secrets
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from gates.model import Model
+
+MARK = "GATES_RUN_ID"
+KEEP_HEAD = 1024 * 1024
+KEEP_TAIL = 256 * 1024
+GRACE_S = 2.0
+DROPPED = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+
+
+class Stream(Model):
+    """What a process wrote to one stream: its whole size, and the part that was kept."""
+
+    bytes: int
+    tail: str
+    truncated: bool
+
+
+class ProcessRun(Model):
+    """How a process ended. `exit_code` is `None` when a signal or the time limit ended it."""
+
+    argv: tuple[str, ...]
+    exit_code: int | None
+    signal: str | None
+    timed_out: bool
+    timeout_s: float
+    duration_s: float
+    stdout: Stream
+    stderr: Stream
+    orphans: int
+
+    @property
+    def ended(self) -> str:
+        """Return the end in words."""
+        if self.timed_out:
+            return f"stopped at the time limit of {self.timeout_s:g} s"
+        if self.signal:
+            return f"killed by {self.signal}"
+        return f"exit code {self.exit_code}"
+
+    @property
+    def last_words(self) -> str:
+        """Return the last line that the process wrote to stderr, or else to stdout."""
+        for stream in (self.stderr, self.stdout):
+            lines = [line.strip() for line in stream.tail.splitlines() if line.strip()]
+            if lines:
+                return lines[-1][:300]
+        return "it wrote nothing"
+
+
+def run(
+    argv: Sequence[str], *, cwd: Path, timeout_s: float, log: Path, env: Mapping[str, str] | None = None
+) -> ProcessRun:
+    """Run a command to its end and return how it ended; both streams are kept, bounded, beside `log`.
+
+    The process and everything that it starts are gone when this returns or raises. Raises `OSError` where the
+    command cannot be started.
+    """
+    mark = secrets.token_hex(16)
+    started = time.monotonic()
+    child = subprocess.Popen(
+        list(argv),
+        cwd=cwd,
+        env={**_environment(), **(env or {}), MARK: mark},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    streams = [
+        _Reader(child.stdout, log.with_suffix(".stdout.txt")),
+        _Reader(child.stderr, log.with_suffix(".stderr.txt")),
+    ]
+    timed_out = False
+    orphans = 0
+    try:
+        try:
+            child.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        duration = time.monotonic() - started
+    finally:
+        with uninterrupted():
+            orphans = _sweep(child, mark)
+            for stream in streams:
+                stream.close()
+    code = child.returncode
+    return ProcessRun(
+        argv=tuple(argv),
+        exit_code=None if timed_out or code < 0 else code,
+        signal=_signal_name(-code) if code < 0 and not timed_out else None,
+        timed_out=timed_out,
+        timeout_s=timeout_s,
+        duration_s=round(duration, 3),
+        stdout=streams[0].result(),
+        stderr=streams[1].result(),
+        orphans=orphans,
+    )
+
+
+def joined_paths(first: str) -> str:
+    """Return PYTHONPATH with a folder put before what is there."""
+    before = os.environ.get("PYTHONPATH", "")
+    return os.pathsep.join([first, before]) if before else first
+
+
+class _Reader:
+    """Empties a pipe in a thread, so that no amount of output stops or fills anything; keeps head and tail."""
+
+    def __init__(self, pipe: IO[bytes] | None, path: Path) -> None:
+        assert pipe is not None
+        self._pipe = pipe
+        self._path = path
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._size = 0
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with suppress(OSError, ValueError):  # the pipe is closed under us when somebody holds it open
+            while chunk := os.read(self._pipe.fileno(), 65536):
+                self._size += len(chunk)
+                room = KEEP_HEAD - len(self._head)
+                self._head += chunk[: max(room, 0)]
+                self._tail += chunk[max(room, 0) :]
+                del self._tail[:-KEEP_TAIL]
+
+    def close(self) -> None:
+        """Wait for the end of the stream, briefly, and write what was kept."""
+        self._thread.join(GRACE_S)
+        left_out = self._size - len(self._head) - len(self._tail)
+        gap = f"\n[... {left_out} bytes left out ...]\n".encode() if left_out > 0 else b""
+        self._path.write_bytes(bytes(self._head) + gap + bytes(self._tail))
+
+    def result(self) -> Stream:
+        kept = bytes(self._tail[-8192:] if len(self._tail) >= 8192 else (self._head + self._tail)[-8192:])
+        return Stream(
+            bytes=self._size,
+            tail=kept.decode("utf-8", errors="backslashreplace"),
+            truncated=self._size > len(self._head) + len(self._tail),
+        )
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a child: ours, less what would change a test run from outside the task."""
+    kept = {name: value for name, value in os.environ.items() if name not in DROPPED and not name.startswith("COV_")}
+    return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _sweep(child: subprocess.Popen[bytes], mark: str) -> int:
+    """Stop the child if it still runs, then everything that carries its mark; return how many were left over."""
+    if child.poll() is None:
+        _kill_group(child.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(GRACE_S)
+    # SIGKILL also where the leader is gone: its group may live on
+    _kill_group(child.pid, signal.SIGKILL)
+    child.wait()
+    left = [process for process in _marked(mark) if process.pid != child.pid]
+    for process in left:
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(left, timeout=GRACE_S)
+    return len(left)
+
+
+def _kill_group(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def _marked(mark: str) -> Iterator[psutil.Process]:
+    """Return the processes that inherited the mark in their environment."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                yield process
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back while children are being stopped."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,33 @@
+"""How far a run is: live on a terminal, one line a gate elsewhere; always on stderr."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from gates.model import GateReport
+from gates.pipeline import Progress
+from gates.stages._gate import Gate
+
+
+@contextmanager
+def shown(say: Callable[[str], None]) -> Iterator[Progress]:
+    """Show progress with a live line on a terminal, without one elsewhere."""
+    if not sys.stderr.isatty():
+        yield Progress(started=lambda _gate: None, ended=lambda report: say(_line(report)))
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False, markup=False)
+    with console.status("loading") as status:
+
+        def started(gate: Gate) -> None:
+            status.update(f"stage {gate.stage}: {gate.title} is collecting evidence ...")
+
+        yield Progress(started=started, ended=lambda report: console.print(_line(report)))
+
+
+def _line(report: GateReport) -> str:
+    head = f"[stage {report.stage}] {report.name}:"
+    if not report.ran:
+        return f"{head} NOT RUN: {report.not_run_because}"
+    return f"{head} {report.decision.value} {report.score.total}/{report.score.of} ({report.duration_s:g} s)"

@@ -1,0 +1,1 @@
+"""Formats, one in a file: each is a pure rendering of a report."""

@@ -1,0 +1,18 @@
+"""What every format has."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gates.model import Report
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: its name, and the files (name to text) that a report comes to.
+
+    `render` takes the report and the folder of a project's own templates, which need not exist.
+    """
+
+    name: str
+    render: Callable[[Report, Path | None], dict[str, str]]

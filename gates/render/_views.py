@@ -1,0 +1,101 @@
+"""What a reader asks of a report first, computed from it: the cause, the next command, the actions, the gaps."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from gates.model import HEADLINES, SEVERITIES, Finding, GateReport, Level, Outcome, Report, Severity
+from gates.ranking import ranked
+
+DEFAULT_NEXT = "read the findings below"
+
+
+def headline(report: Report) -> str:
+    """Return the verdict as a report's first word."""
+    return HEADLINES[report.verdict.decision]
+
+
+def deciding(report: Report) -> list[Finding]:
+    """Return the findings that keep this from being a pass, worst first; those of gates that ran come first."""
+    ran = {finding.fingerprint for gate in report.gates if gate.ran for finding in gate.findings}
+    stopping = [f for f in ranked(report.findings) if f.blocks or f.leaves_open]
+    return sorted(stopping, key=lambda f: (not f.blocks, f.fingerprint not in ran))
+
+
+def first_cause(report: Report) -> str:
+    """Return the first cause of the verdict in one line."""
+    causes = deciding(report)
+    if causes:
+        first = causes[0]
+        parts = [
+            first.rule,
+            first.criterion or "",
+            f"{first.location}:" if first.location else "",
+            first.message,
+        ]
+        return " ".join(part for part in parts if part)
+    if report.verdict.reasons:
+        return report.verdict.reasons[0]
+    return "every required check was seen to pass"
+
+
+def next_step(report: Report) -> tuple[str, str]:
+    """Return the next command, and what it is for."""
+    task = report.task.id
+    for finding in deciding(report):
+        if finding.command:
+            return finding.command, finding.remediation
+        return f"gates explain {task} {finding.criterion or finding.rule}", finding.remediation
+    return f"gates explain {task}", "to see what the verdict rests on"
+
+
+def actions(findings: Iterable[Finding]) -> list[tuple[str, str]]:
+    """Return what must be done before a pass, once each: where, and what."""
+    seen: dict[tuple[str, str], None] = {}
+    for finding in ranked(findings):
+        if (finding.blocks or finding.leaves_open) and finding.remediation:
+            where = str(finding.location) if finding.location else finding.rule
+            seen.setdefault((where, finding.remediation))
+    return list(seen)
+
+
+def unchecked(report: Report) -> list[tuple[str, str]]:
+    """Return what was not seen, and why: gates that did not run, then every unknown."""
+    rows = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran]
+    for gate in report.gates:
+        if gate.ran:
+            unknown = [f for f in ranked(gate.findings) if f.outcome is Outcome.UNKNOWN]
+            rows += [(" ".join(filter(None, [f.rule, f.criterion])), f.message) for f in unknown]
+    return rows
+
+
+def severities(findings: Iterable[Finding]) -> list[tuple[str, int]]:
+    """Count failed findings by severity."""
+    counts = Counter(f.severity for f in findings if f.outcome is Outcome.FAILED)
+    return [(severity.value, counts[severity]) for severity in SEVERITIES if severity is not Severity.INFO]
+
+
+def quality(gates: Iterable[GateReport]) -> list[tuple[str, str, str, str]]:
+    """Return the quality gates: what was checked, what was asked, what was seen, how it ended; worst finding each."""
+    rows = []
+    for gate in gates:
+        by_check = {check.id: check for check in gate.checks}
+        worst: dict[str, Finding] = {}
+        for finding in ranked(gate.findings):
+            worst.setdefault(finding.check, finding)
+        for check_id, check in by_check.items():
+            if check_id in worst:
+                finding = worst[check_id]
+                level = "" if check.level is Level.MUST else f" ({check.level.value})"
+                seen = finding.actual if gate.ran else "not run"
+                rows.append((check.title + level, finding.expected or "-", seen or "-", word(finding.outcome)))
+    return rows
+
+
+def word(outcome: Outcome) -> str:
+    """Return an outcome as reports print it."""
+    return {
+        Outcome.PASSED: "PASS",
+        Outcome.FAILED: "FAIL",
+        Outcome.UNKNOWN: "UNKNOWN",
+        Outcome.NOT_APPLICABLE: "N/A",
+    }[outcome]

@@ -1,0 +1,56 @@
+"""Text of the tested project is hostile: nothing in it may become markup where it is rendered."""
+
+import html
+import re
+import unicodedata
+
+from markupsafe import Markup
+
+SPECIAL = re.compile(r"([\\`*|~$]|](?=[(\[:]))")
+EDGE_UNDERSCORE = re.compile(r"(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
+LEADING = re.compile(r"^([#>+=-]|&gt;)")
+NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
+LIMIT = 600
+HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+
+
+def markdown(text: object) -> Markup:
+    """Return text for the flow of a page or a table cell: one line, no markup, no control characters."""
+    plain = html.escape(visible(_one_line(str(text))), quote=False)
+    escaped = EDGE_UNDERSCORE.sub(r"\\_", SPECIAL.sub(r"\\\1", plain))
+    escaped = NUMBERED.sub(r"\1\\\2", LEADING.sub(r"\\\1" if not escaped.startswith("&gt;") else r"\1", escaped))
+    return Markup(escaped)  # noqa: S704  # escaped in the lines above
+
+
+def code(text: object) -> Markup:
+    """Return text as an inline code span that nothing in it can close."""
+    plain = visible(_one_line(str(text)))
+    if not plain:
+        return Markup("")
+    longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if longest else ""
+    return Markup(f"{fence}{pad}{plain}{pad}{fence}")  # noqa: S704  # nothing in it can close the span
+
+
+def cell(text: object) -> Markup:
+    """Return text as a code span inside a table, where a bar would end the cell."""
+    return Markup(str(code(text)).replace("|", "\\|"))  # noqa: S704  # as `code`
+
+
+def block(text: object) -> Markup:
+    """Return text as a fenced block whose fence is longer than any in it."""
+    lines = [visible(line) for line in str(text).splitlines()]
+    longest = max((len(run) for line in lines for run in re.findall(r"`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return Markup("\n".join([f"{fence}text", *lines, fence]))  # noqa: S704  # nothing in it can close the block
+
+
+def visible(text: str) -> str:
+    """Show control characters, and those that turn the direction of writing, as escapes."""
+    return "".join(c if unicodedata.category(c) not in HIDDEN else f"\\u{ord(c):04x}" for c in text)
+
+
+def _one_line(text: str) -> str:
+    joined = " ".join(text.split())
+    return joined if len(joined) <= LIMIT else f"{joined[:LIMIT]} [... {len(joined) - LIMIT} characters more]"

@@ -1,0 +1,33 @@
+"""The summary for a terminal: verdict, cause and next command in the first lines."""
+
+from pathlib import Path
+
+from gates.model import GateReport, Report
+from gates.render import _views
+from gates.render._format import Format
+from gates.render.escape import visible
+
+
+def render(report: Report, _templates: Path | None) -> dict[str, str]:
+    """Return the summary as plain text, a line for each gate and each criterion."""
+    command, purpose = _views.next_step(report)
+    task, verdict, score = report.task, report.verdict, report.score
+    lines = [
+        f"{_views.headline(report)}  {task.id} {task.title}  (exit code {verdict.exit_code}, score {score.total}/{score.of})",
+        f"cause: {_views.first_cause(report)}",
+        f"next:  {command}" + (f"  # {purpose}" if purpose else ""),
+        "",
+        *(_gate(gate) for gate in report.gates),
+        "",
+        *(f"{c.id:<6} {c.status.value:<16} {c.text}" for c in report.criteria),
+    ]
+    return {"summary.txt": "\n".join(visible(line) for line in lines) + "\n"}
+
+
+def _gate(gate: GateReport) -> str:
+    seen = f"{gate.decided}/{gate.planned} checks" if gate.ran else f"not run: {gate.not_run_because}"
+    decision = gate.decision.value if gate.ran else "NOT RUN"
+    return f"stage {gate.stage}  {gate.name:<15} {decision:<14} {gate.score.total:>3}/{gate.score.of:<4} {seen}"
+
+
+FORMAT = Format(name="text", render=render)

@@ -1,0 +1,90 @@
+"""Which state of the project is judged, and on which machine."""
+
+import hashlib
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+import psutil
+
+from gates import __version__
+from gates.context import Context
+from gates.evidence.source_tree import files_of
+from gates.model import FileDigest, Revision
+from gates.task import Task
+
+CHUNK = 1024 * 1024
+
+
+def observe(task: Task, context: Context) -> Revision:
+    """Return the commit, whether the work tree differs from it, and a digest of the task's files."""
+    files = tuple(
+        digest_file(path, context.root)
+        for path in files_of((*task.implementation, *task.tests, task.path), context.root)
+    )
+    whole = hashlib.sha256("".join(f"{file.path}\0{file.sha256}\n" for file in files).encode())
+    commit = _git(context.root, "rev-parse", "HEAD")
+    status = _git(context.root, "status", "--porcelain", "--untracked-files=normal") if commit else None
+    return Revision(
+        commit=commit, dirty=None if status is None else bool(status), digest=whole.hexdigest(), files=files
+    )
+
+
+def digest_file(path: Path, base: Path) -> FileDigest:
+    """Return a file's path relative to a folder, its SHA-256 and its size."""
+    digest = hashlib.sha256()
+    size = 0
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+    return FileDigest(path=path.relative_to(base).as_posix(), sha256=digest.hexdigest(), bytes=size)
+
+
+def digest_folder(folder: Path) -> tuple[FileDigest, ...]:
+    """Return the digest of every file in a folder, in the order of their paths."""
+    return tuple(digest_file(path, folder) for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def environment(context: Context) -> dict[str, str]:
+    """Return the machine and the versions that the run took place on."""
+    memory = psutil.virtual_memory().total / 1024**3
+    return {
+        "gates": __version__,
+        "interpreter": "the one that runs gates" if _is_ours(context.python) else context.python,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": processor(),
+        "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),
+        "memory": f"{memory:.0f} GiB",
+    }
+
+
+def processor() -> str:
+    """Return the processor's name as the system gives it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return platform.processor() or platform.machine()
+
+
+def _is_ours(python: str) -> bool:
+    import sys
+
+    return python == sys.executable
+
+
+def _git(root: Path, *words: str) -> str | None:
+    """Return what git prints, or `None` where there is no git, no repository or no commit."""
+    try:
+        done = subprocess.run(
+            ["git", *words],  # noqa: S607  # the git that the user has
+            cwd=root, capture_output=True, text=True, encoding="utf-8", check=False, timeout=30
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,89 @@
+"""The samples file: how a benchmark hands over what it measured."""
+
+import json
+import math
+from typing import Annotated, Literal, Self
+
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+
+from gates.model import Model
+
+SAMPLES_SCHEMA = "gates.samples/1"
+POSITIVE_UNITS = {"s", "ms", "us", "ns", "B", "bytes"}
+
+
+class Metric(Model):
+    """Raw samples of one metric, per arm; paired samples were taken in turn and belong together by index."""
+
+    unit: Annotated[str, Field(min_length=1)]
+    direction: Literal["lower", "higher", "none"]
+    paired: bool
+    arms: dict[str, tuple[float, ...]]
+
+    @model_validator(mode="after")
+    def _plausible(self) -> Self:
+        for arm, values in self.arms.items():
+            if not values:
+                raise ValueError(f"arm {arm!r} has no sample")
+            if self.unit in POSITIVE_UNITS:
+                wrong = next((i for i, value in enumerate(values) if value <= 0), None)
+                if wrong is not None:
+                    raise ValueError(f"arm {arm!r} sample {wrong} is {values[wrong]:g} {self.unit}, expected above 0")
+        if not self.arms:
+            raise ValueError("no arm")
+        lengths = {arm: len(values) for arm, values in self.arms.items()}
+        if self.paired and len(set(lengths.values())) > 1:
+            raise ValueError(f"paired, but the arms have different numbers of samples: {lengths}")
+        return self
+
+
+class Device(Model):
+    """The device that the samples were taken on."""
+
+    type: Annotated[str, Field(min_length=1)]
+    name: str
+    capabilities: tuple[str, ...] = ()
+
+
+class Samples(Model):
+    """Everything that one measurement handed over; ratios and verdicts are computed from it, never read from it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, title="gates samples")
+
+    schema_: Literal["gates.samples/1"] = Field(alias="schema")
+    device: Device
+    environment: dict[str, str] = Field(default_factory=dict)
+    settings: dict[str, str] = Field(default_factory=dict)
+    timing: str = ""
+    metrics: Annotated[dict[str, Metric], Field(min_length=1)]
+
+
+class BadSamples(Exception):  # noqa: N818  # it becomes a reason, not a crash
+    """A samples file that cannot be believed, and why, in one line."""
+
+
+def read(text: str) -> Samples:
+    """Read a samples file; raise `BadSamples` with one line that says where and what."""
+
+    def refuse(token: str) -> float:
+        raise BadSamples(f"holds {token}, expected finite numbers")
+
+    try:
+        raw = json.loads(text, parse_constant=refuse)
+    except RecursionError as error:
+        raise BadSamples("nested beyond all sense") from error
+    except ValueError as error:
+        raise BadSamples(f"not valid JSON ({error}); was it cut short?") from error
+    try:
+        samples = Samples.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part != "[key]") or "the file"
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        message = str(first.get("ctx", {}).get("error", first["msg"]))
+        raise BadSamples(f"{where}: {message[0].lower()}{message[1:]}{more}") from error
+    for name, metric in samples.metrics.items():
+        for arm, values in metric.arms.items():
+            if not all(map(math.isfinite, values)):
+                raise BadSamples(f"metrics.{name}.arms.{arm}: expected finite numbers")
+    return samples

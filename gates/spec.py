@@ -1,0 +1,210 @@
+"""The loader of task files: everything wrong in one is said at once, each with its place."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from gates import yaml_source
+from gates.errors import UsageError
+from gates.model import Model
+from gates.task import TASK_ID, CodeBinding, Criterion, EntryPoint, Measure, Measurement, Task
+from gates.yaml_source import Document, Key, Problem, SourceError, Value, did_you_mean
+
+SUFFIXES = (".yaml", ".yml")
+FORMS = {
+    "symbol": "'package.module:Name' or 'package.module:Class.method'",
+    "id": "a letter, then letters, digits, '.', '_' or '-'",
+    "text": "some text",
+    "title": "some text",
+}
+
+
+def load(path: Path, root: Path) -> Task:
+    """Load a task file; raise `UsageError` that names everything wrong in it, each with `file:line:col`."""
+    shown_as = _shown(path, root)
+    document = yaml_source.read(path, shown_as)
+    if not isinstance(document.value, dict):
+        raise SourceError(shown_as, document.text, [Problem(1, 1, "expected a mapping with the keys of a task")])
+    injected = {"path": shown_as, "digest": hashlib.sha256(document.text.encode()).hexdigest()}
+    problems = [*_reserved(document)]
+    try:
+        task = Task.model_validate(_with_lines({**document.value, **injected}, (), document))
+    except ValidationError as error:
+        problems += [_problem(item, document) for item in error.errors() if not _follows(item)]
+        raise SourceError(shown_as, document.text, [*problems, *_inconsistent(document)]) from error
+    problems += _inconsistent(document)
+    if problems:
+        raise SourceError(shown_as, document.text, problems)
+    return task
+
+
+def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
+    """Return the task file of an id (or the file itself, where a path is given)."""
+    if task_id.endswith(SUFFIXES) or "/" in task_id:
+        path = Path(task_id) if Path(task_id).is_absolute() else Path.cwd() / task_id
+        if not path.exists():
+            raise UsageError(f"no task file {task_id!r} (expected a YAML file; `gates list` shows the tasks)")
+        return path
+    files = task_files(tasks_dir)
+    matches = [path for path in files if path.stem == task_id or path.stem.startswith((f"{task_id}-", f"{task_id}_"))]
+    matches = matches or [path for path in files if _declared_id(path) == task_id]
+    if len(matches) > 1:
+        raise UsageError(f"{task_id!r} fits several files: {', '.join(_shown(path, root) for path in matches)}")
+    if matches:
+        return matches[0]
+    known = [_declared_id(path) or path.stem for path in files]
+    where = _shown(tasks_dir, root)
+    if not known:
+        raise UsageError(f"no task {task_id!r}: no task file (*.yaml) in {where!r}; write {where}/{task_id}.yaml")
+    raise UsageError(f"no task {task_id!r} in {where!r}{did_you_mean(task_id, known)}")
+
+
+def task_files(tasks_dir: Path) -> list[Path]:
+    """Return the task files of a folder in the order of their names."""
+    if not tasks_dir.is_dir():
+        return []
+    return sorted(path for path in tasks_dir.iterdir() if path.suffix in SUFFIXES and not path.name.startswith("."))
+
+
+def _declared_id(path: Path) -> str | None:
+    """Return the id that a task file gives itself, read without parsing the file."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            head = file.read(yaml_source.MAX_BYTES)
+    except (OSError, UnicodeDecodeError):
+        return None
+    found = re.search(rf"^id:\s*[\"']?({TASK_ID.pattern})", head, re.MULTILINE)
+    return found.group(1) if found else None
+
+
+def _shown(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _with_lines(value: Value, key: Key, document: Document) -> object:
+    """Add to every mapping the line that it stands in."""
+    if isinstance(value, dict):
+        inner = {name: _with_lines(item, (*key, name), document) for name, item in value.items()}
+        return {**inner, "line": document.place(key)[0]}
+    if isinstance(value, list):
+        return [_with_lines(item, (*key, i), document) for i, item in enumerate(value)]
+    return value
+
+
+def _reserved(document: Document) -> Iterator[Problem]:
+    """Refuse the names that the loader itself fills in."""
+    for key in document.keys:
+        if key[-1] == "line" or (len(key) == 1 and key[0] in {"path", "digest"}):
+            yield Problem(*document.keys[key], f"unknown key {key[-1]!r}")
+
+
+def _problem(error: ErrorDetails, document: Document) -> Problem:
+    """Turn one complaint of pydantic into a place and a line for people."""
+    raw: tuple[str | int, ...] = tuple(error["loc"])
+    key = tuple(part for i, part in enumerate(raw) if _is_real(raw[: i + 1], document))
+    found = f", found {error['input']!r:.80}" if isinstance(error["input"], (str, int, float)) else ""
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        return Problem(
+            *document.key_place(raw),
+            f"unknown key {raw[-1]!r}{did_you_mean(str(raw[-1]), _known_keys(raw[:-1]))}",
+        )
+    if kind == "missing":
+        return Problem(*document.place(raw[:-1]), f"missing key {raw[-1]!r} in {_what(raw[:-1])}")
+    if kind in {"too_short", "string_too_short"}:
+        wanted = "some text" if kind == "string_too_short" else "at least one entry"
+        return Problem(*document.key_place(key), f"{raw[-1]!r} is empty, expected {wanted}")
+    if kind == "string_pattern_mismatch":
+        form = FORMS.get(str(key[-1]), f"a name that matches {error['ctx']['pattern']}")
+        return Problem(*document.place(key), f"{_what(key)}: expected {form}{found}")
+    if kind in {"enum", "literal_error"}:
+        words = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+        return Problem(
+            *document.place(key), f"expected {error['ctx']['expected']}{found}{_near(error['input'], words)}"
+        )
+    if kind == "value_error":
+        return Problem(*document.place(key), str(error["ctx"]["error"]))
+    message = error["msg"].replace("Input should be", "expected").replace("valid tuple", "list")
+    empty = ", found nothing" if error["input"] is None else ""
+    return Problem(*document.place(key), f"{_what(key)}: {message[0].lower()}{message[1:]}{found}{empty}")
+
+
+def _follows(error: ErrorDetails) -> bool:
+    """Return whether a complaint only follows from others: a list is not empty because its entries are wrong."""
+    return error["type"] == "too_short" and bool(error["input"])
+
+
+def _inconsistent(document: Document) -> list[Problem]:
+    return [*_duplicates(document), *_loose_references(document)]
+
+
+def _near(word: object, known: list[str]) -> str:
+    hint = did_you_mean(str(word), known)
+    return hint if hint.startswith("; did") else ""
+
+
+def _is_real(key: Key, document: Document) -> bool:
+    return key in document.places or key in document.keys
+
+
+def _what(key: Key) -> str:
+    """Return a key path in words, such as `criteria[2].measures[0]`."""
+    words = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
+    return words.lstrip(".") or "the task"
+
+
+def _known_keys(key: Key) -> list[str]:
+    """Return the keys that the model knows at a place of a task file."""
+    names = [part for part in key if isinstance(part, str)]
+    inside: dict[tuple[str, ...], type[Model]] = {
+        (): Task,
+        ("criteria",): Criterion,
+        ("criteria", "code"): CodeBinding,
+        ("criteria", "measures"): Measure,
+        ("entry_points",): EntryPoint,
+        ("measurements",): Measurement,
+    }
+    model = inside.get(tuple(names), Task)
+    hidden = {"line", "path", "digest"} if model is Task else {"line"}
+    return [field.alias or name for name, field in model.model_fields.items() if name not in hidden]
+
+
+def _entries(document: Document, key: str) -> list[tuple[int, dict[str, Any]]]:
+    value = document.value.get(key) if isinstance(document.value, dict) else None
+    return [(i, item) for i, item in enumerate(value) if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _duplicates(document: Document) -> Iterator[Problem]:
+    """Refuse two criteria or two measurements of one id."""
+    for kind in ("criteria", "measurements"):
+        seen: dict[str, int] = {}
+        for i, item in _entries(document, kind):
+            line, column = document.place((kind, i, "id"))
+            if item.get("id") in seen:
+                yield Problem(line, column, f"duplicate id {item['id']!r}, first in line {seen[item['id']]}")
+            else:
+                seen[str(item.get("id"))] = line
+
+
+def _loose_references(document: Document) -> Iterator[Problem]:
+    """Refuse references to criteria and measurements that the file does not have."""
+    criteria = [str(item.get("id")) for _, item in _entries(document, "criteria")]
+    measurements = [str(item.get("id")) for _, item in _entries(document, "measurements")]
+    for i, item in _entries(document, "entry_points"):
+        named = item.get("criteria")
+        for j, name in enumerate(named if isinstance(named, list) else []):
+            if isinstance(name, str) and name not in criteria:
+                place = document.place(("entry_points", i, "criteria", j))
+                yield Problem(*place, f"unknown criterion {name!r}{did_you_mean(name, criteria)}")
+    for i, item in _entries(document, "criteria"):
+        measures = item.get("measures")
+        for j, measure in enumerate(measures if isinstance(measures, list) else []):
+            name = measure.get("from") if isinstance(measure, dict) else None
+            if isinstance(name, str) and name not in measurements:
+                place = document.place(("criteria", i, "measures", j, "from"))
+                yield Problem(*place, f"unknown measurement {name!r}{did_you_mean(name, measurements)}")

@@ -1,0 +1,69 @@
+"""What the report of the execution gate tells beside its findings."""
+
+from collections.abc import Iterator
+
+from gates.evidence._kind import EvidenceSet
+from gates.evidence.entry_points import EntryPointRuns
+from gates.evidence.pytest_run import PytestRun, TestOutcome, TestRecord
+from gates.model import Section
+from gates.task import Task
+
+SLOWEST = 10
+
+
+def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell the run: command, counts, tests by name, slowest tests, warnings, entry points."""
+    run = evidence.get(PytestRun)
+    if run is None:
+        yield Section(title="Test Execution Results", text=f"Not run: {evidence.why_missing(PytestRun)}.")
+    else:
+        yield from _describe_run(run)
+    entries = evidence.get(EntryPointRuns)
+    yield Section(
+        title="Entry Points",
+        text="" if entries else f"Not run: {evidence.why_missing(EntryPointRuns)}.",
+        columns=("Command", "Ended", "Duration (s)"),
+        rows=tuple(
+            (run.name, run.process.ended if run.process else run.problem,
+             f"{run.process.duration_s:.2f}" if run.process else "-")
+            for run in (entries.runs if entries else ())
+        ),
+    )  # fmt: skip
+
+
+def _describe_run(run: PytestRun) -> Iterator[Section]:
+    counts = ", ".join(f"{run.count(o)} {o.value}" for o in TestOutcome if run.count(o)) or "no test"
+    yield Section(
+        title="Test Execution Results",
+        facts=(
+            ("Command", " ".join(run.commands[0].argv)),
+            ("Ended", run.process.ended),
+            ("Results", f"{counts}, {len(run.warnings)} distinct warnings"),
+            ("Duration", f"{run.process.duration_s:.2f} s"),
+            ("Versions", ", ".join(f"{name} {version}" for name, version in sorted(run.versions.items()))),
+        ),
+    )
+    for outcome in TestOutcome:
+        tests = [test for test in run.tests if test.outcome is outcome]
+        if tests:
+            yield _test_table(outcome, tests)
+    slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
+    yield Section(
+        title="Slowest Tests",
+        columns=("Test", "Duration (s)"),
+        rows=tuple((test.id, f"{test.duration_s:.2f}") for test in slowest),
+    )
+    yield Section(
+        title="Warnings",
+        text="" if run.warnings else "None.",
+        columns=("Category", "Place", "Message"),
+        rows=tuple((w.category, str(w.location), w.message) for w in run.warnings),
+    )
+
+
+def _test_table(outcome: TestOutcome, tests: list[TestRecord]) -> Section:
+    title = f"{outcome.value.capitalize()} Tests ({len(tests)})"
+    if outcome is TestOutcome.PASSED:
+        return Section(title=title, columns=("Test", "Place"), rows=tuple((t.id, str(t.location)) for t in tests))
+    rows = tuple((t.id, str(t.crash or t.location), t.message.split("\n")[0]) for t in tests)
+    return Section(title=title, columns=("Test", "Place", "Reason"), rows=rows)

@@ -1,0 +1,27 @@
+"""What every gate has."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gates.evidence._kind import Evidence, EvidenceSet
+from gates.model import Check, Finding, RuleText, Section
+from gates.task import Task
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One stage's gate: the evidence it uses, the checks it plans, the pure functions that judge and describe.
+
+    `weight` is its share of the task's score; `code` the two letters of its rules.
+    """
+
+    name: str
+    title: str
+    stage: int
+    weight: int
+    code: str
+    uses: tuple[type[Evidence], ...]
+    rules: tuple[RuleText, ...]
+    plan: Callable[[Task], tuple[Check, ...]]
+    judge: Callable[[Task, EvidenceSet], Iterator[Finding]]
+    describe: Callable[[Task, EvidenceSet], Iterator[Section]]

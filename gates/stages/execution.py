@@ -1,0 +1,284 @@
+"""Stage 2, execution: did the tests run to their end and pass, and does the production code run?"""
+
+from collections.abc import Iterator
+
+from gates.evidence._kind import EvidenceSet
+from gates.evidence.entry_points import EntryPointRuns, EntryRun
+from gates.evidence.pytest_run import PytestRun, TestOutcome
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.stages._execution_sections import describe
+from gates.stages._gate import Gate
+from gates.task import EntryPoint, Task
+
+LOG = "pytest/run.stdout.txt"
+BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
+ASIDE = {TestOutcome.SKIPPED, TestOutcome.XFAILED, TestOutcome.XPASSED}
+
+
+def plan(task: Task) -> tuple[Check, ...]:
+    """Plan the suite as a whole, its tests, what was left out of it, and each entry point."""
+    return (
+        Check(id="suite", title="Test suite ran to its end, and all records of it agree"),
+        Check(id="tests", title="Every test that ran passed"),
+        Check(id="left-out", title="No test was skipped or expected to fail", level=Level.ADVISORY),
+        *(
+            Check(id=f"entry:{i}", title=f"Entry point ends well: {' '.join(entry.run)}")
+            for i, entry in enumerate(task.entry_points)
+        ),
+        *(
+            Check(
+                id=f"entry:{i}:{c.id}",
+                title=f"{c.id} is shown by entry point {i + 1}",
+                level=c.level,
+                criterion=c.id,
+            )
+            for i, entry in enumerate(task.entry_points)
+            for c in task.criteria
+            if c.id in entry.criteria
+        ),
+    )
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Believe a run only where process, plan, records and files agree; a skipped test proves nothing."""
+    run = evidence.get(PytestRun)
+    if run is None:
+        yield from _without_run(task, evidence.why_missing(PytestRun))
+    else:
+        yield from _suite(run)
+        yield from _tests(run)
+        yield from _left_out(run)
+    entries = evidence.get(EntryPointRuns)
+    for i, entry in enumerate(task.entry_points):
+        seen = next((r for r in entries.runs if r.index == i), None) if entries else None
+        finding = _entry(task, i, entry, seen, evidence.why_missing(EntryPointRuns))
+        yield finding
+        for criterion in task.criteria:
+            if criterion.id in entry.criteria:
+                own = {
+                    "check": f"entry:{i}:{criterion.id}",
+                    "criterion": criterion.id,
+                    "level": criterion.level,
+                }
+                yield Finding.model_validate({**finding.model_dump(exclude={"fingerprint"}), **own})
+
+
+def _without_run(task: Task, why: str) -> Iterator[Finding]:
+    for check, rule, level in (("suite", "EX001", Level.MUST), ("tests", "EX002", Level.MUST),
+                               ("left-out", "EX003", Level.ADVISORY)):  # fmt: skip
+        yield Finding(
+            rule=rule, check=check, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, level=level,
+            message=f"No test run to judge: {why}", location=Location(path=task.path, line=task.line),
+            remediation="Name the tests of the task under 'tests' and make them run.",
+        )  # fmt: skip
+
+
+def _suite(run: PytestRun) -> Iterator[Finding]:
+    """Say whether the run as a whole can be believed."""
+    ended = run.process
+    facts = {
+        "rule": "EX001",
+        "check": "suite",
+        "evidence": LOG,
+        "expected": "exit code 0, all witnesses agree",
+    }
+    during = f" while running {', '.join(run.running[:3])}" if run.running else ""
+    if ended.signal:
+        yield Finding(
+            **facts, outcome=Outcome.FAILED, severity=Severity.CRITICAL, actual=ended.ended,
+            message=f"The test process was {ended.ended}{during}.", impact="No test after this one was seen.",
+            location=_where(run, run.running), remediation="Run the named test alone and mend the crash.",
+        )  # fmt: skip
+    elif ended.timed_out:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
+            message=f"The test suite was {ended.ended}{during}.", location=_where(run, run.running),
+            remediation="Mend the hang, or raise the limit with --timeout where the suite is only slow.",
+        )  # fmt: skip
+    elif run.collect_errors:
+        yield from _collect_errors(run)
+    elif not run.tests:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=f"no test, {ended.ended}",
+            message=f"pytest ran no test ({ended.ended}: {ended.last_words}).",
+            remediation="Point 'tests' of the task at files that hold tests, and check that pytest collects them.",
+        )  # fmt: skip
+    elif ended.exit_code not in {0, 1}:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
+            message=f"pytest did not come to its end ({ended.ended}: {ended.last_words}).",
+            remediation="Run the command of the audit trail by hand and mend what it reports.",
+        )  # fmt: skip
+    elif run.disagreements:
+        for said in run.disagreements:
+            yield Finding(
+                **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=said, subject=said,
+                message=f"The records of the run contradict each other: {said}.",
+                impact="A run whose witnesses disagree proves nothing.",
+                remediation="Find what changes results or ends the run early: conftest.py, plugins, os._exit.",
+            )  # fmt: skip
+    else:
+        yield from _believed(run, facts)
+
+
+def _believed(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
+    """Judge a run whose witnesses agree: its exit code must be explained by its tests, and none be deselected."""
+    if run.process.exit_code == 1 and not any(test.outcome in BAD for test in run.tests):
+        yield Finding(
+            **facts, outcome=Outcome.FAILED, severity=Severity.HIGH, actual=run.process.ended,
+            message=f"pytest ended with exit code 1 though no test failed: {run.process.last_words}",
+            remediation="Read the end of the log: a plugin (such as a coverage limit) failed the run.",
+        )  # fmt: skip
+        return
+    if run.deselected:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH,
+            actual=f"{len(run.deselected)} tests deselected",
+            message=f"{len(run.deselected)} tests were deselected and not seen, first {run.deselected[0]}.",
+            impact="What a deselected test would have said is unknown.",
+            remediation="Remove -k, -m or --deselect from the pytest configuration, or name exact 'tests' in the task.",
+        )  # fmt: skip
+        return
+    yield Finding(
+        **facts, outcome=Outcome.PASSED, severity=Severity.INFO, actual=run.process.ended,
+        message=f"{len(run.tests)} tests planned, {len(run.tests)} ended; process, plan, records and files agree.",
+    )  # fmt: skip
+
+
+def _collect_errors(run: PytestRun) -> Iterator[Finding]:
+    for error in run.collect_errors:
+        lines = [line for line in error.message.splitlines() if line.strip()]
+        yield Finding(
+            rule="EX001", check="suite", outcome=Outcome.FAILED, severity=Severity.CRITICAL, subject=error.id,
+            location=Location(path=error.id.split("::")[0]) if error.id else None, evidence=LOG,
+            message=f"{error.id or 'A file'} could not be collected: {lines[-1] if lines else 'no reason given'}",
+            expected="every test file imports", actual="collection error", impact="None of its tests ran.",
+            remediation="Mend the import or syntax error.",
+        )  # fmt: skip
+
+
+def _tests(run: PytestRun) -> Iterator[Finding]:
+    """Name every test that failed; a pass needs a believed run in which something passed."""
+    passed = run.count(TestOutcome.PASSED)
+    actual = f"{passed} of {len(run.tests)} passed"
+    bad = [test for test in run.tests if test.outcome in BAD]
+    for test in bad:
+        lines = test.message.strip().splitlines() or [""]
+        yield Finding(
+            rule="EX002", check="tests", outcome=Outcome.FAILED, severity=Severity.HIGH, subject=test.id,
+            location=test.crash or test.location, expected="passed", actual=test.outcome.value,
+            message=f"{test.id} {test.outcome.value}: {lines[0]}", evidence=LOG,
+            impact="The behaviour that this test stands for is broken.",
+            remediation="Make the test pass; if the test is wrong, mend the test.",
+            command=f"python -m pytest {_quoted(test.id)}",
+        )  # fmt: skip
+    if bad:
+        return
+    if not run.complete or not passed:
+        why = "the run cannot be believed (EX001)" if not run.complete else "no test passed: all were skipped"
+        yield Finding(
+            rule="EX002", check="tests", outcome=Outcome.UNKNOWN, severity=Severity.HIGH, evidence=LOG,
+            message=f"The tests prove nothing: {why}.", expected="every test passes", actual=actual,
+            remediation="Mend the run first.",
+        )  # fmt: skip
+        return
+    yield Finding(
+        rule="EX002", check="tests", outcome=Outcome.PASSED, severity=Severity.INFO, evidence=LOG,
+        message=f"{passed} tests passed, none failed.", expected="every test passes", actual=actual,
+    )  # fmt: skip
+
+
+def _left_out(run: PytestRun) -> Iterator[Finding]:
+    aside = [test for test in run.tests if test.outcome in ASIDE]
+    for test in aside:
+        reason = test.message.splitlines()[0] if test.message else "no reason given"
+        yield Finding(
+            rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
+            message=f"{test.id} {test.outcome.value}: {reason}", location=test.location, subject=test.id,
+            expected="passed", actual=test.outcome.value, impact="It proves nothing and stands for no criterion.",
+            remediation="Run it where it can run.", evidence=LOG,
+        )  # fmt: skip
+    if not aside:
+        known = run.complete
+        yield Finding(
+            rule="EX003", check="left-out", severity=Severity.INFO, level=Level.ADVISORY, evidence=LOG,
+            outcome=Outcome.PASSED if known else Outcome.UNKNOWN, actual="none" if known else "not known",
+            message="No test was skipped or expected to fail." if known else "The run did not come to its end.",
+        )  # fmt: skip
+
+
+def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, why: str) -> Finding:
+    name = " ".join(entry.run)
+    facts = {
+        "rule": "EX004",
+        "check": f"entry:{index}",
+        "subject": name,
+        "expected": "exit code 0",
+        "command": name,
+    }
+    if seen is None or seen.process is None:
+        problem = seen.problem if seen else why
+        return Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, location=task.place(entry), actual="not run",
+            message=f"The entry point was not seen running: {problem}", remediation="Name a command that can be started.",
+        )  # fmt: skip
+    raw = f"entry_points/{index}.stderr.txt"
+    ended = seen.process
+    if ended.exit_code == 0:
+        return Finding(
+            **facts, outcome=Outcome.PASSED, severity=Severity.INFO, location=task.place(entry), evidence=raw,
+            actual=ended.ended, message=f"`{name}` ran to its end.",
+        )  # fmt: skip
+    return Finding(
+        **facts, outcome=Outcome.UNKNOWN if ended.timed_out else Outcome.FAILED, severity=Severity.CRITICAL,
+        location=seen.crash or task.place(entry), evidence=raw, actual=ended.ended,
+        message=f"`{name}`: {ended.ended}: {ended.last_words}", impact="Users of this entry point meet this crash.",
+        remediation="Mend the crash and add a test that runs this path.",
+    )  # fmt: skip
+
+
+def _where(run: PytestRun, ids: tuple[str, ...]) -> Location | None:
+    return next((test.location for test in run.tests if test.id in ids), None)
+
+
+def _quoted(test_id: str) -> str:
+    return "'" + test_id.replace("'", "'\\''") + "'" if set(test_id) & set(" '\"[]<>|&;$`()*?!#\\") else test_id
+
+
+GATE = Gate(
+    name="execution",
+    title="Execution Verification",
+    stage=2,
+    weight=40,
+    code="EX",
+    uses=(PytestRun, EntryPointRuns),
+    rules=(
+        RuleText(
+            id="EX001",
+            title="The test run can be believed",
+            meaning="The process ended by itself, every planned test has an end, none was deselected, and process status, "
+            "plugin, JSON report and JUnit file agree. A crash or a file that cannot be collected fails; a run that was "
+            "cut short, collected nothing or contradicts itself is unknown.",
+        ),
+        RuleText(
+            id="EX002",
+            title="Every test that ran passed",
+            meaning="A failed or broken test fails. Where no test passed, or the run cannot be believed, it is unknown.",
+        ),
+        RuleText(
+            id="EX003",
+            title="No test was left out",
+            meaning="Skipped, expected-to-fail and unexpectedly passing tests are listed. They prove nothing, count for no "
+            "criterion, and cost score; alone they do not block.",
+        ),
+        RuleText(
+            id="EX004",
+            title="Entry points run to their end",
+            meaning="Each entry point of the task is run in its own process and must end with exit code 0. A crash is "
+            "critical and names the innermost line of the traceback that lies in the project.",
+        ),
+    ),
+    plan=plan,
+    judge=judge,
+    describe=describe,
+)

@@ -1,0 +1,85 @@
+"""The reports on disk: published whole or not at all, and read back."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from gates.errors import GatesError, UsageError
+from gates.model import Report
+from gates.process import uninterrupted
+
+RESULT = "result.json"
+EVIDENCE = "evidence"
+
+
+def prepare(out: Path) -> None:
+    """Make sure that reports can be written into a folder, before anything is run; raise `UsageError` if not."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=out, prefix=".gates-"):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"reports cannot be written into {str(out)!r}: {error.strerror or error}; choose a folder with --out"
+        ) from error
+
+
+def publish(out: Path, files: dict[str, str], evidence: Path) -> None:
+    """Put a run's files and raw evidence into a folder, in place of those of the run before.
+
+    Everything is written beside its place first and then renamed, `result.json` last, with Ctrl-C held back; where
+    one rename fails, those before it are taken back.
+    """
+    try:
+        staging = Path(tempfile.mkdtemp(dir=out, prefix=".gates-"))
+    except OSError as error:
+        raise GatesError(f"reports cannot be written into {str(out)!r}: {error.strerror or error}") from error
+    try:
+        shutil.copytree(evidence, staging / EVIDENCE)
+        for name, text in files.items():
+            with (staging / name).open("w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        (staging / "old").mkdir()
+        with uninterrupted():
+            _swap(out, staging, [EVIDENCE, *sorted(files, key=lambda name: name == RESULT)])
+    except OSError as error:
+        raise GatesError(
+            f"reports cannot be written into {str(out)!r}: {error.strerror or error}; the earlier ones are as they were"
+        ) from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def last(out: Path) -> Report | None:
+    """Return the report that a folder holds, or `None` where there is none; raise `UsageError` for one not readable."""
+    path = out / RESULT
+    if not path.is_file():
+        return None
+    try:
+        return Report.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"{path}: not a result of this version ({reason}); run `gates run` again") from error
+
+
+def _swap(out: Path, staging: Path, names: list[str]) -> None:
+    """Move each new file to its place and the old one out of it; undo all of it where one move fails."""
+    done: list[str] = []
+    try:
+        for name in names:
+            if (out / name).exists():
+                (out / name).rename(staging / "old" / name)
+            done.append(name)
+            (staging / name).rename(out / name)
+    except OSError:
+        for name in reversed(done):
+            if (staging / "old" / name).exists():
+                if (out / name).exists():
+                    (out / name).rename(staging / f"undone-{name}")
+                (staging / "old" / name).rename(out / name)
+        raise

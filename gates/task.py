@@ -1,0 +1,180 @@
+"""A task and its acceptance criteria: what was asked."""
+
+import re
+from pathlib import PurePosixPath
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+
+from gates.errors import UsageError
+from gates.model import Level, Location, Model
+from gates.yaml_source import did_you_mean
+
+TASK_ID = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+
+
+def _inside(path: str) -> str:
+    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or not path.strip():
+        raise ValueError(f"expected a path inside the project, found {path!r}")
+    return path
+
+
+Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
+InsidePath = Annotated[str, AfterValidator(_inside)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")]
+Metric = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.:/-]*$")]
+Command = Annotated[tuple[Text, ...], Field(min_length=1)]
+Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
+
+
+class Located(Model):
+    """A part of a task file that knows the line it stands in."""
+
+    line: int = Field(default=1, ge=1, exclude=True, json_schema_extra={"readOnly": True})
+
+
+class CodeBinding(Located):
+    """The code that implements a criterion: a symbol, and what live code in it must use; or a code rule."""
+
+    symbol: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")] | None = None
+    uses: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*$")], ...] = ()
+    rule: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if (self.symbol is None) == (self.rule is None):
+            raise ValueError("expected either 'symbol' or 'rule'")
+        if self.rule and self.uses:
+            raise ValueError("'uses' goes with 'symbol', not with 'rule'")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Return what the binding is called in reports."""
+        return self.symbol or f"rule {self.rule}"
+
+
+class Measure(Located):
+    """A number that a criterion demands, and how it comes from the samples of a measurement.
+
+    One of `ratio` [a, b] (median of a/b over pairs), `reduction` [a, b] (1 - b/a), `difference` [a, b] (a - b) or
+    `value` (one arm); one of `at_least`, `at_most`, `below`. `on` is the kind of device that it must be seen on;
+    `when` names capabilities without which the measure does not apply to a device.
+    """
+
+    from_: Name = Field(alias="from")
+    of: Metric
+    ratio: tuple[Name, Name] | None = None
+    reduction: tuple[Name, Name] | None = None
+    difference: tuple[Name, Name] | None = None
+    value: Name | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+    on: Literal["any", "cpu", "cuda", "rocm", "xpu", "mps"] = "any"
+    when: tuple[Name, ...] = ()
+    level: Level | None = None
+
+    @model_validator(mode="after")
+    def _one_each(self) -> Self:
+        kinds = [self.ratio, self.reduction, self.difference, self.value]
+        if sum(kind is not None for kind in kinds) != 1:
+            raise ValueError("expected exactly one of 'ratio', 'reduction', 'difference' and 'value'")
+        if sum(bound is not None for bound in (self.at_least, self.at_most, self.below)) != 1:
+            raise ValueError("expected exactly one of 'at_least', 'at_most' and 'below'")
+        if self.ratio and (self.at_least or self.at_most or self.below or 0) <= 0:
+            raise ValueError("a ratio is compared with a number above 0")
+        return self
+
+    @property
+    def kind(self) -> Literal["ratio", "reduction", "difference", "value"]:
+        """Return which of the four ways the number is made in."""
+        if self.ratio:
+            return "ratio"
+        if self.reduction:
+            return "reduction"
+        return "difference" if self.difference else "value"
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Return the arms that the number is made of."""
+        return self.ratio or self.reduction or self.difference or (self.value or "",)
+
+    @property
+    def bound(self) -> tuple[str, float]:
+        """Return the comparison's sign and its limit."""
+        if self.at_least is not None:
+            return ">=", self.at_least
+        if self.at_most is not None:
+            return "<=", self.at_most
+        return "<", self.below or 0.0
+
+    @property
+    def name(self) -> str:
+        """Return the measure in words, such as `ratio fp32/bf16 of step_time_s >= 1.5 on cuda`."""
+        sign, limit = self.bound
+        of_arms = {"ratio": "/", "reduction": " to ", "difference": " - ", "value": ""}[self.kind].join(self.arms)
+        return f"{self.kind} {of_arms} of {self.of} {sign} {limit:g} on {self.on}"
+
+
+class Criterion(Located):
+    """One acceptance criterion and everything that must speak for it."""
+
+    id: Name
+    text: Text
+    level: Level = Level.MUST
+    code: tuple[CodeBinding, ...] = ()
+    tests: tuple[InsidePath, ...] = ()
+    measures: tuple[Measure, ...] = ()
+
+
+class EntryPoint(Located):
+    """Production code that must run to its end with exit code 0; `{out}` is a fresh file to write to."""
+
+    run: Command
+    criteria: tuple[Name, ...] = ()
+    timeout_s: Seconds | None = None
+
+
+class Measurement(Located):
+    """A command that writes a samples file to `{out}`; with `{device}` it is run once for each device asked for."""
+
+    id: Name
+    run: Command
+    timeout_s: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _hands_over(self) -> Self:
+        if not any("{out}" in word for word in self.run):
+            raise ValueError("expected '{out}' in 'run': the file that the samples are written to")
+        return self
+
+
+class Task(Located):
+    """What was asked: the criteria, the files they speak of, and the ways to see whether they are met."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", title="gates task")
+
+    id: Annotated[str, Field(pattern=rf"^{TASK_ID.pattern}$")]
+    title: Text
+    implementation: Annotated[tuple[InsidePath, ...], Field(min_length=1)]
+    tests: tuple[InsidePath, ...] = ()
+    entry_points: tuple[EntryPoint, ...] = ()
+    criteria: Annotated[tuple[Criterion, ...], Field(min_length=1)]
+    measurements: tuple[Measurement, ...] = ()
+    coverage_at_least: Annotated[float, Field(ge=0, le=1)] = 0.8
+    path: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
+    digest: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
+
+    def criterion(self, criterion_id: str) -> Criterion:
+        """Return the criterion; raise `UsageError` with a suggestion for an id that there is not."""
+        for criterion in self.criteria:
+            if criterion.id == criterion_id:
+                return criterion
+        raise UsageError(
+            f"{self.id} has no criterion {criterion_id!r}{did_you_mean(criterion_id, [c.id for c in self.criteria])}"
+        )
+
+    def place(self, part: Located) -> Location:
+        """Return where a part of this task stands in its file."""
+        return Location(path=self.path, line=part.line)

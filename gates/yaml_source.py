@@ -1,0 +1,178 @@
+"""YAML read with the place of every value, and without the surprises of YAML 1.1.
+
+Scalars stay text (the model gives them their types, so `no` is never `False` and `1e-3` is a number); only an empty
+value, `~` and `null` are `None`. Duplicate keys, aliases, tags, and nesting beyond all sense are errors.
+"""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+import yaml
+
+from gates.errors import UsageError
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 20
+
+Value: TypeAlias = "str | list[Value] | dict[str, Value] | None"
+Key: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong in a file: where, what, and what to write instead."""
+
+    line: int
+    column: int
+    message: str
+
+
+class SourceError(UsageError):
+    """Everything that is wrong in one file, each with its place and the offending line."""
+
+    def __init__(self, path: str, text: str, problems: Iterable[Problem]) -> None:
+        lines = text.splitlines()
+        shown = [
+            _shown(path, problem, lines)
+            for problem in sorted(set(problems), key=lambda p: (p.line, p.column, p.message))
+        ]
+        super().__init__("\nerror: ".join(shown))
+
+
+@dataclass
+class Document:
+    """A YAML file: its value, and the line and column (from 1) of every key and value in it."""
+
+    path: str
+    text: str
+    value: Value = None
+    places: dict[Key, tuple[int, int]] = field(default_factory=dict)
+    keys: dict[Key, tuple[int, int]] = field(default_factory=dict)
+
+    def place(self, key: Key) -> tuple[int, int]:
+        """Return where the value stands, or else the nearest value around it."""
+        while key not in self.places and key:
+            key = key[:-1]
+        return self.places.get(key, (1, 1))
+
+    def key_place(self, key: Key) -> tuple[int, int]:
+        """Return where the key itself is written, or else its value."""
+        return self.keys.get(key) or self.place(key)
+
+
+def read(path: Path, shown_as: str) -> Document:
+    """Read a YAML file; raise `UsageError` with `file:line:col` and what was expected for one that is not."""
+    text = _text(path, shown_as)
+    problems = [*_refused_events(shown_as, text)]
+    if problems:
+        raise SourceError(shown_as, text, problems)
+    document = Document(shown_as, text)
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    if node is None:
+        raise SourceError(shown_as, text, [Problem(1, 1, "the file is empty, expected a mapping of keys")])
+    document.value = _build(node, (), document, problems)
+    if problems:
+        raise SourceError(shown_as, text, problems)
+    return document
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the words `; did you mean 'x'?`, or the list of what is known where nothing is near."""
+    names = sorted(set(known))
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; known: {', '.join(names)}" if names else ""
+
+
+def _text(path: Path, shown_as: str) -> str:
+    try:
+        if path.is_dir():
+            raise UsageError(f"{shown_as}:1:1: expected a task file, found a directory")
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise UsageError(f"{shown_as}:1:1: the file has {size} bytes, expected at most {MAX_BYTES}; split the task")
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{shown_as}:1:1: cannot be read: {error.strerror or error}") from error
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
+        raise UsageError(
+            f"{shown_as}:{line}:{column}: byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        ) from error
+
+
+def _refused_events(path: str, text: str) -> list[Problem]:
+    """Walk the events, which needs no recursion, and refuse what the composer must not see."""
+    problems: list[Problem] = []
+    depth = 0
+    documents = 0
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            mark = event.start_mark
+            here = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+            if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+                problems.append(Problem(*here, "anchors and aliases are not allowed; write the value out"))
+            elif tag := getattr(event, "tag", None):
+                problems.append(Problem(*here, f"the tag {tag!r} is not allowed; write a plain value"))
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    problems.append(Problem(*here, "a second document; one file holds one task"))
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                problems.append(Problem(*here, f"nested more than {MAX_DEPTH} deep"))
+                return problems
+    except yaml.MarkedYAMLError as error:
+        at = error.problem_mark or error.context_mark
+        where = (at.line + 1, at.column + 1) if at else (1, 1)
+        raise SourceError(path, text, [Problem(*where, f"not valid YAML: {error.problem}")]) from error
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        line = before.count("\n") + 1
+        column = error.position - before.rfind("\n")
+        message = f"the character #x{ord(text[error.position]):04x} is not allowed in YAML; remove it"
+        raise SourceError(path, text, [Problem(line, column, message)]) from error
+    return problems
+
+
+def _build(node: yaml.Node, key: Key, document: Document, problems: list[Problem]) -> Value:
+    document.places[key] = _place(node)
+    if isinstance(node, yaml.ScalarNode):
+        plain = node.style is None
+        return None if plain and node.value in {"", "~", "null"} else str(node.value)
+    if isinstance(node, yaml.SequenceNode):
+        return [_build(item, (*key, i), document, problems) for i, item in enumerate(node.value)]
+    result: dict[str, Value] = {}
+    for name_node, value_node in node.value:
+        if not isinstance(name_node, yaml.ScalarNode):
+            problems.append(Problem(*_place(name_node), "a key must be plain text"))
+            continue
+        name = str(name_node.value)
+        if name in result:
+            first = document.keys[(*key, name)][0]
+            problems.append(Problem(*_place(name_node), f"duplicate key {name!r}, first in line {first}; keep one"))
+            continue
+        document.keys[(*key, name)] = _place(name_node)
+        result[name] = _build(value_node, (*key, name), document, problems)
+    return result
+
+
+def _place(node: yaml.Node) -> tuple[int, int]:
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+def _shown(path: str, problem: Problem, lines: list[str]) -> str:
+    """Return the message, then the offending line with a mark under the column."""
+    head = f"{path}:{problem.line}:{problem.column}: {problem.message}"
+    if problem.line > len(lines) or not lines[problem.line - 1].strip():
+        return head
+    start = max(0, problem.column - 60)
+    text = "".join(c if c.isprintable() else " " for c in lines[problem.line - 1][start : start + 110])
+    return f"{head}\n  {problem.line:>5} | {text}\n        | {' ' * (problem.column - 1 - start)}^"
