@@ -129,7 +129,7 @@ class JsonlSink:
 class WandbSink:
     """Logs to Weights & Biases; if wandb is absent or breaks, it says so once and stays silent from then on."""
 
-    def __init__(self, project: str, *, mode: str = "offline", directory: Path | None = None) -> None:
+    def __init__(self, project: str, mode: str = "offline", directory: Path | None = None) -> None:
         self._run: Any = None  # wandb is optional and imported here only, so its types are not at hand
         try:
             import wandb

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from gates.model import HEADLINES, SEVERITIES, Finding, GateReport, Level, Outcome, Report, Severity
 from gates.ranking import ranked
 
-DEFAULT_NEXT = "read the findings below"
-
 
 def headline(report: Report) -> str:
     """Return the verdict as a report's first word."""
@@ -49,13 +47,15 @@ def next_step(report: Report) -> tuple[str, str]:
 
 
 def actions(findings: Iterable[Finding]) -> list[tuple[str, str]]:
-    """Return what must be done before a pass, once each: where, and what."""
-    seen: dict[tuple[str, str], None] = {}
+    """Return what must be done before a pass, each action once: where, and what."""
+    places: dict[str, list[str]] = {}
     for finding in ranked(findings):
         if (finding.blocks or finding.leaves_open) and finding.remediation:
             where = str(finding.location) if finding.location else finding.rule
-            seen.setdefault((where, finding.remediation))
-    return list(seen)
+            known = places.setdefault(finding.remediation, [])
+            if where not in known:
+                known.append(where)
+    return [(", ".join(where), what) for what, where in places.items()]
 
 
 def unchecked(report: Report) -> list[tuple[str, str]]:

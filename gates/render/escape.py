@@ -8,18 +8,21 @@ from markupsafe import Markup
 
 SPECIAL = re.compile(r"([\\`*|~$]|](?=[(\[:]))")
 EDGE_UNDERSCORE = re.compile(r"(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
-LEADING = re.compile(r"^([#>+=-]|&gt;)")
+LEADING = re.compile(r"^([#>+=-]+(?=\s|$))")
 NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
 LIMIT = 600
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def markdown(text: object) -> Markup:
-    """Return text for the flow of a page or a table cell: one line, no markup, no control characters."""
+    """Return text for the flow of a page: one line, no markup, no control characters, no list or heading begun."""
+    return Markup(NUMBERED.sub(r"\1\\\2", LEADING.sub(r"\\\1", str(inline(text)))))  # noqa: S704  # escaped by inline
+
+
+def inline(text: object) -> Markup:
+    """Return text for the middle of a line, such as a table's cell: one line, no markup, no control characters."""
     plain = html.escape(visible(_one_line(str(text))), quote=False)
-    escaped = EDGE_UNDERSCORE.sub(r"\\_", SPECIAL.sub(r"\\\1", plain))
-    escaped = NUMBERED.sub(r"\1\\\2", LEADING.sub(r"\\\1" if not escaped.startswith("&gt;") else r"\1", escaped))
-    return Markup(escaped)  # noqa: S704  # escaped in the lines above
+    return Markup(EDGE_UNDERSCORE.sub(r"\\_", SPECIAL.sub(r"\\\1", plain)))  # noqa: S704  # escaped in this line
 
 
 def code(text: object) -> Markup:

@@ -65,7 +65,7 @@ def environment(templates: Path | None) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    world.filters |= {"code": escape.code, "cell": escape.cell, "block": escape.block}
+    world.filters |= {"inline": escape.inline, "code": escape.code, "cell": escape.cell, "block": escape.block}
     return world
 
 

@@ -12,8 +12,9 @@ def render(report: Report, _templates: Path | None) -> dict[str, str]:
     """Return the summary as plain text, a line for each gate and each criterion."""
     command, purpose = _views.next_step(report)
     task, verdict, score = report.task, report.verdict, report.score
+    ended = f"exit code {verdict.exit_code}, score {score.total}/{score.of}"
     lines = [
-        f"{_views.headline(report)}  {task.id} {task.title}  (exit code {verdict.exit_code}, score {score.total}/{score.of})",
+        f"{_views.headline(report)}  {task.id} {task.title}  ({ended})",
         f"cause: {_views.first_cause(report)}",
         f"next:  {command}" + (f"  # {purpose}" if purpose else ""),
         "",

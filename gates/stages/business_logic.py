@@ -92,13 +92,15 @@ def _by_symbol(about: _About, task: Task, binding: CodeBinding, trace: SymbolTra
     expected = f"{name} exists" + (f" and uses {', '.join(binding.uses)}" if binding.uses else "")
     if trace is None or not trace.checked:
         yield about(
-            outcome=Outcome.UNKNOWN, location=task.place(binding), subject=name, expected=expected, actual="not checked",
+            outcome=Outcome.UNKNOWN, location=task.place(binding), subject=name, expected=expected,
+            actual="not checked",
             message=f"{name}: {trace.problem if trace else 'was not traced'}", remediation="Mend the file first.",
         )  # fmt: skip
         return
     if trace.location is None:
         yield about(
-            outcome=Outcome.FAILED, location=task.place(binding), subject=name, expected=expected, actual="not implemented",
+            outcome=Outcome.FAILED, location=task.place(binding), subject=name, expected=expected,
+            actual="not implemented",
             message=f"{name} is not implemented: {trace.problem}", impact="The criterion has no implementation.",
             remediation=f"Implement {name}, or bind the criterion to the code that does.",
         )  # fmt: skip
@@ -170,10 +172,12 @@ def _tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[
     for test in bad:
         failed = test.outcome in {TestOutcome.FAILED, TestOutcome.ERROR}
         yield about(
-            outcome=Outcome.FAILED if failed else Outcome.UNKNOWN, location=test.crash or test.location, subject=test.id,
+            outcome=Outcome.FAILED if failed else Outcome.UNKNOWN, location=test.crash or test.location,
+            subject=test.id,
             message=f"{test.id} {test.outcome.value}: {(test.message.splitlines() or ['no reason given'])[0]}",
             expected="passed", actual=test.outcome.value, evidence="pytest/run.stdout.txt",
-            remediation="Make the test pass." if failed else "Run the test where it can run; skipped, it proves nothing.",
+            remediation="Make the test pass."
+            if failed else "Run the test where it can run; skipped, it proves nothing.",
         )  # fmt: skip
     if bad or nothing:
         return
@@ -243,7 +247,8 @@ def _markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     loose = [(t, m) for t in run.tests for m in t.criteria if m.startswith(f"{task.id}/") and m not in known]
     for test, marker in loose:
         yield Finding(
-            **common, outcome=Outcome.FAILED, severity=Severity.HIGH, location=test.location, subject=f"{test.id} {marker}",
+            **common, outcome=Outcome.FAILED, severity=Severity.HIGH, location=test.location,
+            subject=f"{test.id} {marker}",
             message=f"{test.id} is marked for {marker!r}, which does not exist{did_you_mean(marker, known)}",
             expected="a criterion of the task", actual=marker, remediation="Mend the marker's id.",
         )  # fmt: skip
@@ -266,20 +271,23 @@ GATE = Gate(
         RuleText(
             id="BL001",
             title="A criterion is traced to live code",
-            meaning="Each symbol of the criterion must be defined in the project, outside of `if False` and not after a "
+            meaning="Each symbol of the criterion must be defined in the project, outside of "
+            "`if False` and not after a "
             "return, and must use what the task says it uses; each code rule must find its subject and be kept. "
             "A file that cannot be parsed is unknown, never clean.",
         ),
         RuleText(
             id="BL002",
             title="Tests stand for a criterion",
-            meaning="Every test bound to the criterion, by path, node id or marker, must have passed in a run that can be "
+            meaning="Every test bound to the criterion, by path, node id or marker, must have "
+            "passed in a run that can be "
             "believed. Skipped and expected-to-fail tests count for nothing; without test or measure it is unknown.",
         ),
         RuleText(
             id="BL003",
             title="Coverage of criteria",
-            meaning="The share of criteria whose code and tests all passed, computed from the findings above it. Criteria "
+            meaning="The share of criteria whose code and tests all passed, computed from the "
+            "findings above it. Criteria "
             "that were not seen could still go either way, so they make the share unknown before they make it fail.",
         ),
         RuleText(

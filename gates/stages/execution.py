@@ -1,5 +1,6 @@
 """Stage 2, execution: did the tests run to their end and pass, and does the production code run?"""
 
+import shlex
 from collections.abc import Iterator
 
 from gates.evidence._kind import EvidenceSet
@@ -170,7 +171,7 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
             message=f"{test.id} {test.outcome.value}: {lines[0]}", evidence=LOG,
             impact="The behaviour that this test stands for is broken.",
             remediation="Make the test pass; if the test is wrong, mend the test.",
-            command=f"python -m pytest {_quoted(test.id)}",
+            command=f"python -m pytest {shlex.quote(test.id)}",
         )  # fmt: skip
     if bad:
         return
@@ -220,7 +221,8 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, why
         problem = seen.problem if seen else why
         return Finding(
             **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, location=task.place(entry), actual="not run",
-            message=f"The entry point was not seen running: {problem}", remediation="Name a command that can be started.",
+            message=f"The entry point was not seen running: {problem}",
+            remediation="Name a command that can be started.",
         )  # fmt: skip
     raw = f"entry_points/{index}.stderr.txt"
     ended = seen.process
@@ -241,10 +243,6 @@ def _where(run: PytestRun, ids: tuple[str, ...]) -> Location | None:
     return next((test.location for test in run.tests if test.id in ids), None)
 
 
-def _quoted(test_id: str) -> str:
-    return "'" + test_id.replace("'", "'\\''") + "'" if set(test_id) & set(" '\"[]<>|&;$`()*?!#\\") else test_id
-
-
 GATE = Gate(
     name="execution",
     title="Execution Verification",
@@ -256,19 +254,23 @@ GATE = Gate(
         RuleText(
             id="EX001",
             title="The test run can be believed",
-            meaning="The process ended by itself, every planned test has an end, none was deselected, and process status, "
-            "plugin, JSON report and JUnit file agree. A crash or a file that cannot be collected fails; a run that was "
+            meaning="The process ended by itself, every planned test has an end, none was "
+            "deselected, and process status, "
+            "plugin, JSON report and JUnit file agree. A crash or a file that cannot be "
+            "collected fails; a run that was "
             "cut short, collected nothing or contradicts itself is unknown.",
         ),
         RuleText(
             id="EX002",
             title="Every test that ran passed",
-            meaning="A failed or broken test fails. Where no test passed, or the run cannot be believed, it is unknown.",
+            meaning="A failed or broken test fails. Where no test passed, or the run cannot be "
+            "believed, it is unknown.",
         ),
         RuleText(
             id="EX003",
             title="No test was left out",
-            meaning="Skipped, expected-to-fail and unexpectedly passing tests are listed. They prove nothing, count for no "
+            meaning="Skipped, expected-to-fail and unexpectedly passing tests are listed. They "
+            "prove nothing, count for no "
             "criterion, and cost score; alone they do not block.",
         ),
         RuleText(

@@ -74,8 +74,9 @@ def _remedy(measure: Measure, got: Answer) -> str:
         return ""
     if got.seen:
         return "Measure again on a quieter machine, or take more samples: the interval holds the limit."
-    device = "" if measure.on in {"any", "cpu"} else f" on a machine with a {measure.on} device"
-    return f"Run the command{device}, so that the measurement ends with good samples."
+    if measure.on in {"any", "cpu"}:
+        return "Make the measurement end with good samples, then run the command."
+    return f"Run the command on a machine with a {measure.on} device."
 
 
 def _check(criterion: Criterion, index: int) -> str:
@@ -93,7 +94,8 @@ GATE = Gate(
         RuleText(
             id="PF001",
             title="A target is met by its interval",
-            meaning="The number is computed from raw samples taken on the kind of device that the criterion asks for. It "
+            meaning="The number is computed from raw samples taken on the kind of device that "
+            "the criterion asks for. It "
             "passes when the whole interval meets the target, fails when the whole interval misses it, and is unknown "
             "in between or without enough good samples. Where the device lacks what the measure names under 'when', "
             "it does not apply, and the number is shown for information.",

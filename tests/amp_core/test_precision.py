@@ -1,0 +1,125 @@
+"""Tests of how a request becomes a precision."""
+
+import itertools
+
+import pytest
+import torch
+
+from amp_core.device import DeviceFacts
+from amp_core.precision import Precision, Resolved, compute_effective_precision, precision_for, resolve
+
+CPU = DeviceFacts("cpu", "a CPU", ("avx2", "avx512_fp16"))
+CUDA = DeviceFacts("cuda", "a GPU", ("bf16", "fp16", "sm_90", "tf32"))
+OLD_CUDA = DeviceFacts("cuda", "an old GPU", ("fp16", "sm_75"))
+AUTOCAST_DTYPES = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+TABLE = [  # requested, use_amp, cuda_available, use_gpu, effective
+    ("16", True, True, True, "16"),
+    ("16", True, True, False, "32"),
+    ("16", True, False, True, "32"),
+    ("16", True, False, False, "32"),
+    ("16", False, True, True, "32"),
+    ("16", False, True, False, "32"),
+    ("16", False, False, True, "32"),
+    ("16", False, False, False, "32"),
+    ("32", True, True, True, "16"),
+    ("32", True, True, False, "32"),
+    ("32", True, False, True, "32"),
+    ("32", True, False, False, "32"),
+    ("32", False, True, True, "32"),
+    ("32", False, True, False, "32"),
+    ("32", False, False, True, "32"),
+    ("32", False, False, False, "32"),
+]
+
+
+def effective(requested: str | None, use_amp: bool | None, device: DeviceFacts) -> str:
+    return resolve(requested, use_amp, device).precision.name
+
+
+@pytest.mark.criterion("T035/AC8")
+@pytest.mark.parametrize(("requested", "use_amp", "cuda_available", "use_gpu", "expected"), TABLE)
+def test_the_sixteen_cases_of_the_compatibility_table(
+    requested: str, use_amp: bool, cuda_available: bool, use_gpu: bool, expected: str
+) -> None:
+    assert compute_effective_precision(requested, use_amp, cuda_available, use_gpu) == expected
+
+
+@pytest.mark.criterion("T035/AC7")
+@pytest.mark.parametrize("requested", ["16", "32", "bf16-mixed"])
+@pytest.mark.parametrize(("cuda_available", "use_gpu"), list(itertools.product([True, False], repeat=2)))
+def test_without_use_amp_the_request_is_unchanged(requested: str, cuda_available: bool, use_gpu: bool) -> None:
+    assert compute_effective_precision(requested, None, cuda_available, use_gpu) == requested
+
+
+@pytest.mark.criterion("T035/AC7")
+@pytest.mark.parametrize("requested", [None, "fp32", "bf16", "fp16", "16-mixed"])
+@pytest.mark.parametrize("device", [CPU, CUDA])
+def test_use_amp_false_turns_amp_off_whatever_was_requested(requested: str | None, device: DeviceFacts) -> None:
+    resolved = resolve(requested, False, device)
+    expected = Precision("fp32", torch.float32, device.type, needs_scaler=False)
+    assert resolved == Resolved(expected, "AMP is turned off by use_amp=False")
+
+
+@pytest.mark.criterion("T035/AC7")
+@pytest.mark.parametrize("device", [CPU, CUDA])
+def test_without_any_request_training_is_fp32(device: DeviceFacts) -> None:
+    assert resolve(None, None, device).precision.name == "fp32"
+
+
+@pytest.mark.criterion("T035/AC1")
+def test_use_amp_on_a_gpu_is_fp16_with_a_scaler() -> None:
+    for requested in (None, "fp32"):
+        resolved = resolve(requested, True, CUDA)
+        assert resolved.precision == Precision("fp16", torch.float16, "cuda", needs_scaler=True)
+        assert resolved.warnings == ()
+
+
+@pytest.mark.criterion("T035/AC8")
+@pytest.mark.parametrize("requested", [None, "fp32"])
+def test_use_amp_on_a_cpu_falls_back_to_fp32_with_one_warning(requested: str | None) -> None:
+    resolved = resolve(requested, True, CPU)
+    assert resolved.precision == Precision("fp32", torch.float32, "cpu", needs_scaler=False)
+    assert resolved.warnings == (resolved.reason,)
+    assert "falls back to fp32" in resolved.reason
+
+
+@pytest.mark.parametrize("use_amp", [True, None])
+@pytest.mark.parametrize("device", [CPU, CUDA])
+@pytest.mark.parametrize("requested", ["bf16", "fp16"])
+def test_a_16_bit_precision_asked_for_by_name_is_kept(
+    requested: str, use_amp: bool | None, device: DeviceFacts
+) -> None:
+    resolved = resolve(requested, use_amp, device)
+    assert resolved.precision.name == requested
+    assert resolved.reason == f"{requested} was requested by name"
+    assert resolved.warnings == ()
+
+
+def test_emulated_bfloat16_is_kept_but_announced() -> None:
+    resolved = resolve("bf16", None, OLD_CUDA)
+    assert resolved.precision.name == "bf16"
+    assert resolved.warnings == ("an old GPU has no native bf16: it is emulated and slow, 'fp16' may be faster",)
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"), [("16-mixed", "fp16"), ("bf16-mixed", "bf16"), ("32", "fp32"), ("float16", "fp16")]
+)
+def test_lightning_style_names_are_understood(alias: str, name: str) -> None:
+    assert effective(alias, None, CPU) == name
+
+
+@pytest.mark.parametrize("use_amp", [True, False, None])
+def test_an_unknown_precision_is_refused_with_a_suggestion(use_amp: bool | None) -> None:
+    with pytest.raises(
+        ValueError, match=r"^unknown precision 'bf61' \(did you mean 'bf16'\?\): expected one of fp32, "
+    ):
+        resolve("bf61", use_amp, CPU)
+
+
+@pytest.mark.criterion("T035/AC2")
+@pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
+def test_autocast_computes_in_the_precision_s_dtype(name: str) -> None:
+    with precision_for(name, "cpu").autocast():
+        product = torch.ones(2, 2) @ torch.ones(2, 2)
+    assert product.dtype == (AUTOCAST_DTYPES[name] or torch.float32)
+    assert not torch.is_autocast_enabled("cpu")

@@ -1,0 +1,36 @@
+"""Tests of the comparison of training quality."""
+
+import pytest
+
+from amp_core.quality import NothingLearned, metrics, refuse_untrained, train_arms
+from amp_core.trainer import TrainConfig
+
+TINY = TrainConfig(device="cpu", steps=2, batch_size=8, train_sequences=64, val_sequences=32)
+
+
+def test_arms_are_paired_by_seed() -> None:
+    runs = train_arms(TINY, ("fp32", "fp16"), seeds=2)
+    assert [result.precision for arm in runs for result in runs[arm]] == ["fp32", "fp32", "fp16", "fp16"]
+    first = [[result.history[0].loss for result in runs[arm]] for arm in ("fp32", "fp16")]
+    assert first[0] == pytest.approx(first[1], abs=2e-3)
+    assert first[0][0] != first[0][1]
+
+
+@pytest.mark.criterion("T035/AC6")
+def test_a_model_that_learned_nothing_is_refused() -> None:
+    with pytest.raises(NothingLearned, match=r"^arm 'fp32' learned nothing: accuracy 0\.\d+, expected at least 0\.3"):
+        refuse_untrained(train_arms(TINY, ("fp32",), seeds=1))
+
+
+def test_each_metric_has_a_sample_a_seed() -> None:
+    found = metrics(train_arms(TINY, ("fp32", "bf16", "fp16"), seeds=2))
+    assert {name: list(metric.arms) for name, metric in found.items()} == {
+        "val_accuracy": ["fp32", "bf16", "fp16"],
+        "val_loss": ["fp32", "bf16", "fp16"],
+        "applied_steps": ["bf16", "fp16"],
+        "skipped_steps": ["bf16", "fp16"],
+        "final_loss_scale": ["fp16"],
+    }
+    assert {len(samples) for metric in found.values() for samples in metric.arms.values()} == {2}
+    assert found["final_loss_scale"].arms["fp16"] == (65536.0, 65536.0)
+    assert found["applied_steps"].arms["bf16"] == (2.0, 2.0)

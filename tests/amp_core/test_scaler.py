@@ -1,0 +1,123 @@
+"""Tests of the loss scaler: its scale, its counters, its limits and its state."""
+
+import pytest
+import torch
+from torch import nn
+
+from amp_core.scaler import LossScaler, ScaleCollapsed, ScaleState
+
+
+def a_run(scaler: LossScaler, good: list[bool]) -> None:
+    """Take one step for each entry, with an infinite gradient where it is false."""
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=True)
+    for fine in good:
+        loss = model(torch.ones(1, 2)).sum() * (1.0 if fine else float("inf"))
+        scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+
+
+def dynamic(**options: float) -> LossScaler:
+    return LossScaler("cpu", dynamic=True, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.criterion("T035/AC1")
+def test_a_dynamic_scaler_starts_enabled_at_65536() -> None:
+    scaler = dynamic()
+    assert scaler.is_enabled()
+    assert scaler.read() == ScaleState(65536.0, 0, 0)
+
+
+def test_the_scale_grows_after_the_interval_and_halves_on_overflow() -> None:
+    scaler = dynamic(init_scale=8.0, growth_interval=3)
+    a_run(scaler, [True] * 3)
+    assert scaler.read() == ScaleState(16.0, 3, 0)
+    a_run(scaler, [False, True, True])
+    assert scaler.read() == ScaleState(8.0, 5, 1)
+
+
+def test_the_scale_stays_within_floor_and_ceiling() -> None:
+    low = dynamic(init_scale=2.0, max_consecutive_skips=1000)
+    a_run(low, [False] * 160)
+    assert low.read() == ScaleState(1.0, 0, 160)
+    high = dynamic(init_scale=2.0**23, growth_interval=1)
+    a_run(high, [True] * 4)
+    assert high.read().scale == 2.0**24
+
+
+def test_a_static_scaler_never_scales_but_counts() -> None:
+    scaler = LossScaler("cpu", dynamic=False, init_scale=64.0)
+    a_run(scaler, [True, False, True])
+    assert scaler.read() == ScaleState(1.0, 2, 1)
+
+
+def test_reading_raises_after_too_many_skips_in_a_row() -> None:
+    scaler = dynamic(max_consecutive_skips=5)
+    a_run(scaler, [False] * 4)
+    assert scaler.read().skipped == 4
+    a_run(scaler, [False])
+    with pytest.raises(
+        ScaleCollapsed, match=r"^the last 5 steps had non-finite gradients[^\n]+loss scale 2048: [^\n]+$"
+    ):
+        scaler.read()
+
+
+def test_a_good_step_ends_a_row_of_skips() -> None:
+    scaler = dynamic(max_consecutive_skips=5)
+    a_run(scaler, [False, False, False, False, True, False, False, False, False])
+    assert scaler.read().skipped == 8
+
+
+def test_a_state_restores_the_scale_the_growth_and_the_counters() -> None:
+    saved = dynamic(init_scale=8.0, growth_interval=3)
+    a_run(saved, [False, True, True])
+    loaded = dynamic()
+    loaded.load_state_dict(saved.state_dict())
+    a_run(loaded, [True])  # the third good one
+    assert loaded.read() == ScaleState(8.0, 3, 1)
+
+
+def test_an_empty_state_changes_nothing() -> None:
+    scaler = dynamic()
+    a_run(scaler, [False])
+    scaler.load_state_dict({})
+    assert scaler.read() == ScaleState(32768.0, 0, 1)
+
+
+def test_a_state_of_torch_s_own_scaler_loads_with_counters_at_zero() -> None:
+    scaler = dynamic()
+    a_run(scaler, [True])
+    scaler.load_state_dict(torch.amp.GradScaler("cpu", init_scale=128.0).state_dict())
+    assert scaler.read() == ScaleState(128.0, 0, 0)
+
+
+def test_a_static_state_does_not_pull_a_dynamic_scale_down_to_one() -> None:
+    static = LossScaler("cpu", dynamic=False)
+    a_run(static, [True, False])
+    scaler = dynamic()
+    scaler.load_state_dict(static.state_dict())
+    assert scaler.read() == ScaleState(65536.0, 1, 1)
+
+
+def test_a_dynamic_state_does_not_make_a_static_scaler_scale() -> None:
+    saved = dynamic()
+    a_run(saved, [True])
+    static = LossScaler("cpu", dynamic=False)
+    static.load_state_dict(saved.state_dict())
+    assert static.read() == ScaleState(1.0, 1, 0)
+
+
+def test_overflow_in_one_of_two_optimizers_counts_as_one_skip() -> None:
+    scaler = dynamic()
+    first, second = nn.Linear(2, 1), nn.Linear(2, 1)
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1, fused=True) for model in (first, second)]
+    inputs = torch.ones(1, 2)
+    loss = first(inputs).sum() + second(inputs).sum() * float("inf")
+    scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+    for optimizer in optimizers:
+        scaler.step(optimizer)
+    scaler.update()
+    assert scaler.read() == ScaleState(32768.0, 0, 1)

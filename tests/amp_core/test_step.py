@@ -1,0 +1,387 @@
+"""Tests of the training step: the order of its calls, its gradients, its skips, and its bits."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from amp_core.by_hand import make_scaler, step_by_hand
+from amp_core.precision import precision_for
+from amp_core.scaler import LossScaler
+from amp_core.schedule import Schedule
+from amp_core.step import Batch, StepResult, TrainStep
+
+NAMES = ("fp32", "bf16", "fp16")
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+INF = float("inf")
+
+
+def a_model() -> nn.Sequential:
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 2))
+
+
+def a_batch(seed: int = 0, *, factor: float = 1.0) -> Batch:
+    generator = torch.Generator().manual_seed(seed)
+    inputs, targets = torch.randn(5, 6, generator=generator), torch.randn(5, 2, generator=generator)
+    return inputs, targets, torch.tensor(factor)
+
+
+def squared_error(model: nn.Module, batch: Batch) -> Tensor:
+    """Return the mean squared error times the batch's factor, which injects overflows and NaN."""
+    inputs, targets, factor = batch
+    return (model(inputs).float() - targets).square().mean() * factor
+
+
+def fused(model: nn.Module, lr: float = 0.05) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(model.parameters(), lr=lr, fused=True)
+
+
+def a_step(name: str = "fp16", **options: Any) -> TrainStep:
+    model = options.pop("model", None) or a_model()
+    optimizer = options.pop("optimizer", None) or fused(model)
+    return TrainStep(model, optimizer, precision_for(name, "cpu"), squared_error, **options)
+
+
+def copies(model: nn.Module) -> list[Tensor]:
+    return [param.detach().clone() for param in model.parameters()]
+
+
+def same(left: Iterable[Tensor], right: Iterable[Tensor]) -> bool:
+    return all(torch.equal(one, other) for one, other in zip(left, right, strict=True))
+
+
+@pytest.mark.criterion("T035/AC1")
+def test_fp16_gets_a_real_enabled_grad_scaler() -> None:
+    scaler = a_step("fp16").scaler
+    assert isinstance(scaler, torch.amp.GradScaler)
+    assert scaler.is_enabled()
+    assert scaler.get_scale() == 65536.0
+    assert scaler.scale(torch.ones(())).item() == 65536.0
+
+
+@pytest.mark.criterion("T035/AC1")
+@pytest.mark.parametrize("name", ["fp32", "bf16"])
+def test_other_precisions_get_a_scaler_that_scales_by_one(name: str) -> None:
+    step = a_step(name)
+    step(a_batch())
+    assert step.scaler.is_enabled()
+    assert step.scaler.read().scale == 1.0
+
+
+@pytest.mark.criterion("T035/AC2")
+@pytest.mark.parametrize("name", NAMES)
+def test_linear_layers_run_in_the_compute_dtype_and_backward_runs_outside_autocast(name: str) -> None:
+    forward_dtypes, gradient_dtypes, autocast_in_backward = set(), set(), set()
+    model = a_model()
+
+    def seen(_: nn.Module, __: tuple[Tensor, ...], output: Tensor) -> None:
+        forward_dtypes.add(output.dtype)
+        assert torch.is_autocast_enabled("cpu") == (name != "fp32")
+        output.register_hook(gradient)
+
+    def gradient(grad: Tensor) -> None:
+        gradient_dtypes.add(grad.dtype)
+        autocast_in_backward.add(torch.is_autocast_enabled("cpu"))
+
+    for module in model:
+        if isinstance(module, nn.Linear):
+            module.register_forward_hook(seen)
+    a_step(name, model=model)(a_batch())
+    assert forward_dtypes == {DTYPES[name]}
+    assert gradient_dtypes == {DTYPES[name]}
+    assert autocast_in_backward == {False}
+    assert {param.dtype for param in model.parameters()} == {torch.float32}
+
+
+@pytest.mark.criterion("T035/AC2")
+def test_fp32_turns_off_an_autocast_around_it() -> None:
+    model, dtypes = a_model(), set()
+    model[0].register_forward_hook(lambda _, __, output: dtypes.add(output.dtype))
+    with torch.amp.autocast("cpu", dtype=torch.bfloat16):
+        a_step("fp32", model=model)(a_batch())
+    assert dtypes == {torch.float32}
+
+
+@pytest.mark.criterion("T035/AC3")
+def test_backward_sees_scaled_gradients_and_the_norm_is_of_true_ones() -> None:
+    plain, scaled = a_model(), a_model()
+    squared_error(plain, a_batch()).backward()  # type: ignore[no-untyped-call]
+    true_norm = torch.stack([param.grad.norm() for param in plain.parameters() if param.grad is not None]).norm()
+    seen: list[Tensor] = []
+    scaled[2].weight.register_hook(lambda grad: seen.append(grad.clone()))
+    scaler = LossScaler("cpu", dynamic=True, init_scale=1024.0)
+    result = a_step("fp16", model=scaled, scaler=scaler, max_grad_norm=0.01)(a_batch())
+    assert plain[2].weight.grad is not None
+    torch.testing.assert_close(seen[0], plain[2].weight.grad * 1024.0, rtol=1e-2, atol=1.0)
+    torch.testing.assert_close(result.grad_norm, true_norm, rtol=1e-2, atol=0.0)
+    assert result.loss_scale.item() == 1024.0
+
+
+@pytest.mark.criterion("T035/AC3")
+def test_clipping_limits_the_true_gradients_that_the_optimizer_sees() -> None:
+    model = a_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0, fused=True)
+    before = copies(model)
+    result = a_step("fp16", model=model, optimizer=optimizer, max_grad_norm=0.001)(a_batch())
+    moved = torch.stack([(old - new).norm() for old, new in zip(before, copies(model), strict=True)]).norm()
+    assert result.grad_norm.item() > 0.1
+    assert moved.item() == pytest.approx(0.001, rel=1e-3)
+
+
+@pytest.mark.criterion("T035/AC3")
+def test_scaling_rescues_gradients_that_float16_would_flush_to_zero() -> None:
+    def tiny(scale: float) -> int:
+        model = a_model()
+        scaler = LossScaler("cpu", dynamic=True, init_scale=scale)
+        grads: list[Tensor] = []
+        model[0].weight.register_hook(lambda grad: grads.append(grad))
+        a_step("fp16", model=model, scaler=scaler)(a_batch(factor=1e-7))
+        return int((grads[0] == 0).sum())
+
+    assert tiny(1.0) > 24
+    assert tiny(65536.0) == 0
+
+
+@pytest.mark.criterion("T035/AC3")
+def test_an_overflow_skips_the_step_and_halves_the_scale() -> None:
+    step = a_step("fp16")
+    step(a_batch())
+    before = copies(step.model)
+    bad = step(a_batch(factor=INF))
+    assert same(before, copies(step.model))
+    assert (bad.found_inf.item(), bad.loss_scale.item()) == (1.0, 65536.0)
+    good = step(a_batch(1))
+    assert not same(before, copies(step.model))
+    assert (good.found_inf.item(), good.loss_scale.item()) == (0.0, 32768.0)
+    state = step.scaler.read()
+    assert (state.scale, state.applied, state.skipped) == (32768.0, 2, 1)
+
+
+@pytest.mark.criterion("T035/AC3")
+def test_a_real_float16_overflow_is_met_by_backing_off_until_steps_apply() -> None:
+    step = a_step("fp16", scaler=LossScaler("cpu", dynamic=True, init_scale=2.0**24))
+    results = [step(a_batch(seed, factor=10.0)) for seed in range(20)]
+    skipped = [bool(result.found_inf.item()) for result in results]
+    assert skipped[0]
+    assert not skipped[-1]
+    assert step.scaler.read().scale < 2.0**24
+
+
+@pytest.mark.parametrize("name", ["fp32", "bf16"])
+@pytest.mark.parametrize("factor", [INF, math.nan])
+def test_a_nonfinite_gradient_is_skipped_in_every_precision(name: str, factor: float) -> None:
+    step = a_step(name)
+    before = copies(step.model)
+    step(a_batch(factor=factor))
+    assert same(before, copies(step.model))
+    assert step.scaler.read().skipped == 1
+    assert step.scaler.read().scale == 1.0
+
+
+@pytest.mark.parametrize("name", ["fp32", "bf16"])
+def test_finite_gradients_with_an_infinite_norm_are_skipped(name: str) -> None:
+    model = nn.Linear(4, 1, bias=False)
+
+    def huge(module: nn.Module, batch: Batch) -> Tensor:
+        return (module.weight * 3e38).sum()  # type: ignore[operator]
+
+    step = TrainStep(model, fused(model), precision_for(name, "cpu"), huge)
+    before = copies(model)
+    result = step(a_batch())
+    assert result.grad_norm.item() == INF
+    assert same(before, copies(model))  # weight decay would move them
+    assert step.scaler.read().skipped == 1
+
+
+@pytest.mark.criterion("T035/AC3")
+def test_the_calls_come_in_the_canonical_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    step = a_step("fp16", accumulate=2)
+
+    def record(owner: Any, name: str, label: str) -> None:
+        original = getattr(owner, name)
+
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            calls.append(label)
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, wrapped)
+
+    for name in ("scale", "unscale_", "step", "update"):
+        record(step.scaler, name, name)
+    record(Tensor, "backward", "backward")
+    record(nn.utils, "clip_grad_norm_", "clip")
+    record(step.optimizer, "zero_grad", "zero_grad")
+    step(a_batch())
+    step(a_batch(1))
+    micro = ["scale", "backward"]
+    assert calls == [*micro, *micro, "unscale_", "clip", "step", "update", "zero_grad"]
+
+
+@pytest.mark.criterion("T035/AC3")
+@pytest.mark.parametrize("clip", [0.3, None], ids=["clip", "no clip"])
+@pytest.mark.parametrize("accumulate", [1, 4])
+@pytest.mark.parametrize("name", NAMES)
+def test_fifty_steps_have_the_bits_of_the_recipe_by_hand(name: str, accumulate: int, clip: float | None) -> None:
+    ours, peer = a_model(), a_model()
+    step = a_step(name, model=ours, max_grad_norm=clip, accumulate=accumulate)
+    optimizer, scaler = fused(peer), make_scaler("cpu", DTYPES[name])
+    for index in range(50):
+        window = [a_batch(index * accumulate + micro) for micro in range(accumulate)]
+        if name == "fp16" and index in (3, 17):
+            window[-1] = a_batch(index, factor=INF)
+        for batch in window:
+            step(batch)
+        step_by_hand(
+            peer,
+            optimizer,
+            scaler,
+            window,
+            squared_error,
+            device_type="cpu",
+            dtype=DTYPES[name],
+            max_grad_norm=clip,
+        )
+    assert same(copies(ours), copies(peer))
+    moments = [
+        [value for state in each.state.values() for value in state.values()] for each in (step.optimizer, optimizer)
+    ]
+    assert same(*moments)
+    if name == "fp16":
+        assert step.scaler.get_scale() == scaler.get_scale() == 16384.0
+
+
+def test_accumulated_windows_equal_one_large_batch() -> None:
+    whole, parts = a_model(), a_model()
+    batches = [a_batch(seed) for seed in range(4)]
+    inputs, targets = (torch.cat([batch[index] for batch in batches]) for index in (0, 1))
+    a_step("fp32", model=whole)((inputs, targets, torch.tensor(1.0)))
+    step = a_step("fp32", model=parts, accumulate=4)
+    updated = [step(batch).updated for batch in batches]
+    assert updated == [False, False, False, True]
+    for one, other in zip(copies(whole), copies(parts), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_one_bad_micro_batch_skips_its_window_once() -> None:
+    step = a_step("fp16", accumulate=4)
+    for index in range(8):
+        step(a_batch(index, factor=INF if index == 1 else 1.0))
+    state = step.scaler.read()
+    assert (state.applied, state.skipped, state.scale) == (1, 1, 32768.0)
+
+
+def test_results_are_not_changed_by_later_steps() -> None:
+    step = a_step("fp16")
+    first = step(a_batch(factor=INF))
+    held = [getattr(first, name).item() for name in ("loss_scale", "found_inf")]
+    step(a_batch())
+    assert [getattr(first, name).item() for name in ("loss_scale", "found_inf")] == held
+
+
+class HostReads(TorchDispatchMode):
+    """Counts how often a scalar is read back to the host."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+def host_reads(step: TrainStep, batches: Iterable[Batch]) -> int:
+    with HostReads() as reads:
+        for batch in batches:
+            step(batch)
+    return reads.count
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_a_step_with_a_fused_optimizer_reads_nothing_back(name: str, accumulate: int, scheduled: bool) -> None:
+    model = a_model()
+    optimizer = fused(model)
+    schedule = Schedule(optimizer, lambda step: 1.0 / (1 + step), steps=9, device="cpu") if scheduled else None
+    step = a_step(name, model=model, optimizer=optimizer, accumulate=accumulate, schedule=schedule)
+    batches = [a_batch(seed, factor=INF if seed == 3 else 1.0) for seed in range(6)]
+    assert host_reads(step, batches) == 0
+
+
+def test_an_unfused_optimizer_announces_its_host_read_and_makes_it() -> None:
+    model = a_model()
+    with pytest.warns(UserWarning, match="AdamW is not fused"):
+        step = a_step("fp16", model=model, optimizer=torch.optim.AdamW(model.parameters()))
+    step(a_batch())
+    before = copies(model)
+    assert host_reads(step, [a_batch(factor=INF)]) >= 1
+    assert same(before, copies(model))
+
+
+@pytest.mark.criterion("T035/AC3")
+@settings(max_examples=25, deadline=None)
+@given(bad=st.lists(st.booleans(), min_size=1, max_size=12), name=st.sampled_from(["fp32", "bf16"]))
+def test_the_schedule_follows_applied_steps(bad: list[bool], name: str) -> None:
+    model = a_model()
+    optimizer = fused(model, lr=1.0)
+    factors = [1.0 / (2 + step) for step in range(len(bad) + 1)]
+    schedule = Schedule(optimizer, lambda step: factors[step], steps=len(factors), device="cpu")
+    step = a_step(name, model=model, optimizer=optimizer, schedule=schedule)
+    applied = 0
+    for index, overflow in enumerate(bad):
+        assert step.lr.item() == pytest.approx(factors[applied])
+        assert optimizer.param_groups[0]["lr"].item() == pytest.approx(factors[applied])
+        step(a_batch(index, factor=INF if overflow else 1.0))
+        applied += not overflow
+    assert step.lr.item() == pytest.approx(factors[applied])
+
+
+def test_half_precision_parameters_are_refused_by_name() -> None:
+    model = a_model()
+    model[2].half()
+    with pytest.raises(ValueError, match=r"^parameter 2.weight is torch.float16, expected torch.float32: [^\n]+$"):
+        a_step("fp16", model=model)
+
+
+def test_optimizers_that_need_a_closure_are_refused() -> None:
+    model = a_model()
+    with pytest.raises(ValueError, match=r"^LBFGS needs a closure[^\n]+AdamW[^\n]+$"):
+        a_step("fp32", model=model, optimizer=torch.optim.LBFGS(model.parameters()))
+
+
+def test_an_optimizer_with_nothing_to_train_is_refused() -> None:
+    model = a_model().requires_grad_(False)
+    with pytest.raises(ValueError, match=r"^the optimizer has no trainable parameter: [^\n]+$"):
+        a_step("fp32", model=model)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"accumulate": 0}, "accumulate must be at least 1, found 0"),
+        ({"max_grad_norm": 0.0}, "max_grad_norm must be a positive number"),
+        ({"max_grad_norm": math.nan}, "max_grad_norm must be a positive number"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        a_step("fp32", **options)
+
+
+def test_a_step_without_any_gradient_has_nothing_to_do() -> None:
+    trained, untrained = a_model(), nn.Linear(2, 2)
+
+    def other(_: nn.Module, batch: Batch) -> Tensor:
+        return squared_error(trained, batch)
+
+    step = TrainStep(untrained, fused(untrained), precision_for("fp16", "cpu"), other)
+    result: StepResult = step(a_batch())
+    state = step.scaler.read()
+    assert (result.found_inf.item(), state.applied, state.skipped) == (0.0, 0, 0)
