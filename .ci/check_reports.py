@@ -18,7 +18,11 @@ def main(exit_code: int) -> None:
     jsonschema.validate(result, schema)
     failed = [finding for gate in result["gates"] for finding in gate["findings"] if finding["outcome"] == "failed"]
     wrong = [
-        *([f"exit code {exit_code}, result.json {result['verdict']}"] if result["verdict"]["exit_code"] != exit_code else []),
+        *(
+            [f"exit code {exit_code}, result.json {result['verdict']}"]
+            if result["verdict"]["exit_code"] != exit_code
+            else []
+        ),
         *(f"{finding['rule']} failed: {finding['message']}" for finding in failed),
         *(f"{gate['name']} did not run" for gate in result["gates"] if not gate["ran"]),
         *(

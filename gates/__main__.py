@@ -26,9 +26,9 @@ def main() -> None:
 
 
 def _run() -> int:
-    from gates.cli import cli
-
     try:
+        from gates.cli import cli
+
         result = cli.main(prog_name="gates", standalone_mode=False)
     except SystemExit as exit_:
         return int(exit_.code or 0)

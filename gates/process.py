@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import IO
 
 import psutil
@@ -19,7 +20,7 @@ MARK = "GATES_RUN_ID"
 KEEP_HEAD = 1024 * 1024
 KEEP_TAIL = 256 * 1024
 GRACE_S = 2.0
-DROPPED = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+DROPPED = ("PYTEST_", "COV_")  # prefixes: options and traces of another test run
 
 
 class Stream(Model):
@@ -72,22 +73,17 @@ def run(
     """
     mark = secrets.token_hex(16)
     started = time.monotonic()
-    child = subprocess.Popen(
-        list(argv),
-        cwd=cwd,
-        env={**_environment(), **(env or {}), MARK: mark},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    streams = [
-        _Reader(child.stdout, log.with_suffix(".stdout.txt")),
-        _Reader(child.stderr, log.with_suffix(".stderr.txt")),
-    ]
+    child: subprocess.Popen[bytes] | None = None
+    streams: list[_Reader] = []
     timed_out = False
     orphans = 0
     try:
+        with uninterrupted():  # between the child's start and our knowing of it, nothing may come
+            child = _start(argv, cwd, {**_environment(), **(env or {}), MARK: f"{os.environ.get(MARK, '')}:{mark}"})
+            streams = [
+                _Reader(child.stdout, log.with_suffix(".stdout.txt")),
+                _Reader(child.stderr, log.with_suffix(".stderr.txt")),
+            ]
         try:
             child.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -95,7 +91,7 @@ def run(
         duration = time.monotonic() - started
     finally:
         with uninterrupted():
-            orphans = _sweep(child, mark)
+            orphans = _sweep(child, mark) if child else 0
             for stream in streams:
                 stream.close()
     code = child.returncode
@@ -109,6 +105,18 @@ def run(
         stdout=streams[0].result(),
         stderr=streams[1].result(),
         orphans=orphans,
+    )
+
+
+def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        list(argv),
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
     )
 
 
@@ -158,7 +166,7 @@ class _Reader:
 
 def _environment() -> dict[str, str]:
     """Return the environment of a child: ours, less what would change a test run from outside the task."""
-    kept = {name: value for name, value in os.environ.items() if name not in DROPPED and not name.startswith("COV_")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(DROPPED)}
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -185,10 +193,10 @@ def _kill_group(pid: int, number: signal.Signals) -> None:
 
 
 def _marked(mark: str) -> Iterator[psutil.Process]:
-    """Return the processes that inherited the mark in their environment."""
+    """Return the processes that inherited the mark in their environment, those of a run inside this run too."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+            if mark in process.environ().get(MARK, "") and process.status() != psutil.STATUS_ZOMBIE:
                 yield process
 
 
@@ -201,13 +209,21 @@ def _signal_name(number: int) -> str:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back while children are being stopped."""
+    """Hold Ctrl-C and SIGTERM back while something must be done as a whole; they come after it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    held: list[int] = []
+
+    # a function, not SIG_IGN: a child that is started meanwhile would inherit that it ignores the signal
+    def hold(number: int, _frame: FrameType | None) -> None:
+        held.append(number)
+
+    before = {number: signal.signal(number, hold) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if held:
+        raise KeyboardInterrupt

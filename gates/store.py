@@ -38,7 +38,7 @@ def publish(out: Path, files: dict[str, str], evidence: Path) -> None:
     except OSError as error:
         raise GatesError(f"reports cannot be written into {str(out)!r}: {error.strerror or error}") from error
     try:
-        shutil.copytree(evidence, staging / EVIDENCE)
+        shutil.copytree(evidence, staging / EVIDENCE, ignore=_links)
         for name, text in files.items():
             with (staging / name).open("w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
@@ -65,6 +65,11 @@ def last(out: Path) -> Report | None:
     except (OSError, ValidationError) as error:
         reason = str(error).splitlines()[0]
         raise UsageError(f"{path}: not a result of this version ({reason}); run `gates run` again") from error
+
+
+def _links(folder: str, names: list[str]) -> set[str]:
+    """Name the links of a folder: evidence is files, and a link could bring in anything."""
+    return {name for name in names if Path(folder, name).is_symlink()}
 
 
 def _swap(out: Path, staging: Path, names: list[str]) -> None:

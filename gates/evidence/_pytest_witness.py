@@ -17,6 +17,7 @@ import pytest
 
 _path = os.environ["GATES_WITNESS"]
 _nonce = os.environ["GATES_WITNESS_NONCE"]
+_in_worker = "PYTEST_XDIST_WORKER" in os.environ
 
 
 def _write(event: str, **facts: object) -> None:
@@ -61,6 +62,8 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
+    if _in_worker:  # the controller hears of it too
+        return
     _write("began", id=nodeid)
 
 
@@ -78,6 +81,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if _in_worker:
+        return
     sub = type(report).__name__ == "SubtestReport" or getattr(report, "context", None) is not None
     facts: dict[str, object] = {"reason": _reason(report)} if report.outcome == "skipped" else {}
     if report.outcome == "failed":
