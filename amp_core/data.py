@@ -10,6 +10,8 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from amp_core.step import Batch
 
+BALANCING_ROUNDS = 200  # of alternating row and column sums; enough for a sharpness up to about 5
+
 
 @dataclass(frozen=True)
 class MarkovChain:
@@ -45,6 +47,8 @@ class MarkovChain:
 def draw_chain(vocab_size: int, *, sharpness: float, generator: torch.Generator) -> MarkovChain:
     """Draw a chain: the sharper, the surer is the next token; at sharpness 0 nothing can be learnt.
 
+    All tokens are about equally frequent, so that a guess is right once in `vocab_size` times.
+
     Raises:
         ValueError: fewer than two tokens, or a negative sharpness.
     """
@@ -52,8 +56,11 @@ def draw_chain(vocab_size: int, *, sharpness: float, generator: torch.Generator)
         raise ValueError(f"vocab_size must be at least 2 for a chain, found {vocab_size!r}")
     if not sharpness >= 0.0:
         raise ValueError(f"sharpness must be at least 0, found {sharpness!r}")
-    odds = torch.randn(vocab_size, vocab_size, dtype=torch.float64, generator=generator)
-    return MarkovChain((sharpness * odds).softmax(1))
+    odds = (sharpness * torch.randn(vocab_size, vocab_size, dtype=torch.float64, generator=generator)).exp()
+    for _ in range(BALANCING_ROUNDS):
+        odds = odds / odds.sum(0)
+        odds = odds / odds.sum(1, keepdim=True)
+    return MarkovChain(odds)
 
 
 def pins_memory(device_type: str) -> bool:
@@ -101,7 +108,7 @@ def loader(
         batch_size=batch_size,
         shuffle=shuffle,
         drop_last=shuffle,
-        generator=shuffle_with,
+        generator=shuffle_with or torch.Generator().manual_seed(0),  # without one it would draw from the global one
         **loader_options(device_type=device.type, workers=workers),
     )
 

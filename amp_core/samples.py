@@ -88,12 +88,12 @@ def write_text(path: Path, text: str) -> None:
 
 def refuse_unwritable(path: Path) -> None:
     """Raise a one-line ValueError if no file can be written at this path; leave nothing behind."""
-    if path.is_dir():
-        raise ValueError(f"cannot write {str(path)!r}: it is a folder, expected a file")
-    if not path.parent.is_dir():
-        raise ValueError(f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}, create it first")
     probe = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        if path.is_dir():
+            raise ValueError(f"cannot write {str(path)!r}: it is a folder, expected a file")
+        if not path.parent.is_dir():
+            raise ValueError(f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}, create it first")
         probe.touch()
         probe.unlink()
     except OSError as error:

@@ -13,5 +13,5 @@ class UsageError(GatesError):
     exit_code = 2
 
 
-class EvidenceUnavailable(GatesError):  # noqa: N818  # it is a state of the world, not a fault
+class EvidenceUnavailable(GatesError):
     """Evidence that could not be collected, and why; it becomes an `unknown`, never a pass."""

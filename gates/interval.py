@@ -20,7 +20,7 @@ NEEDED = 6
 IMPLAUSIBLE = 40.0  # of a log ratio: no two arms of one benchmark are 17 orders of magnitude apart
 
 
-class NotEnough(Exception):  # noqa: N818  # it becomes a reason, not a crash
+class NotEnough(Exception):
     """Samples that cannot answer the question, and why."""
 
 

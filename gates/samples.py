@@ -58,7 +58,7 @@ class Samples(Model):
     metrics: Annotated[dict[str, Metric], Field(min_length=1)]
 
 
-class BadSamples(Exception):  # noqa: N818  # it becomes a reason, not a crash
+class BadSamples(Exception):
     """A samples file that cannot be believed, and why, in one line."""
 
 

@@ -27,7 +27,7 @@ class SourceModule:
         return ".".join([self.aliases.get(node.id, node.id), *reversed(parts)])
 
 
-class Unparsed(Exception):  # noqa: N818  # a state of the file
+class Unparsed(Exception):
     """A file that cannot be read as Python, and why; it is never taken for clean."""
 
 

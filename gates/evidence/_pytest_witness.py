@@ -53,7 +53,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     for item in items:
-        _write("deselected", id=item.nodeid)
+        options = item.config.option
+        by_mark = bool(options.markexpr) and not options.keyword and not options.deselect
+        path, line, _ = item.location
+        _write("deselected", id=item.nodeid, path=path, line=(line or 0) + 1, criteria=_criteria(item), mark=by_mark)
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:

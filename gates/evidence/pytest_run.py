@@ -49,6 +49,15 @@ class TestRecord(Model):
     crash: Location | None = None
 
 
+class Deselected(Model):
+    """A test that was collected and then left out, by a mark expression (`-m`) or by something else."""
+
+    id: str
+    location: Location
+    criteria: tuple[str, ...]
+    by_mark: bool
+
+
 class CollectError(Model):
     """A file or class that pytest could not collect."""
 
@@ -69,7 +78,7 @@ class PytestRun(Evidence):
 
     process: ProcessRun
     tests: tuple[TestRecord, ...]
-    deselected: tuple[str, ...]
+    deselected: tuple[Deselected, ...]
     collect_errors: tuple[CollectError, ...]
     warnings: tuple[Warned, ...]
     running: tuple[str, ...]
@@ -125,7 +134,7 @@ class PytestRun(Evidence):
                                     duration_s=ended.duration_s),),
             process=ended,
             tests=tests,
-            deselected=tuple(sorted({event["id"] for event in events if event["event"] == "deselected"})),
+            deselected=tuple(_deselected(events, context)),
             collect_errors=tuple(
                 CollectError(id=event["id"], message=event["message"])
                 for event in _last(events, "collect_failed").values()
@@ -196,6 +205,16 @@ def _outcome(reports: list[dict[str, Any]]) -> TestOutcome:
     if not calls:
         return TestOutcome.NOT_RUN
     return TestOutcome.XPASSED if calls[-1]["xfail"] else TestOutcome.PASSED
+
+
+def _deselected(events: list[dict[str, Any]], context: Context) -> Iterator[Deselected]:
+    for test_id, event in sorted(_last(events, "deselected").items()):
+        yield Deselected(
+            id=test_id,
+            location=Location(path=_relative(event["path"], context), line=event["line"]),
+            criteria=tuple(event["criteria"]),
+            by_mark=event["mark"],
+        )
 
 
 def _warnings(events: list[dict[str, Any]], context: Context) -> Iterator[Warned]:

@@ -3,6 +3,14 @@
 from gates.evidence.pytest_run import PytestRun, TestRecord
 from gates.task import Criterion, Task
 
+NAMED = 50  # so many tests have a finding of their own; the rest share one
+
+
+def more(tests: list[TestRecord], what: str) -> str:
+    """Return what to say of the tests that have no finding of their own, or nothing."""
+    rest = len(tests) - NAMED
+    return f"{rest} more tests {what}; all are in evidence/PytestRun.json." if rest > 0 else ""
+
 
 def tests_of(task: Task, criterion: Criterion, run: PytestRun | None) -> list[TestRecord]:
     """Return the tests bound to a criterion, by path or node id in the task or by marker in the test."""

@@ -7,6 +7,7 @@ from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.model import Section
 from gates.stages._bound_tests import tests_of
+from gates.stages._execution_sections import LISTED, listed
 from gates.task import Task
 
 
@@ -41,8 +42,10 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
                 ("Code rules applied", str(len(tree.rules))),
             ),
         )
+    bound = [(c.id, t.id, t.outcome.value) for c in task.criteria for t in tests_of(task, c, run)]
     yield Section(
         title="Tests by Criterion",
+        text=listed(len(bound)),
         columns=("Criterion", "Test", "Outcome"),
-        rows=tuple((c.id, t.id, t.outcome.value) for c in task.criteria for t in tests_of(task, c, run)),
+        rows=tuple(bound[:LISTED]),
     )

@@ -9,6 +9,7 @@ from gates.model import Section
 from gates.task import Task
 
 SLOWEST = 10
+LISTED = 200
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -55,15 +56,26 @@ def _describe_run(run: PytestRun) -> Iterator[Section]:
     )
     yield Section(
         title="Warnings",
-        text="" if run.warnings else "None.",
+        text=listed(len(run.warnings)) if run.warnings else "None.",
         columns=("Category", "Place", "Message"),
-        rows=tuple((w.category, str(w.location), w.message) for w in run.warnings),
+        rows=tuple((w.category, str(w.location), w.message) for w in run.warnings[:LISTED]),
     )
 
 
 def _test_table(outcome: TestOutcome, tests: list[TestRecord]) -> Section:
-    title = f"{outcome.value.capitalize()} Tests ({len(tests)})"
-    if outcome is TestOutcome.PASSED:
-        return Section(title=title, columns=("Test", "Place"), rows=tuple((t.id, str(t.location)) for t in tests))
-    rows = tuple((t.id, str(t.crash or t.location), t.message.split("\n")[0]) for t in tests)
-    return Section(title=title, columns=("Test", "Place", "Reason"), rows=rows)
+    passed = outcome is TestOutcome.PASSED
+    shown = tests[:LISTED]
+    return Section(
+        title=f"{outcome.value.capitalize()} Tests ({len(tests)})",
+        text=listed(len(tests)),
+        columns=("Test", "Place") if passed else ("Test", "Place", "Reason"),
+        rows=tuple(
+            (t.id, str(t.location)) if passed else (t.id, str(t.crash or t.location), t.message.split("\n")[0])
+            for t in shown
+        ),
+    )
+
+
+def listed(count: int) -> str:
+    """Return what to say of a list that is cut short, or nothing."""
+    return f"The first {LISTED} of {count}; all of them are in evidence/PytestRun.json." if count > LISTED else ""

@@ -6,13 +6,15 @@ from gates.evidence._kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun, TestOutcome
 from gates.evidence.source_tree import RuleTrace, SourceTree, SymbolTrace
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity, worst
-from gates.stages._bound_tests import is_under, tests_of
+from gates.stages._bound_tests import NAMED, is_under, more, tests_of
 from gates.stages._business_logic_sections import describe
 from gates.stages._gate import Gate
 from gates.task import CodeBinding, Criterion, Task
 from gates.yaml_source import did_you_mean
 
-SEVERITY = {Level.MUST: Severity.CRITICAL, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}
+FAILED = {Level.MUST: Severity.CRITICAL, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}
+BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
+UNKNOWN = {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}
 
 
 class _About:
@@ -28,10 +30,10 @@ class _About:
         subject: str = "", impact: str = "", remediation: str = "", evidence: str | None = None,
     ) -> Finding:  # fmt: skip
         """Make a finding; how severe it is follows from its outcome and the criterion's level."""
-        seen = outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
+        worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(outcome, {})
         return Finding(
             rule=self._rule, check=self._check, criterion=self._criterion.id, level=self._criterion.level,
-            outcome=outcome, severity=Severity.INFO if seen else SEVERITY[self._criterion.level], message=message,
+            outcome=outcome, severity=worth.get(self._criterion.level, Severity.INFO), message=message,
             location=location, subject=subject, expected=expected, actual=actual, impact=impact,
             remediation=remediation, evidence=evidence,
         )  # fmt: skip
@@ -158,6 +160,14 @@ def _tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[
             remediation="Make the test suite run.",
         )  # fmt: skip
         return
+    wanted = f"{task.id}/{criterion.id}"
+    hidden = [test for test in run.deselected if wanted in test.criteria or test.id in criterion.tests]
+    for test in hidden:
+        yield about(
+            outcome=Outcome.UNKNOWN, location=test.location, subject=test.id, actual="deselected", expected="passed",
+            message=f"{test.id} stands for {criterion.id} and was deselected.",
+            remediation="Let the test run: mend -k, -m or --deselect in the pytest configuration.",
+        )  # fmt: skip
     nothing = [path for path in criterion.tests if not any(is_under(test, path) for test in run.tests)]
     for path in nothing:
         yield about(
@@ -165,12 +175,13 @@ def _tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[
             message=f"No test of {path} was run.", expected="at least one test",
             remediation=f"Add {path} to 'tests' of the task, or mend the reference.",
         )  # fmt: skip
-    if not bound and not nothing:
+    if not bound and not nothing and not hidden:
         yield _without_tests(about, task, criterion)
         return
-    bad = [test for test in bound if test.outcome is not TestOutcome.PASSED]
-    for test in bad:
-        failed = test.outcome in {TestOutcome.FAILED, TestOutcome.ERROR}
+    failing = [test for test in bound if test.outcome in BAD]
+    bad = [*failing, *(t for t in bound if t.outcome not in {*BAD, TestOutcome.PASSED})]
+    for test in bad[:NAMED]:
+        failed = test.outcome in BAD
         yield about(
             outcome=Outcome.FAILED if failed else Outcome.UNKNOWN, location=test.crash or test.location,
             subject=test.id,
@@ -179,7 +190,13 @@ def _tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[
             remediation="Make the test pass."
             if failed else "Run the test where it can run; skipped, it proves nothing.",
         )  # fmt: skip
-    if bad or nothing:
+    if rest := more(bad, f"of {criterion.id} did not pass"):
+        yield about(
+            outcome=Outcome.FAILED if len(failing) > NAMED else Outcome.UNKNOWN, location=task.place(criterion),
+            subject="more", message=rest, expected="passed", actual="not passed",
+            remediation="Mend the tests that are named first.",
+        )  # fmt: skip
+    if bad or nothing or hidden:
         return
     believed = run.complete
     yield about(

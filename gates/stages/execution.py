@@ -7,6 +7,7 @@ from gates.evidence._kind import EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.pytest_run import PytestRun, TestOutcome
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.stages._bound_tests import NAMED, more
 from gates.stages._execution_sections import describe
 from gates.stages._gate import Gate
 from gates.task import EntryPoint, Task
@@ -83,6 +84,7 @@ def _suite(run: PytestRun) -> Iterator[Finding]:
         "evidence": LOG,
         "expected": "exit code 0, all witnesses agree",
     }
+    yield from _collect_errors(run)
     during = f" while running {', '.join(run.running[:3])}" if run.running else ""
     if ended.signal:
         yield Finding(
@@ -97,18 +99,18 @@ def _suite(run: PytestRun) -> Iterator[Finding]:
             remediation="Mend the hang, or raise the limit with --timeout where the suite is only slow.",
         )  # fmt: skip
     elif run.collect_errors:
-        yield from _collect_errors(run)
+        return
+    elif ended.exit_code not in {0, 1, 5}:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
+            message=f"pytest did not come to its end ({ended.ended}: {ended.last_words}).",
+            remediation="Run the command of the audit trail by hand and mend what it reports.",
+        )  # fmt: skip
     elif not run.tests:
         yield Finding(
             **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=f"no test, {ended.ended}",
             message=f"pytest ran no test ({ended.ended}: {ended.last_words}).",
             remediation="Point 'tests' of the task at files that hold tests, and check that pytest collects them.",
-        )  # fmt: skip
-    elif ended.exit_code not in {0, 1}:
-        yield Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
-            message=f"pytest did not come to its end ({ended.ended}: {ended.last_words}).",
-            remediation="Run the command of the audit trail by hand and mend what it reports.",
         )  # fmt: skip
     elif run.disagreements:
         for said in run.disagreements:
@@ -131,13 +133,13 @@ def _believed(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
             remediation="Read the end of the log: a plugin (such as a coverage limit) failed the run.",
         )  # fmt: skip
         return
-    if run.deselected:
+    unexplained = [test for test in run.deselected if not test.by_mark]
+    if unexplained:
         yield Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH,
-            actual=f"{len(run.deselected)} tests deselected",
-            message=f"{len(run.deselected)} tests were deselected and not seen, first {run.deselected[0]}.",
-            impact="What a deselected test would have said is unknown.",
-            remediation="Remove -k, -m or --deselect from the pytest configuration, or name exact 'tests' in the task.",
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, actual=f"{len(unexplained)} tests deselected",
+            message=f"{len(unexplained)} tests were deselected and not seen, first {unexplained[0].id}.",
+            location=unexplained[0].location, impact="What a deselected test would have said is unknown.",
+            remediation="Remove -k or --deselect from the pytest configuration, or name exact 'tests' in the task.",
         )  # fmt: skip
         return
     yield Finding(
@@ -163,7 +165,7 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
     passed = run.count(TestOutcome.PASSED)
     actual = f"{passed} of {len(run.tests)} passed"
     bad = [test for test in run.tests if test.outcome in BAD]
-    for test in bad:
+    for test in bad[:NAMED]:
         lines = test.message.strip().splitlines() or [""]
         yield Finding(
             rule="EX002", check="tests", outcome=Outcome.FAILED, severity=Severity.HIGH, subject=test.id,
@@ -172,6 +174,12 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
             impact="The behaviour that this test stands for is broken.",
             remediation="Make the test pass; if the test is wrong, mend the test.",
             command=f"python -m pytest {shlex.quote(test.id)}",
+        )  # fmt: skip
+    if rest := more(bad, "failed"):
+        yield Finding(
+            rule="EX002", check="tests", outcome=Outcome.FAILED, severity=Severity.HIGH, subject="more",
+            message=rest, expected="every test passes", actual=actual, evidence=LOG,
+            remediation="Mend the tests that are named first.",
         )  # fmt: skip
     if bad:
         return
@@ -191,7 +199,7 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
 
 def _left_out(run: PytestRun) -> Iterator[Finding]:
     aside = [test for test in run.tests if test.outcome in ASIDE]
-    for test in aside:
+    for test in aside[:NAMED]:
         reason = test.message.splitlines()[0] if test.message else "no reason given"
         yield Finding(
             rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
@@ -199,7 +207,20 @@ def _left_out(run: PytestRun) -> Iterator[Finding]:
             expected="passed", actual=test.outcome.value, impact="It proves nothing and stands for no criterion.",
             remediation="Run it where it can run.", evidence=LOG,
         )  # fmt: skip
-    if not aside:
+    if rest := more(aside, "were skipped or expected to fail"):
+        yield Finding(
+            rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
+            message=rest, subject="more", expected="passed", evidence=LOG, remediation="Run them where they can run.",
+        )  # fmt: skip
+    by_mark = [test for test in run.deselected if test.by_mark]
+    if by_mark:
+        yield Finding(
+            rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
+            message=f"{len(by_mark)} tests were left out by the project's mark expression, first {by_mark[0].id}.",
+            location=by_mark[0].location, subject="deselected", expected="passed", actual="not run", evidence=LOG,
+            remediation="Run them where they can run: remove -m, or run them in a task of their own.",
+        )  # fmt: skip
+    if not aside and not by_mark:
         known = run.complete
         yield Finding(
             rule="EX003", check="left-out", severity=Severity.INFO, level=Level.ADVISORY, evidence=LOG,

@@ -1,5 +1,7 @@
 """Tests of the comparison of training quality."""
 
+import dataclasses
+
 import pytest
 
 from amp_core.quality import NothingLearned, metrics, refuse_untrained, train_arms
@@ -18,8 +20,10 @@ def test_arms_are_paired_by_seed() -> None:
 
 @pytest.mark.criterion("T035/AC6")
 def test_a_model_that_learned_nothing_is_refused() -> None:
-    with pytest.raises(NothingLearned, match=r"^arm 'fp32' learned nothing: accuracy 0\.\d+, expected at least 0\.3"):
-        refuse_untrained(train_arms(TINY, ("fp32",), seeds=1))
+    hardly = dataclasses.replace(TINY, lr=1e-6)
+    message = r"^arm 'fp32' learned nothing: accuracy 0\.[01]\d+, expected at least 0\.[23]\d+ \(chance 0\.06"
+    with pytest.raises(NothingLearned, match=message):
+        refuse_untrained(train_arms(hardly, ("fp32",), seeds=1))
 
 
 def test_each_metric_has_a_sample_a_seed() -> None:

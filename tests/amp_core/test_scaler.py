@@ -13,7 +13,7 @@ def a_run(scaler: LossScaler, good: list[bool]) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=True)
     for fine in good:
         loss = model(torch.ones(1, 2)).sum() * (1.0 if fine else float("inf"))
-        scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        scaler.scale(loss).backward()
         scaler.unscale_(optimizer)
         scaler.step(optimizer)
         scaler.update()
@@ -116,7 +116,7 @@ def test_overflow_in_one_of_two_optimizers_counts_as_one_skip() -> None:
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.1, fused=True) for model in (first, second)]
     inputs = torch.ones(1, 2)
     loss = first(inputs).sum() + second(inputs).sum() * float("inf")
-    scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+    scaler.scale(loss).backward()
     for optimizer in optimizers:
         scaler.step(optimizer)
     scaler.update()

@@ -27,6 +27,12 @@ def a_model() -> nn.Sequential:
     return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 2))
 
 
+def linear(model: nn.Sequential, index: int) -> nn.Linear:
+    layer = model[index]
+    assert isinstance(layer, nn.Linear)
+    return layer
+
+
 def a_batch(seed: int = 0, *, factor: float = 1.0) -> Batch:
     generator = torch.Generator().manual_seed(seed)
     inputs, targets = torch.randn(5, 6, generator=generator), torch.randn(5, 2, generator=generator)
@@ -36,7 +42,8 @@ def a_batch(seed: int = 0, *, factor: float = 1.0) -> Batch:
 def squared_error(model: nn.Module, batch: Batch) -> Tensor:
     """Return the mean squared error times the batch's factor, which injects overflows and NaN."""
     inputs, targets, factor = batch
-    return (model(inputs).float() - targets).square().mean() * factor
+    loss: Tensor = (model(inputs).float() - targets).square().mean() * factor
+    return loss
 
 
 def fused(model: nn.Module, lr: float = 0.05) -> torch.optim.Optimizer:
@@ -84,7 +91,7 @@ def test_linear_layers_run_in_the_compute_dtype_and_backward_runs_outside_autoca
     def seen(_: nn.Module, __: tuple[Tensor, ...], output: Tensor) -> None:
         forward_dtypes.add(output.dtype)
         assert torch.is_autocast_enabled("cpu") == (name != "fp32")
-        output.register_hook(gradient)
+        output.register_hook(gradient)  # type: ignore[no-untyped-call]
 
     def gradient(grad: Tensor) -> None:
         gradient_dtypes.add(grad.dtype)
@@ -115,11 +122,12 @@ def test_backward_sees_scaled_gradients_and_the_norm_is_of_true_ones() -> None:
     squared_error(plain, a_batch()).backward()  # type: ignore[no-untyped-call]
     true_norm = torch.stack([param.grad.norm() for param in plain.parameters() if param.grad is not None]).norm()
     seen: list[Tensor] = []
-    scaled[2].weight.register_hook(lambda grad: seen.append(grad.clone()))
+    linear(scaled, 2).weight.register_hook(lambda grad: seen.append(grad.clone()))  # type: ignore[no-untyped-call]
     scaler = LossScaler("cpu", dynamic=True, init_scale=1024.0)
     result = a_step("fp16", model=scaled, scaler=scaler, max_grad_norm=0.01)(a_batch())
-    assert plain[2].weight.grad is not None
-    torch.testing.assert_close(seen[0], plain[2].weight.grad * 1024.0, rtol=1e-2, atol=1.0)
+    true_gradient = linear(plain, 2).weight.grad
+    assert true_gradient is not None
+    torch.testing.assert_close(seen[0], true_gradient * 1024.0, rtol=1e-2, atol=1.0)
     torch.testing.assert_close(result.grad_norm, true_norm, rtol=1e-2, atol=0.0)
     assert result.loss_scale.item() == 1024.0
 
@@ -141,7 +149,7 @@ def test_scaling_rescues_gradients_that_float16_would_flush_to_zero() -> None:
         model = a_model()
         scaler = LossScaler("cpu", dynamic=True, init_scale=scale)
         grads: list[Tensor] = []
-        model[0].weight.register_hook(lambda grad: grads.append(grad))
+        linear(model, 0).weight.register_hook(lambda grad: grads.append(grad))  # type: ignore[no-untyped-call]
         a_step("fp16", model=model, scaler=scaler)(a_batch(factor=1e-7))
         return int((grads[0] == 0).sum())
 
@@ -190,7 +198,7 @@ def test_finite_gradients_with_an_infinite_norm_are_skipped(name: str) -> None:
     model = nn.Linear(4, 1, bias=False)
 
     def huge(module: nn.Module, batch: Batch) -> Tensor:
-        return (module.weight * 3e38).sum()  # type: ignore[operator]
+        return sum((param * 3e38).sum() for param in module.parameters()) + torch.zeros(())
 
     step = TrainStep(model, fused(model), precision_for(name, "cpu"), huge)
     before = copies(model)
@@ -286,10 +294,10 @@ def test_results_are_not_changed_by_later_steps() -> None:
     assert [getattr(first, name).item() for name in ("loss_scale", "found_inf")] == held
 
 
-class HostReads(TorchDispatchMode):
+class HostReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts how often a scalar is read back to the host."""
 
-    count = 0
+    count: int = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += func is torch.ops.aten._local_scalar_dense.default
@@ -297,10 +305,10 @@ class HostReads(TorchDispatchMode):
 
 
 def host_reads(step: TrainStep, batches: Iterable[Batch]) -> int:
-    with HostReads() as reads:
+    with HostReads() as reads:  # type: ignore[no-untyped-call]
         for batch in batches:
             step(batch)
-    return reads.count
+    return int(reads.count)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -142,7 +142,7 @@ def broken_step(name: str) -> TrainStep:
 def test_data_that_is_never_finite_stops_training_at_a_flush(name: str) -> None:
     step, batches = broken_step(name), iter(lambda: (torch.full((1, 1), float("nan")),), None)
     with pytest.raises(ScaleCollapsed, match="the last 60 steps had non-finite gradients"), Tracker(30, []) as tracker:
-        run_steps(step, batches, tracker, 1000, CPU)  # type: ignore[arg-type]
+        run_steps(step, batches, tracker, 1000, CPU)
     assert tracker.step == 60
     assert all(param.isfinite().all() for param in step.model.parameters())
 

@@ -1,0 +1,273 @@
+"""Builders with honest defaults: what they build would pass, and a test says what is wrong with its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gates.context import Context
+from gates.evidence._kind import Evidence, EvidenceSet
+from gates.evidence.entry_points import EntryPointRuns, EntryRun
+from gates.evidence.measurements import MeasurementRun, Measurements
+from gates.evidence.pytest_run import PytestRun, TestOutcome, TestRecord
+from gates.evidence.source_tree import SourceTree, SymbolTrace, Use
+from gates.model import CommandRecord, Finding, Location, Outcome, Severity
+from gates.process import ProcessRun, Stream
+from gates.samples import Samples
+from gates.task import Task
+
+ROOT = Path(__file__).resolve().parents[1]
+LIMIT_S = 60
+
+
+def a_task(**changes: Any) -> Task:
+    """A task that asks for one of everything: code, a test, an entry point and a measure."""
+    facts: dict[str, Any] = {
+        "id": "T1",
+        "title": "Doubling",
+        "implementation": ["pkg"],
+        "tests": ["tests"],
+        "entry_points": [{"run": ["python", "-m", "pkg"], "criteria": ["AC1"], "line": 6}],
+        "criteria": [
+            a_criterion(),
+            a_criterion(id="AC2", text="Be fast", tests=[], measures=[a_measure()], line=12),
+        ],
+        "measurements": [{"id": "bench", "run": ["python", "bench.py", "{device}", "{out}"], "line": 16}],
+        "path": "tasks/T1.yaml",
+        "digest": "d" * 64,
+    }
+    return Task.model_validate({**facts, **changes})
+
+
+def a_criterion(**changes: Any) -> dict[str, Any]:
+    """A must criterion with one symbol and one test file."""
+    facts: dict[str, Any] = {
+        "id": "AC1",
+        "text": "Double a number",
+        "code": [{"symbol": "pkg.core:double", "line": 9}],
+        "tests": ["tests/test_core.py"],
+        "line": 8,
+    }
+    return {**facts, **changes}
+
+
+def a_measure(**changes: Any) -> dict[str, Any]:
+    """A speedup of at least 1.5, seen on the CPU."""
+    facts = {"from": "bench", "ratio": ["old", "new"], "of": "step_time_s", "at_least": 1.5, "on": "cpu", "line": 14}
+    return {key: value for key, value in {**facts, **changes}.items() if value is not None}
+
+
+def a_process(exit_code: int | None = 0, **changes: Any) -> ProcessRun:
+    """A process that ended by itself, with exit code 0, and wrote nothing."""
+    silent = Stream(bytes=0, tail="", truncated=False)
+    facts: dict[str, Any] = {
+        "argv": ("python",),
+        "exit_code": exit_code,
+        "signal": None,
+        "timed_out": False,
+        "timeout_s": 900,
+        "duration_s": 1.0,
+        "stdout": silent,
+        "stderr": silent,
+        "orphans": 0,
+    }
+    return ProcessRun.model_validate({**facts, **changes})
+
+
+def a_record(outcome: TestOutcome = TestOutcome.PASSED, **changes: Any) -> TestRecord:
+    """A test of tests/test_core.py that passed."""
+    facts: dict[str, Any] = {
+        "id": "tests/test_core.py::test_double",
+        "location": Location(path="tests/test_core.py", line=4),
+        "criteria": (),
+        "outcome": outcome,
+        "duration_s": 0.01,
+    }
+    return TestRecord.model_validate({**facts, **changes})
+
+
+def a_run(*tests: TestRecord, **changes: Any) -> PytestRun:
+    """A run that came to its end, whose witnesses agree; of one passed test, if none is given."""
+    records = tests or (a_record(),)
+    bad = any(test.outcome in {TestOutcome.FAILED, TestOutcome.ERROR} for test in records)
+    facts: dict[str, Any] = {
+        "how": "python -m pytest",
+        "commands": (CommandRecord(purpose="test suite", argv=("python", "-m", "pytest"), ended="", duration_s=1.0),),
+        "process": a_process(int(bad)),
+        "tests": records,
+        "deselected": (),
+        "collect_errors": (),
+        "warnings": (),
+        "running": (),
+        "disagreements": (),
+        "versions": {"python": "3.11.0", "pytest": "9.0.0"},
+    }
+    return PytestRun.model_validate({**facts, **changes})
+
+
+def entries(task: Task, *ended: ProcessRun, crash: Location | None = None) -> EntryPointRuns:
+    """The runs of a task's entry points, each with exit code 0 where nothing else is given."""
+    ends = ended or tuple(a_process() for _ in task.entry_points)
+    runs = tuple(
+        EntryRun(index=i, name=" ".join(entry.run), process=end, crash=crash)
+        for i, (entry, end) in enumerate(zip(task.entry_points, ends, strict=True))
+    )
+    return EntryPointRuns(how="each command once", runs=runs)
+
+
+def a_tree(task: Task, *, unparsed: tuple[str, ...] = ()) -> SourceTree:
+    """A tree in which every symbol of the task is live and uses all that it must."""
+    traces = tuple(
+        SymbolTrace(
+            symbol=binding.symbol,
+            wanted=binding.uses,
+            location=Location(path="pkg/core.py", line=1, last_line=3),
+            uses=tuple(Use(name=name, lines=(2,)) for name in binding.uses),
+        )
+        for criterion in task.criteria
+        for binding in criterion.code
+        if binding.symbol
+    )
+    return SourceTree(how="syntax trees", files=1, symbols=traces, rules=(), unparsed=unparsed)
+
+
+def raw_samples(*, device: str = "cpu", paired: bool = True, **arms: Sequence[object]) -> dict[str, Any]:
+    """What a benchmark writes, as plain data: a clear speedup of 2, from 12 pairs."""
+    taken: dict[str, Sequence[object]] = {
+        "old": [2.0 + i / 100 for i in range(12)],
+        "new": [1.0 + i / 200 for i in range(12)],
+    }
+    metric = {"unit": "s", "direction": "lower", "paired": paired, "arms": arms or taken}
+    return {
+        "schema": "gates.samples/1",
+        "device": {"type": device, "name": f"a {device}"},
+        "metrics": {"step_time_s": metric},
+    }
+
+
+def samples(*, device: str = "cpu", capabilities: Sequence[str] = (), **arms: Sequence[object]) -> Samples:
+    """The samples of a good benchmark."""
+    raw = raw_samples(device=device, **arms)
+    raw["device"]["capabilities"] = list(capabilities)
+    return Samples.model_validate(raw)
+
+
+def measured(*seen: Samples | str, device: str | None = None) -> Measurements:
+    """The runs of the measurement `bench`: on each device its samples, or the reason why there are none."""
+    runs = tuple(
+        MeasurementRun(
+            id="bench",
+            device=device or (one.device.type if isinstance(one, Samples) else "cpu"),
+            process=a_process(),
+            samples=one if isinstance(one, Samples) else None,
+            problem="" if isinstance(one, Samples) else one,
+            raw="measurements/bench-cpu.json",
+        )
+        for one in seen or (samples(),)
+    )
+    return Measurements(how="benchmarks", runs=runs)
+
+
+def evidence(*pieces: Evidence) -> EvidenceSet:
+    """A set of these pieces of evidence and no other."""
+    return EvidenceSet({type(piece): piece for piece in pieces})
+
+
+def all_evidence(task: Task, *instead: Evidence) -> EvidenceSet:
+    """Everything that a task asks for, seen and good, save for the pieces given instead."""
+    good: list[Evidence] = [a_run(), a_tree(task), entries(task), measured()]
+    return evidence(*good, *instead)
+
+
+def a_finding(outcome: Outcome = Outcome.PASSED, **changes: Any) -> Finding:
+    """A must finding that passed."""
+    severity = Severity.INFO if outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE} else Severity.HIGH
+    facts = {"rule": "EX001", "check": "suite", "outcome": outcome, "severity": severity, "message": "It was seen."}
+    return Finding.model_validate({**facts, **changes})
+
+
+TASK_FILE = """\
+id: T1
+title: Doubling
+implementation: [pkg]
+tests: [tests]
+entry_points:
+  - run: [python, -c, "import pkg.core; pkg.core.double(1)"]
+    criteria: [AC1]
+criteria:
+  - id: AC1
+    text: Double a number
+    code: [{symbol: "pkg.core:double"}]
+    tests: [tests/test_core.py]
+  - id: AC2
+    text: Be fast
+    code: [{symbol: "pkg.core:double"}]
+    measures: [{from: bench, ratio: [old, new], of: step_time_s, at_least: 1.5, on: cpu}]
+measurements:
+  - id: bench
+    run: [python, bench.py, "{out}"]
+"""
+
+GOOD: dict[str, str] = {
+    "pyproject.toml": "[tool.gates]\n",
+    "pkg/__init__.py": '"""A tiny library."""\n',
+    "pkg/core.py": "def double(x: int) -> int:\n    return x + x\n",
+    "tests/test_core.py": "from pkg.core import double\n\n\ndef test_double() -> None:\n    assert double(2) == 4\n",
+    "tasks/T1.yaml": TASK_FILE,
+    "bench.py": f"import pathlib, sys\npathlib.Path(sys.argv[1]).write_text({json.dumps(raw_samples())!r})\n",
+}
+
+
+def a_project(folder: Path, files: Mapping[str, str | bytes] | None = None) -> Path:
+    """A tiny real project that passes, with some files added or replaced."""
+    return written(folder, {**GOOD, **(files or {})})
+
+
+def written(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write files into a folder and return it."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder
+
+
+def a_context(root: Path, *, timeout_s: float = 60) -> Context:
+    """The world of a project, with a fresh folder for raw files beside it."""
+    folder = root.parent / f"{root.name}-evidence"
+    folder.mkdir(parents=True)
+    return Context(root=root, evidence=folder, python=sys.executable, timeout_s=timeout_s)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def gates(project: Path, *args: str | Path, env: Mapping[str, str] | None = None) -> Ended:
+    """Run the command line in a project, as a real process."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gates", *map(str, args)],
+        cwd=project, env=clean(env), capture_output=True, timeout=LIMIT_S, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def clean(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment without what the test run or its user has set for gates, with some variables added."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("GATES_")}
+    return {**ours, "PYTHONPATH": str(ROOT), **(env or {})}
+
+
+def result(project: Path, task: str = "T1") -> dict[str, Any]:
+    """The result that a run left behind."""
+    loaded: dict[str, Any] = json.loads((project / "reports" / task / "result.json").read_text(encoding="utf-8"))
+    return loaded

@@ -1,0 +1,384 @@
+"""Real pytest runs over tiny suites, from the process to the execution gate: nothing bad may look like a pass."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from building import a_context, a_criterion, a_task, all_evidence, written
+from gates.errors import EvidenceUnavailable
+from gates.evidence._kind import EvidenceSet
+from gates.evidence.pytest_run import PytestRun, TestOutcome, TestRecord
+from gates.model import Decision, Finding, Outcome, Severity
+from gates.stages import business_logic, execution
+from gates.task import Task
+from gates.verdict import decide
+
+GOOD = "def test_good() -> None:\n    assert True\n"
+BAD = "def test_bad() -> None:\n    assert 1 == 2\n"
+TASK = a_task(entry_points=[], criteria=[a_criterion(tests=[])], measurements=[])
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A run, and what the execution gate finds in it."""
+
+    run: PytestRun
+    findings: list[Finding]
+
+    def of(self, rule: str) -> list[Finding]:
+        return [finding for finding in self.findings if finding.rule == rule]
+
+    def outcome(self, rule: str) -> Outcome:
+        (only,) = {finding.outcome for finding in self.of(rule)}
+        return only
+
+    @property
+    def decision(self) -> Decision:
+        return decide(self.findings).decision
+
+    def test(self, name: str) -> TestRecord:
+        (one,) = [test for test in self.run.tests if test.id.endswith(f"::{name}")]
+        return one
+
+
+def seen_in(
+    tmp_path: Path, files: dict[str, str | bytes], *, timeout_s: float = 60, task: Task = TASK
+) -> Seen:
+    root = written(tmp_path / "project", {"pyproject.toml": "", **files})
+    context = a_context(root, timeout_s=timeout_s)
+    run = PytestRun.collect(task, context)
+    return Seen(run, list(execution.judge(task, EvidenceSet({PytestRun: run}))))
+
+
+ORDINARY = r'''
+import unittest
+import warnings
+import pytest
+
+def helper() -> None:
+    raise RuntimeError("in the | helper\nand `more` <b>")
+
+def test_pass() -> None: pass
+
+def test_fail() -> None:
+    helper()
+
+@pytest.fixture
+def broken() -> None:
+    raise OSError("no set-up")
+
+@pytest.fixture
+def leaking():
+    yield
+    raise OSError("no teardown")
+
+def test_setup_error(broken: None) -> None: pass
+
+def test_teardown_error(leaking: None) -> None: pass
+
+def test_fail_and_teardown_error(leaking: None) -> None:
+    assert False, "both"
+
+@pytest.mark.skip(reason="no device here")
+def test_skip() -> None: assert False
+
+def test_skip_inside() -> None:
+    pytest.skip("none inside")
+
+@pytest.mark.xfail(reason="known")
+def test_xfail() -> None: assert False
+
+def test_xfail_inside() -> None:
+    pytest.xfail("known inside")
+
+@pytest.mark.xfail(reason="known", strict=False)
+def test_xpass() -> None: pass
+
+@pytest.mark.xfail(reason="strictly known", strict=True)
+def test_xpass_strict() -> None: pass
+
+def test_subtests_pass(subtests) -> None:
+    for i in range(3):
+        with subtests.test(i=i): assert i >= 0
+
+def test_subtests_fail(subtests) -> None:
+    for i in range(3):
+        with subtests.test(i=i): assert i != 1
+
+def test_system_exit() -> None: raise SystemExit(0)
+
+def test_warns() -> None: warnings.warn("an odd | `warning`", UserWarning, stacklevel=1)
+
+class TestUnit(unittest.TestCase):
+    def test_unit_pass(self) -> None: self.assertTrue(True)
+    def test_unit_fail(self) -> None: self.assertEqual(1, 2)
+    def test_unit_skip(self) -> None: self.skipTest("unit")
+    @unittest.expectedFailure
+    def test_unit_xfail(self) -> None: self.assertEqual(1, 2)
+
+@pytest.mark.parametrize("text", ["a|b", "a\nb", "`", "<b>", "\u202e", "\u00e9", "\ud800", "\x00", " ", "[x](y)", "a::b"])
+def test_odd(text: str) -> None: assert text
+
+@pytest.mark.criterion("T1/AC1")
+def test_marked() -> None: pass
+
+@pytest.mark.criterion("T1/AC9")
+def test_marked_for_nothing() -> None: pass
+
+@pytest.mark.criterion("T2/AC1", "T1/AC1")
+class TestMarked:
+    def test_marked_by_its_class(self) -> None: pass
+'''
+
+
+@pytest.fixture(scope="module")
+def ordinary(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    return seen_in(tmp_path_factory.mktemp("ordinary"), {"tests/test_all.py": ORDINARY})
+
+
+def line_of(text: str) -> int:
+    return next(i for i, line in enumerate(ORDINARY.splitlines(), 1) if text in line)
+
+
+P, F, E, S, X, XP = (
+    TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.ERROR, TestOutcome.SKIPPED, TestOutcome.XFAILED,
+    TestOutcome.XPASSED,
+)  # fmt: skip
+ENDS = {
+    "test_pass": P, "test_fail": F, "test_setup_error": E, "test_teardown_error": E, "test_fail_and_teardown_error": F,
+    "test_skip": S, "test_skip_inside": S, "test_xfail": X, "test_xfail_inside": X, "test_xpass": XP,
+    "test_xpass_strict": F, "test_subtests_pass": P, "test_subtests_fail": F, "test_system_exit": F, "test_warns": P,
+    "test_unit_pass": P, "test_unit_fail": F, "test_unit_skip": S, "test_unit_xfail": X,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_ordinary_end_is_told(ordinary: Seen, name: str) -> None:
+    assert ordinary.test(name).outcome is ENDS[name]
+
+
+def test_witnesses_of_an_ordinary_run_agree(ordinary: Seen) -> None:
+    assert ordinary.run.disagreements == ()
+    assert ordinary.run.process.exit_code == 1
+    assert ordinary.outcome("EX001") is Outcome.PASSED
+
+
+def test_ordinary_failures_block(ordinary: Seen) -> None:
+    assert ordinary.decision is Decision.BLOCK
+
+
+def test_failure_is_located_at_the_line_that_raised(ordinary: Seen) -> None:
+    (finding,) = [f for f in ordinary.of("EX002") if f.subject.endswith("::test_fail")]
+    assert str(finding.location) == f"tests/test_all.py:{line_of('raise RuntimeError')}"
+    assert finding.message == "tests/test_all.py::test_fail failed: RuntimeError: in the | helper"
+    assert finding.command == "python -m pytest tests/test_all.py::test_fail"
+    assert finding.severity is Severity.HIGH
+
+
+def test_each_bad_test_has_its_own_finding(ordinary: Seen) -> None:
+    named = {f.subject.rpartition("::")[2] for f in ordinary.of("EX002")}
+    assert named == {name for name, end in ENDS.items() if end in {F, E}}
+    assert len({f.fingerprint for f in ordinary.findings}) == len(ordinary.findings)
+
+
+def test_what_was_left_out_is_listed_and_passes_nothing(ordinary: Seen) -> None:
+    named = {f.subject.rpartition("::")[2]: f.outcome for f in ordinary.of("EX003")}
+    assert named == dict.fromkeys((name for name, end in ENDS.items() if end in {S, X, XP}), Outcome.UNKNOWN)
+
+
+def test_reason_of_a_skip_is_kept(ordinary: Seen) -> None:
+    assert "no device here" in ordinary.test("test_skip").message
+    assert "none inside" in ordinary.test("test_skip_inside").message
+
+
+def test_odd_parameters_all_have_an_end(ordinary: Seen) -> None:
+    odd = [test for test in ordinary.run.tests if "::test_odd[" in test.id]
+    assert [test.outcome for test in odd] == [P] * 11
+
+
+def test_warning_is_told_with_its_place(ordinary: Seen) -> None:
+    assert ("UserWarning", "an odd | `warning`", f"tests/test_all.py:{line_of('warnings.warn(')}") in [
+        (w.category, w.message, str(w.location)) for w in ordinary.run.warnings
+    ]
+
+
+def test_markers_bind_tests_to_criteria(ordinary: Seen) -> None:
+    assert ordinary.test("test_marked").criteria == ("T1/AC1",)
+    assert ordinary.test("test_marked_by_its_class").criteria == ("T1/AC1", "T2/AC1")
+    assert ordinary.test("test_pass").criteria == ()
+
+
+def test_marker_of_an_unknown_criterion_fails(ordinary: Seen) -> None:
+    findings = [*business_logic.judge(TASK, all_evidence(TASK, ordinary.run))]
+    (loose,) = [f for f in findings if f.rule == "BL004"]
+    assert (loose.outcome, loose.subject.rpartition(" ")[2]) == (Outcome.FAILED, "T1/AC9")
+    assert loose.message.endswith("did you mean 'T1/AC1'?")
+
+
+def test_good_suite_passes_whatever_the_environment_and_however_much_it_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-k nothing_at_all")
+    monkeypatch.setenv("PYTEST_PLUGINS", "no_such_plugin")
+    flood = "import os\ndef test_flood() -> None:\n    for _ in range(300): os.write(1, b'x' * 65536); print('y' * 65536)\n"
+    seen = seen_in(tmp_path, {"tests/test_good.py": GOOD + flood, "pyproject.toml": "[tool.pytest.ini_options]\naddopts='-s'"})
+    assert [f.outcome for f in seen.findings] == [Outcome.PASSED] * 3
+    assert seen.run.process.stdout.truncated
+    assert sum(f.stat().st_size for f in (tmp_path / "project-evidence").rglob("*") if f.is_file()) < 4 * 1024 * 1024
+
+
+def test_files_that_cannot_be_collected_fail_each_with_its_name(tmp_path: Path) -> None:
+    seen = seen_in(
+        tmp_path,
+        {"tests/test_good.py": GOOD, "tests/test_import.py": "import nowhere_at_all\n" + GOOD,
+         "tests/test_syntax.py": "def test_x(:\n", "tests/test_bytes.py": b"x = '\xff'\n"},
+    )  # fmt: skip
+    assert {(str(f.location), f.outcome, f.severity) for f in seen.of("EX001")} == {
+        (f"tests/test_{name}.py", Outcome.FAILED, Severity.CRITICAL) for name in ("import", "syntax", "bytes")
+    }
+    assert any("No module named 'nowhere_at_all'" in f.message for f in seen.of("EX001"))
+    assert (seen.outcome("EX002"), seen.decision) == (Outcome.UNKNOWN, Decision.BLOCK)
+
+
+def test_error_of_collection_that_is_carried_on_from_still_fails(tmp_path: Path) -> None:
+    options = "[tool.pytest.ini_options]\naddopts = '--continue-on-collection-errors'\n"
+    seen = seen_in(
+        tmp_path, {"tests/test_good.py": GOOD, "tests/test_import.py": "import nowhere\n", "pyproject.toml": options}
+    )
+    assert (seen.outcome("EX001"), seen.decision) == (Outcome.FAILED, Decision.BLOCK)
+
+
+def with_conftest(code: str, tests: str = GOOD + BAD) -> dict[str, str | bytes]:
+    return {"tests/conftest.py": code, "tests/test_one.py": tests}
+
+
+def with_options(options: str, tests: str = GOOD + BAD) -> dict[str, str | bytes]:
+    return {"pyproject.toml": f"[tool.pytest.ini_options]\naddopts = {options!r}\n", "tests/test_one.py": tests}
+
+
+REWRITES = """
+import pytest
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    report.outcome, report.longrepr = "passed", None
+"""
+REWRITES_LATE = """
+import pytest
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report):
+    report.outcome, report.longrepr = "passed", None
+"""
+UNITTEST = "import unittest\nclass TestBad(unittest.TestCase):\n    def test_bad(self): self.assertEqual(1, 2)\n"
+SUBTESTS = "def test_bad(subtests):\n    with subtests.test(): assert 1 == 2\n"
+DROPS = "def pytest_collection_modifyitems(items):\n    items[:] = [item for item in items if 'bad' not in item.name]\n"
+IGNORES = "collect_ignore = ['test_bad.py']\n"
+DELETES = "import os\ndef pytest_sessionfinish(session):\n    os.remove(os.environ['GATES_WITNESS'])\n    session.exitstatus = 0\n"
+LEAVES = "import os\ndef test_leave() -> None: os._exit(0)\n"
+EXITS = "import pytest\ndef test_exit() -> None: pytest.exit('enough', returncode=0)\n"
+INTERRUPTS = "def test_stop() -> None: raise KeyboardInterrupt\n"
+UNSEEN: dict[str, dict[str, str | bytes]] = {
+    "no test": {"tests/helper.py": "x = 1\n"},
+    "deselected by name": with_options("-k good"),
+    "deselected by mark": with_options("-m 'not slow'", "import pytest\n" + GOOD + "@pytest.mark.slow\n" + BAD)
+    | {"pytest.ini": "[pytest]\naddopts = -m 'not slow'\nmarkers = slow\n"},
+    "only collected": with_options("--collect-only"),
+    "only set up": with_options("--setup-only"),
+    "no witness": with_options("-p no:gates_pytest_witness"),
+    "no JSON witness": with_options("-p no:pytest_jsonreport"),
+    "left at once": {"tests/test_one.py": GOOD + LEAVES + BAD},
+    "exited with 0": {"tests/test_one.py": GOOD + EXITS + BAD},
+    "exited while collecting": {"tests/test_one.py": GOOD, "tests/test_two.py": "import pytest\npytest.exit('x', 0)\n"},
+    "interrupted itself": {"tests/test_one.py": GOOD + INTERRUPTS + BAD},
+    "rewritten reports": with_conftest(REWRITES),
+    "rewritten reports of unittest": with_conftest(REWRITES, GOOD + UNITTEST),
+    "rewritten reports of subtests": with_conftest(REWRITES, GOOD + SUBTESTS),
+    "rewritten late": with_conftest(REWRITES_LATE),
+    "tests dropped in silence": with_conftest(DROPS),
+    "witness deleted": with_conftest(DELETES, GOOD),
+}
+
+
+@pytest.mark.parametrize("case", UNSEEN)
+def test_run_that_hides_something_is_never_believed(tmp_path: Path, case: str) -> None:
+    seen = seen_in(tmp_path, UNSEEN[case])
+    assert seen.decision is Decision.INCONCLUSIVE
+    assert seen.outcome("EX001") is Outcome.UNKNOWN
+    assert all(f.message and "\n" not in f.message for f in seen.findings)
+
+
+def test_deselected_tests_are_named(tmp_path: Path) -> None:
+    seen = seen_in(tmp_path, UNSEEN["deselected by name"])
+    assert seen.run.deselected == ("tests/test_one.py::test_bad",)
+    assert "tests/test_one.py::test_bad" in seen.of("EX001")[0].message
+
+
+def test_rewritten_report_is_named(tmp_path: Path) -> None:
+    seen = seen_in(tmp_path, UNSEEN["rewritten reports"])
+    assert any("test_bad raised AssertionError" in said for said in seen.run.disagreements)
+
+
+def test_crash_fails_and_names_the_test(tmp_path: Path) -> None:
+    crash = "import os, signal\ndef test_crash() -> None: os.kill(os.getpid(), signal.SIGSEGV)\n"
+    seen = seen_in(tmp_path, {"tests/test_one.py": GOOD + crash + GOOD.replace("good", "after")})
+    (finding,) = seen.of("EX001")
+    assert (finding.outcome, finding.severity) == (Outcome.FAILED, Severity.CRITICAL)
+    assert str(finding.location) == "tests/test_one.py:4"
+    assert "killed by SIGSEGV while running tests/test_one.py::test_crash" in finding.message
+    assert (seen.outcome("EX002"), seen.decision) == (Outcome.UNKNOWN, Decision.BLOCK)
+
+
+def test_hang_is_unknown_and_names_the_test(tmp_path: Path) -> None:
+    hang = "import time\ndef test_hang() -> None: time.sleep(600)\n"
+    seen = seen_in(tmp_path, {"tests/test_one.py": GOOD + hang}, timeout_s=6)
+    (finding,) = seen.of("EX001")
+    assert (finding.outcome, str(finding.location)) == (Outcome.UNKNOWN, "tests/test_one.py:4")
+    assert "stopped at the time limit of 6 s while running tests/test_one.py::test_hang" in finding.message
+    assert seen.test("test_good").outcome is P
+    assert seen.test("test_hang").outcome is TestOutcome.NOT_RUN
+    assert (seen.outcome("EX002"), seen.decision) == (Outcome.UNKNOWN, Decision.INCONCLUSIVE)
+
+
+def test_suite_of_skips_proves_nothing(tmp_path: Path) -> None:
+    skips = "import pytest\n@pytest.mark.skip(reason='none')\n" + GOOD
+    seen = seen_in(tmp_path, {"tests/test_one.py": skips})
+    assert (seen.outcome("EX002"), seen.decision) == (Outcome.UNKNOWN, Decision.INCONCLUSIVE)
+
+
+def test_module_skipped_as_a_whole_is_listed_and_contradicts_nobody(tmp_path: Path) -> None:
+    whole = "import pytest\npytest.importorskip('nowhere_at_all')\n" + BAD
+    seen = seen_in(tmp_path, {"tests/test_one.py": GOOD, "tests/test_two.py": whole})
+    assert seen.run.disagreements == ()
+    (left_out,) = seen.of("EX003")
+    assert (left_out.outcome, str(left_out.location)) == (Outcome.UNKNOWN, "tests/test_two.py:2")
+
+
+def test_paths_hold_where_pytest_has_a_root_of_its_own(tmp_path: Path) -> None:
+    seen = seen_in(tmp_path, {"tests/pytest.ini": "[pytest]\n", "tests/test_one.py": GOOD + BAD})
+    assert [str(test.location) for test in seen.run.tests] == ["tests/test_one.py:1", "tests/test_one.py:3"]
+
+
+def test_failure_in_the_session_without_a_bad_test_blocks(tmp_path: Path) -> None:
+    fails = "import pytest\ndef pytest_sessionfinish(session): session.exitstatus = 1\n"
+    seen = seen_in(tmp_path, with_conftest(fails, GOOD))
+    assert (seen.outcome("EX001"), seen.decision) == (Outcome.FAILED, Decision.BLOCK)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [({"tests": []}, "names no 'tests'"), ({"tests": ["nowhere"]}, "'nowhere' does not exist")],
+    ids=["none named", "not there"],
+)
+def test_suite_that_is_not_there_is_unavailable(tmp_path: Path, change: dict[str, Any], why: str) -> None:
+    root = written(tmp_path / "project", {"pkg/__init__.py": ""})
+    with pytest.raises(EvidenceUnavailable, match=why):
+        PytestRun.collect(a_task(**change), a_context(root))
+
+
+def test_run_leaves_nothing_in_the_project(tmp_path: Path) -> None:
+    seen_in(tmp_path, {"tests/test_one.py": GOOD})
+    left = {path.relative_to(tmp_path / "project").as_posix() for path in (tmp_path / "project").rglob("*")}
+    assert left == {"pyproject.toml", "tests", "tests/test_one.py"}

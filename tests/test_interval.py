@@ -1,0 +1,205 @@
+"""The interval: exact coverage, what it is made of, when there is none, and how it decides."""
+
+import math
+import random
+import statistics
+import time
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from building import a_measure
+from gates.interval import NEEDED, Estimate, NotEnough, compare, estimate, rank
+from gates.model import Outcome
+from gates.samples import Metric
+from gates.task import Measure
+
+
+def measure(kind: str, *arms: str) -> Measure:
+    facts = {"ratio": None, kind: list(arms) if len(arms) > 1 else arms[0], "at_least": 0.5}
+    return Measure.model_validate(a_measure(**facts))
+
+
+def metric(*, paired: bool = True, unit: str = "none", **arms: list[float]) -> Metric:
+    return Metric.model_validate({"unit": unit, "direction": "none", "paired": paired, "arms": arms})
+
+
+RATIO = measure("ratio", "old", "new")
+
+
+def coverage(n: int, k: int) -> Fraction:
+    """The exact chance that the k-th least and k-th greatest of n hold the median: 1 - 2 P(Bin(n, 1/2) < k)."""
+    return 1 - 2 * Fraction(sum(math.comb(n, i) for i in range(k)), 2**n)
+
+
+@pytest.mark.parametrize("n", [*range(6, 60), 100, 257])
+def test_rank_is_the_greatest_that_still_covers(n: int) -> None:
+    k, level = rank(n)
+    assert level == pytest.approx(float(coverage(n, k)))
+    assert coverage(n, k) >= Fraction(95, 100) > coverage(n, k + 1)
+
+
+@pytest.mark.parametrize(("n", "k"), [(6, 1), (8, 1), (9, 2), (12, 3), (20, 6), (50, 18), (100, 40)])
+def test_rank_agrees_with_the_printed_tables(n: int, k: int) -> None:
+    assert rank(n)[0] == k
+
+
+def test_fewer_than_needed_have_no_interval() -> None:
+    assert [rank(n)[0] for n in range(NEEDED)] == [0] * NEEDED
+
+
+@pytest.mark.parametrize("n", [1023, 1024, 2000])
+def test_rank_of_many_samples_covers(n: int) -> None:
+    k, level = rank(n)
+    assert coverage(n, k) >= Fraction(95, 100) > coverage(n, k + 1)
+    assert level == pytest.approx(float(coverage(n, k)))
+
+
+def test_rank_of_very_many_samples_does_not_take_for_ever() -> None:
+    begun = time.process_time()
+    k, _ = rank(100_000)
+    assert abs(k - 49_690) < 5
+    assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize("n", [6, 10, 25])
+def test_interval_covers_the_true_median_of_a_skewed_noise(n: int) -> None:
+    source = random.Random(n)
+    trials = 1500
+    held = 0
+    for _ in range(trials):
+        seen = estimate(measure("value", "a"), metric(a=[source.expovariate(1.0) for _ in range(n)]))
+        held += seen.low <= math.log(2) <= seen.high
+    assert held / trials >= 0.95 - 2.5 * math.sqrt(0.05 * 0.95 / trials)
+
+
+def test_value_is_the_median_between_order_statistics() -> None:
+    seen = estimate(measure("value", "a"), metric(a=[float(i) for i in range(12, 0, -1)]))
+    assert seen == Estimate(6.5, 3.0, 10.0, 12, float(coverage(12, 3)))
+
+
+def test_ratio_is_of_pairs_and_not_of_medians() -> None:
+    old, new = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0], [0.5, 1.0, 2.0, 4.0, 8.0, 16.0]
+    seen = estimate(RATIO, metric(old=old, new=new))
+    assert (seen.value, seen.low, seen.high) == pytest.approx((2.0, 2.0, 2.0))
+
+
+def test_ratio_of_drifting_pairs_has_the_interval_of_the_pairs() -> None:
+    new = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
+    factors = [1.5, 1.6, 1.7, 1.8, 1.9, 2.0, 2.1]
+    seen = estimate(RATIO, metric(old=[n * f for n, f in zip(new, factors, strict=True)], new=new))
+    assert (seen.value, seen.low, seen.high) == pytest.approx((1.8, 1.5, 2.1))
+
+
+def test_reduction_is_one_less_the_share_that_is_left() -> None:
+    seen = estimate(measure("reduction", "old", "new"), metric(old=[10.0] * 6, new=[6.0, 6.0, 6.0, 6.0, 5.0, 7.0]))
+    assert (seen.value, seen.low, seen.high) == pytest.approx((0.4, 0.3, 0.5))
+
+
+def test_reduction_that_grew_is_negative() -> None:
+    assert estimate(measure("reduction", "old", "new"), metric(old=[1.0] * 6, new=[2.0] * 6)).value == pytest.approx(-1)
+
+
+def test_difference_is_of_pairs_and_may_have_any_sign() -> None:
+    seen = estimate(measure("difference", "old", "new"), metric(old=[0.0, -1.0] * 3, new=[0.5, 0.0] * 3))
+    assert (seen.low, seen.high) == (-1.0, -0.5)
+
+
+@given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6)), min_size=6, max_size=40))
+def test_estimate_lies_in_its_interval_and_inverts_with_the_arms(pairs: list[tuple[float, float]]) -> None:
+    both = metric(old=[a for a, _ in pairs], new=[b for _, b in pairs])
+    seen, inverted = estimate(RATIO, both), estimate(measure("ratio", "new", "old"), both)
+    assert seen.low <= seen.value <= seen.high
+    assert (1 / seen.high, 1 / seen.low) == pytest.approx((inverted.low, inverted.high))
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=6, max_size=40), st.randoms())
+def test_order_of_samples_does_not_matter(values: list[float], source: random.Random) -> None:
+    shuffled = source.sample(values, len(values))
+    assert estimate(measure("value", "a"), metric(a=values)) == estimate(measure("value", "a"), metric(a=shuffled))
+
+
+def why(asked: Measure, given_: Metric) -> str:
+    with pytest.raises(NotEnough) as caught:
+        estimate(asked, given_)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("n", range(1, NEEDED))
+def test_too_few_samples_have_no_interval(n: int) -> None:
+    assert why(RATIO, metric(old=[2.0] * n, new=[1.0] * n)).startswith(f"{n} sample")
+
+
+def test_missing_arm_is_named_with_those_that_are_there() -> None:
+    assert why(RATIO, metric(old=[2.0] * 6, newer=[1.0] * 6)) == "step_time_s has no arm 'new'; it has newer, old"
+
+
+@pytest.mark.parametrize("kind", ["ratio", "reduction", "difference"])
+def test_samples_that_are_not_paired_are_not_compared(kind: str) -> None:
+    assert "not paired" in why(measure(kind, "old", "new"), metric(paired=False, old=[2.0] * 6, new=[1.0] * 6))
+
+
+@pytest.mark.parametrize("kind", ["ratio", "reduction"])
+@pytest.mark.parametrize("bad", [0.0, -1.0, -0.0])
+def test_nothing_below_or_at_zero_has_a_ratio(kind: str, bad: float) -> None:
+    assert "above 0" in why(measure(kind, "old", "new"), metric(old=[2.0] * 6, new=[1.0] * 5 + [bad]))
+
+
+def test_extreme_ratio_is_not_believed() -> None:
+    assert "units" in why(RATIO, metric(old=[1e300] * 6, new=[1e-300] * 6))
+
+
+@pytest.mark.parametrize("huge", [1e308, -1e308])
+def test_difference_that_overflows_is_no_number(huge: float) -> None:
+    try:
+        seen = estimate(measure("difference", "old", "new"), metric(old=[huge] * 6, new=[-huge] * 6))
+    except NotEnough:
+        return
+    assert all(map(math.isfinite, (seen.value, seen.low, seen.high)))
+
+
+def test_median_of_two_huge_middles_does_not_overflow() -> None:
+    seen = estimate(measure("value", "a"), metric(a=[1.7e308] * 6))
+    assert math.isfinite(seen.value)
+
+
+TABLE = [
+    (">=", (1.5, 1.6), Outcome.PASSED),
+    (">=", (1.49, 1.6), Outcome.UNKNOWN),
+    (">=", (1.3, 1.5), Outcome.UNKNOWN),
+    (">=", (1.3, 1.49), Outcome.FAILED),
+    ("<=", (1.3, 1.5), Outcome.PASSED),
+    ("<=", (1.5, 1.6), Outcome.UNKNOWN),
+    ("<=", (1.51, 1.6), Outcome.FAILED),
+    ("<", (1.3, 1.49), Outcome.PASSED),
+    ("<", (1.3, 1.5), Outcome.UNKNOWN),
+    ("<", (1.5, 1.6), Outcome.FAILED),
+]
+
+
+@pytest.mark.parametrize(("sign", "interval", "outcome"), TABLE)
+def test_number_decides_with_its_interval(sign: str, interval: tuple[float, float], outcome: Outcome) -> None:
+    assert compare(Estimate(statistics.fmean(interval), *interval, 6, 0.96), sign, 1.5) is outcome
+
+
+WORSE = [Outcome.PASSED, Outcome.UNKNOWN, Outcome.FAILED]
+
+
+@given(st.floats(0, 10), st.floats(0, 10), st.floats(0, 10), st.floats(0, 5), st.sampled_from([">=", "<=", "<"]))
+def test_a_worse_interval_never_gets_a_better_answer(
+    low: float, width: float, limit: float, shift: float, sign: str
+) -> None:
+    here = Estimate(low, low, low + width, 6, 0.96)
+    away = -shift if sign == ">=" else shift
+    worse = Estimate(low + away, low + away, low + width + away, 6, 0.96)
+    assert WORSE.index(compare(worse, sign, limit)) >= WORSE.index(compare(here, sign, limit))
+
+
+@given(st.floats(0, 10), st.floats(0, 10), st.floats(0, 10), st.floats(0, 5), st.sampled_from([">=", "<=", "<"]))
+def test_a_wider_interval_never_settles_what_was_open(
+    low: float, width: float, limit: float, more: float, sign: str
+) -> None:
+    narrow, wide = Estimate(low, low, low + width, 6, 0.96), Estimate(low, low - more, low + width + more, 6, 0.96)
+    assert compare(wide, sign, limit) in {compare(narrow, sign, limit), Outcome.UNKNOWN}

@@ -1,0 +1,213 @@
+"""Commands of the tested project, as real processes: however they end, they end, and leave nobody behind."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from building import ROOT, clean
+from gates import process
+from gates.process import ProcessRun
+
+
+def run(tmp_path: Path, code: str, *, timeout_s: float = 30, python: str = sys.executable) -> ProcessRun:
+    return process.run([python, "-c", code], cwd=tmp_path, timeout_s=timeout_s, log=tmp_path / "log")
+
+
+def pid_in(path: Path) -> int:
+    """Wait until a process has written its id."""
+    assert becomes(lambda: path.exists() and path.read_text(encoding="utf-8").strip() != "")
+    return int(path.read_text(encoding="utf-8"))
+
+
+def gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def becomes(fact: Callable[[], bool], *, within_s: float = 10) -> bool:
+    limit = time.monotonic() + within_s
+    while time.monotonic() < limit:
+        if fact():
+            return True
+        time.sleep(0.02)
+    return fact()
+
+
+def leaving(start: str) -> str:
+    """Code that starts a sleeper in a way of its own, and notes its id."""
+    return (
+        "import os, subprocess, sys\n"
+        "sleeper = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
+        f"child = {start}\n"
+        "open('pid', 'w').write(str(child.pid))\n"
+    )
+
+
+PLAIN = "subprocess.Popen(sleeper)"
+SETSID = "subprocess.Popen(sleeper, start_new_session=True)"
+DETACHED = (
+    "subprocess.Popen(sleeper, start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, "
+    "stderr=subprocess.DEVNULL)"
+)
+NAMELESS = "subprocess.Popen(sleeper, start_new_session=True, env={})"
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 77, 255])
+def test_exit_code_is_kept(tmp_path: Path, code: int) -> None:
+    ended = run(tmp_path, f"raise SystemExit({code})")
+    assert (ended.exit_code, ended.signal, ended.timed_out) == (code, None, False)
+    assert ended.ended == f"exit code {code}"
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGSEGV", "SIGTERM", "SIGABRT"])
+def test_signal_is_no_exit_code(tmp_path: Path, name: str) -> None:
+    ended = run(tmp_path, f"import os, signal; os.kill(os.getpid(), signal.{name})")
+    assert (ended.exit_code, ended.signal, ended.ended) == (None, name, f"killed by {name}")
+
+
+def test_both_streams_are_kept_apart_and_beside_the_log(tmp_path: Path) -> None:
+    ended = run(tmp_path, "import sys; print('out'); print('first\\nlast words', file=sys.stderr)")
+    assert (ended.stdout.tail, ended.stderr.tail) == ("out\n", "first\nlast words\n")
+    assert (tmp_path / "log.stdout.txt").read_bytes() == b"out\n"
+    assert (tmp_path / "log.stderr.txt").read_bytes() == b"first\nlast words\n"
+    assert ended.last_words == "last words"
+
+
+def test_output_that_is_not_utf8_is_shown_escaped(tmp_path: Path) -> None:
+    ended = run(tmp_path, "import os; os.write(1, b'caf\\xe9')")
+    assert (ended.stdout.tail, ended.stdout.bytes) == ("caf\\xe9", 4)
+
+
+def test_command_that_cannot_be_started_raises(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        run(tmp_path, "", python="/no/such/python")
+
+
+def test_arguments_go_through_no_shell(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", "import sys; print(sys.argv[1:])", "$(touch x); `touch x` > x", "*"]
+    ended = process.run(argv, cwd=tmp_path, timeout_s=30, log=tmp_path / "log")
+    assert ended.stdout.tail.strip() == repr(argv[3:])
+    assert not (tmp_path / "x").exists()
+
+
+def test_time_limit_ends_the_process_and_is_no_exit_code(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    ended = run(tmp_path, "import time; time.sleep(600)", timeout_s=0.5)
+    assert (ended.exit_code, ended.signal, ended.timed_out) == (None, None, True)
+    assert ended.ended == "stopped at the time limit of 0.5 s"
+    assert time.monotonic() - begun < 10
+
+
+def test_process_that_ignores_sigterm_is_killed_at_the_limit(tmp_path: Path) -> None:
+    code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
+    assert run(tmp_path, code, timeout_s=0.5).timed_out
+
+
+@pytest.mark.parametrize("start", [PLAIN, SETSID], ids=["in its group", "in its own session"])
+def test_time_limit_ends_the_grandchildren_too(tmp_path: Path, start: str) -> None:
+    assert run(tmp_path, leaving(start) + "import time; time.sleep(600)", timeout_s=1.5).timed_out
+    assert becomes(lambda: gone(pid_in(tmp_path / "pid")), within_s=3)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [PLAIN, SETSID, DETACHED, NAMELESS],
+    ids=["in its group", "in its own session", "detached", "without our environment"],
+)
+def test_grandchild_that_outlives_its_parent_is_gone(tmp_path: Path, start: str) -> None:
+    ended = run(tmp_path, leaving(start))
+    pid = pid_in(tmp_path / "pid")
+    left = becomes(lambda: gone(pid), within_s=1)
+    if not left:
+        os.kill(pid, signal.SIGKILL)
+    assert left
+    assert ended.exit_code == 0
+
+
+def test_orphan_is_counted(tmp_path: Path) -> None:
+    assert run(tmp_path, leaving(DETACHED)).orphans == 1
+    assert run(tmp_path, "pass").orphans == 0
+
+
+def test_child_that_holds_the_pipe_open_does_not_hold_us(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    ended = run(tmp_path, "print('done', flush=True)\n" + leaving(SETSID))
+    assert ended.stdout.tail == "done\n"
+    assert time.monotonic() - begun < 10
+
+
+def test_flood_is_bounded_on_disk_and_in_memory(tmp_path: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    code = "import os\nblock = b'x' * 99 + b'\\n'\nos.write(1, b'HEAD\\n')\nfor _ in range(800): os.write(1, block * 655)\n"
+    ended = run(tmp_path, code + "os.write(1, b'TAIL\\n')")
+    size = (tmp_path / "log.stdout.txt").stat().st_size
+    assert ended.stdout.bytes == 800 * 655 * 100 + 10
+    assert ended.stdout.truncated
+    assert size < 2 * 1024 * 1024
+    kept = (tmp_path / "log.stdout.txt").read_bytes()
+    assert kept.startswith(b"HEAD\n")
+    assert kept.endswith(b"TAIL\n")
+    assert b"bytes left out" in kept
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20 * 1024
+
+
+def test_flood_on_both_streams_does_not_stall(tmp_path: Path) -> None:
+    ended = run(tmp_path, "import os\nfor _ in range(200): os.write(1, b'o' * 65536); os.write(2, b'e' * 65536)")
+    assert (ended.exit_code, ended.stdout.bytes, ended.stderr.bytes) == (0, 200 * 65536, 200 * 65536)
+
+
+def test_child_has_no_input(tmp_path: Path) -> None:
+    assert run(tmp_path, "import sys; print(repr(sys.stdin.read()))").stdout.tail == "''\n"
+
+
+def test_what_would_change_a_test_run_is_not_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "COV_CORE_SOURCE"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("KEPT", "x")
+    code = "import os; print(sorted({'PYTEST_ADDOPTS', 'PYTEST_PLUGINS', 'COV_CORE_SOURCE', 'KEPT'} & set(os.environ)))"
+    assert run(tmp_path, code).stdout.tail == "['KEPT']\n"
+
+
+RUNNER = """\
+import sys
+from pathlib import Path
+from gates import process
+print("ready", flush=True)
+process.run([sys.executable, "-c", sys.argv[1]], cwd=Path.cwd(), timeout_s=60, log=Path("log"))
+"""
+
+
+@pytest.mark.parametrize("start", [PLAIN, SETSID], ids=["in its group", "in its own session"])
+def test_interrupt_in_the_middle_leaves_no_child(tmp_path: Path, start: str) -> None:
+    code = "import os; open('child', 'w').write(str(os.getpid()))\n" + leaving(start) + "import time; time.sleep(600)"
+    runner = subprocess.Popen([sys.executable, "-c", RUNNER, code], cwd=tmp_path, env=clean(),
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    child, grandchild = pid_in(tmp_path / "child"), pid_in(tmp_path / "pid")
+    runner.send_signal(signal.SIGINT)
+    assert runner.wait(20) != 0
+    assert becomes(lambda: gone(child) and gone(grandchild), within_s=3)
+
+
+def test_interrupt_is_held_back_and_not_lost(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, time\n"
+        "from gates.process import uninterrupted\n"
+        "with uninterrupted():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(0.2)\n"
+        "    print('held', flush=True)\n"
+        "print('lost', flush=True)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=clean(), capture_output=True, check=False,
+                          timeout=30)  # fmt: skip
+    assert done.stdout == b"held\n"

@@ -1,0 +1,154 @@
+"""Property tests of the decision: order, bad news, empty hands; and of scores that add up."""
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from building import a_finding
+from gates.model import Check, Decision, Finding, Level, Outcome, ScoreLine, Severity
+from gates.verdict import decide, decide_gate, score_gate, score_task, share
+
+BADNESS = [Decision.PASS, Decision.INCONCLUSIVE, Decision.BLOCK]
+
+a_check = st.sampled_from(["a", "b", "c", "d"])
+some_finding = st.builds(
+    a_finding,
+    outcome=st.sampled_from(Outcome),
+    severity=st.sampled_from(Severity),
+    level=st.sampled_from(Level),
+    check=a_check,
+    subject=st.sampled_from(["", "x", "y"]),
+)
+bad_finding = st.builds(
+    a_finding,
+    outcome=st.sampled_from([Outcome.FAILED, Outcome.UNKNOWN]),
+    severity=st.sampled_from(Severity),
+    level=st.sampled_from(Level),
+)
+some_checks = st.lists(
+    st.builds(Check, id=a_check, title=st.just("A check"), level=st.sampled_from(Level)),
+    unique_by=lambda check: check.id,
+)
+
+
+@given(st.lists(some_finding), st.randoms())
+def test_order_of_findings_does_not_matter(findings: list[Finding], random: Random) -> None:
+    shuffled = random.sample(findings, len(findings))
+    assert decide(findings) == decide(shuffled)
+
+
+@given(st.lists(some_finding), bad_finding)
+def test_one_more_bad_finding_never_improves_a_verdict(findings: list[Finding], bad: Finding) -> None:
+    before, after = decide(findings), decide([*findings, bad])
+    assert BADNESS.index(after.decision) >= BADNESS.index(before.decision)
+
+
+@given(st.lists(some_finding))
+def test_pass_needs_a_finding_that_passed(findings: list[Finding]) -> None:
+    if not any(f.outcome is Outcome.PASSED for f in findings):
+        assert decide(findings).decision is not Decision.PASS
+
+
+@given(st.lists(some_finding))
+def test_pass_hides_no_failed_or_open_must(findings: list[Finding]) -> None:
+    if decide(findings).decision is Decision.PASS:
+        assert all(f.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE} for f in findings if f.level is Level.MUST)
+
+
+@given(st.lists(some_finding))
+def test_exit_code_and_reasons_go_with_the_decision(findings: list[Finding]) -> None:
+    verdict = decide(findings)
+    assert verdict.exit_code == {"PASS": 0, "BLOCK": 1, "INCONCLUSIVE": 3}[verdict.decision.value]
+    assert bool(verdict.reasons) == (verdict.decision is not Decision.PASS)
+
+
+def test_no_finding_is_inconclusive() -> None:
+    assert decide([]).decision is Decision.INCONCLUSIVE
+    assert decide_gate([])[0] is Decision.INCONCLUSIVE
+
+
+def test_gate_of_which_nothing_applies_says_so_and_does_not_pass_a_task() -> None:
+    aside = [a_finding(Outcome.NOT_APPLICABLE)]
+    assert decide_gate(aside) == (Decision.NOT_APPLICABLE, ())
+    assert decide(aside).decision is Decision.INCONCLUSIVE
+
+
+def test_reasons_name_the_worst_first() -> None:
+    verdict = decide(
+        [
+            a_finding(Outcome.UNKNOWN, rule="BL001", message="open"),
+            a_finding(Outcome.FAILED, rule="PF001", severity=Severity.HIGH, message="slow"),
+            a_finding(Outcome.FAILED, rule="EX002", severity=Severity.CRITICAL, message="broken"),
+        ]
+    )
+    assert verdict.reasons == ("EX002 broken", "PF001 slow", "BL001 open")
+
+
+SEVERE = {Severity.CRITICAL, Severity.HIGH}
+
+
+@pytest.mark.parametrize("severity", Severity)
+@pytest.mark.parametrize("level", Level)
+def test_failure_blocks_by_level_or_severity(level: Level, severity: Severity) -> None:
+    expected = Decision.BLOCK if level is Level.MUST or severity in SEVERE else Decision.PASS
+    failed = a_finding(Outcome.FAILED, level=level, severity=severity)
+    assert decide([a_finding(), failed]).decision is expected
+
+
+@pytest.mark.parametrize("severity", Severity)
+@pytest.mark.parametrize("level", Level)
+def test_only_an_open_must_is_inconclusive(level: Level, severity: Severity) -> None:
+    expected = Decision.INCONCLUSIVE if level is Level.MUST else Decision.PASS
+    unknown = a_finding(Outcome.UNKNOWN, level=level, severity=severity)
+    assert decide([a_finding(), unknown]).decision is expected
+
+
+@given(st.integers(0, 10_000), st.lists(st.integers(1, 1000), min_size=1))
+def test_shares_add_up_and_differ_from_their_part_by_less_than_one(total: int, weights: list[int]) -> None:
+    parts = share(total, weights)
+    assert sum(parts) == total
+    assert all(abs(part - total * w / sum(weights)) < 1 for part, w in zip(parts, weights, strict=True))
+
+
+@pytest.mark.parametrize("weights", [[], [0], [0, 0]])
+def test_nothing_is_shared_among_nobody(weights: list[int]) -> None:
+    assert sum(share(100, weights)) == 0
+
+
+@given(some_checks, st.lists(some_finding))
+def test_score_of_a_gate_adds_up_and_only_a_pass_earns(checks: list[Check], findings: list[Finding]) -> None:
+    score = score_gate(checks, findings)
+    assert score.total == sum(line.got for line in score.lines)
+    assert score.of == sum(line.of for line in score.lines) == (100 if score.lines else 0)
+    assert all(line.got == (line.of if line.note == "passed" else 0) for line in score.lines)
+
+
+@given(st.lists(st.tuples(some_checks, st.lists(some_finding)), max_size=4))
+def test_score_of_a_task_adds_up(gates: list[tuple[list[Check], list[Finding]]]) -> None:
+    scores = [(f"gate {i}", 10 * i + 10, score_gate(*gate)) for i, gate in enumerate(gates)]
+    score = score_task(scores)
+    assert score.total == sum(line.got for line in score.lines)
+    assert score.of == sum(line.of for line in score.lines)
+    assert score.of in {0, 100}
+
+
+def test_check_without_a_finding_earns_nothing() -> None:
+    checks = [Check(id="a", title="A"), Check(id="b", title="B")]
+    assert score_gate(checks, [a_finding(check="a")]).lines == (
+        ScoreLine(title="A", got=50, of=50, note="passed"),
+        ScoreLine(title="B", got=0, of=50, note="unknown"),
+    )
+
+
+def test_advisory_failure_costs_score_and_leaves_the_verdict() -> None:
+    failed = a_finding(Outcome.FAILED, check="b", level=Level.ADVISORY, severity=Severity.LOW)
+    checks = [Check(id="a", title="A"), Check(id="b", title="B", level=Level.ADVISORY)]
+    assert score_gate(checks, [a_finding(check="a"), failed]).total == 80
+    assert decide([a_finding(check="a"), failed]).decision is Decision.PASS
+
+
+def test_verdict_does_not_take_a_score() -> None:
+    assert set(decide.__annotations__) == {"findings", "return"}
+    assert "score" not in Finding.model_fields
