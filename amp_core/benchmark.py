@@ -3,7 +3,7 @@
 import argparse
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from amp_core.arguments import WRONG_USAGE, OneLineParser, plain_warnings
 from amp_core.device import DeviceFacts, inspect, pick
 from amp_core.memory import peak_memory
 from amp_core.samples import Direction, Metric, Samples, refuse_unwritable, write
-from amp_core.timing import Warmup, clock_for, measure, steps_per_segment, warm_up
+from amp_core.timing import Warmup, clock_for, measure, steps_per_segment, threads, warm_up
 from amp_core.trainer import TrainConfig
 from amp_core.workload import Workload, arms_for, workload_for
 
@@ -30,11 +30,12 @@ class BenchmarkFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured: `rounds` of timing, `seeds` of training, `train_steps` for each of them."""
+    """How much is measured: `rounds` of timing, `seeds` of training with `train_steps` each, on `threads` CPU threads."""
 
     rounds: int
     seeds: int
     train_steps: int
+    threads: int
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return WRONG_USAGE
     try:
-        with plain_warnings():
-            samples = run(device, _plan(arguments))
+        plan = _plan(arguments)
+        with plain_warnings(), threads(plan.threads):
+            samples = run(device, plan)
     except (BenchmarkFailed, quality.NothingLearned) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -116,21 +118,29 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", required=True, choices=("cpu", "cuda"), help="where to measure")
     parser.add_argument("--out", required=True, type=Path, help="the samples file to write (JSON)")
     parser.add_argument("--smoke", action="store_true", help="measure less: 8 rounds, 6 seeds, shorter training")
-    parser.add_argument("--rounds", type=_at_least_six, help="rounds of timing, at least 6 (default 24)")
-    parser.add_argument("--seeds", type=_at_least_six, help="training seeds, at least 6 (default 8)")
+    parser.add_argument("--rounds", type=_number(LEAST), help="rounds of timing, at least 6 (default 24)")
+    parser.add_argument("--seeds", type=_number(LEAST), help="training seeds, at least 6 (default 8)")
+    parser.add_argument(
+        "--threads",
+        type=_number(1),
+        default=1,
+        help="CPU threads; more than one suffers on a shared machine (default 1)",
+    )
     return parser
 
 
 def _plan(arguments: argparse.Namespace) -> Plan:
-    full, smoke = Plan(rounds=24, seeds=8, train_steps=100), Plan(rounds=8, seeds=6, train_steps=30)
-    chosen = smoke if arguments.smoke else full
-    return Plan(arguments.rounds or chosen.rounds, arguments.seeds or chosen.seeds, chosen.train_steps)
+    rounds, seeds, train_steps = (8, 6, 30) if arguments.smoke else (24, 8, 100)
+    return Plan(arguments.rounds or rounds, arguments.seeds or seeds, train_steps, arguments.threads)
 
 
-def _at_least_six(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < LEAST:
-        raise argparse.ArgumentTypeError(f"expected a number of at least {LEAST}, found {text!r}")
-    return int(text)
+def _number(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"expected a number of at least {least}, found {text!r}")
+        return int(text)
+
+    return parse
 
 
 def _segment_s(device: torch.device) -> float:

@@ -103,6 +103,17 @@ def collection_paused() -> Iterator[None]:
             gc.enable()
 
 
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Compute with that many CPU threads while the context lasts."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _segment(worker: Worker, clock: Clock, steps: int) -> float:
     worker.run(1)
     return clock(lambda: worker.run(steps)) / steps

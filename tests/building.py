@@ -212,8 +212,16 @@ measurements:
     run: [python, bench.py, "{out}"]
 """
 
+QUICK = "-p no:hypothesispytest -p no:anyio"  # plugins of this environment that take seconds to load
+
+
+def pytest_options(more: str = "") -> str:
+    """The part of a pyproject.toml that makes pytest start quickly, with some options added."""
+    return f"[tool.pytest.ini_options]\naddopts = {f'{QUICK} {more}'.strip()!r}\n"
+
+
 GOOD: dict[str, str] = {
-    "pyproject.toml": "[tool.gates]\n",
+    "pyproject.toml": "[tool.gates]\n" + pytest_options(),
     "pkg/__init__.py": '"""A tiny library."""\n',
     "pkg/core.py": "def double(x: int) -> int:\n    return x + x\n",
     "tests/test_core.py": "from pkg.core import double\n\n\ndef test_double() -> None:\n    assert double(2) == 4\n",

@@ -3,74 +3,31 @@
 import json
 import secrets
 import shutil
-import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from enum import StrEnum
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from gates import process
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._kind import Evidence
-from gates.model import CommandRecord, Location, Model
+from gates.evidence._reconcile import disagreements
+from gates.evidence.test_records import (
+    CollectError,
+    Deselected,
+    Event,
+    TestOutcome,
+    TestRecord,
+    Warned,
+    last_of,
+    outcome_of,
+)
+from gates.model import CommandRecord, Location
 from gates.process import ProcessRun
 from gates.task import Task
 
 PLUGIN = "gates_pytest_witness"
-
-
-class TestOutcome(StrEnum):
-    """How one test ended; `not run` is a test that was planned and has no end."""
-
-    __test__ = False
-
-    PASSED = "passed"
-    FAILED = "failed"
-    ERROR = "error"
-    SKIPPED = "skipped"
-    XFAILED = "xfailed"
-    XPASSED = "xpassed"
-    NOT_RUN = "not run"
-
-
-class TestRecord(Model):
-    """One planned test and how it ended; `crash` is the innermost line of a failure's traceback."""
-
-    __test__ = False
-
-    id: str
-    location: Location
-    criteria: tuple[str, ...]
-    outcome: TestOutcome
-    duration_s: float
-    message: str = ""
-    crash: Location | None = None
-
-
-class Deselected(Model):
-    """A test that was collected and then left out, by a mark expression (`-m`) or by something else."""
-
-    id: str
-    location: Location
-    criteria: tuple[str, ...]
-    by_mark: bool
-
-
-class CollectError(Model):
-    """A file or class that pytest could not collect."""
-
-    id: str
-    message: str
-
-
-class Warned(Model):
-    """A warning of the run, and where it was raised."""
-
-    category: str
-    message: str
-    location: Location
 
 
 class PytestRun(Evidence):
@@ -137,18 +94,18 @@ class PytestRun(Evidence):
             deselected=tuple(_deselected(events, context)),
             collect_errors=tuple(
                 CollectError(id=event["id"], message=event["message"])
-                for event in _last(events, "collect_failed").values()
+                for event in last_of(events, "collect_failed").values()
             ),
             warnings=tuple(_warnings(events, context)),
             running=_running(events),
-            disagreements=tuple(_disagreements(ended, events, tests, folder)),
+            disagreements=tuple(disagreements(ended, events, tests, folder)),
             versions={
                 name: str(event[name]) for event in events if event["event"] == "start" for name in ("python", "pytest")
             },
         )  # fmt: skip
 
 
-def _events(path: Path, nonce: str) -> Iterator[dict[str, Any]]:
+def _events(path: Path, nonce: str) -> Iterator[Event]:
     """Yield the events of the witness file; lines that are not its own are left out, and so count as missing."""
     if not path.exists():
         return
@@ -162,18 +119,14 @@ def _events(path: Path, nonce: str) -> Iterator[dict[str, Any]]:
                 yield event
 
 
-def _last(events: Iterable[dict[str, Any]], name: str) -> dict[str, dict[str, Any]]:
-    return {event["id"]: event for event in events if event["event"] == name}
-
-
-def _records(events: list[dict[str, Any]], context: Context) -> Iterator[TestRecord]:
-    reports: dict[str, list[dict[str, Any]]] = defaultdict(list)
+def _records(events: list[Event], context: Context) -> Iterator[TestRecord]:
+    reports: dict[str, list[Event]] = defaultdict(list)
     for event in events:
         if event["event"] == "report":
             reports[event["id"]].append(event)
-    for test_id, plan in _last(events, "planned").items():
+    for test_id, plan in last_of(events, "planned").items():
         seen = reports[test_id]
-        outcome = _outcome(seen)
+        outcome = outcome_of(seen)
         telling = next((event for event in seen if event["outcome"] == "failed"), None)
         telling = telling or next((event for event in seen if event["outcome"] == "skipped"), {})
         crash = (
@@ -190,25 +143,8 @@ def _records(events: list[dict[str, Any]], context: Context) -> Iterator[TestRec
         )
 
 
-def _outcome(reports: list[dict[str, Any]]) -> TestOutcome:
-    """Fold the phases of one test into its outcome: the worst counts, and without a teardown it has no end."""
-    if any(r["outcome"] == "failed" and r["when"] == "call" for r in reports):
-        return TestOutcome.FAILED
-    if any(r["outcome"] == "failed" for r in reports):
-        return TestOutcome.ERROR
-    if not any(r["when"] == "teardown" for r in reports):
-        return TestOutcome.NOT_RUN
-    main = [r for r in reports if not r["subtest"]]
-    if any(r["outcome"] == "skipped" for r in main):
-        return TestOutcome.XFAILED if any(r["xfail"] for r in main) else TestOutcome.SKIPPED
-    calls = [r for r in main if r["when"] == "call" and r["outcome"] == "passed"]
-    if not calls:
-        return TestOutcome.NOT_RUN
-    return TestOutcome.XPASSED if calls[-1]["xfail"] else TestOutcome.PASSED
-
-
-def _deselected(events: list[dict[str, Any]], context: Context) -> Iterator[Deselected]:
-    for test_id, event in sorted(_last(events, "deselected").items()):
+def _deselected(events: list[Event], context: Context) -> Iterator[Deselected]:
+    for test_id, event in sorted(last_of(events, "deselected").items()):
         yield Deselected(
             id=test_id,
             location=Location(path=_relative(event["path"], context), line=event["line"]),
@@ -217,7 +153,7 @@ def _deselected(events: list[dict[str, Any]], context: Context) -> Iterator[Dese
         )
 
 
-def _warnings(events: list[dict[str, Any]], context: Context) -> Iterator[Warned]:
+def _warnings(events: list[Event], context: Context) -> Iterator[Warned]:
     seen = set()
     for event in events:
         if event["event"] == "warning":
@@ -228,76 +164,11 @@ def _warnings(events: list[dict[str, Any]], context: Context) -> Iterator[Warned
                 yield warned
 
 
-def _running(events: list[dict[str, Any]]) -> tuple[str, ...]:
+def _running(events: list[Event]) -> tuple[str, ...]:
     """Return the tests that began and never came to the end of their teardown."""
-    began = _last(events, "began")
+    began = last_of(events, "began")
     ended = {e["id"] for e in events if e["event"] == "report" and e["when"] == "teardown"}
     return tuple(test_id for test_id in began if test_id not in ended)
-
-
-def _disagreements(
-    ended: ProcessRun, events: list[dict[str, Any]], tests: tuple[TestRecord, ...], folder: Path
-) -> Iterator[str]:
-    """Name every contradiction between the witnesses of a run that came to its own end."""
-    if ended.exit_code not in {0, 1}:
-        return
-    ends = [event for event in events if event["event"] == "end" and not event["worker"]]
-    if not ends:
-        yield f"the process ended with exit code {ended.exit_code}, but pytest never came to the end of its session"
-    elif ends[-1]["exit_code"] != ended.exit_code:
-        yield f"pytest's session ended with {ends[-1]['exit_code']}, its process with {ended.exit_code}"
-    missing = [test.id for test in tests if test.outcome is TestOutcome.NOT_RUN]
-    if missing:
-        yield f"{len(missing)} of {len(tests)} planned tests have no end, first {missing[0]}"
-    unplanned = set(_last(events, "report")) - {test.id for test in tests}
-    if unplanned:
-        yield f"{len(unplanned)} tests ended that were never planned, first {min(unplanned)}"
-    yield from _rewritten(events)
-    yield from _against_json(folder / "report.json", ended, tests)
-    yield from _against_junit(folder / "junit.xml", events, tests)
-
-
-def _rewritten(events: list[dict[str, Any]]) -> Iterator[str]:
-    """Name tests whose exception said `failed` and whose report says something better."""
-    raw = {(e["id"], e["when"]): e for e in events if e["event"] == "raw"}
-    final = {(e["id"], e["when"]): e for e in events if e["event"] == "report" and not e["subtest"]}
-    for key, event in raw.items():
-        report = final.get(key)
-        if event["outcome"] == "failed" and report and report["outcome"] != "failed" and not report["xfail"]:
-            yield f"{key[0]} raised {event['error']} in its {key[1]}, but its report says {report['outcome']}"
-
-
-def _against_json(path: Path, ended: ProcessRun, tests: tuple[TestRecord, ...]) -> Iterator[str]:
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-        theirs = {str(test["nodeid"]): str(test["outcome"]) for test in report["tests"]}
-        code = int(report["exitcode"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        yield f"the JSON report is missing or unreadable: {type(error).__name__}: {error}"
-        return
-    if code != ended.exit_code:
-        yield f"the JSON report says exit code {code}, the process {ended.exit_code}"
-    ours = {test.id: test.outcome.value for test in tests}
-    for test_id in sorted(ours.keys() | theirs.keys()):
-        if ours.get(test_id) != theirs.get(test_id):
-            yield f"{test_id}: the plugin saw {ours.get(test_id)}, the JSON report {theirs.get(test_id)}"
-            return
-
-
-def _against_junit(path: Path, events: list[dict[str, Any]], tests: tuple[TestRecord, ...]) -> Iterator[str]:
-    """Compare counts: JUnit mangles names, and lists subtests and teardown errors as cases of their own."""
-    try:
-        cases = list(ET.parse(path).getroot().iter("testcase"))  # noqa: S314  # written by the run just made
-    except (OSError, ET.ParseError) as error:
-        yield f"the JUnit file is missing or unreadable: {type(error).__name__}: {error}"
-        return
-    bad = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
-    ours = sum(test.outcome in {TestOutcome.FAILED, TestOutcome.ERROR} for test in tests)
-    if (bad > 0) != (ours > 0) or bad < ours:
-        yield f"the JUnit file has {bad} failed cases, the plugin saw {ours}"
-    plain = not any(event["event"] == "report" and event["subtest"] for event in events)
-    if len(cases) < len(tests) or (plain and not bad and len(cases) != len(tests)):
-        yield f"the JUnit file has {len(cases)} cases, the plan {len(tests)} tests"
 
 
 def _relative(path: str, context: Context) -> str:

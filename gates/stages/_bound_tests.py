@@ -1,6 +1,7 @@
 """Which tests stand for a criterion."""
 
-from gates.evidence.pytest_run import PytestRun, TestRecord
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.test_records import TestRecord
 from gates.task import Criterion, Task
 
 NAMED = 50  # so many tests have a finding of their own; the rest share one

@@ -3,40 +3,18 @@
 from collections.abc import Iterator
 
 from gates.evidence._kind import EvidenceSet
-from gates.evidence.pytest_run import PytestRun, TestOutcome
+from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import RuleTrace, SourceTree, SymbolTrace
+from gates.evidence.test_records import TestOutcome
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity, worst
+from gates.stages._about import About
 from gates.stages._bound_tests import NAMED, is_under, more, tests_of
 from gates.stages._business_logic_sections import describe
 from gates.stages._gate import Gate
 from gates.task import CodeBinding, Criterion, Task
 from gates.yaml_source import did_you_mean
 
-FAILED = {Level.MUST: Severity.CRITICAL, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}
 BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
-UNKNOWN = {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}
-
-
-class _About:
-    """Makes findings about one check of one criterion, so that each says only what is its own."""
-
-    def __init__(self, criterion: Criterion, rule: str, check: str) -> None:
-        self._criterion = criterion
-        self._rule = rule
-        self._check = check
-
-    def __call__(
-        self, *, outcome: Outcome, message: str, location: Location | None, actual: str, expected: str = "",
-        subject: str = "", impact: str = "", remediation: str = "", evidence: str | None = None,
-    ) -> Finding:  # fmt: skip
-        """Make a finding; how severe it is follows from its outcome and the criterion's level."""
-        worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(outcome, {})
-        return Finding(
-            rule=self._rule, check=self._check, criterion=self._criterion.id, level=self._criterion.level,
-            outcome=outcome, severity=worth.get(self._criterion.level, Severity.INFO), message=message,
-            location=location, subject=subject, expected=expected, actual=actual, impact=impact,
-            remediation=remediation, evidence=evidence,
-        )  # fmt: skip
 
 
 def plan(task: Task) -> tuple[Check, ...]:
@@ -67,7 +45,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 def _code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:
     """Trace a criterion to code: the symbol must exist, live, and use what it is bound to use."""
-    about = _About(criterion, "BL001", f"code:{criterion.id}")
+    about = About(criterion, "BL001", f"code:{criterion.id}")
     if not criterion.code:
         yield about(
             outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no binding",
@@ -89,7 +67,7 @@ def _code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[F
             yield from _by_symbol(about, task, binding, tree.symbol(binding))
 
 
-def _by_symbol(about: _About, task: Task, binding: CodeBinding, trace: SymbolTrace | None) -> Iterator[Finding]:
+def _by_symbol(about: About, task: Task, binding: CodeBinding, trace: SymbolTrace | None) -> Iterator[Finding]:
     name = binding.name
     expected = f"{name} exists" + (f" and uses {', '.join(binding.uses)}" if binding.uses else "")
     if trace is None or not trace.checked:
@@ -124,7 +102,7 @@ def _by_symbol(about: _About, task: Task, binding: CodeBinding, trace: SymbolTra
 
 
 def _by_rule(
-    about: _About, task: Task, binding: CodeBinding, tree: SourceTree, trace: RuleTrace | None
+    about: About, task: Task, binding: CodeBinding, tree: SourceTree, trace: RuleTrace | None
 ) -> Iterator[Finding]:
     name = binding.name
     if trace is None or trace.problem or tree.unparsed:
@@ -150,7 +128,7 @@ def _by_rule(
 
 def _tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge the tests bound to a criterion: each must have passed; a skipped one stands for nothing."""
-    about = _About(criterion, "BL002", f"tests:{criterion.id}")
+    about = About(criterion, "BL002", f"tests:{criterion.id}")
     run = evidence.get(PytestRun)
     bound = tests_of(task, criterion, run)
     if run is None:
@@ -162,10 +140,10 @@ def _tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[
         return
     wanted = f"{task.id}/{criterion.id}"
     hidden = [test for test in run.deselected if wanted in test.criteria or test.id in criterion.tests]
-    for test in hidden:
+    for left_out in hidden:
         yield about(
-            outcome=Outcome.UNKNOWN, location=test.location, subject=test.id, actual="deselected", expected="passed",
-            message=f"{test.id} stands for {criterion.id} and was deselected.",
+            outcome=Outcome.UNKNOWN, location=left_out.location, subject=left_out.id, actual="deselected", expected="passed",
+            message=f"{left_out.id} stands for {criterion.id} and was deselected.",
             remediation="Let the test run: mend -k, -m or --deselect in the pytest configuration.",
         )  # fmt: skip
     nothing = [path for path in criterion.tests if not any(is_under(test, path) for test in run.tests)]
@@ -208,7 +186,7 @@ def _tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[
     )  # fmt: skip
 
 
-def _without_tests(about: _About, task: Task, criterion: Criterion) -> Finding:
+def _without_tests(about: About, task: Task, criterion: Criterion) -> Finding:
     if criterion.measures:
         return about(
             outcome=Outcome.NOT_APPLICABLE, location=task.place(criterion), actual="measured",

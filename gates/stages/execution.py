@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from gates.evidence._kind import EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.pytest_run import PytestRun, TestOutcome
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.test_records import TestOutcome
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.stages._bound_tests import NAMED, more
 from gates.stages._execution_sections import describe

@@ -40,6 +40,7 @@ def test_a_smoke_run_writes_a_valid_samples_file(samples: Any) -> None:
     assert samples["schema"] == SCHEMA
     assert (samples["device"]["type"], sorted(samples["device"])) == ("cpu", ["capabilities", "name", "type"])
     assert samples["environment"]["torch"] == torch.__version__
+    assert samples["environment"]["threads"] == "1"
     assert samples["settings"]["float32_matmul_precision"] == "highest"
     for strings in (samples["environment"], samples["settings"]):
         assert all(isinstance(text, str) and text for pair in strings.items() for text in pair)
@@ -94,6 +95,10 @@ def test_without_a_gpu_a_cuda_benchmark_is_refused_and_writes_nothing(tmp_path: 
         (["--out", "/nowhere/at/all.json"], "error: cannot write '/nowhere/at/all.json': there is no folder"),
         (["--out", "x.json", "--rounds", "5"], "error: argument --rounds: expected a number of at least 6, found '5'"),
         (["--out", "x.json", "--seeds", "-1"], "error: argument --seeds: expected a number of at least 6, found '-1'"),
+        (
+            ["--out", "x.json", "--threads", "0"],
+            "error: argument --threads: expected a number of at least 1, found '0'",
+        ),
         ([], "error: the following arguments are required: --out"),
     ],
 )
@@ -116,7 +121,7 @@ def test_a_benchmark_whose_models_learned_nothing_fails_and_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(benchmark, "workload_for", lambda _: SMALL)
-    monkeypatch.setattr(benchmark, "_plan", lambda _: benchmark.Plan(rounds=1, seeds=1, train_steps=1))
+    monkeypatch.setattr(benchmark, "_plan", lambda _: benchmark.Plan(rounds=1, seeds=1, train_steps=1, threads=1))
     assert main(["--device", "cpu", "--out", str(tmp_path / "samples.json")]) == 1
     assert capsys.readouterr().err.startswith("error: arm 'fp32' learned nothing: accuracy 0.")
     assert list(tmp_path.iterdir()) == []

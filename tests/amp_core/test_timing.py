@@ -14,6 +14,7 @@ from amp_core.timing import (
     measure,
     order,
     steps_per_segment,
+    threads,
     warm_up,
 )
 
@@ -77,6 +78,13 @@ def test_garbage_is_not_collected_while_timing() -> None:
     with collection_paused():
         assert not gc.isenabled()
     assert gc.isenabled()
+
+
+def test_threads_are_put_back() -> None:
+    before = torch.get_num_threads()
+    with threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
 
 
 def test_the_cpu_clock_measures_the_work() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from building import a_context, a_criterion, a_task, all_evidence, written
+from building import QUICK, a_context, a_criterion, a_task, all_evidence, pytest_options, written
 from gates.errors import EvidenceUnavailable
 from gates.evidence._kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun, TestOutcome, TestRecord
@@ -46,7 +46,7 @@ class Seen:
 def seen_in(
     tmp_path: Path, files: dict[str, str | bytes], *, timeout_s: float = 60, task: Task = TASK
 ) -> Seen:
-    root = written(tmp_path / "project", {"pyproject.toml": "", **files})
+    root = written(tmp_path / "project", {"pyproject.toml": pytest_options(), **files})
     context = a_context(root, timeout_s=timeout_s)
     run = PytestRun.collect(task, context)
     return Seen(run, list(execution.judge(task, EvidenceSet({PytestRun: run}))))
@@ -223,7 +223,7 @@ def test_good_suite_passes_whatever_the_environment_and_however_much_it_prints(
     monkeypatch.setenv("PYTEST_ADDOPTS", "-k nothing_at_all")
     monkeypatch.setenv("PYTEST_PLUGINS", "no_such_plugin")
     flood = "import os\ndef test_flood() -> None:\n    for _ in range(300): os.write(1, b'x' * 65536); print('y' * 65536)\n"
-    seen = seen_in(tmp_path, {"tests/test_good.py": GOOD + flood, "pyproject.toml": "[tool.pytest.ini_options]\naddopts='-s'"})
+    seen = seen_in(tmp_path, {"tests/test_good.py": GOOD + flood, "pyproject.toml": pytest_options("-s")})
     assert [f.outcome for f in seen.findings] == [Outcome.PASSED] * 3
     assert seen.run.process.stdout.truncated
     assert sum(f.stat().st_size for f in (tmp_path / "project-evidence").rglob("*") if f.is_file()) < 4 * 1024 * 1024
@@ -243,7 +243,7 @@ def test_files_that_cannot_be_collected_fail_each_with_its_name(tmp_path: Path) 
 
 
 def test_error_of_collection_that_is_carried_on_from_still_fails(tmp_path: Path) -> None:
-    options = "[tool.pytest.ini_options]\naddopts = '--continue-on-collection-errors'\n"
+    options = pytest_options("--continue-on-collection-errors")
     seen = seen_in(
         tmp_path, {"tests/test_good.py": GOOD, "tests/test_import.py": "import nowhere\n", "pyproject.toml": options}
     )
@@ -255,7 +255,7 @@ def with_conftest(code: str, tests: str = GOOD + BAD) -> dict[str, str | bytes]:
 
 
 def with_options(options: str, tests: str = GOOD + BAD) -> dict[str, str | bytes]:
-    return {"pyproject.toml": f"[tool.pytest.ini_options]\naddopts = {options!r}\n", "tests/test_one.py": tests}
+    return {"pyproject.toml": pytest_options(options), "tests/test_one.py": tests}
 
 
 REWRITES = """
@@ -275,23 +275,24 @@ def pytest_runtest_logreport(report):
 UNITTEST = "import unittest\nclass TestBad(unittest.TestCase):\n    def test_bad(self): self.assertEqual(1, 2)\n"
 SUBTESTS = "def test_bad(subtests):\n    with subtests.test(): assert 1 == 2\n"
 DROPS = "def pytest_collection_modifyitems(items):\n    items[:] = [item for item in items if 'bad' not in item.name]\n"
-IGNORES = "collect_ignore = ['test_bad.py']\n"
 DELETES = "import os\ndef pytest_sessionfinish(session):\n    os.remove(os.environ['GATES_WITNESS'])\n    session.exitstatus = 0\n"
+UNREGISTERS = "def pytest_configure(config):\n    config.pluginmanager.unregister(name='gates_pytest_witness')\n"
 LEAVES = "import os\ndef test_leave() -> None: os._exit(0)\n"
 EXITS = "import pytest\ndef test_exit() -> None: pytest.exit('enough', returncode=0)\n"
 INTERRUPTS = "def test_stop() -> None: raise KeyboardInterrupt\n"
 UNSEEN: dict[str, dict[str, str | bytes]] = {
     "no test": {"tests/helper.py": "x = 1\n"},
     "deselected by name": with_options("-k good"),
-    "deselected by mark": with_options("-m 'not slow'", "import pytest\n" + GOOD + "@pytest.mark.slow\n" + BAD)
-    | {"pytest.ini": "[pytest]\naddopts = -m 'not slow'\nmarkers = slow\n"},
+    "deselected by mark": {
+        "pytest.ini": f"[pytest]\naddopts = {QUICK} -m 'not slow'\nmarkers = slow\n",
+        "tests/test_one.py": "import pytest\n" + GOOD + "@pytest.mark.slow\n" + BAD,
+    },
     "only collected": with_options("--collect-only"),
     "only set up": with_options("--setup-only"),
-    "no witness": with_options("-p no:gates_pytest_witness"),
+    "witness unregistered": with_conftest(UNREGISTERS),
     "no JSON witness": with_options("-p no:pytest_jsonreport"),
     "left at once": {"tests/test_one.py": GOOD + LEAVES + BAD},
     "exited with 0": {"tests/test_one.py": GOOD + EXITS + BAD},
-    "exited while collecting": {"tests/test_one.py": GOOD, "tests/test_two.py": "import pytest\npytest.exit('x', 0)\n"},
     "interrupted itself": {"tests/test_one.py": GOOD + INTERRUPTS + BAD},
     "rewritten reports": with_conftest(REWRITES),
     "rewritten reports of unittest": with_conftest(REWRITES, GOOD + UNITTEST),
@@ -308,6 +309,18 @@ def test_run_that_hides_something_is_never_believed(tmp_path: Path, case: str) -
     assert seen.decision is Decision.INCONCLUSIVE
     assert seen.outcome("EX001") is Outcome.UNKNOWN
     assert all(f.message and "\n" not in f.message for f in seen.findings)
+
+
+def test_witness_cannot_be_turned_off_by_an_option(tmp_path: Path) -> None:
+    seen = seen_in(tmp_path, with_options("-p no:gates_pytest_witness"))
+    assert (seen.outcome("EX001"), seen.decision) == (Outcome.PASSED, Decision.BLOCK)
+
+
+def test_exit_while_collecting_is_no_pass(tmp_path: Path) -> None:
+    leaves = "import pytest\npytest.exit('enough', 0)\n"
+    seen = seen_in(tmp_path, {"tests/test_one.py": GOOD, "tests/test_two.py": leaves})
+    assert seen.decision is not Decision.PASS
+    assert seen.outcome("EX002") is Outcome.UNKNOWN
 
 
 def test_deselected_tests_are_named(tmp_path: Path) -> None:
@@ -333,10 +346,10 @@ def test_crash_fails_and_names_the_test(tmp_path: Path) -> None:
 
 def test_hang_is_unknown_and_names_the_test(tmp_path: Path) -> None:
     hang = "import time\ndef test_hang() -> None: time.sleep(600)\n"
-    seen = seen_in(tmp_path, {"tests/test_one.py": GOOD + hang}, timeout_s=6)
+    seen = seen_in(tmp_path, {"tests/test_one.py": GOOD + hang}, timeout_s=5)
     (finding,) = seen.of("EX001")
     assert (finding.outcome, str(finding.location)) == (Outcome.UNKNOWN, "tests/test_one.py:4")
-    assert "stopped at the time limit of 6 s while running tests/test_one.py::test_hang" in finding.message
+    assert "stopped at the time limit of 5 s while running tests/test_one.py::test_hang" in finding.message
     assert seen.test("test_good").outcome is P
     assert seen.test("test_hang").outcome is TestOutcome.NOT_RUN
     assert (seen.outcome("EX002"), seen.decision) == (Outcome.UNKNOWN, Decision.INCONCLUSIVE)
@@ -357,12 +370,15 @@ def test_module_skipped_as_a_whole_is_listed_and_contradicts_nobody(tmp_path: Pa
 
 
 def test_paths_hold_where_pytest_has_a_root_of_its_own(tmp_path: Path) -> None:
-    seen = seen_in(tmp_path, {"tests/pytest.ini": "[pytest]\n", "tests/test_one.py": GOOD + BAD})
+    seen = seen_in(tmp_path, {"tests/pytest.ini": f"[pytest]\naddopts = {QUICK}\n", "tests/test_one.py": GOOD + BAD})
     assert [str(test.location) for test in seen.run.tests] == ["tests/test_one.py:1", "tests/test_one.py:3"]
 
 
 def test_failure_in_the_session_without_a_bad_test_blocks(tmp_path: Path) -> None:
-    fails = "import pytest\ndef pytest_sessionfinish(session): session.exitstatus = 1\n"
+    fails = (
+        "import pytest\n@pytest.hookimpl(hookwrapper=True)\n"
+        "def pytest_runtestloop(session):\n    yield\n    session.testsfailed += 1\n"
+    )
     seen = seen_in(tmp_path, with_conftest(fails, GOOD))
     assert (seen.outcome("EX001"), seen.decision) == (Outcome.FAILED, Decision.BLOCK)
 

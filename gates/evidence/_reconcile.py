@@ -1,0 +1,72 @@
+"""Where the witnesses of one test run contradict each other."""
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+from gates.evidence.test_records import Event, TestOutcome, TestRecord, last_of
+from gates.process import ProcessRun
+
+
+def disagreements(ended: ProcessRun, events: list[Event], tests: tuple[TestRecord, ...], folder: Path) -> Iterator[str]:
+    """Name every contradiction between the witnesses of a run that came to its own end."""
+    if ended.exit_code not in {0, 1}:
+        return
+    ends = [event for event in events if event["event"] == "end" and not event["worker"]]
+    if not ends:
+        yield f"the process ended with exit code {ended.exit_code}, but pytest never came to the end of its session"
+    elif ends[-1]["exit_code"] != ended.exit_code:
+        yield f"pytest's session ended with {ends[-1]['exit_code']}, its process with {ended.exit_code}"
+    missing = [test.id for test in tests if test.outcome is TestOutcome.NOT_RUN]
+    if missing:
+        yield f"{len(missing)} of {len(tests)} planned tests have no end, first {missing[0]}"
+    unplanned = set(last_of(events, "report")) - {test.id for test in tests}
+    if unplanned:
+        yield f"{len(unplanned)} tests ended that were never planned, first {min(unplanned)}"
+    yield from _rewritten(events)
+    yield from _against_json(folder / "report.json", ended, tests)
+    yield from _against_junit(folder / "junit.xml", events, tests)
+
+
+def _rewritten(events: list[Event]) -> Iterator[str]:
+    """Name tests whose exception said `failed` and whose report says something better."""
+    raw = {(e["id"], e["when"]): e for e in events if e["event"] == "raw"}
+    final = {(e["id"], e["when"]): e for e in events if e["event"] == "report" and not e["subtest"]}
+    for key, event in raw.items():
+        report = final.get(key)
+        if event["outcome"] == "failed" and report and report["outcome"] != "failed" and not report["xfail"]:
+            yield f"{key[0]} raised {event['error']} in its {key[1]}, but its report says {report['outcome']}"
+
+
+def _against_json(path: Path, ended: ProcessRun, tests: tuple[TestRecord, ...]) -> Iterator[str]:
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+        theirs = {str(test["nodeid"]): str(test["outcome"]) for test in report["tests"]}
+        code = int(report["exitcode"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        yield f"the JSON report is missing or unreadable: {type(error).__name__}: {error}"
+        return
+    if code != ended.exit_code:
+        yield f"the JSON report says exit code {code}, the process {ended.exit_code}"
+    ours = {test.id: test.outcome.value for test in tests}
+    for test_id in sorted(ours.keys() | theirs.keys()):
+        if ours.get(test_id) != theirs.get(test_id):
+            yield f"{test_id}: the plugin saw {ours.get(test_id)}, the JSON report {theirs.get(test_id)}"
+            return
+
+
+def _against_junit(path: Path, events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
+    """Compare counts: JUnit mangles names, and lists subtests and teardown errors as cases of their own."""
+    try:
+        cases = list(ET.parse(path).getroot().iter("testcase"))  # noqa: S314  # written by the run just made
+    except (OSError, ET.ParseError) as error:
+        yield f"the JUnit file is missing or unreadable: {type(error).__name__}: {error}"
+        return
+    bad = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
+    ours = sum(test.outcome in {TestOutcome.FAILED, TestOutcome.ERROR} for test in tests)
+    if (bad > 0) != (ours > 0) or bad < ours:
+        yield f"the JUnit file has {bad} failed cases, the plugin saw {ours}"
+    plain = not any(event["event"] == "report" and event["subtest"] for event in events)
+    if len(cases) < len(tests) or (plain and not bad and len(cases) != len(tests)):
+        yield f"the JUnit file has {len(cases)} cases, the plan {len(tests)} tests"

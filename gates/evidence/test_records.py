@@ -1,0 +1,83 @@
+"""What a test run is told in: one record a test, and the events that the witness plugin wrote."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from gates.model import Location, Model
+
+Event: TypeAlias = dict[str, Any]
+
+
+class TestOutcome(StrEnum):
+    """How one test ended; `not run` is a test that was planned and has no end."""
+
+    __test__ = False
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+    XPASSED = "xpassed"
+    NOT_RUN = "not run"
+
+
+class TestRecord(Model):
+    """One planned test and how it ended; `crash` is the innermost line of a failure's traceback."""
+
+    __test__ = False
+
+    id: str
+    location: Location
+    criteria: tuple[str, ...]
+    outcome: TestOutcome
+    duration_s: float
+    message: str = ""
+    crash: Location | None = None
+
+
+class Deselected(Model):
+    """A test that was collected and then left out, by a mark expression (`-m`) or by something else."""
+
+    id: str
+    location: Location
+    criteria: tuple[str, ...]
+    by_mark: bool
+
+
+class CollectError(Model):
+    """A file or class that pytest could not collect."""
+
+    id: str
+    message: str
+
+
+class Warned(Model):
+    """A warning of the run, and where it was raised."""
+
+    category: str
+    message: str
+    location: Location
+
+
+def last_of(events: Iterable[Event], name: str) -> dict[str, Event]:
+    """Return the last event of a kind for each test."""
+    return {event["id"]: event for event in events if event["event"] == name}
+
+
+def outcome_of(reports: list[Event]) -> TestOutcome:
+    """Fold the phases of one test into its outcome: the worst counts, and without a teardown it has no end."""
+    if any(r["outcome"] == "failed" and r["when"] == "call" for r in reports):
+        return TestOutcome.FAILED
+    if any(r["outcome"] == "failed" for r in reports):
+        return TestOutcome.ERROR
+    if not any(r["when"] == "teardown" for r in reports):
+        return TestOutcome.NOT_RUN
+    main = [r for r in reports if not r["subtest"]]
+    if any(r["outcome"] == "skipped" for r in main):
+        return TestOutcome.XFAILED if any(r["xfail"] for r in main) else TestOutcome.SKIPPED
+    calls = [r for r in main if r["when"] == "call" and r["outcome"] == "passed"]
+    if not calls:
+        return TestOutcome.NOT_RUN
+    return TestOutcome.XPASSED if calls[-1]["xfail"] else TestOutcome.PASSED

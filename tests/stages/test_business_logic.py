@@ -1,0 +1,199 @@
+"""The business logic gate, judged on built evidence: code that is live, tests that passed, shares that are exact."""
+
+import pytest
+
+from building import a_criterion, a_measure, a_record, a_run, a_task, a_tree, all_evidence, evidence
+from gates.criteria import stand
+from gates.evidence.pytest_run import TestOutcome
+from gates.evidence.source_tree import RuleSite, RuleTrace, SourceTree, SymbolTrace, Use
+from gates.model import Finding, Level, Location, Outcome, Severity, Status
+from gates.pipeline import judge as judge_gate
+from gates.stages.business_logic import GATE, judge
+from gates.task import Task
+
+P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
+ONE = a_task(criteria=[a_criterion()], measurements=[])
+
+
+def bl(task: Task, rule: str, *pieces: object) -> list[Finding]:
+    return [f for f in judge(task, all_evidence(task, *pieces)) if f.rule == rule]  # type: ignore[arg-type]  # built pieces
+
+
+def only(task: Task, rule: str, *pieces: object) -> Finding:
+    (finding,) = bl(task, rule, *pieces)
+    return finding
+
+
+def with_symbol(**changes: object) -> SourceTree:
+    facts: dict[str, object] = {"symbol": "pkg.core:double", "wanted": (), "location": Location(path="pkg/core.py", line=1)}
+    trace = SymbolTrace.model_validate({**facts, **changes})
+    return SourceTree(how="", files=1, symbols=(trace,), rules=(), unparsed=())
+
+
+def test_good_evidence_passes_every_check() -> None:
+    task = a_task()
+    seen = list(judge(task, all_evidence(task)))
+    assert [(f.check, f.outcome) for f in seen] == [
+        ("code:AC1", P), ("tests:AC1", P), ("code:AC2", P), ("tests:AC2", N), ("coverage", P), ("markers", P),
+    ]  # fmt: skip
+
+
+def test_symbol_that_is_not_there_is_not_implemented() -> None:
+    finding = only(ONE, "BL001", with_symbol(location=None, problem="pkg/core.py defines no 'double'"))
+    assert (finding.outcome, finding.actual, finding.severity) == (F, "not implemented", Severity.CRITICAL)
+    assert str(finding.location) == "tasks/T1.yaml:9"
+
+
+def test_symbol_that_was_not_checked_is_unknown() -> None:
+    finding = only(ONE, "BL001", with_symbol(location=None, checked=False, problem="not checked, pkg/core.py:1: bad"))
+    assert finding.outcome is U
+
+
+def test_each_use_that_is_missing_fails_by_name() -> None:
+    task = a_task(criteria=[a_criterion(code=[{"symbol": "pkg.core:double", "uses": ["a.b", "c.d"]}])])
+    uses = (Use(name="a.b", lines=()), Use(name="c.d", lines=(2, 3)))
+    finding = only(task, "BL001", with_symbol(wanted=("a.b", "c.d"), uses=uses))
+    assert (finding.outcome, finding.message) == (F, "pkg.core:double does not use a.b.")
+
+
+RULED = a_task(criteria=[a_criterion(code=[{"rule": "amp-step-order"}])])
+
+
+def ruled(*sites: RuleSite, problem: str = "", unparsed: tuple[str, ...] = ()) -> SourceTree:
+    trace = RuleTrace(rule="amp-step-order", sites=sites, problem=problem)
+    return SourceTree(how="", files=1, symbols=(), rules=(trace,), unparsed=unparsed)
+
+
+def site(*, ok: bool, line: int = 1) -> RuleSite:
+    return RuleSite(location=Location(path="pkg/core.py", line=line), ok=ok, message=f"line {line}")
+
+
+def test_rule_passes_and_fails_by_site() -> None:
+    seen = bl(RULED, "BL001", ruled(site(ok=True), site(ok=False, line=2)))
+    assert [(f.outcome, str(f.location)) for f in seen] == [(P, "pkg/core.py:1"), (F, "pkg/core.py:2")]
+
+
+def test_rule_that_finds_nothing_is_not_implemented() -> None:
+    assert only(RULED, "BL001", ruled()).actual == "not implemented"
+
+
+@pytest.mark.parametrize(
+    "tree", [ruled(site(ok=True), unparsed=("pkg/x.py:1: bad",)), ruled(problem="there is no code rule 'x'")]
+)
+def test_rule_is_unknown_where_not_everything_was_looked_at(tree: SourceTree) -> None:
+    assert only(RULED, "BL001", tree).outcome is U
+
+
+def test_criterion_without_code_is_unknown() -> None:
+    assert only(a_task(criteria=[a_criterion(code=[])]), "BL001").outcome is U
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [(TestOutcome.PASSED, P), (TestOutcome.FAILED, F), (TestOutcome.ERROR, F), (TestOutcome.SKIPPED, U),
+     (TestOutcome.XFAILED, U), (TestOutcome.XPASSED, U), (TestOutcome.NOT_RUN, U)],
+)  # fmt: skip
+def test_bound_test_stands_for_its_criterion_only_when_it_passed(end: TestOutcome, expected: Outcome) -> None:
+    assert only(ONE, "BL002", a_run(a_record(end))).outcome is expected
+
+
+def test_one_skipped_among_many_passed_leaves_the_criterion_open() -> None:
+    run = a_run(a_record(), a_record(TestOutcome.SKIPPED, id="tests/test_core.py::test_other"))
+    assert [f.outcome for f in bl(ONE, "BL002", run)] == [U]
+
+
+def test_passed_tests_of_an_unbelieved_run_prove_nothing() -> None:
+    assert only(ONE, "BL002", a_run(disagreements=("they differ",))).outcome is U
+
+
+def test_path_under_which_no_test_ran_is_unknown() -> None:
+    finding = only(ONE, "BL002", a_run(a_record(id="tests/test_other.py::test_x")))
+    assert (finding.outcome, finding.message) == (U, "No test of tests/test_core.py was run.")
+
+
+@pytest.mark.parametrize(
+    ("path", "bound"),
+    [("tests", True), ("tests/", True), ("tests/test_core.py", True), ("tests/test_core.py::test_double", True),
+     ("tests/test_cor", False), ("tests/test_core.py::test_dou", False), ("test_core.py", False)],
+)  # fmt: skip
+def test_path_binds_whole_names_only(path: str, *, bound: bool) -> None:
+    finding = only(a_task(criteria=[a_criterion(tests=[path])]), "BL002")
+    assert (finding.outcome is P) == bound
+
+
+def test_parameters_of_a_named_test_are_bound() -> None:
+    task = a_task(criteria=[a_criterion(tests=["tests/test_core.py::test_x"])])
+    run = a_run(a_record(id="tests/test_core.py::test_x[1]"), a_record(id="tests/test_core.py::test_xy"))
+    assert only(task, "BL002", run).actual == "1 of 1 passed"
+
+
+def test_marker_binds_a_test_of_another_file() -> None:
+    task = a_task(criteria=[a_criterion(tests=[])])
+    marked = a_record(id="tests/test_far.py::test_x", criteria=("T1/AC1",))
+    assert only(task, "BL002", a_run(marked)).outcome is P
+    other = a_record(id="tests/test_far.py::test_x", criteria=("T2/AC1",))
+    assert only(task, "BL002", a_run(other)).outcome is U
+
+
+def test_code_alone_never_passes_a_criterion() -> None:
+    task = a_task(criteria=[a_criterion(tests=[])], entry_points=[], measurements=[])
+    report = judge_gate(GATE, task, all_evidence(task))
+    assert only(task, "BL002").outcome is U
+    assert stand(task, task.criteria[0], [report], a_run()).status is Status.UNVERIFIED
+
+
+def covered(task: Task, *pieces: object) -> tuple[Outcome, str]:
+    finding = only(task, "BL003", *pieces)
+    return finding.outcome, finding.actual
+
+
+def of_criteria(passed: int, failed: int, unseen: int, **changes: object) -> tuple[Task, tuple[object, ...]]:
+    names = [f"AC{i}" for i in range(1, passed + failed + unseen + 1)]
+    task = a_task(
+        criteria=[a_criterion(id=name, tests=[f"tests/{name}.py"]) for name in names], entry_points=[], measurements=[], **changes
+    )
+    ends = [TestOutcome.PASSED] * passed + [TestOutcome.FAILED] * failed + [TestOutcome.SKIPPED] * unseen
+    records = [a_record(end, id=f"tests/{name}.py::test_x") for name, end in zip(names, ends, strict=True)]
+    return task, (a_run(*records),)
+
+
+@pytest.mark.parametrize(
+    ("passed", "failed", "unseen", "outcome", "actual"),
+    [(5, 0, 0, P, "5/5 (100.0%)"), (4, 1, 0, P, "4/5 (80.0%)"), (3, 2, 0, F, "3/5 (60.0%)"),
+     (4, 0, 1, P, "4/5 (80.0%)"), (3, 1, 1, U, "3/5 (60.0%)"), (3, 0, 2, U, "3/5 (60.0%)"), (2, 2, 1, F, "2/5 (40.0%)"),
+     (0, 0, 5, U, "0/5 (0.0%)"), (0, 5, 0, F, "0/5 (0.0%)"), (2, 1, 0, F, "2/3 (66.7%)")],
+)  # fmt: skip
+def test_coverage_is_the_share_of_what_passed(
+    passed: int, failed: int, unseen: int, outcome: Outcome, actual: str
+) -> None:
+    task, pieces = of_criteria(passed, failed, unseen)
+    assert covered(task, *pieces) == (outcome, actual)
+
+
+@pytest.mark.parametrize("limit", [0.1, 0.3, 0.6, 0.7, 0.9])
+def test_coverage_of_exactly_the_limit_passes(limit: float) -> None:
+    task, pieces = of_criteria(round(limit * 10), 10 - round(limit * 10), 0, coverage_at_least=limit)
+    assert covered(task, *pieces)[0] is P
+
+
+def test_markers_of_other_tasks_are_none_of_ours() -> None:
+    assert only(ONE, "BL004", a_run(a_record(criteria=("T2/AC77", "AC9")))).outcome is P
+
+
+def test_unseen_markers_are_unknown() -> None:
+    assert [f.outcome for f in judge(ONE, evidence(a_tree(ONE))) if f.rule == "BL004"] == [U]
+
+
+@pytest.mark.parametrize(
+    ("level", "severity"),
+    [(Level.MUST, Severity.CRITICAL), (Level.SHOULD, Severity.MEDIUM), (Level.ADVISORY, Severity.LOW)],
+)
+def test_severity_follows_from_the_level(level: Level, severity: Severity) -> None:
+    task = a_task(criteria=[a_criterion(level=level)])
+    finding = only(task, "BL002", a_run(a_record(TestOutcome.FAILED)))
+    assert (finding.level, finding.severity) == (level, severity)
+
+
+def test_measured_criterion_leaves_its_tests_to_the_performance_gate() -> None:
+    task = a_task(criteria=[a_criterion(tests=[], measures=[a_measure()])])
+    assert only(task, "BL002").outcome is N

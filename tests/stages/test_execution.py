@@ -1,0 +1,139 @@
+"""The execution gate, judged on built evidence: what is believed, what fails, what stays open."""
+
+from typing import Any
+
+import pytest
+
+from building import a_process, a_record, a_run, a_task, all_evidence, entries, evidence
+from gates.evidence._kind import EvidenceSet
+from gates.evidence.entry_points import EntryPointRuns, EntryRun
+from gates.evidence.pytest_run import CollectError, PytestRun, TestOutcome
+from gates.model import Decision, Finding, Level, Location, Outcome, Severity
+from gates.stages.execution import GATE, judge
+from gates.verdict import decide
+
+TASK = a_task()
+BARE = a_task(entry_points=[])
+
+
+def findings(run: PytestRun) -> dict[str, list[Finding]]:
+    found: dict[str, list[Finding]] = {}
+    for finding in judge(BARE, evidence(run)):
+        found.setdefault(finding.rule, []).append(finding)
+    return found
+
+
+def outcomes(run: PytestRun) -> dict[str, Outcome]:
+    return {rule: one.outcome for rule, (one, *_) in findings(run).items()}
+
+
+P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
+
+
+def test_good_run_passes_every_check() -> None:
+    seen = list(judge(TASK, all_evidence(TASK)))
+    assert {f.outcome for f in seen} == {P}
+    assert [f.check for f in seen] == [check.id for check in GATE.plan(TASK)]
+
+
+@pytest.mark.parametrize("end", [TestOutcome.FAILED, TestOutcome.ERROR])
+def test_bad_test_fails_at_its_crash_with_a_command(end: TestOutcome) -> None:
+    bad = a_record(end, id="tests/test_core.py::test_x[a b]", message="Boom\nmore", crash=Location(path="pkg/core.py", line=2))
+    (finding,) = findings(a_run(a_record(), bad))["EX002"]
+    assert (finding.outcome, finding.severity, str(finding.location)) == (F, Severity.HIGH, "pkg/core.py:2")
+    assert finding.message == f"tests/test_core.py::test_x[a b] {end.value}: Boom"
+    assert finding.command == "python -m pytest 'tests/test_core.py::test_x[a b]'"
+
+
+def test_command_of_a_hostile_test_runs_nothing_else() -> None:
+    import shlex
+
+    name = "tests/t.py::test_x[$(touch x); 'y' \"z\" \n`w` & é]"
+    (finding,) = findings(a_run(a_record(TestOutcome.FAILED, id=name)))["EX002"]
+    assert shlex.split(finding.command) == ["python", "-m", "pytest", name]
+
+
+UNBELIEVED: dict[str, tuple[dict[str, Any], Outcome]] = {
+    "signal": ({"process": a_process(None, signal="SIGSEGV")}, F),
+    "time limit": ({"process": a_process(None, timed_out=True)}, U),
+    "collection error": ({"collect_errors": (CollectError(id="t.py", message="x"),), "process": a_process(2)}, F),
+    "interrupted": ({"process": a_process(2)}, U),
+    "internal error": ({"process": a_process(3)}, U),
+    "usage error": ({"process": a_process(4)}, U),
+    "unheard-of code": ({"process": a_process(77)}, U),
+    "disagreement": ({"disagreements": ("they differ",)}, U),
+    "nothing collected": ({"tests": (), "process": a_process(5)}, U),
+    "no test and yet 0": ({"tests": ()}, U),
+    "exit code 1 of nothing": ({"process": a_process(1)}, F),
+}
+
+
+@pytest.mark.parametrize("case", UNBELIEVED)
+def test_run_that_cannot_be_believed_passes_nothing(case: str) -> None:
+    changes, expected = UNBELIEVED[case]
+    seen = outcomes(a_run(**changes))
+    assert seen["EX001"] is expected
+    decision = decide(judge(BARE, evidence(a_run(**changes)))).decision
+    assert decision is (Decision.BLOCK if expected is F else Decision.INCONCLUSIVE)
+    if case != "exit code 1 of nothing":
+        assert seen["EX002"] is U
+
+
+def test_deselected_test_leaves_the_suite_open() -> None:
+    (finding,) = findings(a_run(deselected=("tests/test_core.py::test_slow",)))["EX001"]
+    assert (finding.outcome, finding.level) == (U, Level.MUST)
+    assert "test_slow" in finding.message
+
+
+def test_failed_test_in_an_unbelieved_run_still_fails() -> None:
+    run = a_run(a_record(TestOutcome.FAILED), process=a_process(None, timed_out=True))
+    assert outcomes(run)["EX002"] is F
+
+
+@pytest.mark.parametrize("end", [TestOutcome.SKIPPED, TestOutcome.XFAILED, TestOutcome.XPASSED])
+def test_test_that_was_left_out_proves_nothing(end: TestOutcome) -> None:
+    (finding,) = findings(a_run(a_record(), a_record(end, id="t::left", message="why")))["EX003"]
+    assert (finding.outcome, finding.level, finding.subject) == (U, Level.ADVISORY, "t::left")
+    assert outcomes(a_run(a_record(end)))["EX002"] is U
+
+
+def test_signal_names_the_test_that_ran() -> None:
+    run = a_run(process=a_process(None, signal="SIGSEGV"), running=("tests/test_core.py::test_double",))
+    (finding,) = findings(run)["EX001"]
+    assert "SIGSEGV while running tests/test_core.py::test_double" in finding.message
+    assert str(finding.location) == "tests/test_core.py:4"
+
+
+def entry(end: Any, crash: Location | None = None) -> list[Finding]:
+    return [f for f in judge(TASK, all_evidence(TASK, entries(TASK, end, crash=crash))) if f.rule == "EX004"]
+
+
+def test_entry_point_speaks_for_itself_and_for_its_criteria() -> None:
+    whole, criterion = entry(a_process())
+    assert (whole.check, whole.criterion, whole.outcome) == ("entry:0", None, P)
+    assert (criterion.check, criterion.criterion, criterion.outcome) == ("entry:0:AC1", "AC1", P)
+    assert whole.fingerprint != criterion.fingerprint
+
+
+@pytest.mark.parametrize("end", [a_process(1), a_process(3), a_process(None, signal="SIGKILL")], ids=str)
+def test_entry_point_that_crashes_is_critical_and_located(end: Any) -> None:
+    for finding in entry(end, Location(path="pkg/core.py", line=7)):
+        assert (finding.outcome, finding.severity, str(finding.location)) == (F, Severity.CRITICAL, "pkg/core.py:7")
+
+
+def test_entry_point_that_hangs_is_unknown() -> None:
+    assert {f.outcome for f in entry(a_process(None, timed_out=True))} == {U}
+
+
+def test_entry_point_that_could_not_start_is_unknown() -> None:
+    runs = EntryPointRuns(how="", runs=(EntryRun(index=0, name="x", process=None, problem="No such file"),))
+    seen = [f for f in judge(TASK, evidence(a_run(), runs)) if f.rule == "EX004"]
+    assert {f.outcome for f in seen} == {U}
+    assert all("No such file" in f.message for f in seen)
+
+
+def test_level_of_a_criterion_goes_with_its_entry_point() -> None:
+    criteria = [c.model_dump(by_alias=True) | {"level": "advisory"} for c in TASK.criteria]
+    task = a_task(criteria=criteria)
+    _, finding = [f for f in judge(task, EvidenceSet()) if f.rule == "EX004"]
+    assert finding.level is Level.ADVISORY

@@ -1,0 +1,126 @@
+"""The performance gate, judged on built samples: measured, on the device that was asked for, with its interval."""
+
+import pytest
+
+from building import a_criterion, a_measure, a_task, evidence, measured, samples
+from gates.evidence.measurements import Measurements
+from gates.model import Finding, Level, Outcome, Severity
+from gates.stages.performance import judge
+from gates.task import Task
+
+P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
+
+
+def asking(*measures: dict[str, object], level: str = "must") -> Task:
+    return a_task(criteria=[a_criterion(tests=[], level=level, measures=list(measures or (a_measure(),)))])
+
+
+def found(task: Task, seen: Measurements) -> Finding:
+    (finding,) = judge(task, evidence(seen))
+    return finding
+
+
+NOISY = {"old": [1.0, 1.2, 1.4, 1.6, 1.8, 2.0], "new": [1.0] * 6}
+
+
+def test_clear_speedup_passes_with_its_number_device_and_file() -> None:
+    finding = found(asking(), measured())
+    assert (finding.outcome, finding.severity, finding.criterion) == (P, Severity.INFO, "AC1")
+    assert (finding.expected, finding.actual) == (">= 1.5", "2 [2, 2]")
+    assert "on a cpu" in finding.message
+    assert finding.evidence == "measurements/bench-cpu.json"
+
+
+def test_clear_miss_fails() -> None:
+    finding = found(asking(a_measure(at_least=2.5)), measured())
+    assert (finding.outcome, finding.severity, finding.level) == (F, Severity.HIGH, Level.MUST)
+
+
+def test_interval_that_holds_the_limit_is_unknown() -> None:
+    finding = found(asking(), measured(samples(**NOISY)))
+    assert (finding.outcome, finding.actual) == (U, "1.497 [1, 2]")
+    assert "too uncertain" in finding.message
+
+
+@pytest.mark.parametrize("device", ["cuda", "rocm", "xpu", "mps"])
+def test_cpu_evidence_never_satisfies_another_device(device: str) -> None:
+    task = asking(a_measure(on=device))
+    asked_there = measured(samples(), device=device)
+    asked_anywhere = measured(samples(), device="any")
+    for seen in (measured(), asked_there, asked_anywhere):
+        finding = found(task, seen)
+        assert finding.outcome is U
+        assert finding.actual == "not measured"
+
+
+def test_cpu_evidence_beside_failed_cuda_evidence_does_not_step_in() -> None:
+    seen = Measurements(how="", runs=(*measured().runs, *measured("no CUDA device", device="cuda").runs))
+    finding = found(asking(a_measure(on="cuda")), seen)
+    assert (finding.outcome, "no CUDA device" in finding.message) == (U, True)
+
+
+def test_any_device_will_do_where_any_is_asked_for() -> None:
+    assert found(asking(a_measure(on="any")), measured(samples(device="cuda"))).outcome is P
+
+
+@pytest.mark.parametrize("problem", ["the measurement ended well but wrote no samples file", "holds NaN"])
+def test_bad_samples_are_unknown_with_their_reason(problem: str) -> None:
+    finding = found(asking(), measured(problem))
+    assert (finding.outcome, problem in finding.message) == (U, True)
+
+
+def test_metric_that_is_not_there_is_unknown_and_names_those_that_are() -> None:
+    finding = found(asking(a_measure(of="memory")), measured())
+    assert (finding.outcome, "only step_time_s" in finding.message) == (U, True)
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_too_few_samples_are_unknown(n: int) -> None:
+    finding = found(asking(), measured(samples(old=[2.0] * n, new=[1.0] * n)))
+    assert (finding.outcome, "at least 6 needed" in finding.message) == (U, True)
+
+
+def test_measurement_that_was_not_run_is_unknown() -> None:
+    assert found(asking(a_measure(**{"from": "other"})), measured()).outcome is U
+
+
+AMX = a_measure(when=["amx_bf16"])
+
+
+def test_measure_does_not_apply_where_the_device_lacks_what_it_needs() -> None:
+    finding = found(asking({**AMX, "at_least": 9}), measured())
+    assert (finding.outcome, finding.severity) == (N, Severity.INFO)
+    assert "the device has no amx_bf16" in finding.message
+    assert "2 [2, 2]" in finding.message
+
+
+@pytest.mark.parametrize(("limit", "outcome"), [(1.5, P), (9, F)])
+def test_measure_applies_where_the_device_has_what_it_needs(limit: float, outcome: Outcome) -> None:
+    seen = measured(samples(capabilities=["avx2", "amx_bf16"]))
+    assert found(asking({**AMX, "at_least": limit}), seen).outcome is outcome
+
+
+def test_capability_says_nothing_where_nothing_was_measured() -> None:
+    assert found(asking(AMX), measured("wrote no samples file")).outcome is U
+
+
+def test_level_of_a_measure_goes_before_that_of_its_criterion() -> None:
+    finding = found(asking(a_measure(at_least=9, level="should")), measured())
+    assert (finding.outcome, finding.level, finding.severity) == (F, Level.SHOULD, Severity.MEDIUM)
+
+
+def test_task_without_targets_says_so() -> None:
+    task = a_task(criteria=[a_criterion()])
+    assert [(f.rule, f.outcome) for f in judge(task, evidence())] == [("PF001", N)]
+
+
+def test_each_measure_is_a_check_of_its_own() -> None:
+    task = asking(a_measure(), a_measure(at_least=9))
+    seen = list(judge(task, evidence(measured())))
+    assert [(f.check, f.outcome) for f in seen] == [("measure:AC1:0", P), ("measure:AC1:1", F)]
+    assert seen[0].fingerprint != seen[1].fingerprint
+
+
+def test_two_measures_that_differ_only_in_their_level_are_told_apart() -> None:
+    seen = list(judge(asking(a_measure(level="should"), a_measure()), evidence(measured())))
+    assert seen[0].fingerprint != seen[1].fingerprint
