@@ -30,7 +30,7 @@ class BenchmarkFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured: `rounds` of timing, `seeds` of training with `train_steps` each, on `threads` CPU threads."""
+    """How much is measured: `rounds` of timing, then `seeds` of training with `train_steps` each."""
 
     rounds: int
     seeds: int

@@ -50,7 +50,7 @@ def workload_for(device: torch.device) -> Workload:
     """Return a workload that fills the device and still steps in under a second."""
     if device.type == "cuda":
         return Workload(GPTConfig(vocab_size=50304, context=1024, layers=12, heads=12, width=768), batch_size=8)
-    return Workload(GPTConfig(vocab_size=64, context=32, layers=2, heads=4, width=128), batch_size=8)
+    return Workload(GPTConfig(vocab_size=64, context=32, layers=1, heads=4, width=256), batch_size=4)
 
 
 def arms_for(device: torch.device) -> tuple[str, ...]:

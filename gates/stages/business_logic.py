@@ -142,7 +142,8 @@ def _tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[
     hidden = [test for test in run.deselected if wanted in test.criteria or test.id in criterion.tests]
     for left_out in hidden:
         yield about(
-            outcome=Outcome.UNKNOWN, location=left_out.location, subject=left_out.id, actual="deselected", expected="passed",
+            outcome=Outcome.UNKNOWN, location=left_out.location, subject=left_out.id,
+            actual="deselected", expected="passed",
             message=f"{left_out.id} stands for {criterion.id} and was deselected.",
             remediation="Let the test run: mend -k, -m or --deselect in the pytest configuration.",
         )  # fmt: skip

@@ -51,7 +51,7 @@ def test_writing_replaces_the_file_and_leaves_nothing_else(tmp_path: Path) -> No
 def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "samples.json"
     path.mkdir()
-    with pytest.raises(OSError, match="samples.json"):
+    with pytest.raises(OSError, match=r"samples\.json"):
         write(path, some_samples())
     assert list(tmp_path.iterdir()) == [path]
 
@@ -64,7 +64,7 @@ def test_a_sample_that_is_not_finite_is_refused_by_name(bad: float) -> None:
 
 @pytest.mark.parametrize("arms", [{}, {"fp32": ()}, {"fp32": (1.0,), "bf16": (1.0, 2.0)}])
 def test_arms_that_cannot_be_paired_are_refused(arms: dict[str, tuple[float, ...]]) -> None:
-    with pytest.raises(ValueError, match="needs at least one|need equally many"):
+    with pytest.raises(ValueError, match=r"needs at least one|need equally many"):
         Metric("s", Direction.LOWER, paired=True, arms=arms)
 
 
