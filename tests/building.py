@@ -13,7 +13,8 @@ from gates.context import Context
 from gates.evidence._kind import Evidence, EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.measurements import MeasurementRun, Measurements
-from gates.evidence.pytest_run import PytestRun, TestOutcome, TestRecord
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.evidence.source_tree import SourceTree, SymbolTrace, Use
 from gates.model import CommandRecord, Finding, Location, Outcome, Severity
 from gates.process import ProcessRun, Stream

@@ -47,7 +47,7 @@ def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, e
         location=task.place(measure), subject=measure.name, expected=f"{sign} {limit:g}",
         actual=str(got.seen) if got.seen else "not measured", impact=_impact(got.outcome),
         remediation=_remedy(measure, got), evidence=got.run.raw if got.run else None,
-        command="" if settled else f"gates run {task.id}",
+        command=f"gates run {task.id}" if got.outcome is Outcome.UNKNOWN else "",
     )  # fmt: skip
 
 

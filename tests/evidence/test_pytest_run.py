@@ -9,7 +9,8 @@ import pytest
 from building import QUICK, a_context, a_criterion, a_task, all_evidence, pytest_options, written
 from gates.errors import EvidenceUnavailable
 from gates.evidence._kind import EvidenceSet
-from gates.evidence.pytest_run import PytestRun, TestOutcome, TestRecord
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.model import Decision, Finding, Outcome, Severity
 from gates.stages import business_logic, execution
 from gates.task import Task
@@ -283,10 +284,6 @@ INTERRUPTS = "def test_stop() -> None: raise KeyboardInterrupt\n"
 UNSEEN: dict[str, dict[str, str | bytes]] = {
     "no test": {"tests/helper.py": "x = 1\n"},
     "deselected by name": with_options("-k good"),
-    "deselected by mark": {
-        "pytest.ini": f"[pytest]\naddopts = {QUICK} -m 'not slow'\nmarkers = slow\n",
-        "tests/test_one.py": "import pytest\n" + GOOD + "@pytest.mark.slow\n" + BAD,
-    },
     "only collected": with_options("--collect-only"),
     "only set up": with_options("--setup-only"),
     "witness unregistered": with_conftest(UNREGISTERS),
@@ -325,8 +322,18 @@ def test_exit_while_collecting_is_no_pass(tmp_path: Path) -> None:
 
 def test_deselected_tests_are_named(tmp_path: Path) -> None:
     seen = seen_in(tmp_path, UNSEEN["deselected by name"])
-    assert seen.run.deselected == ("tests/test_one.py::test_bad",)
+    assert [test.id for test in seen.run.deselected] == ["tests/test_one.py::test_bad"]
     assert "tests/test_one.py::test_bad" in seen.of("EX001")[0].message
+
+
+def test_tests_left_out_by_a_mark_are_listed_and_stand_for_nothing(tmp_path: Path) -> None:
+    slow = "import pytest\n" + GOOD + "@pytest.mark.slow\n@pytest.mark.criterion('T1/AC1')\n" + BAD
+    options = f"[pytest]\naddopts = {QUICK} -m 'not slow'\nmarkers =\n  slow\n  criterion\n"
+    seen = seen_in(tmp_path, {"pytest.ini": options, "tests/test_one.py": slow})
+    (left_out,) = seen.of("EX003")
+    assert (left_out.outcome, "test_bad" in left_out.message) == (Outcome.UNKNOWN, True)
+    (open_,) = [f for f in business_logic.judge(TASK, all_evidence(TASK, seen.run)) if f.rule == "BL002"]
+    assert (open_.outcome, open_.actual) == (Outcome.UNKNOWN, "deselected")
 
 
 def test_rewritten_report_is_named(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from building import a_criterion, a_measure, a_record, a_run, a_task, a_tree, all_evidence, evidence
 from gates.criteria import stand
-from gates.evidence.pytest_run import TestOutcome
+from gates.evidence.test_records import Deselected, TestOutcome
 from gates.evidence.source_tree import RuleSite, RuleTrace, SourceTree, SymbolTrace, Use
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
@@ -128,11 +128,26 @@ def test_parameters_of_a_named_test_are_bound() -> None:
 
 
 def test_marker_binds_a_test_of_another_file() -> None:
-    task = a_task(criteria=[a_criterion(tests=[])])
+    task = a_task(criteria=[a_criterion(tests=[])], entry_points=[])
     marked = a_record(id="tests/test_far.py::test_x", criteria=("T1/AC1",))
     assert only(task, "BL002", a_run(marked)).outcome is P
     other = a_record(id="tests/test_far.py::test_x", criteria=("T2/AC1",))
     assert only(task, "BL002", a_run(other)).outcome is U
+
+
+def test_deselected_test_that_stands_for_a_criterion_leaves_it_open() -> None:
+    hidden = Deselected(id="t.py::test_x", location=Location(path="t.py", line=1), criteria=("T1/AC1",), by_mark=True)
+    assert only(ONE, "BL002", a_run(deselected=(hidden,))).actual == "deselected"
+
+
+def test_fifty_first_failure_still_fails() -> None:
+    names = [f"tests/test_core.py::test_{i}" for i in range(60)]
+    skipped = [a_record(TestOutcome.SKIPPED, id=f"{name}s") for name in names]
+    failed = [a_record(TestOutcome.FAILED, id=name) for name in names]
+    for run in (a_run(*skipped, *failed), a_run(*failed)):
+        seen = bl(ONE, "BL002", run)
+        assert len(seen) == 51
+        assert {f.outcome for f in seen} == {F}
 
 
 def test_code_alone_never_passes_a_criterion() -> None:

@@ -1,5 +1,6 @@
 """The execution gate, judged on built evidence: what is believed, what fails, what stays open."""
 
+import shlex
 from typing import Any
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from building import a_process, a_record, a_run, a_task, all_evidence, entries, evidence
 from gates.evidence._kind import EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.pytest_run import CollectError, PytestRun, TestOutcome
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.test_records import CollectError, Deselected, TestOutcome
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
 from gates.stages.execution import GATE, judge
 from gates.verdict import decide
@@ -46,8 +48,6 @@ def test_bad_test_fails_at_its_crash_with_a_command(end: TestOutcome) -> None:
 
 
 def test_command_of_a_hostile_test_runs_nothing_else() -> None:
-    import shlex
-
     name = "tests/t.py::test_x[$(touch x); 'y' \"z\" \n`w` & é]"
     (finding,) = findings(a_run(a_record(TestOutcome.FAILED, id=name)))["EX002"]
     assert shlex.split(finding.command) == ["python", "-m", "pytest", name]
@@ -79,8 +79,27 @@ def test_run_that_cannot_be_believed_passes_nothing(case: str) -> None:
         assert seen["EX002"] is U
 
 
+def left_out(*, by_mark: bool) -> Deselected:
+    where = Location(path="tests/test_core.py", line=9)
+    return Deselected(id="tests/test_core.py::test_slow", location=where, criteria=("T1/AC1",), by_mark=by_mark)
+
+
+def test_test_left_out_by_a_mark_is_listed() -> None:
+    seen = findings(a_run(deselected=(left_out(by_mark=True),)))
+    assert [(f.outcome, f.level) for f in seen["EX003"]] == [(U, Level.ADVISORY)]
+    assert seen["EX001"][0].outcome is P
+
+
+def test_long_lists_are_cut_and_still_fail() -> None:
+    run = a_run(*(a_record(TestOutcome.FAILED, id=f"tests/test_core.py::test_{i}") for i in range(60)))
+    seen = findings(run)["EX002"]
+    assert len(seen) == 51
+    assert {f.outcome for f in seen} == {F}
+    assert seen[-1].message.startswith("10 more tests failed")
+
+
 def test_deselected_test_leaves_the_suite_open() -> None:
-    (finding,) = findings(a_run(deselected=("tests/test_core.py::test_slow",)))["EX001"]
+    (finding,) = findings(a_run(deselected=(left_out(by_mark=False),)))["EX001"]
     assert (finding.outcome, finding.level) == (U, Level.MUST)
     assert "test_slow" in finding.message
 

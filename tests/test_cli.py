@@ -1,0 +1,459 @@
+"""The command line, as real processes on a tiny real project: exit codes, streams, bad input, Ctrl-C."""
+
+import functools
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import psutil
+import pytest
+import yaml
+
+from building import GOOD, ROOT, TASK_FILE, Ended, a_project, clean, gates, raw_samples, result, written
+
+LIGHT = """\
+id: T1
+title: Doubling
+implementation: [pkg]
+criteria:
+  - id: AC1
+    text: Double a number
+    code: [{symbol: "pkg.core:%s"}]
+"""
+PAGES = ("summary.md", "execution.md", "business-logic.md", "performance.md")
+
+
+@pytest.fixture(scope="module")
+def passing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
+    """A project that passes, after its first run; tests only read it."""
+    project = a_project(tmp_path_factory.mktemp("passing"))
+    return project, gates(project, "run", "T1")
+
+
+def light(tmp_path: Path, symbol: str = "double") -> Path:
+    """A project whose task runs no process: INCONCLUSIVE, or BLOCK where the symbol is not there."""
+    return a_project(tmp_path, {"tasks/T1.yaml": LIGHT % symbol})
+
+
+def pages(project: Path) -> dict[str, bytes]:
+    return {p.relative_to(project).as_posix(): p.read_bytes() for p in (project / "reports").rglob("*") if p.is_file()}
+
+
+def assert_refused(ended: Ended, *words: str) -> None:
+    """Exit code 2, nothing on stdout, and on stderr a line of what is wrong."""
+    assert ended.code == 2
+    assert ended.out == ""
+    assert "Traceback" not in ended.err
+    assert ended.err.lower().count("error: ") == 1
+    for word in words:
+        assert word in ended.err
+
+
+def test_pass_is_0_and_writes_every_report(passing: tuple[Path, Ended]) -> None:
+    project, ended = passing
+    assert ended.code == 0
+    assert ended.out.startswith("PASS  T1 Doubling  (exit code 0, score 100/100)\n")
+    assert ended.out.endswith("report: reports/T1/summary.md\n")
+    assert {p.name for p in (project / "reports/T1").iterdir()} == {*PAGES, "result.json", "evidence"}
+
+
+def test_progress_is_one_line_a_gate_on_stderr(passing: tuple[Path, Ended]) -> None:
+    lines = passing[1].err.splitlines()
+    assert [line.split(":")[0] for line in lines] == [
+        "[stage 2] execution", "[stage 2] business-logic", "[stage 4] performance"
+    ]  # fmt: skip
+
+
+def test_every_digest_of_the_evidence_is_that_of_the_file(passing: tuple[Path, Ended]) -> None:
+    project, _ = passing
+    for file in result(project)["evidence"]:
+        data = (project / "reports/T1/evidence" / file["path"]).read_bytes()
+        assert (hashlib.sha256(data).hexdigest(), len(data)) == (file["sha256"], file["bytes"])
+    kept = {p.relative_to(project / "reports/T1/evidence").as_posix()
+            for p in (project / "reports/T1/evidence").rglob("*") if p.is_file()}  # fmt: skip
+    assert kept == {file["path"] for file in result(project)["evidence"]}
+
+
+def test_second_run_prints_the_same_bytes_but_for_times(passing: tuple[Path, Ended], tmp_path: Path) -> None:
+    project, _ = passing
+    assert gates(project, "run", "T1", "--out", tmp_path).code == 0
+    for page in PAGES:
+        first, second = ((folder / page).read_text(encoding="utf-8") for folder in (project / "reports/T1", tmp_path))
+        assert timeless(first) == timeless(second)
+
+
+def timeless(text: str) -> str:
+    """A page without durations, start times, and the sizes and digests of raw files."""
+    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", text)
+    text = re.sub(r"\b\d+\.\d+( s\b| \|)", r"SECONDS\1", text)
+    return re.sub(r"(`evidence/[^`]*` \|) \d+ \| `[0-9a-f]{64}`", r"\1 DIGEST", text)
+
+
+@pytest.mark.parametrize("form", [("text",), ("json",), ("markdown", "text", "json")], ids="-".join)
+@pytest.mark.parametrize(("symbol", "code"), [("double", 3), ("treble", 1)])
+def test_exit_code_is_the_same_for_every_format(tmp_path: Path, form: tuple[str, ...], symbol: str, code: int) -> None:
+    ended = gates(light(tmp_path, symbol), "run", "T1", *(word for name in form for word in ("--format", name)))
+    assert ended.code == code
+    assert result(tmp_path)["verdict"]["exit_code"] == code
+
+
+def test_pass_is_0_in_every_format(passing: tuple[Path, Ended], tmp_path: Path) -> None:
+    formats = ("--format", "text", "--format", "json")
+    assert gates(passing[0], "run", "T1", "--out", tmp_path, *formats).code == 0
+    assert (tmp_path / "summary.txt").read_text(encoding="utf-8").startswith("PASS  T1")
+
+
+def test_headline_of_inconclusive_says_that_it_blocks(tmp_path: Path) -> None:
+    ended = gates(light(tmp_path), "run", "T1")
+    assert (ended.code, ended.out.splitlines()[0].split("  ")[0]) == (3, "BLOCK (inconclusive)")
+
+
+def test_pages_of_an_earlier_run_do_not_stay_beside_a_newer_verdict(tmp_path: Path) -> None:
+    project = light(tmp_path)
+    assert gates(project, "run", "T1").code == 3
+    written(project, {"tasks/T1.yaml": LIGHT % "treble"})
+    assert gates(project, "run", "T1", "--format", "json").code == 1
+    for page in (project / "reports/T1").glob("*.md"):
+        assert "inconclusive" not in page.read_text(encoding="utf-8")
+
+
+USAGE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "missing task": (("run", "T2"), ("no task 'T2' in 'tasks'", "known: T1")),
+    "missing file": (("run", "tasks/T2.yaml"), ("no task file 'tasks/T2.yaml'",)),
+    "directory": (("run", "tasks/"), ("tasks:1:1: expected a task file, found a directory",)),
+    "unknown gate": (("run", "T1", "--gate", "perfomance"), ("did you mean 'performance'?",)),
+    "unknown format": (("run", "T1", "--format", "markdwon"), ("did you mean 'markdown'?",)),
+    "unknown criterion": (("run", "T1", "--only", "AC11"), ("T1 has no criterion 'AC11'", "did you mean 'AC1'?")),
+    "unknown option": (("run", "T1", "--gates", "x"), ("--gates",)),
+    "unknown command": (("rnu", "T1"), ("rnu",)),
+    "no task": (("run",), ("TASK",)),
+    "time limit of 0": (("run", "T1", "--timeout", "0"), ("--timeout",)),
+    "time limit of nan": (("run", "T1", "--timeout", "nan"), ("--timeout",)),
+    "endless time limit": (("run", "T1", "--timeout", "inf"), ("--timeout",)),
+    "unknown rule": (("explain", "EX999"), ("there is no rule 'EX999'", "EX001")),
+    "unknown criterion to explain": (("explain", "T1", "AC9"), ("did you mean 'AC",)),
+    "unknown subject": (("explain", "T9"), ("no task 'T9'", "known: T1")),
+    "unknown schema": (("schema", "reslut"), ("reslut",)),
+    "file in the way": (("run", "T1", "--out", "bench.py"), ("reports cannot be written into 'bench.py'", "--out")),
+    "path under a file": (("run", "T1", "--out", "bench.py/x"), ("reports cannot be written into", "--out")),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_wrong_usage_is_2_with_one_clear_line(passing: tuple[Path, Ended], case: str) -> None:
+    args, words = USAGE[case]
+    assert_refused(gates(passing[0], *args), *words)
+
+
+BAD_FILES: dict[str, tuple[str | bytes, str]] = {
+    "not UTF-8": (b"id: T1\ntitle: \xff\n", "tasks/T1.yaml:2:8: byte 0xff is not UTF-8"),
+    "empty": ("", "tasks/T1.yaml:1:1: the file is empty"),
+    "10 MB": (b"x" * 10_000_000, "tasks/T1.yaml:1:1: the file has 10000000 bytes"),
+    "deeply nested": ("[" * 200_000, "tasks/T1.yaml:1:21: nested more than 20 deep"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_task_file_is_2_and_touches_no_report(tmp_path: Path, case: str) -> None:
+    content, line = BAD_FILES[case]
+    project = a_project(tmp_path, {"tasks/T1.yaml": content, "reports/T1/summary.md": "the last good one"})
+    assert_refused(gates(project, "run", "T1"), line)
+    assert pages(project) == {"reports/T1/summary.md": b"the last good one"}
+
+
+def test_task_that_is_a_directory_is_2(tmp_path: Path) -> None:
+    project = written(tmp_path, {"pyproject.toml": "", "tasks/T1.yaml/x": ""})
+    assert_refused(gates(project, "run", "T1"), "tasks/T1.yaml:1:1: expected a task file, found a directory")
+
+
+def test_task_file_outside_of_the_project_is_no_crash(tmp_path: Path) -> None:
+    project = light(tmp_path / "project")
+    outside = written(tmp_path, {"T1.yaml": LIGHT % "double"}) / "T1.yaml"
+    assert gates(project, "run", outside).code in {2, 3}
+
+
+def test_bad_configuration_is_2(tmp_path: Path) -> None:
+    written(tmp_path, {**GOOD, "pyproject.toml": "[tool.gates]\ntimeot_s = 3\n"})
+    assert_refused(gates(tmp_path, "run", "T1"), "pyproject.toml:2:1: unknown key 'timeot_s'", "did you mean 'timeout_s'?")
+
+
+BROKEN_TEMPLATES = {
+    "syntax": "{% if %}",
+    "unknown name": "{{ nothing.at.all }}",
+    "division": "{{ 1 / 0 }}",
+    "types": "{{ 1 + 'a' }}",
+    "itself": "{% include 'summary.md.j2' %}",
+    "missing include": "{% include 'nowhere.j2' %}",
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_TEMPLATES)
+def test_broken_template_of_a_project_is_one_clear_line(tmp_path: Path, case: str) -> None:
+    project = light(tmp_path)
+    written(project, {"reports/templates/summary.md.j2": BROKEN_TEMPLATES[case]})
+    ended = gates(project, "run", "T1")
+    assert ended.code == 2
+    assert "Traceback" not in ended.err
+    assert ended.err.splitlines()[-1].startswith("error: ")
+    assert "template" in ended.err
+    assert not (project / "reports/T1/result.json").exists()
+
+
+def test_template_that_is_not_utf8_is_one_clear_line(tmp_path: Path) -> None:
+    project = light(tmp_path)
+    written(project, {"reports/templates/summary.md.j2": b"caf\xe9"})
+    assert_refused(gates(project, "run", "T1"), "summary.md.j2")
+
+
+CRASHES = {
+    "while it is loaded": "import sys\nsys.modules['gates.cli'] = None\n",
+    "in a command": "import sys\nsys.modules['gates.run_command'] = None\n",
+    "without its libraries": "import sys\nsys.modules['pydantic'] = None\n",
+    "without its command line library": "import sys\nsys.modules['click'] = None\n",
+    "in a gate": (
+        "import gates.stages.performance as p, dataclasses\n"
+        "p.GATE = dataclasses.replace(p.GATE, judge=lambda task, evidence: [1 / 0])\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CRASHES)
+def test_crash_of_the_tool_is_4_and_never_looks_like_a_verdict(tmp_path: Path, case: str) -> None:
+    project = light(tmp_path / "project")
+    broken = written(tmp_path / "broken", {"sitecustomize.py": CRASHES[case]})
+    ended = gates(project, "run", "T1", env={"PYTHONPATH": f"{broken}:{ROOT}"})
+    assert ended.code == 4
+    assert ended.out == ""
+    assert "Traceback" in ended.err
+    assert not (project / "reports/T1/result.json").exists()
+
+
+def bench(content: str) -> str:
+    return f"import sys\nopen(sys.argv[1], 'w').write({content!r})\n"
+
+
+def one_value(value: object) -> str:
+    raw = raw_samples(old=[2.0] * 12, new=[1.0] * 12)
+    raw["metrics"]["step_time_s"]["arms"]["old"][3] = "HERE"
+    return json.dumps(raw).replace('"HERE"', str(value))
+
+
+BENCHES = {
+    "nothing": ("", "wrote no samples file"),
+    "nan": (bench(one_value("NaN")), "holds NaN, expected finite numbers"),
+    "inf": (bench(one_value("Infinity")), "holds Infinity, expected finite numbers"),
+    "huge": (bench(one_value("1e999")), "metrics.step_time_s.arms.old"),
+    "zero": (bench(one_value(0)), "arm 'old' sample 3 is 0 s, expected above 0"),
+    "negative": (bench(one_value(-1.5)), "arm 'old' sample 3 is -1.5 s, expected above 0"),
+    "one": (bench(json.dumps(raw_samples(old=[2.0], new=[1.0]))), "1 sample, at least 6 needed"),
+    "device": (bench(json.dumps(raw_samples(device="cuda"))), "seen on cuda only, the criterion asks for cpu"),
+    "cut": (bench(json.dumps(raw_samples())[:-40]), "was it cut short?"),
+    "empty": (bench(""), "was it cut short?"),
+    "crash": ("raise SystemExit('no such device')\n", "exit code 1: no such device"),
+    "killed": ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", "killed by SIGKILL"),
+}
+
+
+@pytest.fixture(scope="module")
+def benchmarked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
+    """One run of a task with every kind of bad benchmark, a criterion for each."""
+    criteria = "".join(
+        f"  - id: {name}\n    text: Be fast\n"
+        f"    measures: [{{from: {name}, ratio: [old, new], of: step_time_s, at_least: 1.5, on: cpu}}]\n"
+        for name in BENCHES
+    )
+    runs = "".join(f'  - {{id: {name}, run: [python, {name}.py, "{{out}}"]}}\n' for name in BENCHES)
+    task = f"id: T1\ntitle: Bad\nimplementation: [pkg]\ncriteria:\n{criteria}measurements:\n{runs}"
+    files: dict[str, str | bytes] = {f"{name}.py": code for name, (code, _) in BENCHES.items()}
+    project = a_project(tmp_path_factory.mktemp("benchmarked"), {**files, "tasks/T1.yaml": task})
+    return project, gates(project, "run", "T1", "--gate", "performance")
+
+
+@pytest.mark.parametrize("name", BENCHES)
+def test_bad_benchmark_is_unknown_with_its_one_clear_reason(benchmarked: tuple[Path, Ended], name: str) -> None:
+    project, ended = benchmarked
+    (finding,) = [f for g in result(project)["gates"] for f in g["findings"] if (f["rule"], f["criterion"]) == ("PF001", name)]
+    assert (finding["outcome"], BENCHES[name][1] in finding["message"]) == ("unknown", True)
+    assert "\n" not in finding["message"]
+    summary = (project / "reports/T1/summary.md").read_text(encoding="utf-8")
+    assert plain(BENCHES[name][1]) in plain(summary)
+
+
+def plain(text: str) -> str:
+    return text.replace("\\", "")
+
+
+def test_benchmark_of_many_samples_is_judged(tmp_path: Path) -> None:
+    many = bench(json.dumps(raw_samples(old=[2.0] * 20_000, new=[1.0] * 20_000)))
+    project = a_project(tmp_path, {"bench.py": many})
+    assert gates(project, "run", "T1", "--gate", "performance").code == 3
+    assert {g["name"]: g["decision"] for g in result(project)["gates"]}["performance"] == "PASS"
+
+
+@pytest.mark.parametrize("name", ["nothing", "nan", "one"])
+def test_bad_benchmark_alone_is_3(tmp_path: Path, name: str) -> None:
+    project = a_project(tmp_path, {"bench.py": BENCHES[name][0]})
+    ended = gates(project, "run", "T1")
+    assert ended.code == 3
+    assert BENCHES[name][1] in ended.out.splitlines()[1]
+
+
+def test_list_shows_tasks_criteria_and_last_verdicts(passing: tuple[Path, Ended], tmp_path: Path) -> None:
+    ended = gates(passing[0], "list")
+    assert (ended.code, ended.err) == (0, "")
+    first, *rest = ended.out.splitlines()
+    assert first.startswith("T1  Doubling  [PASS on ")
+    assert [line.split()[:3] for line in rest] == [["AC1", "must", "PASS"], ["AC2", "must", "PASS"]]
+
+
+def test_list_names_a_broken_task_and_shows_the_others(tmp_path: Path) -> None:
+    project = a_project(tmp_path, {"tasks/T2.yaml": "id: T2\n"})
+    ended = gates(project, "list")
+    assert ended.code == 2
+    assert ended.out.startswith("T1  Doubling  [never run]\n")
+    assert "error: tasks/T2.yaml:1:1: missing key" in ended.err
+
+
+def test_list_and_explain_show_no_control_characters(tmp_path: Path) -> None:
+    evil = (LIGHT % "double").replace("Doubling", '"\\e[2J\\u202eevil"').replace("Double a number", '"\\e]0;evil"')
+    project = a_project(tmp_path, {"tasks/T1.yaml": evil})
+    for args in (("list",), ("explain", "T1"), ("explain", "T1", "AC1"), ("run", "T1")):
+        ended = gates(project, *args)
+        assert "\x1b" not in ended.out + ended.err
+        assert "\u202e" not in ended.out + ended.err
+
+
+EXPLAINED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "rule": (("PF001",), ("PF001: A target is met by its interval",)),
+    "rule of the runner": (("GT002",), ("GT002: The files did not change",)),
+    "code rule": (("amp-step-order",), ("amp-step-order (critical)", "good:", "bad:", "fix:")),
+    "task": (("T1",), ("verdict of ", "PASS")),
+    "criterion": (("T1", "AC1"), ("T1 AC1 (must): Double a number", "asked for in tasks/T1.yaml:9", "status: PASS",
+                                   "tests/test_core.py::test_double", "evidence: evidence/pytest/run.stdout.txt")),
+    "rule of a task": (("T1", "PF001"), ("PF001: A target", "ratio old/new", "actual: 2 [2, 2]",
+                                         "evidence: evidence/measurements/bench-any.json")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EXPLAINED)
+def test_explain_walks_from_verdict_to_raw_file(passing: tuple[Path, Ended], case: str) -> None:
+    args, words = EXPLAINED[case]
+    ended = gates(passing[0], "explain", *args)
+    assert (ended.code, ended.err) == (0, "")
+    for word in words:
+        assert word in ended.out
+
+
+@functools.cache
+def schema(name: str) -> Any:
+    return json.loads(gates(ROOT, "schema", name).out)
+
+
+@pytest.mark.parametrize("name", ["result", "task", "samples"])
+def test_schema_is_a_valid_json_schema(name: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(schema(name))
+    assert schema(name)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+def valid(name: str, value: object) -> bool:
+    return not list(jsonschema.Draft202012Validator(schema(name)).iter_errors(value))
+
+
+def test_result_is_valid_under_its_schema(passing: tuple[Path, Ended]) -> None:
+    good = result(passing[0])
+    assert valid("result", good)
+    assert not valid("result", {**good, "extra": 1})
+    assert not valid("result", {key: value for key, value in good.items() if key != "verdict"})
+    promised = {"schema", "task", "revision", "environment", "verdict", "score", "gates", "criteria"}
+    assert promised <= good.keys()
+
+
+class Plain(yaml.SafeLoader):
+    """YAML in which `on` is a word, as it is for gates."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  # of the class, as in its parent
+        first: [(tag, form) for tag, form in forms if not tag.endswith(":bool")]
+        for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def test_task_files_are_valid_under_their_schema() -> None:
+    for text in (TASK_FILE, *(path.read_text(encoding="utf-8") for path in (ROOT / "tasks").glob("*.yaml"))):
+        task = yaml.load(text, Loader=Plain)  # a safe loader
+        assert valid("task", task)
+        assert not valid("task", {**task, "titel": "x"})
+        assert not valid("task", {**task, "criteria": []})
+
+
+def test_samples_are_valid_under_their_schema() -> None:
+    assert valid("samples", raw_samples())
+    assert not valid("samples", {**raw_samples(), "speedup": 1.72})
+
+
+@pytest.mark.parametrize("args", [("--help",), ("run", "--help"), ("--version",)])
+def test_help_is_a_result(tmp_path: Path, args: tuple[str, ...]) -> None:
+    ended = gates(tmp_path, *args)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out
+
+
+HANGING = """
+import os, subprocess, sys, time
+def test_hang() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    open("pids", "w").write(f"{os.getpid()} {child.pid}")
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda s: s.name)
+def test_interrupt_is_130_leaves_no_child_and_the_last_good_reports(tmp_path: Path, number: signal.Signals) -> None:
+    project = light(tmp_path)
+    assert gates(project, "run", "T1").code == 3
+    before = pages(project)
+    written(project, {"tasks/T1.yaml": TASK_FILE, "tests/test_core.py": HANGING})
+    runner = subprocess.Popen([sys.executable, "-m", "gates", "run", "T1"], cwd=project, env=clean(),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)  # fmt: skip
+    pids = written_pids(project / "pids")
+    os.kill(runner.pid, number)
+    out, err = runner.communicate(timeout=30)
+    assert (runner.returncode, out) == (130, b"")
+    assert err.decode().splitlines()[-1].startswith("error: interrupted")
+    assert pages(project) == before
+    assert {p.name for p in (project / "reports/T1").iterdir()} == {*PAGES, "result.json", "evidence"}
+    assert not [pid for pid in pids if alive(pid)]
+
+
+def written_pids(path: Path) -> list[int]:
+    limit = time.monotonic() + 20
+    while time.monotonic() < limit:
+        if path.exists() and len(words := path.read_text(encoding="utf-8").split()) == 2:
+            return [int(word) for word in words]
+        time.sleep(0.05)
+    raise AssertionError("the suite never started")
+
+
+def alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_reader_that_leaves_does_not_make_a_pass_look_like_a_block(passing: tuple[Path, Ended]) -> None:
+    runner = subprocess.Popen([sys.executable, "-m", "gates", "list"], cwd=passing[0], env=clean(),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    assert runner.stdout is not None
+    runner.stdout.close()
+    assert runner.wait(30) != 1
+    assert runner.stderr is not None
+    with runner.stderr:
+        assert b"Traceback" not in runner.stderr.read()

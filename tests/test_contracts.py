@@ -1,0 +1,274 @@
+"""What every gate, kind of evidence, code rule, format and module must obey; a new one is covered on arrival."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gates
+import gates.evidence
+import gates.render
+import gates.rules
+from building import (
+    ROOT,
+    a_context,
+    a_criterion,
+    a_measure,
+    a_record,
+    a_run,
+    a_task,
+    a_tree,
+    all_evidence,
+    clean,
+    entries,
+    evidence,
+    measured,
+)
+from gates import pipeline, registry
+from gates.errors import EvidenceUnavailable
+from gates.evidence._kind import Evidence, EvidenceSet
+from gates.evidence.test_records import TestOutcome
+from gates.model import Decision, Finding, Outcome, Report, Revision
+from gates.render._format import Format
+from gates.rules._code_rule import CodeRule
+from gates.stages._gate import Gate
+from gates.syntax import parse
+from gates.task import Task
+
+GATES = pipeline.discover()
+KINDS = registry.classes(gates.evidence, Evidence)  # type: ignore[type-abstract]  # a parent, not an instance
+RULES = registry.values(gates.rules, CodeRule)
+FORMATS = registry.values(gates.render, Format)
+MODULES = sorted(
+    path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+    for path in (ROOT / "gates").rglob("*.py")
+)
+
+TASKS = {
+    "of everything": a_task(),
+    "of nothing but a criterion": a_task(
+        tests=[], entry_points=[], measurements=[], criteria=[a_criterion(code=[], tests=[])]
+    ),
+    "of a rule": a_task(criteria=[a_criterion(code=[{"rule": "amp-step-order"}], measures=[a_measure(when=["amx"])])]),
+    "of no coverage": a_task(coverage_at_least=0),
+}
+gate = pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)
+task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
+
+
+def sets(task: Task) -> list[EvidenceSet]:
+    """Sets of evidence from none to all, good and bad."""
+    bad = a_run(a_record(TestOutcome.FAILED), a_record(TestOutcome.SKIPPED, id="t.py::test_s"))
+    return [
+        EvidenceSet(),
+        EvidenceSet.withheld("not asked for"),
+        evidence(a_run()),
+        evidence(measured()),
+        evidence(a_tree(task), entries(task)),
+        all_evidence(task),
+        all_evidence(task, bad, measured("no samples"), a_tree(task, unparsed=("x.py:1: bad",))),
+        all_evidence(task, a_run(disagreements=("they differ",))),
+    ]
+
+
+def test_there_is_something_to_test() -> None:
+    assert [g.name for g in GATES] == ["execution", "business-logic", "performance"]
+    assert {kind.__name__ for kind in KINDS} >= {"PytestRun", "SourceTree", "EntryPointRuns", "Measurements"}
+    assert {rule.id for rule in RULES} >= {"amp-step-order", "no-cuda-amp"}
+    assert {form.name for form in FORMATS} >= {"json", "markdown", "text"}
+    assert len(MODULES) > 30
+
+
+@gate
+@task
+def test_no_evidence_never_passes(gate: Gate, task: Task) -> None:
+    findings = list(gate.judge(task, EvidenceSet()))
+    assert findings
+    assert {f.outcome for f in findings} <= {Outcome.UNKNOWN, Outcome.NOT_APPLICABLE}
+    assert pipeline.judge(gate, task, EvidenceSet()).decision in {Decision.INCONCLUSIVE, Decision.NOT_APPLICABLE}
+
+
+@gate
+@task
+def test_what_is_planned_is_decided(gate: Gate, task: Task) -> None:
+    for seen in sets(task):
+        report = pipeline.judge(gate, task, seen)
+        assert report.planned == report.decided > 0
+        assert "GT001" not in {f.rule for f in report.findings}
+        assert len({check.id for check in report.checks}) == len(report.checks)
+
+
+@gate
+@task
+def test_every_finding_names_a_documented_rule_of_its_gate_in_one_line(gate: Gate, task: Task) -> None:
+    own = {rule.id for rule in gate.rules}
+    for seen in sets(task):
+        for finding in gate.judge(task, seen):
+            assert finding.rule in own
+            assert finding.message
+            assert "\n" not in finding.message
+            if finding.blocks or finding.leaves_open:
+                assert finding.remediation
+
+
+@gate
+@task
+def test_findings_of_one_gate_are_told_apart(gate: Gate, task: Task) -> None:
+    for seen in sets(task):
+        prints = [f.fingerprint for f in gate.judge(task, seen)]
+        assert len(set(prints)) == len(prints)
+
+
+@gate
+@task
+def test_fingerprint_does_not_hang_on_lines_numbers_or_words(gate: Gate, task: Task) -> None:
+    for finding in gate.judge(task, all_evidence(task)):
+        facts = finding.model_dump(exclude={"fingerprint"})
+        where = facts["location"] and {**facts["location"], "line": 999, "last_line": None}
+        moved = Finding.model_validate({**facts, "location": where, "message": "x", "actual": "7"})
+        assert moved.fingerprint == finding.fingerprint
+
+
+@gate
+@task
+def test_judging_is_pure_and_can_be_described(gate: Gate, task: Task) -> None:
+    for seen in sets(task):
+        assert list(gate.judge(task, seen)) == list(gate.judge(task, seen))
+        assert list(gate.describe(task, seen)) == list(gate.describe(task, seen))
+
+
+@gate
+def test_rule_ids_are_two_letters_of_the_gate_and_three_digits(gate: Gate) -> None:
+    ids = [rule.id for rule in gate.rules]
+    assert ids
+    assert all(re.fullmatch(rf"{gate.code}\d{{3}}", rule) for rule in ids)
+    assert re.fullmatch(r"[A-Z]{2}", gate.code)
+
+
+def test_rule_ids_are_distinct_over_all_gates() -> None:
+    ids = [rule.id for rule in pipeline.RULES] + [rule.id for g in GATES for rule in g.rules]
+    assert len(set(ids)) == len(ids) == len(pipeline.rule_texts())
+    assert len({g.code for g in GATES}) == len({g.name for g in GATES}) == len(GATES)
+
+
+def test_every_rule_id_in_the_source_is_documented() -> None:
+    written = {
+        rule
+        for path in (ROOT / "gates").rglob("*.py")
+        for rule in re.findall(r'rule"?\s*[=:]\s*"([A-Z]{2}\d{3})"', path.read_text(encoding="utf-8"))
+    }
+    assert written
+    assert written <= pipeline.rule_texts().keys()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_evidence_of_an_empty_project_is_unavailable_with_a_reason(kind: type[Evidence], tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    nothing = TASKS["of nothing but a criterion"]
+    with pytest.raises(EvidenceUnavailable) as caught:
+        kind.collect(nothing, a_context(tmp_path / "project"))
+    assert str(caught.value)
+    assert "\n" not in str(caught.value)
+    seen = EvidenceSet()
+    (tmp_path / "other").mkdir()
+    seen.collect(kind, nothing, a_context(tmp_path / "other"))
+    assert (seen.get(kind), seen.why_missing(kind)) == (None, str(caught.value))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_code_rule_keeps_its_own_examples(rule: CodeRule) -> None:
+    good = list(rule.look(parse(rule.good.encode(), "good.py", "")))
+    bad = list(rule.look(parse(rule.bad.encode(), "bad.py", "")))
+    assert good
+    assert all(site.ok for site in good)
+    assert not all(site.ok for site in bad)
+    assert list(rule.look(parse(b"x = 1\n", "empty.py", ""))) == []
+    assert rule.problem
+    assert rule.impact
+    assert rule.fix
+
+
+def test_code_rules_have_distinct_names() -> None:
+    assert len({rule.id for rule in RULES}) == len(RULES)
+
+
+def a_report(task: Task, seen: EvidenceSet) -> Report:
+    return pipeline.fold(
+        task,
+        tuple(pipeline.judge(g, task, seen) for g in GATES),
+        seen,
+        revision=Revision(commit=None, dirty=None, digest="0" * 64, files=()),
+        environment={"processor": "a processor", "platform": "a platform"},
+        started_at="2026-01-01T00:00:00Z",
+        duration_s=0,
+        files=(),
+    )
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+@task
+def test_format_renders_every_report_to_files_that_say_the_verdict(form: Format, task: Task, tmp_path: Path) -> None:
+    for seen in sets(task):
+        report = a_report(task, seen)
+        files = form.render(report, tmp_path)
+        assert files
+        assert files == form.render(report, None)
+        assert all(Path(name).name == name and text.endswith("\n") for name, text in files.items())
+        assert any(report.verdict.decision.value in text or "BLOCK (" in text for text in files.values())
+
+
+def test_formats_write_files_of_their_own() -> None:
+    report = a_report(a_task(), all_evidence(a_task()))
+    names = [name for form in FORMATS for name in form.render(report, None)]
+    assert len(set(names)) == len(names)
+
+
+ALONE = """
+import importlib, json, os, sys
+import click, jinja2, psutil, pydantic, pytest, yaml  # what others wrote is loaded once, before the forks
+ours = [name for name in sys.modules if name.split(".")[0] in {"gates", "amp_core", "torch"}]
+assert not ours, ours
+for name in sys.argv[1:]:
+    pid = os.fork()
+    if not pid:
+        try:
+            importlib.import_module(name)
+            loaded = {"torch", "amp_core"} & set(sys.modules)
+            assert not loaded, loaded
+        except BaseException as error:
+            print(json.dumps([name, repr(error)]), flush=True)
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""
+
+
+def test_every_module_imports_alone_and_none_loads_torch() -> None:
+    modules = [name for name in MODULES if not name.endswith("_pytest_witness")]
+    done = subprocess.run([sys.executable, "-c", ALONE, *modules], cwd=ROOT, env=clean(), capture_output=True,
+                          text=True, check=False, timeout=120)  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [json.loads(line) for line in done.stdout.splitlines()] == []
+
+
+def test_help_loads_nothing_that_is_slow() -> None:
+    done = subprocess.run([sys.executable, "-X", "importtime", "-m", "gates", "--help"], cwd=ROOT, env=clean(),
+                          capture_output=True, text=True, check=True, timeout=60)  # fmt: skip
+    loaded = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
+    assert "click" in loaded
+    assert loaded & {"torch", "pydantic", "rich", "jinja2", "yaml", "psutil", "pytest", "amp_core"} == set()
+
+
+def test_import_contracts_hold() -> None:
+    done = subprocess.run([str(Path(sys.executable).parent / "lint-imports"), "--no-cache"], cwd=ROOT, env=clean(),
+                          capture_output=True, text=True, check=False, timeout=120)  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"Contracts: [4-9]\d* kept, 0 broken", done.stdout)
+
+
+def test_witness_needs_nothing_but_pytest() -> None:
+    source = (ROOT / "gates/evidence/_pytest_witness.py").read_text(encoding="utf-8")
+    imported = set(re.findall(r"^(?:from|import) (\w+)", source, re.MULTILINE))
+    assert imported <= sys.stdlib_module_names | {"pytest"}

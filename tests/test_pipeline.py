@@ -1,0 +1,211 @@
+"""The whole flow on a tiny real project, and the promises that hold for every report."""
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from building import (
+    TASK_FILE,
+    Ended,
+    a_criterion,
+    a_finding,
+    a_measure,
+    a_project,
+    a_record,
+    a_run,
+    a_task,
+    all_evidence,
+    entries,
+    gates,
+    measured,
+    result,
+    samples,
+)
+from gates import pipeline
+from gates.evidence._kind import Evidence, EvidenceSet
+from gates.evidence.test_records import TestOutcome
+from gates.model import Check, Decision, Finding, Level, Outcome, Report, Revision, Status
+from gates.stages._gate import Gate
+from gates.task import Task
+
+PASSING = dataclasses.replace(
+    pipeline.discover()[0],
+    name="rigged",
+    plan=lambda _task: (Check(id="a", title="A"), Check(id="b", title="B")),
+    judge=lambda _task, _evidence: iter([a_finding(check="a"), a_finding(check="b")]),
+    describe=lambda _task, _evidence: iter(()),
+)
+
+
+def judged(**changes: Any) -> Any:
+    return pipeline.judge(dataclasses.replace(PASSING, **changes), a_task(), EvidenceSet())
+
+
+def nothing(_task: Task, _evidence: EvidenceSet) -> Iterator[Finding]:
+    yield from ()
+
+
+def test_gate_that_decides_what_it_planned_passes() -> None:
+    report = judged()
+    assert (report.decision, report.planned, report.decided) == (Decision.PASS, 2, 2)
+
+
+RIGGED: dict[str, dict[str, Any]] = {
+    "planned and not decided": {"judge": lambda _t, _e: iter([a_finding(check="a")])},
+    "decided and not planned": {"judge": lambda _t, _e: iter([a_finding(check=c) for c in "abc"])},
+    "nothing decided": {"judge": nothing},
+    "nothing planned": {"plan": lambda _t: (), "judge": nothing},
+    "planned twice": {"plan": lambda _t: tuple(Check(id=c, title=c) for c in "aab")},
+}
+
+
+@pytest.mark.parametrize("fault", RIGGED)
+def test_gate_that_does_not_decide_what_it_planned_passes_nothing(fault: str) -> None:
+    report = judged(**RIGGED[fault])
+    assert report.decision is Decision.INCONCLUSIVE
+    assert "GT001" in {f.rule for f in report.findings}
+
+
+def folded(task: Task, *instead: Evidence) -> Report:
+    evidence = all_evidence(task, *instead)
+    return pipeline.fold(
+        task,
+        tuple(pipeline.judge(gate, task, evidence) for gate in pipeline.discover()),
+        evidence,
+        revision=Revision(commit=None, dirty=None, digest="0" * 64, files=()),
+        environment={},
+        started_at="2026-01-01T00:00:00Z",
+        duration_s=0,
+        files=(),
+    )
+
+
+def test_good_evidence_is_a_pass_with_a_full_score() -> None:
+    report = folded(a_task())
+    assert (report.verdict.decision, report.verdict.exit_code, report.score.total) == (Decision.PASS, 0, 100)
+    assert [c.status for c in report.criteria] == [Status.PASS, Status.PASS]
+
+
+HOLLOW: dict[str, tuple[dict[str, Any], Evidence]] = {
+    "its only measure does not apply": (a_measure(when=["amx"]), measured()),
+    "its only measure is advisory and was not seen": (a_measure(level="advisory"), measured("no samples")),
+    "its only measure is advisory and was missed": (a_measure(level="advisory", at_least=9), measured()),
+    "its only measure is on another device": (a_measure(on="cuda", level="should"), measured()),
+}
+
+
+@pytest.mark.parametrize("case", HOLLOW)
+def test_must_criterion_that_nothing_was_seen_to_hold_is_no_pass(case: str) -> None:
+    measure, seen = HOLLOW[case]
+    task = a_task(criteria=[a_criterion(), a_criterion(id="AC2", tests=[], measures=[measure])])
+    report = folded(task, seen)
+    assert report.criteria[1].status is not Status.PASS
+    assert report.verdict.decision is not Decision.PASS
+
+
+PIECES: list[Evidence] = [
+    a_run(),
+    a_run(a_record(TestOutcome.SKIPPED)),
+    a_run(a_record(TestOutcome.FAILED)),
+    a_run(disagreements=("they differ",)),
+    measured(),
+    measured("wrote no samples"),
+    measured(samples(old=[1.0] * 9, new=[1.0] * 9)),
+    entries(a_task()),
+]
+
+
+@pytest.mark.parametrize("level", Level)
+@pytest.mark.parametrize("i", range(len(PIECES)))
+def test_pass_is_said_only_when_every_must_criterion_passed(i: int, level: Level) -> None:
+    task = a_task(criteria=[a_criterion(), a_criterion(id="AC2", level=level, tests=[], measures=[a_measure()])])
+    report = folded(task, PIECES[i])
+    musts = {c.status for c in report.criteria if c.level is Level.MUST}
+    if report.verdict.decision is Decision.PASS:
+        assert musts == {Status.PASS}
+    else:
+        assert musts != {Status.PASS} or any(f.blocks or f.leaves_open for f in report.findings)
+
+
+@pytest.mark.parametrize("i", range(len(PIECES)))
+def test_scores_of_every_report_add_up(i: int) -> None:
+    report = folded(a_task(), PIECES[i])
+    for score in (report.score, *(gate.score for gate in report.gates)):
+        assert score.total == sum(line.got for line in score.lines)
+        assert score.of == sum(line.of for line in score.lines) == 100
+
+
+def test_same_evidence_gives_the_same_report() -> None:
+    assert folded(a_task()).model_dump_json() == folded(a_task()).model_dump_json()
+
+
+def test_report_survives_its_json() -> None:
+    report = folded(a_task())
+    assert Report.model_validate_json(report.model_dump_json(by_alias=True)) == report
+
+
+FAILING = "from pkg.core import double\n\n\ndef test_double() -> None:\n    assert double(2) == 5\n"
+
+
+def gate_states(project: Path) -> dict[str, tuple[bool, str]]:
+    return {gate["name"]: (gate["ran"], gate["decision"]) for gate in result(project)["gates"]}
+
+
+def rules_of(project: Path, outcome: str) -> set[str]:
+    return {f["rule"] for gate in result(project)["gates"] for f in gate["findings"] if f["outcome"] == outcome}
+
+
+def test_stage_after_one_that_blocks_is_not_run_unless_asked(tmp_path: Path) -> None:
+    project = a_project(tmp_path, {"tests/test_core.py": FAILING})
+    assert gates(project, "run", "T1").code == 1
+    assert gate_states(project) == {
+        "execution": (True, "BLOCK"),
+        "business-logic": (True, "BLOCK"),
+        "performance": (False, "INCONCLUSIVE"),
+    }
+    assert not (project / "reports/T1/evidence/measurements").exists()
+    assert gates(project, "run", "T1", "--keep-going").code == 1
+    assert gate_states(project)["performance"] == (True, "PASS")
+
+
+def test_gate_that_was_not_asked_for_passes_nothing(tmp_path: Path) -> None:
+    project = a_project(tmp_path)
+    assert gates(project, "run", "T1", "--gate", "performance").code == 3
+    assert gate_states(project) == {
+        "execution": (False, "INCONCLUSIVE"),
+        "business-logic": (False, "INCONCLUSIVE"),
+        "performance": (True, "PASS"),
+    }
+
+
+def only(project: Path, *args: str) -> Ended:
+    return gates(project, "run", "T1", "--only", "AC1", *args)
+
+
+def test_only_leaves_the_other_criteria_unknown(tmp_path: Path) -> None:
+    project = a_project(tmp_path)
+    assert only(project).code == 3
+    assert {c["id"]: c["status"] for c in result(project)["criteria"]} == {"AC1": "PASS", "AC2": "UNVERIFIED"}
+    assert rules_of(project, "unknown") == {"GT003"}
+
+
+def test_only_never_passes_what_the_whole_run_blocks(tmp_path: Path) -> None:
+    task = TASK_FILE[: TASK_FILE.index("  - id: AC2")].replace("    criteria: [AC1]\n", "").replace("pkg.core.double(1)", "1/0")
+    failing = FAILING.replace("test_double", "test_other")
+    project = a_project(tmp_path, {"tasks/T1.yaml": task, "tests/test_other.py": failing})
+    assert gates(project, "run", "T1").code == 1
+    assert only(project).code != 0
+
+
+@pytest.mark.parametrize("file", ["pkg/core.py", "tests/test_core.py", "pkg/new.py"])
+def test_run_that_changes_the_files_it_judges_is_no_pass(tmp_path: Path, file: str) -> None:
+    writes = f"\n\ndef test_writes() -> None:\n    open({file!r}, 'a').write('# more\\n')\n"
+    good = (a_project(tmp_path) / "tests/test_core.py").read_text(encoding="utf-8")
+    project = a_project(tmp_path, {"tests/test_core.py": good + writes})
+    assert gates(project, "run", "T1").code == 3
+    assert rules_of(project, "unknown") == {"GT002"}
+    (said,) = [f["message"] for g in result(project)["gates"] for f in g["findings"] if f["rule"] == "GT002"]
+    assert file in said

@@ -1,0 +1,130 @@
+"""Reports on disk: whole or not at all, and nothing of an earlier run is damaged or left beside a new one."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from building import written
+from gates import store
+from gates.errors import GatesError, UsageError
+
+OLD = {"summary.md": "old", "result.json": "old", "evidence/raw.txt": "old"}
+
+
+def a_report_folder(tmp_path: Path) -> Path:
+    return written(tmp_path / "out", OLD)
+
+
+def raw(tmp_path: Path, name: str = "raw.txt") -> Path:
+    return written(tmp_path / "evidence", {name: "new"})
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {p.relative_to(folder).as_posix(): p.read_text(encoding="utf-8") for p in folder.rglob("*") if p.is_file()}
+
+
+NEW = {"summary.md": "new", "result.json": "new"}
+
+
+def test_first_report_is_published(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "out"
+    store.prepare(out)
+    assert contents(out) == {}
+    store.publish(out, NEW, raw(tmp_path))
+    assert contents(out) == {**NEW, "evidence/raw.txt": "new"}
+
+
+def test_new_report_takes_the_place_of_the_old(tmp_path: Path) -> None:
+    out = a_report_folder(tmp_path)
+    store.publish(out, NEW, raw(tmp_path, "other.txt"))
+    assert contents(out) == {**NEW, "evidence/other.txt": "new"}
+
+
+def test_files_of_the_user_stay(tmp_path: Path) -> None:
+    out = written(a_report_folder(tmp_path), {"notes.txt": "mine"})
+    store.publish(out, NEW, raw(tmp_path))
+    assert contents(out)["notes.txt"] == "mine"
+
+
+@pytest.mark.parametrize("where", ["file", "file/below"])
+def test_place_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path, where: str) -> None:
+    written(tmp_path, {"file": "mine"})
+    with pytest.raises(UsageError, match=r"cannot be written into .*; choose a folder with --out$"):
+        store.prepare(tmp_path / where)
+    assert contents(tmp_path) == {"file": "mine"}
+
+
+def test_folder_that_is_gone_by_then_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(GatesError, match="cannot be written"):
+        store.publish(tmp_path / "gone", NEW, raw(tmp_path))
+
+
+# a name under `evidence/` is there to be written, but its folder has moved when it is to be renamed
+HALF_WAY = {"a.md": "new", "evidence/zz.md": "new", "result.json": "new"}
+
+
+def fails_half_way(tmp_path: Path, out: Path) -> None:
+    with pytest.raises(GatesError, match="the earlier ones are as they were"):
+        store.publish(out, HALF_WAY, raw(tmp_path))
+
+
+def test_rename_that_fails_half_way_restores_the_old_report(tmp_path: Path) -> None:
+    out = written(a_report_folder(tmp_path), {"a.md": "old"})
+    fails_half_way(tmp_path, out)
+    assert contents(out) == {**OLD, "a.md": "old"}
+
+
+def test_rename_that_fails_half_way_leaves_no_new_file(tmp_path: Path) -> None:
+    out = a_report_folder(tmp_path)
+    fails_half_way(tmp_path, out)
+    assert contents(out) == OLD
+
+
+def test_first_report_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    fails_half_way(tmp_path, out)
+    assert contents(out) == {}
+
+
+def test_file_that_cannot_be_written_leaves_the_old_report(tmp_path: Path) -> None:
+    out = a_report_folder(tmp_path)
+    with pytest.raises(GatesError):
+        store.publish(out, {**NEW, "no/such/folder.md": "x"}, raw(tmp_path))
+    assert contents(out) == OLD
+
+
+def test_text_that_cannot_be_encoded_leaves_the_old_report(tmp_path: Path) -> None:
+    out = a_report_folder(tmp_path)
+    with pytest.raises((GatesError, UnicodeEncodeError)):
+        store.publish(out, {**NEW, "summary.md": "\ud800"}, raw(tmp_path))
+    assert contents(out) == OLD
+
+
+def test_nothing_temporary_stays(tmp_path: Path) -> None:
+    out = a_report_folder(tmp_path)
+    store.prepare(out)
+    fails_half_way(tmp_path, out)
+    store.publish(out, NEW, raw(tmp_path))
+    assert not [name for name in os.listdir(out) if name.startswith(".")]
+
+
+def test_evidence_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    secret = written(tmp_path, {"secret": "s"}) / "secret"
+    folder = raw(tmp_path)
+    (folder / "link").symlink_to(secret)
+    out = a_report_folder(tmp_path)
+    store.publish(out, NEW, folder)
+    assert "evidence/link" not in contents(out)
+
+
+def test_last_of_nothing_is_none(tmp_path: Path) -> None:
+    assert store.last(tmp_path) is None
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[", '{"schema": "gates.result/0"}', "\ud7ff"])
+def test_last_that_is_not_ours_is_refused(tmp_path: Path, text: str) -> None:
+    written(tmp_path, {"result.json": text})
+    with pytest.raises(UsageError, match="not a result of this version"):
+        store.last(tmp_path)
