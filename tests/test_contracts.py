@@ -50,7 +50,7 @@ MODULES = sorted(
 TASKS = {
     "of everything": a_task(),
     "of nothing but a criterion": a_task(
-        tests=[], entry_points=[], measurements=[], criteria=[a_criterion(code=[], tests=[])]
+        tests=[], entry_points=[], criteria=[a_criterion(code=[], tests=[])]
     ),
     "of a rule": a_task(criteria=[a_criterion(code=[{"rule": "amp-step-order"}], measures=[a_measure(when=["amx"])])]),
     "of no coverage": a_task(coverage_at_least=0),

@@ -68,10 +68,12 @@ def unchecked(report: Report) -> list[tuple[str, str]]:
     return rows
 
 
-def severities(findings: Iterable[Finding]) -> list[tuple[str, int]]:
-    """Count failed findings by severity."""
-    counts = Counter(f.severity for f in findings if f.outcome is Outcome.FAILED)
-    return [(severity.value, counts[severity]) for severity in SEVERITIES if severity is not Severity.INFO]
+def severities(findings: Iterable[Finding]) -> list[tuple[str, int, int]]:
+    """Count the findings that failed, and those that are unknown, by severity."""
+    counts = Counter((finding.severity, finding.outcome) for finding in findings)
+    return [
+        (s.value, counts[s, Outcome.FAILED], counts[s, Outcome.UNKNOWN]) for s in SEVERITIES if s is not Severity.INFO
+    ]
 
 
 def quality(gates: Iterable[GateReport]) -> list[tuple[str, str, str, str]]:

@@ -1,0 +1,167 @@
+"""The implementation as it stands: symbols traced through re-exports, and what they really use."""
+
+from pathlib import Path
+
+import pytest
+
+from building import a_context, a_criterion, a_task, written
+from gates.errors import EvidenceUnavailable
+from gates.evidence.source_tree import SourceTree, SymbolTrace
+
+
+def tree(tmp_path: Path, files: dict[str, str | bytes], *bindings: dict[str, object], where: str = "pkg") -> SourceTree:
+    root = written(tmp_path / "project", {f"{where}/__init__.py": "", **files})
+    task = a_task(implementation=[where], criteria=[a_criterion(code=list(bindings))])
+    return SourceTree.collect(task, a_context(root))
+
+
+def traced(tmp_path: Path, files: dict[str, str | bytes], symbol: str, *uses: str, where: str = "pkg") -> SymbolTrace:
+    (trace,) = tree(tmp_path, files, {"symbol": symbol, "uses": list(uses)}, where=where).symbols
+    return trace
+
+
+def use_lines(tmp_path: Path, body: str, name: str = "torch.amp.GradScaler") -> tuple[int, ...]:
+    return traced(tmp_path, {"pkg/m.py": body}, "pkg.m:make", name).uses[0].lines
+
+
+CLASS = "import functools\n\nclass A:\n    x = 1\n\n    @functools.cache\n    def go(self):\n        return 1\n"
+
+
+@pytest.mark.parametrize(
+    ("symbol", "place"),
+    [("pkg.m:A", "pkg/m.py:3-8"), ("pkg.m:A.go", "pkg/m.py:6-8"), ("pkg.m:A.x", "pkg/m.py:4")],
+)
+def test_symbol_has_the_lines_of_its_definition(tmp_path: Path, symbol: str, place: str) -> None:
+    assert str(traced(tmp_path, {"pkg/m.py": CLASS}, symbol).location) == place
+
+
+def test_symbol_of_the_package_itself(tmp_path: Path) -> None:
+    assert str(traced(tmp_path, {"pkg/__init__.py": "def f(): pass\n"}, "pkg:f").location) == "pkg/__init__.py:1"
+
+
+@pytest.mark.parametrize("names", ["from .m import A", "from pkg.m import A", "from .m import B as A", "from .n import A"])
+def test_reexport_is_followed_to_the_definition(tmp_path: Path, names: str) -> None:
+    files: dict[str, str | bytes] = {
+        "pkg/__init__.py": names + "\n",
+        "pkg/m.py": "\nclass A:\n    def go(self): pass\nB = A\n",
+        "pkg/n.py": "from pkg.m import A\n",
+    }
+    found = traced(tmp_path, files, "pkg:A")
+    assert found.location is not None
+    assert found.location.path == "pkg/m.py"
+
+
+def test_reexport_is_followed_into_a_method(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {"pkg/__init__.py": "from .m import A\n", "pkg/m.py": CLASS}
+    assert str(traced(tmp_path, files, "pkg:A.go").location) == "pkg/m.py:6-8"
+
+
+def test_reexports_in_a_circle_come_to_an_end(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {"pkg/a.py": "from .b import X\n", "pkg/b.py": "from .a import X\n"}
+    found = traced(tmp_path, files, "pkg.a:X")
+    assert found.location is None
+    assert found.problem
+
+
+@pytest.mark.parametrize("names", ["from .m import A", "from pkg.m import A"])
+def test_src_layout(tmp_path: Path, names: str) -> None:
+    files: dict[str, str | bytes] = {"src/pkg/m.py": CLASS, "src/pkg/__init__.py": names + "\n"}
+    assert str(traced(tmp_path, files, "pkg.m:A", where="src/pkg").location) == "src/pkg/m.py:3-8"
+    again = tree(tmp_path / "again", files, {"symbol": "pkg:A"}, where="src/pkg").symbols[0]
+    assert str(again.location) == "src/pkg/m.py:3-8"
+
+
+ABSENT = {
+    "no module": ({}, "pkg.m:A", "there is no module 'pkg.m' in the project"),
+    "no name": ({"pkg/m.py": CLASS}, "pkg.m:B", "pkg/m.py defines no 'B'"),
+    "no method": ({"pkg/m.py": CLASS}, "pkg.m:A.stop", "pkg/m.py defines no 'A.stop'"),
+    "dead": ({"pkg/m.py": "if False:\n    def f(): pass\n"}, "pkg.m:f", "defines no 'f'"),
+    "type checking": ({"pkg/m.py": "if TYPE_CHECKING:\n    def f(): pass\n"}, "pkg.m:f", "defines no 'f'"),
+    "comment": ({"pkg/m.py": "# def f(): pass\n"}, "pkg.m:f", "defines no 'f'"),
+    "string": ({"pkg/m.py": "'''\ndef f(): pass\n'''\n"}, "pkg.m:f", "defines no 'f'"),
+    "foreign": ({"pkg/m.py": "import torch\n"}, "pkg.m:torch", "only imports 'torch'"),
+    "deleted": ({"pkg/m.py": "def f(): pass\ndel f\n"}, "pkg.m:f", "defines no 'f'"),
+}
+
+
+@pytest.mark.parametrize("case", ABSENT)
+def test_symbol_that_is_not_there_is_said_to_be_missing(tmp_path: Path, case: str) -> None:
+    files, symbol, problem = ABSENT[case]
+    found = traced(tmp_path, dict(files), symbol)
+    assert (found.location, found.checked, problem in found.problem) == (None, True, True)
+
+
+UNREADABLE: dict[str, str | bytes] = {
+    "syntax": "def f(:\n",
+    "bytes": b"x = '\xff'\n",
+    "zero": b"x = 1\0\n",
+    "size": "x = 1\n" * 400_000,
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_file_that_cannot_be_read_is_not_checked_and_never_clean(tmp_path: Path, case: str) -> None:
+    seen = tree(tmp_path, {"pkg/m.py": UNREADABLE[case]}, {"symbol": "pkg.m:f"}, {"rule": "no-cuda-amp"})
+    assert (seen.symbols[0].location, seen.symbols[0].checked) == (None, False)
+    (problem,) = seen.unparsed
+    assert problem.startswith("pkg/m.py:")
+
+
+def test_unknown_rule_is_a_problem_that_names_those_that_are(tmp_path: Path) -> None:
+    (trace,) = tree(tmp_path, {}, {"rule": "no-such-rule"}).rules
+    assert "no-cuda-amp" in trace.problem
+
+
+def test_rule_is_applied_to_every_file(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "pkg/a.py": "import torch\ntorch.amp.autocast('cpu')\n",
+        "pkg/b.py": "from torch.cuda.amp import autocast as a\na()\n",
+    }
+    (trace,) = tree(tmp_path, files, {"rule": "no-cuda-amp"}).rules
+    assert [(str(site.location), site.ok) for site in trace.sites] == [("pkg/a.py:2", True), ("pkg/b.py:2", False)]
+
+
+def test_folder_without_python_is_unavailable(tmp_path: Path) -> None:
+    root = written(tmp_path / "project", {"pkg/readme.txt": "x", "pkg/.hidden.py": "x", "pkg/__pycache__/m.py": "x"})
+    with pytest.raises(EvidenceUnavailable, match="no Python file in pkg"):
+        SourceTree.collect(a_task(), a_context(root))
+
+
+USED = {
+    "called": "import torch\ndef make():\n    return torch.amp.GradScaler()\n",
+    "alias": "from torch.amp import GradScaler as GS\ndef make():\n    return GS()\n",
+    "passed on": "from torch.amp import GradScaler\ndef make():\n    return build(GradScaler)\n",
+    "extended": "from torch import amp\nclass make(amp.GradScaler):\n    x = amp.GradScaler\n",
+    "in a default": "from torch import amp\ndef make(\n    kind=amp.GradScaler):\n    pass\n",
+}
+
+
+@pytest.mark.parametrize("case", USED)
+def test_use_is_found_with_its_line(tmp_path: Path, case: str) -> None:
+    assert 3 in use_lines(tmp_path, USED[case]) or case == "extended"
+    assert use_lines(tmp_path / "again", USED[case])
+
+
+UNUSED = {
+    "dead": "import torch\ndef make():\n    if False:\n        torch.amp.GradScaler()\n",
+    "after return": "import torch\ndef make():\n    return 1\n    torch.amp.GradScaler()\n",
+    "string": "def make():\n    return 'torch.amp.GradScaler()'\n",
+    "docstring": "def make():\n    '''Call torch.amp.GradScaler().'''\n",
+    "comment": "def make():\n    return 1  # torch.amp.GradScaler()\n",
+    "bare name": "import torch\ndef make():\n    torch.amp.GradScaler\n",
+    "annotation": "import torch\ndef make(x: torch.amp.GradScaler) -> torch.amp.GradScaler:\n    y: torch.amp.GradScaler\n",
+    "type test": "import torch\ndef make(x):\n    return isinstance(x, torch.amp.GradScaler)\n",
+    "except": "import torch\ndef make():\n    try:\n        pass\n    except torch.amp.GradScaler:\n        pass\n",
+    "only imported": "def make():\n    from torch.amp import GradScaler\n",
+    "elsewhere": "import torch\ndef make(): pass\ndef other(): torch.amp.GradScaler()\n",
+    "other": "import torch\ndef make(): torch.amp.GradScaler2(); torch.cuda.amp.GradScaler()\n",
+    "of the same name": "from mine import GradScaler\ndef make(): GradScaler()\n",
+    "shadowed": "from torch.amp import GradScaler\ndef make(GradScaler): GradScaler()\n",
+    "assigned to": "import torch\ndef make(x): torch.amp.GradScaler = x\n",
+    "deleted": "import torch\ndef make(x): del torch.amp.GradScaler\n",
+}
+
+
+@pytest.mark.parametrize("case", UNUSED)
+def test_mention_is_no_use(tmp_path: Path, case: str) -> None:
+    assert use_lines(tmp_path, UNUSED[case]) == ()

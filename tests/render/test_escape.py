@@ -1,0 +1,117 @@
+"""Text of the tested project is hostile: whatever it says, it stays text where it is rendered."""
+
+import unicodedata
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from gates.render.escape import block, cell, code, inline, markdown, visible
+
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+PIECES = ["|", "`", "``", "```", "\n", "<b>", "</td>", "<!--", "](x)", "[a](javascript:x)", "![i](x)", "**", "__", "_",
+          "~~", "~~~", "\\", "\\|", "&lt;", "&#124;", "# ", "- ", "1. ", "> ", "---", "===", "\t", "\x00", "\x1b[2J",
+          "\u202e", "\u2066", "\u200b", "\u2028", "\x85", "<script>alert(1)</script>", "http://x", "$x$", "a", " ", "é",
+          "[x]: y", "[^1]", "\ud800", "\ufeff", ":---:", "+ ", "* ", "10) "]  # fmt: skip
+hostile = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=12).map("".join)
+HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+
+
+def one_line(text: str) -> str:
+    return visible(" ".join(text.split()))
+
+
+def inside(tokens: list[Token]) -> list[Token]:
+    return [child for token in tokens for child in (token.children or [])]
+
+
+def shown(tokens: list[Token]) -> str:
+    """The text of a line in which nothing is markup."""
+    assert {token.type for token in tokens} <= {"text", "text_special"}
+    return "".join(token.content for token in tokens)
+
+
+@given(hostile)
+@example("1. x")
+@example("- - -")
+@example("a ~~b~~ <c> [d](e) `f` **g** _h_")
+def test_flowing_text_is_one_paragraph_of_itself(text: str) -> None:
+    tokens = PARSER.parse(str(markdown(text)))
+    plain = one_line(text)
+    if plain:
+        assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"]
+        assert shown(inside(tokens)) == plain
+    else:
+        assert tokens == []
+
+
+@given(hostile)
+def test_text_in_a_line_stays_text(text: str) -> None:
+    tokens = PARSER.parse(f"- **Problem**: x {inline(text)} y")
+    (line,) = [token for token in tokens if token.type == "inline"]
+    rest = (line.children or [])[4:]
+    assert " ".join(shown(rest).split()) == " ".join(f": x {one_line(text)} y".split())
+
+
+@given(hostile, hostile)
+def test_text_never_leaves_its_cell(first: str, second: str) -> None:
+    table = f"| a | b |\n|---|---|\n| {inline(first)} | {cell(second)} |\n"
+    tokens = PARSER.parse(table)
+    types = [token.type for token in tokens]
+    assert (types.count("tr_open"), types.count("td_open"), types[-1]) == (2, 2, "table_close")
+    left, right = [token.children or [] for token in tokens if token.type == "inline"][2:]
+    assert shown(left) == one_line(first)
+    assert [token.type for token in right] == (["code_inline"] if one_line(second) else [])
+    assert [token.content for token in right] == ([one_line(second)] if one_line(second) else [])
+
+
+@given(hostile)
+def test_code_span_cannot_be_closed(text: str) -> None:
+    tokens = inside(PARSER.parse(f"x {code(text)} y"))
+    spans = [token for token in tokens if token.type == "code_inline"]
+    assert [token.content for token in spans] == ([one_line(text)] if one_line(text) else [])
+    assert {token.type for token in tokens} <= {"text", "code_inline"}
+
+
+@given(hostile)
+def test_block_cannot_be_closed(text: str) -> None:
+    tokens = PARSER.parse(f"{block(text)}\n\nafter\n")
+    assert [token.type for token in tokens] == ["fence", "paragraph_open", "inline", "paragraph_close"]
+    assert tokens[0].content == "".join(f"{visible(line)}\n" for line in text.splitlines())
+
+
+@given(hostile)
+def test_no_raw_angle_bracket_outside_of_code(text: str) -> None:
+    for escaped in (markdown(text), inline(text)):
+        assert "<" not in str(escaped)
+        assert "\n" not in str(escaped)
+
+
+@given(st.text() | hostile)
+def test_nothing_hidden_is_left(text: str) -> None:
+    for escaped in (markdown(text), inline(text), code(text), cell(text), visible(text)):
+        assert not [c for c in str(escaped) if unicodedata.category(c) in HIDDEN]
+    lines = str(block(text)).split("\n")
+    assert not [c for line in lines for c in line if unicodedata.category(c) in HIDDEN]
+
+
+def test_bidi_and_control_characters_are_shown() -> None:
+    assert visible("a\u202eb\x1b[2J\u200b") == "a\\u202eb\\u001b[2J\\u200b"
+
+
+def test_plain_text_stays_readable() -> None:
+    plain = "tests/test_core.py::test_double failed: 5 - 4 (at x_y.z); 40 %"
+    assert str(markdown(plain)) == plain
+
+
+@given(st.integers(0, 3000))
+def test_long_text_is_cut_and_says_so(n: int) -> None:
+    cut = str(code("x" * n))
+    assert len(cut) < 700
+    assert ("characters more" in cut) == (n > 600)
+
+
+@given(hostile)
+def test_escaping_is_idempotent_where_it_is_marked(text: str) -> None:
+    assert str(markdown(text).__html__()) == str(markdown(text))
