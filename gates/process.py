@@ -151,6 +151,7 @@ class _Reader:
     def close(self) -> None:
         """Wait for the end of the stream, briefly, and write what was kept."""
         self._thread.join(GRACE_S)
+        self._pipe.close()  # where somebody still holds its other end, the thread ends with its next read
         left_out = self._size - len(self._head) - len(self._tail)
         gap = f"\n[... {left_out} bytes left out ...]\n".encode() if left_out > 0 else b""
         self._path.write_bytes(bytes(self._head) + gap + bytes(self._tail))

@@ -14,8 +14,8 @@ from gates.evidence._kind import Evidence, EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.evidence.source_tree import SourceTree, SymbolTrace, Use
+from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.model import CommandRecord, Finding, Location, Outcome, Severity
 from gates.process import ProcessRun, Stream
 from gates.samples import Samples
@@ -136,13 +136,20 @@ def a_tree(task: Task, *, unparsed: tuple[str, ...] = ()) -> SourceTree:
     return SourceTree(how="syntax trees", files=1, symbols=traces, rules=(), unparsed=unparsed)
 
 
-def raw_samples(*, device: str = "cpu", paired: bool = True, **arms: Sequence[object]) -> dict[str, Any]:
+OLD = [2.0 + i / 100 for i in range(12)]
+NEW = [1.0 + i / 200 for i in range(12)]
+
+
+def raw_samples(
+    *,
+    device: str = "cpu",
+    paired: bool = True,
+    old: Sequence[object] = OLD,
+    new: Sequence[object] = NEW,
+) -> dict[str, Any]:
     """What a benchmark writes, as plain data: a clear speedup of 2, from 12 pairs."""
-    taken: dict[str, Sequence[object]] = {
-        "old": [2.0 + i / 100 for i in range(12)],
-        "new": [1.0 + i / 200 for i in range(12)],
-    }
-    metric = {"unit": "s", "direction": "lower", "paired": paired, "arms": arms or taken}
+    arms = {"old": list(old), "new": list(new)}
+    metric = {"unit": "s", "direction": "lower", "paired": paired, "arms": arms}
     return {
         "schema": "gates.samples/1",
         "device": {"type": device, "name": f"a {device}"},
@@ -150,9 +157,9 @@ def raw_samples(*, device: str = "cpu", paired: bool = True, **arms: Sequence[ob
     }
 
 
-def samples(*, device: str = "cpu", capabilities: Sequence[str] = (), **arms: Sequence[object]) -> Samples:
+def samples(*, capabilities: Sequence[str] = (), **changes: Any) -> Samples:
     """The samples of a good benchmark."""
-    raw = raw_samples(device=device, **arms)
+    raw = raw_samples(**changes)
     raw["device"]["capabilities"] = list(capabilities)
     return Samples.model_validate(raw)
 

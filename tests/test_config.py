@@ -3,14 +3,28 @@
 from pathlib import Path
 
 import pytest
-
 from building import a_project, gates, result, written
+
 from gates import config
 from gates.config import Settings
 from gates.errors import UsageError
 
-SLOW = "id: T1\ntitle: Slow\nimplementation: [pkg]\nentry_points:\n  - run: [python, -c, 'import time; time.sleep(60)']\n" \
-       "criteria:\n  - {id: AC1, text: x}\n"  # fmt: skip
+SLOW = """\
+id: T1
+title: Slow
+implementation: [pkg]
+entry_points:
+  - run: [python, -c, "import time; time.sleep(60)"]
+criteria:
+  - {id: AC1, text: x}
+"""
+LIGHT = """\
+id: T1
+title: Light
+implementation: [pkg]
+criteria:
+  - {id: AC1, text: x, code: [{symbol: "pkg.core:double"}]}
+"""
 
 
 def refused(tmp_path: Path, text: str | bytes) -> str:
@@ -26,7 +40,9 @@ def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
 
 
 def test_file_is_read(tmp_path: Path) -> None:
-    written(tmp_path, {"pyproject.toml": "[tool.gates]\ntasks = 't'\nreports = 'r'\ntimeout_s = 7\nkeep_going = true\n"})
+    written(
+        tmp_path, {"pyproject.toml": "[tool.gates]\ntasks = 't'\nreports = 'r'\ntimeout_s = 7\nkeep_going = true\n"}
+    )
     assert config.load(tmp_path) == Settings(tasks="t", reports="r", timeout_s=7, keep_going=True)
 
 
@@ -94,9 +110,8 @@ def test_bad_environment_is_wrong_usage(tmp_path: Path) -> None:
 
 
 def test_folders_of_the_file_are_used_from_below(tmp_path: Path) -> None:
-    task = "id: T1\ntitle: x\nimplementation: [pkg]\ncriteria:\n  - {id: AC1, text: x, code: [{symbol: 'pkg.core:double'}]}\n"
     project = a_project(
-        tmp_path, {"pyproject.toml": "[tool.gates]\ntasks = 'asked'\nreports = 'said'\n", "asked/T1.yaml": task}
+        tmp_path, {"pyproject.toml": "[tool.gates]\ntasks = 'asked'\nreports = 'said'\n", "asked/T1.yaml": LIGHT}
     )
     assert gates(project / "pkg", "run", "T1").code == 3
     assert (project / "said/T1/result.json").is_file()

@@ -7,11 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-import gates
-import gates.evidence
-import gates.render
-import gates.rules
 from building import (
     ROOT,
     a_context,
@@ -27,6 +22,11 @@ from building import (
     evidence,
     measured,
 )
+
+import gates
+import gates.evidence
+import gates.render
+import gates.rules
 from gates import pipeline, registry
 from gates.errors import EvidenceUnavailable
 from gates.evidence._kind import Evidence, EvidenceSet
@@ -39,7 +39,7 @@ from gates.syntax import parse
 from gates.task import Task
 
 GATES = pipeline.discover()
-KINDS = registry.classes(gates.evidence, Evidence)  # type: ignore[type-abstract]  # a parent, not an instance
+KINDS = registry.classes(gates.evidence, Evidence)
 RULES = registry.values(gates.rules, CodeRule)
 FORMATS = registry.values(gates.render, Format)
 MODULES = sorted(
@@ -49,9 +49,7 @@ MODULES = sorted(
 
 TASKS = {
     "of everything": a_task(),
-    "of nothing but a criterion": a_task(
-        tests=[], entry_points=[], criteria=[a_criterion(code=[], tests=[])]
-    ),
+    "of nothing but a criterion": a_task(tests=[], entry_points=[], criteria=[a_criterion(code=[], tests=[])]),
     "of a rule": a_task(criteria=[a_criterion(code=[{"rule": "amp-step-order"}], measures=[a_measure(when=["amx"])])]),
     "of no coverage": a_task(coverage_at_least=0),
 }

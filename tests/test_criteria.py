@@ -1,8 +1,8 @@
 """Where a criterion stands: every finding that speaks of it, folded into one status."""
 
 import pytest
-
 from building import a_criterion, a_finding, a_measure, a_record, a_run, a_task, all_evidence
+
 from gates.criteria import stand, status
 from gates.evidence.test_records import TestOutcome
 from gates.model import CriterionReport, Finding, Level, Location, Outcome, Status

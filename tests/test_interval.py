@@ -7,10 +7,10 @@ import time
 from fractions import Fraction
 
 import pytest
+from building import a_measure
 from hypothesis import given
 from hypothesis import strategies as st
 
-from building import a_measure
 from gates.interval import NEEDED, Estimate, NotEnough, compare, estimate, rank
 from gates.model import Outcome
 from gates.samples import Metric

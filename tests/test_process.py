@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-
 from building import ROOT, clean
+
 from gates import process
 from gates.process import ProcessRun
 
@@ -148,7 +148,7 @@ def test_child_that_holds_the_pipe_open_does_not_hold_us(tmp_path: Path) -> None
 
 def test_flood_is_bounded_on_disk_and_in_memory(tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    code = "import os\nblock = b'x' * 99 + b'\\n'\nos.write(1, b'HEAD\\n')\nfor _ in range(800): os.write(1, block * 655)\n"
+    code = "import os\nos.write(1, b'HEAD\\n')\nfor _ in range(800): os.write(1, b'x' * 65500)\n"
     ended = run(tmp_path, code + "os.write(1, b'TAIL\\n')")
     size = (tmp_path / "log.stdout.txt").stat().st_size
     assert ended.stdout.bytes == 800 * 655 * 100 + 10

@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from building import raw_samples
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from building import raw_samples
 from gates.samples import BadSamples, read
 
 
@@ -115,7 +115,12 @@ def test_file_cut_short_anywhere_is_refused(data: st.DataObject) -> None:
     assert why(text[: data.draw(st.integers(0, len(text) - 1))])
 
 
-@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
+@settings(max_examples=40)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+    )
+)
 def test_nothing_but_bad_samples_is_ever_raised(value: object) -> None:
     assert why(json.dumps(value))
     assert why(json.dumps({**raw_samples(), "metrics": {"m": value}}))

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from building import TASK_FILE, written
+
 from gates import spec
 from gates.errors import UsageError
 from gates.model import Level
@@ -129,7 +129,7 @@ BAD = {
     "absolute path": (SMALL + "tests: [/etc]\n", "7:9: expected a path inside the project, found '/etc'"),
     "empty path": (SMALL + "tests: ['']\n", "7:9: expected a path inside the project, found ''"),
     "criterion's path outside": (SMALL + "    tests: [a/../../b]\n", "7:13: expected a path inside the project"),
-    "symbol without a module": (SMALL + "    code: [{symbol: double}]\n", "7:21: criteria[0].code[0].symbol: expected 'pack"),
+    "symbol without a module": (SMALL + "    code: [{symbol: double}]\n", "7:21: criteria[0].code[0].symbol: expected"),
     "symbol with a path": (SMALL + "    code: [{symbol: 'pkg/core.py:double'}]\n", "7:21: criteria[0].code[0].symbol"),
     "symbol and rule": (SMALL + "    code: [{symbol: 'a:b', rule: r}]\n", "7:12: expected either 'symbol' or 'rule'"),
     "neither symbol nor rule": (SMALL + "    code: [{uses: [a]}]\n", "7:12: expected either 'symbol' or 'rule'"),

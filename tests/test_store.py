@@ -1,11 +1,10 @@
 """Reports on disk: whole or not at all, and nothing of an earlier run is damaged or left beside a new one."""
 
-import os
 from pathlib import Path
 
 import pytest
-
 from building import written
+
 from gates import store
 from gates.errors import GatesError, UsageError
 
@@ -107,7 +106,7 @@ def test_nothing_temporary_stays(tmp_path: Path) -> None:
     store.prepare(out)
     fails_half_way(tmp_path, out)
     store.publish(out, NEW, raw(tmp_path))
-    assert not [name for name in os.listdir(out) if name.startswith(".")]
+    assert not [path for path in out.iterdir() if path.name.startswith(".")]
 
 
 def test_evidence_that_is_a_link_is_not_followed(tmp_path: Path) -> None:

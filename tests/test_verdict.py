@@ -2,11 +2,11 @@
 
 from random import Random
 
+import pytest
+from building import a_finding
 from hypothesis import given
 from hypothesis import strategies as st
-import pytest
 
-from building import a_finding
 from gates.model import Check, Decision, Finding, Level, Outcome, ScoreLine, Severity
 from gates.verdict import decide, decide_gate, score_gate, score_task, share
 

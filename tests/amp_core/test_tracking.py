@@ -45,8 +45,10 @@ def add(tracker: Tracker, value: float, loss_scale: Tensor | None = None) -> boo
 
 def logged_by_wandb(root: Path) -> dict[int, dict[str, float]]:
     """Return what a finished offline run has logged, by step."""
+    import wandb
     from wandb.proto import wandb_internal_pb2
 
+    wandb.teardown()  # waits for wandb's own process, which may still be writing the file after a run has finished
     (path,) = root.glob("wandb/offline-run-*/run-*.wandb")
     history: dict[int, dict[str, float]] = {}
     for blob in records_of(path.read_bytes()):

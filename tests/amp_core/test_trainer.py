@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from amp_core.data import loader
+from amp_core.data import draw_chain, loader
 from amp_core.model import GPT, GPTConfig
 from amp_core.precision import precision_for
 from amp_core.scaler import ScaleCollapsed
 from amp_core.step import TrainStep
 from amp_core.tracking import MemorySink, Tracker
-from amp_core.trainer import TrainConfig, TrainResult, evaluate, run_steps, train
+from amp_core.trainer import TrainConfig, TrainResult, build_loaders, evaluate, run_steps, train
 
 CPU = torch.device("cpu")
 
@@ -104,6 +104,15 @@ def test_training_leaves_the_global_generator_alone() -> None:
     torch.manual_seed(1)
     train(a_config(steps=1))
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_validation_is_another_draw_than_training() -> None:
+    config = a_config()
+    chain = draw_chain(16, sharpness=3.0, generator=torch.Generator().manual_seed(0))
+    training, validation = (batches.dataset.tensors[0] for batches in build_loaders(config, chain, CPU))  # type: ignore[attr-defined]
+    assert (len(training), len(validation)) == (1024, 64)
+    shared = {tuple(row) for row in training.tolist()} & {tuple(row) for row in validation.tolist()}
+    assert not shared
 
 
 def test_precisions_start_alike() -> None:

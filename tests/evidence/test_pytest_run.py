@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from building import QUICK, a_context, a_criterion, a_task, all_evidence, pytest_options, written
+
 from gates.errors import EvidenceUnavailable
 from gates.evidence._kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
@@ -44,16 +44,14 @@ class Seen:
         return one
 
 
-def seen_in(
-    tmp_path: Path, files: dict[str, str | bytes], *, timeout_s: float = 60, task: Task = TASK
-) -> Seen:
+def seen_in(tmp_path: Path, files: dict[str, str | bytes], *, timeout_s: float = 60, task: Task = TASK) -> Seen:
     root = written(tmp_path / "project", {"pyproject.toml": pytest_options(), **files})
     context = a_context(root, timeout_s=timeout_s)
     run = PytestRun.collect(task, context)
     return Seen(run, list(execution.judge(task, EvidenceSet({PytestRun: run}))))
 
 
-ORDINARY = r'''
+ORDINARY = r"""
 import unittest
 import warnings
 import pytest
@@ -119,7 +117,7 @@ class TestUnit(unittest.TestCase):
     @unittest.expectedFailure
     def test_unit_xfail(self) -> None: self.assertEqual(1, 2)
 
-@pytest.mark.parametrize("text", ["a|b", "a\nb", "`", "<b>", "\u202e", "\u00e9", "\ud800", "\x00", " ", "[x](y)", "a::b"])
+@pytest.mark.parametrize("text", ["a|b", "a\nb", "`", "<b>", "\u202e", "\u00e9", "\ud800", "\x00", " ", "[x](y)", "::"])
 def test_odd(text: str) -> None: assert text
 
 @pytest.mark.criterion("T1/AC1")
@@ -131,7 +129,7 @@ def test_marked_for_nothing() -> None: pass
 @pytest.mark.criterion("T2/AC1", "T1/AC1")
 class TestMarked:
     def test_marked_by_its_class(self) -> None: pass
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +221,9 @@ def test_good_suite_passes_whatever_the_environment_and_however_much_it_prints(
 ) -> None:
     monkeypatch.setenv("PYTEST_ADDOPTS", "-k nothing_at_all")
     monkeypatch.setenv("PYTEST_PLUGINS", "no_such_plugin")
-    flood = "import os\ndef test_flood() -> None:\n    for _ in range(300): os.write(1, b'x' * 65536); print('y' * 65536)\n"
+    flood = (
+        "import os\ndef test_flood() -> None:\n    for _ in range(300): os.write(1, b'x' * 65536); print('y' * 65536)\n"
+    )
     seen = seen_in(tmp_path, {"tests/test_good.py": GOOD + flood, "pyproject.toml": pytest_options("-s")})
     assert [f.outcome for f in seen.findings] == [Outcome.PASSED] * 3
     assert seen.run.process.stdout.truncated
@@ -276,7 +276,12 @@ def pytest_runtest_logreport(report):
 UNITTEST = "import unittest\nclass TestBad(unittest.TestCase):\n    def test_bad(self): self.assertEqual(1, 2)\n"
 SUBTESTS = "def test_bad(subtests):\n    with subtests.test(): assert 1 == 2\n"
 DROPS = "def pytest_collection_modifyitems(items):\n    items[:] = [item for item in items if 'bad' not in item.name]\n"
-DELETES = "import os\ndef pytest_sessionfinish(session):\n    os.remove(os.environ['GATES_WITNESS'])\n    session.exitstatus = 0\n"
+DELETES = """
+import os
+def pytest_sessionfinish(session):
+    os.remove(os.environ["GATES_WITNESS"])
+    session.exitstatus = 0
+"""
 UNREGISTERS = "def pytest_configure(config):\n    config.pluginmanager.unregister(name='gates_pytest_witness')\n"
 LEAVES = "import os\ndef test_leave() -> None: os._exit(0)\n"
 EXITS = "import pytest\ndef test_exit() -> None: pytest.exit('enough', returncode=0)\n"

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-
 from building import a_context, a_criterion, a_task, written
+
 from gates.errors import EvidenceUnavailable
 from gates.evidence.source_tree import SourceTree, SymbolTrace
 
@@ -39,7 +39,9 @@ def test_symbol_of_the_package_itself(tmp_path: Path) -> None:
     assert str(traced(tmp_path, {"pkg/__init__.py": "def f(): pass\n"}, "pkg:f").location) == "pkg/__init__.py:1"
 
 
-@pytest.mark.parametrize("names", ["from .m import A", "from pkg.m import A", "from .m import B as A", "from .n import A"])
+@pytest.mark.parametrize(
+    "names", ["from .m import A", "from pkg.m import A", "from .m import B as A", "from .n import A"]
+)
 def test_reexport_is_followed_to_the_definition(tmp_path: Path, names: str) -> None:
     files: dict[str, str | bytes] = {
         "pkg/__init__.py": names + "\n",
@@ -148,7 +150,7 @@ UNUSED = {
     "docstring": "def make():\n    '''Call torch.amp.GradScaler().'''\n",
     "comment": "def make():\n    return 1  # torch.amp.GradScaler()\n",
     "bare name": "import torch\ndef make():\n    torch.amp.GradScaler\n",
-    "annotation": "import torch\ndef make(x: torch.amp.GradScaler) -> torch.amp.GradScaler:\n    y: torch.amp.GradScaler\n",
+    "annotation": "from torch import amp\ndef make(x: amp.GradScaler) -> amp.GradScaler:\n    y: amp.GradScaler\n",
     "type test": "import torch\ndef make(x):\n    return isinstance(x, torch.amp.GradScaler)\n",
     "except": "import torch\ndef make():\n    try:\n        pass\n    except torch.amp.GradScaler:\n        pass\n",
     "only imported": "def make():\n    from torch.amp import GradScaler\n",

@@ -1,11 +1,11 @@
 """The business logic gate, judged on built evidence: code that is live, tests that passed, shares that are exact."""
 
 import pytest
-
 from building import a_criterion, a_measure, a_record, a_run, a_task, a_tree, all_evidence, evidence
+
 from gates.criteria import stand
-from gates.evidence.test_records import Deselected, TestOutcome
 from gates.evidence.source_tree import RuleSite, RuleTrace, SourceTree, SymbolTrace, Use
+from gates.evidence.test_records import Deselected, TestOutcome
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
 from gates.stages.business_logic import GATE, judge
@@ -25,7 +25,11 @@ def only(task: Task, rule: str, *pieces: object) -> Finding:
 
 
 def with_symbol(**changes: object) -> SourceTree:
-    facts: dict[str, object] = {"symbol": "pkg.core:double", "wanted": (), "location": Location(path="pkg/core.py", line=1)}
+    facts: dict[str, object] = {
+        "symbol": "pkg.core:double",
+        "wanted": (),
+        "location": Location(path="pkg/core.py", line=1),
+    }
     trace = SymbolTrace.model_validate({**facts, **changes})
     return SourceTree(how="", files=1, symbols=(trace,), rules=(), unparsed=())
 
@@ -165,7 +169,10 @@ def covered(task: Task, *pieces: object) -> tuple[Outcome, str]:
 def of_criteria(passed: int, failed: int, unseen: int, **changes: object) -> tuple[Task, tuple[object, ...]]:
     names = [f"AC{i}" for i in range(1, passed + failed + unseen + 1)]
     task = a_task(
-        criteria=[a_criterion(id=name, tests=[f"tests/{name}.py"]) for name in names], entry_points=[], measurements=[], **changes
+        criteria=[a_criterion(id=name, tests=[f"tests/{name}.py"]) for name in names],
+        entry_points=[],
+        measurements=[],
+        **changes,
     )
     ends = [TestOutcome.PASSED] * passed + [TestOutcome.FAILED] * failed + [TestOutcome.SKIPPED] * unseen
     records = [a_record(end, id=f"tests/{name}.py::test_x") for name, end in zip(names, ends, strict=True)]

@@ -4,8 +4,8 @@ import shlex
 from typing import Any
 
 import pytest
-
 from building import a_process, a_record, a_run, a_task, all_evidence, entries, evidence
+
 from gates.evidence._kind import EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.pytest_run import PytestRun
@@ -40,7 +40,9 @@ def test_good_run_passes_every_check() -> None:
 
 @pytest.mark.parametrize("end", [TestOutcome.FAILED, TestOutcome.ERROR])
 def test_bad_test_fails_at_its_crash_with_a_command(end: TestOutcome) -> None:
-    bad = a_record(end, id="tests/test_core.py::test_x[a b]", message="Boom\nmore", crash=Location(path="pkg/core.py", line=2))
+    bad = a_record(
+        end, id="tests/test_core.py::test_x[a b]", message="Boom\nmore", crash=Location(path="pkg/core.py", line=2)
+    )
     (finding,) = findings(a_run(a_record(), bad))["EX002"]
     assert (finding.outcome, finding.severity, str(finding.location)) == (F, Severity.HIGH, "pkg/core.py:2")
     assert finding.message == f"tests/test_core.py::test_x[a b] {end.value}: Boom"

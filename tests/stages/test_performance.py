@@ -1,8 +1,8 @@
 """The performance gate, judged on built samples: measured, on the device that was asked for, with its interval."""
 
 import pytest
-
 from building import a_criterion, a_measure, a_task, evidence, measured, samples
+
 from gates.evidence.measurements import Measurements
 from gates.model import Finding, Level, Outcome, Severity
 from gates.stages.performance import judge
@@ -20,7 +20,7 @@ def found(task: Task, seen: Measurements) -> Finding:
     return finding
 
 
-NOISY = {"old": [1.0, 1.2, 1.4, 1.6, 1.8, 2.0], "new": [1.0] * 6}
+NOISY = [1.0, 1.2, 1.4, 1.6, 1.8, 2.0]
 
 
 def test_clear_speedup_passes_with_its_number_device_and_file() -> None:
@@ -37,7 +37,7 @@ def test_clear_miss_fails() -> None:
 
 
 def test_interval_that_holds_the_limit_is_unknown() -> None:
-    finding = found(asking(), measured(samples(**NOISY)))
+    finding = found(asking(), measured(samples(old=NOISY, new=[1.0] * 6)))
     assert (finding.outcome, finding.actual) == (U, "1.497 [1, 2]")
     assert "too uncertain" in finding.message
 

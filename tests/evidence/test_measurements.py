@@ -1,0 +1,81 @@
+"""Measurements, run for real: on which devices, and what is believed of what they hand over."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import a_context, a_criterion, a_measure, a_task, raw_samples, written
+
+from gates.errors import EvidenceUnavailable
+from gates.evidence.measurements import MeasurementRun, Measurements
+
+BENCH = """
+import json, sys
+device, out = sys.argv[1:]
+samples = json.load(open("samples.json"))
+samples["device"]["type"] = DEVICE
+json.dump(samples, open(out, "w"))
+"""
+
+
+def runs(
+    tmp_path: Path, *measures: dict[str, Any], device: str = "device", **changes: Any
+) -> tuple[MeasurementRun, ...]:
+    files = {"bench.py": BENCH.replace("DEVICE", device), "samples.json": json.dumps(raw_samples())}
+    root = written(tmp_path / "project", files)
+    task = a_task(criteria=[a_criterion(measures=list(measures))], **changes)
+    return Measurements.collect(task, a_context(root)).runs
+
+
+def test_each_device_that_is_asked_for_is_measured_once(tmp_path: Path) -> None:
+    seen = runs(tmp_path, a_measure(on="cuda"), a_measure(on="any"), a_measure(on="cpu"), a_measure(on="cuda"))
+    assert [(run.device, run.samples is not None, run.raw) for run in seen] == [
+        ("cpu", True, "measurements/bench-cpu.json"),
+        ("cuda", True, "measurements/bench-cuda.json"),
+    ]
+
+
+def test_samples_of_another_device_than_asked_for_are_refused(tmp_path: Path) -> None:
+    (run,) = runs(tmp_path, a_measure(on="cuda"), device="'cpu'")
+    assert (run.samples, run.problem) == (None, "measured on 'cpu' (a cpu), asked for 'cuda'")
+
+
+def test_measurement_that_nobody_asks_for_is_not_run(tmp_path: Path) -> None:
+    with pytest.raises(EvidenceUnavailable, match="asks for a measurement"):
+        runs(tmp_path)
+    assert not (tmp_path / "project-evidence/measurements").exists()
+
+
+def one(tmp_path: Path, *run: str, **limits: float) -> MeasurementRun:
+    measurements = [{"id": "bench", "run": [*run], **limits}]
+    (only,) = runs(tmp_path, a_measure(), measurements=measurements)
+    return only
+
+
+def test_measurement_that_writes_nothing_says_so(tmp_path: Path) -> None:
+    assert (
+        one(tmp_path, "python", "-c", "pass", "{out}").problem == "the measurement ended well but wrote no samples file"
+    )
+
+
+def test_good_file_of_a_run_that_failed_is_not_believed(tmp_path: Path) -> None:
+    code = "import shutil, sys; shutil.copy('samples.json', sys.argv[1]); sys.exit('failed after all')"
+    run = one(tmp_path, "python", "-c", code, "{out}")
+    assert (run.samples, run.problem) == (None, "the measurement ended with exit code 1: failed after all")
+
+
+def test_hang_is_stopped_at_its_limit(tmp_path: Path) -> None:
+    run = one(tmp_path, "python", "-c", "import time; time.sleep(60)", "{out}", timeout_s=0.5)
+    assert run.problem == "the measurement ended with stopped at the time limit of 0.5 s: it wrote nothing"
+
+
+def test_command_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
+    assert one(tmp_path, "no-such-command", "{out}").problem.startswith("the command cannot be started: No such file")
+
+
+def test_file_that_is_not_utf8_or_a_folder_is_a_problem(tmp_path: Path) -> None:
+    code = "import sys; open(sys.argv[1], 'wb').write(b'\\xff\\xfe')"
+    assert one(tmp_path, "python", "-c", code, "{out}").problem == "the samples file is not UTF-8"
+    folder = one(tmp_path / "2", "python", "-c", "import os, sys; os.mkdir(sys.argv[1])", "{out}")
+    assert "wrote no samples file" in folder.problem

@@ -1,0 +1,262 @@
+"""The Markdown reports: golden files, what their first lines say, sums, and a project's own templates."""
+
+import re
+from pathlib import Path
+
+import pytest
+from building import (
+    a_criterion,
+    a_measure,
+    a_process,
+    a_record,
+    a_run,
+    a_task,
+    a_tree,
+    all_evidence,
+    entries,
+    measured,
+    samples,
+    written,
+)
+
+from gates import pipeline
+from gates.errors import UsageError
+from gates.evidence._kind import EvidenceSet
+from gates.evidence.source_tree import SourceTree
+from gates.evidence.test_records import TestOutcome, Warned
+from gates.model import FileDigest, Location, Report, Revision
+from gates.render.markdown import check, render
+from gates.task import Task
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+PAGES = ("summary.md", "execution.md", "business-logic.md", "performance.md")
+EVIL = "<script>|`x`|</script>\u202e](x) **b**"
+
+
+def a_report(task: Task, seen: EvidenceSet) -> Report:
+    digest = FileDigest(path="pkg/core.py", sha256="a" * 64, bytes=54)
+    return pipeline.fold(
+        task,
+        tuple(pipeline.judge(gate, task, seen) for gate in pipeline.discover()),
+        seen,
+        revision=Revision(commit="c" * 40, dirty=True, digest="b" * 64, files=(digest,)),
+        environment={"gates": "0.1.0", "platform": "a platform", "processor": "a processor"},
+        started_at="2026-01-02T03:04:05Z",
+        duration_s=12.5,
+        files=(FileDigest(path="pytest/run.stdout.txt", sha256="e" * 64, bytes=321),),
+    )
+
+
+def passing() -> Report:
+    return a_report(a_task(), all_evidence(a_task()))
+
+
+def blocking() -> Report:
+    """A failed and a hostile test, a symbol that is not there, a crash, and a target that was missed."""
+    task = a_task(
+        criteria=[
+            a_criterion(),
+            a_criterion(id="AC2", text=f"Be fast {EVIL}", tests=[], measures=[a_measure(at_least=2.5)], line=12),
+            a_criterion(id="AC3", text="Be kind", level="should", tests=["tests/test_kind.py"], line=20),
+        ]
+    )
+    run = a_run(
+        a_record(
+            TestOutcome.FAILED,
+            message="assert 5 == 4\n  where 5 = double(2)",
+            crash=Location(path="pkg/core.py", line=2),
+        ),
+        a_record(TestOutcome.FAILED, id=f"tests/test_core.py::test_odd[{EVIL}]", message=EVIL),
+        a_record(id="tests/test_core.py::test_good"),
+        a_record(TestOutcome.SKIPPED, id="tests/test_kind.py::test_skip", message="no device | here"),
+        warnings=(Warned(category="UserWarning", message=EVIL, location=Location(path="pkg/core.py", line=1)),),
+    )
+    gone = a_tree(task).symbols[0].model_copy(update={"location": None, "problem": "pkg/core.py defines no 'double'"})
+    tree = SourceTree(how="syntax trees", files=1, symbols=(gone,), rules=(), unparsed=())
+    crashed = entries(task, a_process(1), crash=Location(path="pkg/__main__.py", line=3))
+    return a_report(task, all_evidence(task, run, tree, crashed))
+
+
+def inconclusive() -> Report:
+    """A speedup too uncertain to decide, a criterion that wants another device, a run whose witnesses disagree."""
+    measures = [a_measure(), a_measure(on="cuda"), a_measure(when=["amx_bf16"], level="should")]
+    task = a_task(criteria=[a_criterion(), a_criterion(id="AC2", text="Be fast", tests=[], measures=measures, line=12)])
+    noisy = samples(old=[1.0, 1.2, 1.4, 1.6, 1.8, 2.0], new=[1.0] * 6)
+    return a_report(task, all_evidence(task, a_run(disagreements=("they differ",)), measured(noisy)))
+
+
+REPORTS = {"pass": passing, "block": blocking, "inconclusive": inconclusive}
+report_ = pytest.mark.parametrize("name", REPORTS)
+
+
+@report_
+@pytest.mark.parametrize("page", PAGES)
+def test_page_is_as_its_golden_file(request: pytest.FixtureRequest, name: str, page: str) -> None:
+    text = render(REPORTS[name](), None)[page]
+    golden = GOLDEN / name / page
+    if request.config.getoption("--update-golden"):
+        golden.parent.mkdir(parents=True, exist_ok=True)
+        golden.write_text(text, encoding="utf-8", newline="\n")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def test_golden_reports_are_what_they_are_called() -> None:
+    assert {name: build().verdict.decision.value for name, build in REPORTS.items()} == {
+        "pass": "PASS",
+        "block": "BLOCK",
+        "inconclusive": "INCONCLUSIVE",
+    }
+    assert {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.md")} == {
+        f"{name}/{page}" for name in REPORTS for page in PAGES
+    }
+
+
+FIRST = {
+    "pass": ("PASS", "every required check was seen to pass", "gates explain T1"),
+    "block": ("BLOCK", "pkg.core:double is not implemented", "gates explain T1 AC1"),
+    "inconclusive": ("BLOCK (inconclusive)", "they differ", "gates explain T1 EX001"),
+}
+
+
+@report_
+def test_first_ten_lines_hold_verdict_first_cause_and_next_command(name: str) -> None:
+    top = render(REPORTS[name](), None)["summary.md"].splitlines()[:10]
+    decision, cause, command = FIRST[name]
+    assert f"- **Decision**: {decision}" in top
+    (said,) = [line for line in top if line.startswith("- **First cause**: ")]
+    assert cause in said
+    assert any(line.startswith(f"- **Next command**: `{command}`") for line in top)
+
+
+@report_
+def test_rendering_twice_gives_the_same_bytes(name: str) -> None:
+    assert render(REPORTS[name](), None) == render(REPORTS[name](), None)
+
+
+def score_table(text: str) -> tuple[list[tuple[int, int]], tuple[int, int]]:
+    """The lines of the score table of a page, and its total."""
+    table = re.search(r"\| Points \| Of \| Seen \|\n\|[-|]+\|\n((?:\|.*\|\n)+)", text)
+    assert table
+    *lines, total = table[1].splitlines()
+    numbers = [re.findall(r"\| \**(\d+)\** \| \**(\d+)\** \|", line)[-1] for line in (*lines, total)]
+    assert total.startswith("| **Total**")
+    *parts, whole = [(int(got), int(of)) for got, of in numbers]
+    return parts, whole
+
+
+@report_
+@pytest.mark.parametrize("page", PAGES)
+def test_every_number_of_a_score_table_adds_up(name: str, page: str) -> None:
+    parts, (got, of) = score_table(render(REPORTS[name](), None)[page])
+    assert parts
+    assert (sum(g for g, _ in parts), sum(o for _, o in parts)) == (got, of)
+    assert all(g <= o for g, o in parts)
+    assert f"- **Score**: {got}/{of} " in render(REPORTS[name](), None)[page]
+
+
+@report_
+def test_counts_of_severities_are_those_of_the_findings(name: str) -> None:
+    report = REPORTS[name]()
+    rows = re.findall(r"^\| ([A-Z]+) \| (\d+) \| (\d+) \|$", render(report, None)["summary.md"], re.MULTILINE)
+    seen = [(f.severity.value.upper(), f.outcome.value) for f in report.findings]
+    levels = ("CRITICAL", "HIGH", "MEDIUM", "LOW")
+    assert rows == [(s, str(seen.count((s, "failed"))), str(seen.count((s, "unknown")))) for s in levels]
+
+
+@report_
+@pytest.mark.parametrize("page", PAGES)
+def test_every_table_has_as_many_cells_in_every_row(name: str, page: str) -> None:
+    text = render(REPORTS[name](), None)[page]
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
+
+
+@report_
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_hostile_is_left_outside_of_code(name: str, page: str) -> None:
+    text = render(REPORTS[name](), None)[page]
+    bare = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
+    assert "<" not in bare
+    assert "\u202e" not in text
+    assert "**b**" not in bare
+
+
+def with_templates(tmp_path: Path, **files: str) -> Path:
+    return written(tmp_path, {f"{name.replace('_', '-')}.md.j2": text for name, text in files.items()})
+
+
+def test_project_replaces_a_template_by_one_of_its_name(tmp_path: Path) -> None:
+    folder = with_templates(
+        tmp_path, summary="Mine: {{ views.headline(report) }}\n", performance="# {{ gate.title }}\n"
+    )
+    pages = render(blocking(), folder)
+    assert pages["summary.md"] == "Mine: BLOCK\n"
+    assert pages["performance.md"] == "# Performance Verification\n"
+    assert pages["execution.md"] == render(blocking(), None)["execution.md"]
+
+
+def test_template_of_a_project_is_escaped_too(tmp_path: Path) -> None:
+    folder = with_templates(tmp_path, summary="{% for c in report.criteria %}{{ c.text }}\n{% endfor %}")
+    assert "<script>" not in render(blocking(), folder)["summary.md"]
+
+
+def test_project_extends_the_shipped_template_of_gates(tmp_path: Path) -> None:
+    own = '{% extends "gate.md.j2" %}{% block lead %}Our own words.\n{% endblock %}'
+    text = render(passing(), with_templates(tmp_path, execution=own))["execution.md"]
+    assert "Our own words." in text
+    assert "## Findings" in text
+
+
+def test_broken_template_is_known_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"summary\.md\.j2:2:1: template error: .*; mend or remove the template$"):
+        check(with_templates(tmp_path, summary="fine\n{% if %}\n"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{{ nothing }}", "{{ report.nothing }}", "{% include 'x' %}", "{{ 1 / 0 }}", "{{ 1 + 'a' }}", "{{ [][3] }}",
+     "{{ report() }}", "{{ {}['x'] }}", "{{ 'x' | int(base='y') }}", "{% include 'summary.md.j2' %}",
+     "{{ range(10 ** 9) }}"],
+)  # fmt: skip
+def test_template_that_fails_is_one_clear_line(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        render(passing(), with_templates(tmp_path, summary=text))
+    assert "template" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+PICKLED = "cos\\nsystem\\n(S'touch PLACE'\\ntR."
+ATTACKS = {
+    "class": "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+    "globals": "{{ views.ranked.__globals__ }}",
+    "builtins": "{{ views.__builtins__ }}",
+    "module": "{{ views.Counter.__init__.__globals__['sys'] }}",
+    "format": "{{ '{0.__class__.__mro__}'.format(report) }}",
+    "attribute filter": "{{ report | attr('__class__') }}",
+    "loader": "{{ self.__init__.__globals__ }}",
+    "pickle": '{{ report.parse_raw("' + PICKLED + "\", proto='pickle', allow_pickle=True) }}",
+    "file": "{{ report.parse_file('SECRET') }}",
+    "import string": "{{ views.Finding.parse_raw('x', content_type='pickle', allow_pickle=True) }}",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_malicious_template_runs_no_code(tmp_path: Path, attack: str) -> None:
+    mark, secret = tmp_path / "mark", tmp_path / "secret"
+    secret.write_text("a secret", encoding="utf-8")
+    text = ATTACKS[attack].replace("PLACE", str(mark)).replace("SECRET", str(secret))
+    with pytest.raises(UsageError):
+        render(passing(), with_templates(tmp_path / "templates", summary=text))
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{% set _ = report.criteria.append(1) %}", "{{ views.HEADLINES.clear() }}", "{{ views.SEVERITIES.clear() }}"],
+)
+def test_template_changes_nothing(tmp_path: Path, text: str) -> None:
+    before = render(passing(), None)
+    with pytest.raises(UsageError):
+        render(passing(), with_templates(tmp_path, summary=text))
+    assert render(passing(), None) == before
