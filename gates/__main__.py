@@ -6,10 +6,6 @@ import sys
 import traceback
 from types import FrameType
 
-import click
-
-from gates.errors import GatesError
-
 USAGE, TOOL_FAILED, INTERRUPTED = 2, 4, 130
 
 
@@ -17,37 +13,50 @@ def main() -> None:
     """Run the command line and exit with the documented code."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        code = _run()
+        code = _guarded()
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to flush
         code = TOOL_FAILED
+    if code == TOOL_FAILED:
+        # what is left in the buffer must not raise while the interpreter ends: that would exit with another code
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 
-def _run() -> int:
+def _guarded() -> int:
+    """Run the command line; turn a bug of ours, whatever it is, into its own exit code."""
     try:
-        from gates.cli import cli
-
-        result = cli.main(prog_name="gates", standalone_mode=False)
-    except SystemExit as exit_:
-        return int(exit_.code or 0)
-    except (KeyboardInterrupt, click.Abort):
+        return _run()
+    except KeyboardInterrupt:
         print("error: interrupted; the last reports are as they were", file=sys.stderr)
         return INTERRUPTED
-    except click.ClickException as error:
-        error.show()
-        return USAGE
-    except GatesError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
     except BrokenPipeError:
         raise
     except Exception:  # the one place: a bug must not end in exit code 1, which means BLOCK
         traceback.print_exc()
         print("error: gates itself failed; this says nothing of the change; please report it", file=sys.stderr)
         return TOOL_FAILED
-    return int(result or 0)
+
+
+def _run() -> int:
+    import click
+
+    from gates.cli import cli
+    from gates.errors import GatesError
+    from gates.terminal import visible
+
+    try:
+        return int(cli.main(prog_name="gates", standalone_mode=False) or 0)
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
+    except click.ClickException as error:
+        error.show()
+        return USAGE
+    except GatesError as error:
+        print("\n".join(visible(line) for line in f"error: {error}".splitlines()), file=sys.stderr)
+        return error.exit_code
+    except SystemExit:  # nothing of ours: so click ends where the reader of stdout has left
+        return TOOL_FAILED
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

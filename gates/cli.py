@@ -1,19 +1,29 @@
 """The command line: results on stdout, all else on stderr; each command imports what it needs."""
 
+import math
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.exceptions import Exit
 
 from gates import __version__
+from gates.terminal import visible
 
 if TYPE_CHECKING:
     from gates.config import Settings
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GATES"}
+MAX_TIMEOUT_S = 7 * 24 * 3600.0
 SCHEMAS = ("result", "task", "samples")
+
+
+def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"expected a finite number of seconds, found {value}")
+    return value
 
 
 @click.group(context_settings=CONTEXT)
@@ -39,8 +49,8 @@ def cli() -> None:
     default=None,
     help="Stop after a stage that blocks [default], or not.",
 )
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds that each command may take "
-              "[default: 900].")  # fmt: skip
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite,
+              help="Seconds that each command may take [default: 900].")  # fmt: skip
 @click.option("--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one].")
 def run(
     task: str, gates: tuple[str, ...], only: str | None, out: Path | None, formats: tuple[str, ...],
@@ -64,7 +74,7 @@ def run(
     )
     text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
     click.echo(text, nl=False)
-    sys.exit(exit_code)
+    raise Exit(exit_code)
 
 
 @cli.command("list")
@@ -76,8 +86,8 @@ def list_tasks() -> None:
     lines, broken = listing.overview(root, settings)
     _print(lines)
     for problem in broken:
-        click.echo(f"error: {problem}", err=True)
-    sys.exit(2 if broken else 0)
+        click.echo("\n".join(map(visible, f"error: {problem}".splitlines())), err=True)
+    raise Exit(2 if broken else 0)
 
 
 @cli.command()
@@ -111,4 +121,4 @@ def _project() -> tuple[Path, "Settings"]:
 
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
-        click.echo(line)
+        click.echo(visible(line))

@@ -17,6 +17,7 @@ from gates.task import Measure
 LEVEL = 0.95
 METHOD = "median with sign-test interval"
 NEEDED = 6
+FAR = 5  # times sqrt(n): ten standard deviations of Bin(n, 1/2)
 IMPLAUSIBLE = 40.0  # of a log ratio: no two arms of one benchmark are 17 orders of magnitude apart
 
 
@@ -74,14 +75,18 @@ def compare(seen: Estimate, sign: str, limit: float) -> Outcome:
 
 
 def rank(n: int, level: float = LEVEL) -> tuple[int, float]:
-    """Return the largest k whose interval still has the level, and the coverage that it really has."""
-    total = 2**n
-    below = 0
-    k = 0
-    while 2 * (below + math.comb(n, k)) <= (1 - level) * total:
-        below += math.comb(n, k)
+    """Return the largest k whose interval still has the level, and the coverage that it really has.
+
+    The sum starts ten standard deviations below the middle, where what is left out is below 1e-22.
+    """
+    first = max(0, n // 2 - FAR * math.isqrt(n))
+    log_term = math.lgamma(n + 1) - math.lgamma(first + 1) - math.lgamma(n - first + 1) - n * math.log(2)
+    term, below, k = math.exp(log_term), 0.0, first
+    while 2 * (below + term) <= 1 - level:
+        below += term
+        term *= (n - k) / (k + 1)
         k += 1
-    return k, 1 - 2 * below / total
+    return k, 1 - 2 * below
 
 
 def _around_median(values: Sequence[float]) -> Estimate:
@@ -89,8 +94,11 @@ def _around_median(values: Sequence[float]) -> Estimate:
     if n < NEEDED:
         raise NotEnough(f"{n} sample{'s' * (n != 1)}, at least {NEEDED} needed for an interval of {LEVEL:.0%}")
     ordered = sorted(values)
+    middle = statistics.median(ordered)
+    if not all(map(math.isfinite, (ordered[0], middle, ordered[-1]))):
+        raise NotEnough("the numbers are too large to compute with")
     k, level = rank(n)
-    return Estimate(statistics.median(ordered), ordered[k - 1], ordered[n - k], n, level)
+    return Estimate(middle, ordered[k - 1], ordered[n - k], n, level)
 
 
 def _mapped(seen: Estimate, change: Callable[[float], float]) -> Estimate:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from gates import registry, stages
 from gates.context import Context
-from gates.criteria import stand
+from gates.criteria import stand, status
 from gates.evidence._kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.model import (
@@ -17,11 +17,13 @@ from gates.model import (
     FileDigest,
     Finding,
     GateReport,
+    Level,
     Outcome,
     Report,
     Revision,
     RuleText,
     Severity,
+    Status,
     TaskIdentity,
 )
 from gates.revision import digest_folder, environment, observe
@@ -45,7 +47,14 @@ RULES = (
     RuleText(
         id="GT003",
         title="Every criterion was asked for",
-        meaning="A run of one criterion (--only) says nothing of the others; they stay unknown.",
+        meaning="A run of one criterion (--only) says nothing of the others, nor of tests and entry points that it "
+        "leaves out; they stay unknown.",
+    ),
+    RuleText(
+        id="GT004",
+        title="Something was seen of every required criterion",
+        meaning="A criterion of level must whose measures are all optional or do not apply to this machine has nothing "
+        "that stands for it, so the verdict cannot be a pass.",
     ),
 )
 
@@ -82,7 +91,11 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
         if blocking and not blocked_by and not selection.keep_going:
             blocked_by = " and ".join(blocking)
     _save(evidence, context)
-    extra = (*_changed(before, observe(whole, context)), *_left_out(whole, task))
+    extra = (
+        *_changed(before, observe(whole, context)),
+        *_left_out(whole, task, selection.only),
+        *_unseen(whole, reports),
+    )
     reports[-1] = _amended(reports[-1], extra)
     return fold(
         whole,
@@ -220,22 +233,42 @@ def narrowed(task: Task, only: str | None) -> Task:
     return task.model_copy(update={"criteria": (criterion,), "entry_points": entries, "tests": tests})
 
 
-def _left_out(whole: Task, asked: Task) -> Iterable[Finding]:
-    """Say of every criterion that was not asked for that it was not looked at."""
+def _left_out(whole: Task, asked: Task, only: str | None) -> Iterable[Finding]:
+    """Say of all that was not asked for that it was not looked at."""
+    common = {
+        "rule": "GT003",
+        "outcome": Outcome.UNKNOWN,
+        "severity": Severity.HIGH,
+        "actual": "not looked at",
+        "remediation": "Run without --only.",
+        "command": f"gates run {whole.id}",
+    }
     for criterion in whole.criteria:
         if criterion not in asked.criteria:
+            message = f"{criterion.id} was not asked for (--only {only})."
+            own = {"check": f"only:{criterion.id}", "criterion": criterion.id, "level": criterion.level}
+            yield Finding.model_validate({**common, **own, "message": message, "location": whole.place(criterion)})
+    if asked.tests != whole.tests or asked.entry_points != whole.entry_points:
+        message = f"Tests or entry points of the task were not asked for (--only {only})."
+        yield Finding.model_validate({**common, "check": "only", "message": message, "location": whole.place(whole)})
+
+
+def _unseen(task: Task, gates: Sequence[GateReport]) -> Iterable[Finding]:
+    """Say so where nothing was seen to hold of a required criterion and no gate has said it."""
+    for criterion in task.criteria:
+        about = [finding for gate in gates for finding in gate.findings if finding.criterion == criterion.id]
+        said = any(finding.blocks or finding.leaves_open for finding in about)
+        if criterion.level is Level.MUST and not said and status(about) is not Status.PASS:
             yield Finding(
-                rule="GT003",
-                check=f"only:{criterion.id}",
+                rule="GT004",
+                check=f"seen:{criterion.id}",
                 criterion=criterion.id,
-                level=criterion.level,
                 outcome=Outcome.UNKNOWN,
                 severity=Severity.HIGH,
-                message=f"{criterion.id} was not asked for (--only {asked.criteria[0].id}).",
-                location=whole.place(criterion),
-                actual="not looked at",
-                remediation="Run without --only.",
-                command=f"gates run {whole.id}",
+                message=f"Nothing was seen to hold of {criterion.id}: what stands for it is optional or not for here.",
+                location=task.place(criterion),
+                actual="nothing seen",
+                remediation=f"Bind {criterion.id} to a test or measure of level must that applies here.",
             )
 
 

@@ -1,9 +1,11 @@
 """Run a command of the tested project in its own process, bounded in time and output, leaving nobody behind."""
 
+import ctypes
 import os
 import secrets
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +22,7 @@ MARK = "GATES_RUN_ID"
 KEEP_HEAD = 1024 * 1024
 KEEP_TAIL = 256 * 1024
 GRACE_S = 2.0
+PR_SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
 DROPPED = ("PYTEST_", "COV_")  # prefixes: options and traces of another test run
 
 
@@ -77,6 +80,8 @@ def run(
     streams: list[_Reader] = []
     timed_out = False
     orphans = 0
+    _adopt_orphans()
+    before = {process.pid for process in psutil.Process().children()}
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
             child = _start(argv, cwd, {**_environment(), **(env or {}), MARK: f"{os.environ.get(MARK, '')}:{mark}"})
@@ -91,7 +96,7 @@ def run(
         duration = time.monotonic() - started
     finally:
         with uninterrupted():
-            orphans = _sweep(child, mark) if child else 0
+            orphans = _sweep(child, mark, before) if child else 0
             for stream in streams:
                 stream.close()
     code = child.returncode
@@ -171,8 +176,8 @@ def _environment() -> dict[str, str]:
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _sweep(child: subprocess.Popen[bytes], mark: str) -> int:
-    """Stop the child if it still runs, then everything that carries its mark; return how many were left over."""
+def _sweep(child: subprocess.Popen[bytes], mark: str, before: set[int]) -> int:
+    """Stop the child if it still runs, then everything that it left behind; return how many that were."""
     if child.poll() is None:
         _kill_group(child.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
@@ -180,12 +185,27 @@ def _sweep(child: subprocess.Popen[bytes], mark: str) -> int:
     # SIGKILL also where the leader is gone: its group may live on
     _kill_group(child.pid, signal.SIGKILL)
     child.wait()
-    left = [process for process in _marked(mark) if process.pid != child.pid]
-    for process in left:
+    left = {process.pid: process for process in (*_marked(mark), *_adopted(before)) if process.pid != child.pid}
+    for process in left.values():
         with suppress(psutil.Error):
             process.kill()
-    psutil.wait_procs(left, timeout=GRACE_S)
+    psutil.wait_procs(list(left.values()), timeout=GRACE_S)
     return len(left)
+
+
+def _adopt_orphans() -> None:
+    """On Linux, become the parent of what our children leave behind, whatever it does to its environment."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _adopted(before: set[int]) -> Iterator[psutil.Process]:
+    """Return the children that were not there before, and their children."""
+    for process in psutil.Process().children():
+        if process.pid not in before:
+            yield process
+            with suppress(psutil.Error):
+                yield from process.children(recursive=True)
 
 
 def _kill_group(pid: int, number: signal.Signals) -> None:

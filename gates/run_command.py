@@ -45,6 +45,8 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     task = spec.load(path, request.root)
     if path.stem != task.id and request.task not in {task.id, path.name} and "/" not in request.task:
         raise UsageError(f"{task.path}: holds the task {task.id!r}, asked for {request.task!r}; mend its 'id'")
+    if not path.resolve().is_relative_to(request.root):
+        raise UsageError(f"{path}: the task file lies outside of the project {str(request.root)!r}; put it inside")
     pipeline.narrowed(task, request.only)
     out = request.out or request.root / request.settings.reports / task.id
     store.prepare(out)
@@ -63,7 +65,8 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
         files = json.render(report, None)
         for chosen in formats:
             files |= chosen.render(report, templates)
-        store.publish(out, files, context.evidence)
+        pages = {"summary.md", "summary.txt", *(f"{gate.name}.md" for gate in report.gates)}
+        store.publish(out, files, context.evidence, obsolete=pages)
     summary = text.render(report, None)["summary.txt"]
     first = "summary.md" if "summary.md" in files else "result.json"
     return f"{summary}\nreport: {_near(out / first)}\n", report.verdict.exit_code

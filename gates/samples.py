@@ -18,7 +18,7 @@ class Metric(Model):
     unit: Annotated[str, Field(min_length=1)]
     direction: Literal["lower", "higher", "none"]
     paired: bool
-    arms: dict[str, tuple[float, ...]]
+    arms: dict[str, tuple[Annotated[float, Field(strict=True)], ...]]
 
     @model_validator(mode="after")
     def _plausible(self) -> Self:

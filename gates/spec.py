@@ -16,6 +16,7 @@ from gates.task import TASK_ID, CodeBinding, Criterion, EntryPoint, Measure, Mea
 from gates.yaml_source import Document, Key, Problem, SourceError, Value, did_you_mean
 
 SUFFIXES = (".yaml", ".yml")
+PAIRS = {"ratio", "reduction", "difference"}
 FORMS = {
     "symbol": "'package.module:Name' or 'package.module:Class.method'",
     "id": "a letter, then letters, digits, '.', '_' or '-'",
@@ -51,7 +52,8 @@ def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
             raise UsageError(f"no task file {task_id!r} (expected a YAML file; `gates list` shows the tasks)")
         return path
     files = task_files(tasks_dir)
-    matches = [path for path in files if path.stem == task_id or path.stem.startswith((f"{task_id}-", f"{task_id}_"))]
+    matches = [path for path in files if path.stem == task_id]
+    matches = matches or [path for path in files if path.stem.startswith((f"{task_id}-", f"{task_id}_"))]
     matches = matches or [path for path in files if _declared_id(path) == task_id]
     if len(matches) > 1:
         raise UsageError(f"{task_id!r} fits several files: {', '.join(_shown(path, root) for path in matches)}")
@@ -109,6 +111,9 @@ def _problem(error: ErrorDetails, document: Document) -> Problem:
     key = tuple(part for i, part in enumerate(raw) if _is_real(raw[: i + 1], document))
     found = f", found {error['input']!r:.80}" if isinstance(error["input"], (str, int, float)) else ""
     kind = error["type"]
+    pair = next((raw[: i + 1] for i, part in enumerate(raw) if part in PAIRS), None)
+    if pair and kind in {"missing", "too_long", "tuple_type"}:
+        return Problem(*document.place(pair), f"{_what(pair)}: expected two arms, such as [fp32, amp]")
     if kind == "extra_forbidden":
         return Problem(
             *document.key_place(raw),

@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -27,11 +28,11 @@ def prepare(out: Path) -> None:
         ) from error
 
 
-def publish(out: Path, files: dict[str, str], evidence: Path) -> None:
+def publish(out: Path, files: dict[str, str], evidence: Path, *, obsolete: Iterable[str] = ()) -> None:
     """Put a run's files and raw evidence into a folder, in place of those of the run before.
 
     Everything is written beside its place first and then renamed, `result.json` last, with Ctrl-C held back; where
-    one rename fails, those before it are taken back.
+    one rename fails, those before it are taken back. `obsolete` names pages that must not outlive the run before.
     """
     try:
         staging = Path(tempfile.mkdtemp(dir=out, prefix=".gates-"))
@@ -46,7 +47,8 @@ def publish(out: Path, files: dict[str, str], evidence: Path) -> None:
                 os.fsync(file.fileno())
         (staging / "old").mkdir()
         with uninterrupted():
-            _swap(out, staging, [EVIDENCE, *sorted(files, key=lambda name: name == RESULT)])
+            gone = sorted(set(obsolete) - set(files))
+            _swap(out, staging, [*gone, EVIDENCE, *sorted(files, key=lambda name: name == RESULT)])
     except OSError as error:
         raise GatesError(
             f"reports cannot be written into {str(out)!r}: {error.strerror or error}; the earlier ones are as they were"
@@ -73,18 +75,19 @@ def _links(folder: str, names: list[str]) -> set[str]:
 
 
 def _swap(out: Path, staging: Path, names: list[str]) -> None:
-    """Move each new file to its place and the old one out of it; undo all of it where one move fails."""
-    done: list[str] = []
+    """Move the old file of each name away and the new one, if any, to its place; undo all where one move fails."""
+    moved: list[tuple[Path, Path]] = []
+
+    def move(source: Path, target: Path) -> None:
+        if source.exists():
+            source.rename(target)
+            moved.append((source, target))
+
     try:
         for name in names:
-            if (out / name).exists():
-                (out / name).rename(staging / "old" / name)
-            done.append(name)
-            (staging / name).rename(out / name)
+            move(out / name, staging / "old" / name)
+            move(staging / name, out / name)
     except OSError:
-        for name in reversed(done):
-            if (staging / "old" / name).exists():
-                if (out / name).exists():
-                    (out / name).rename(staging / f"undone-{name}")
-                (staging / "old" / name).rename(out / name)
+        for source, target in reversed(moved):
+            target.rename(source)
         raise

@@ -62,6 +62,9 @@ def member(body: list[ast.stmt], name: str) -> ast.stmt | None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(isinstance(target, ast.Name) and target.id == name for target in targets):
                 found = node
+        elif isinstance(node, ast.Delete):
+            if any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
+                found = None
         elif isinstance(node, ast.Import | ast.ImportFrom) and any(
             (alias.asname or alias.name.split(".")[0]) == name for alias in node.names
         ):
@@ -70,7 +73,7 @@ def member(body: list[ast.stmt], name: str) -> ast.stmt | None:
 
 
 def live_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements that can run, those of `if`, `try` and `with` blocks included, definitions unopened."""
+    """Yield the statements that can run, those of `if`, `try` and `with` blocks too, definitions unopened."""
     for node in body:
         yield node
         if isinstance(node, ast.If):
@@ -78,35 +81,64 @@ def live_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from live_statements(node.body if truth is not False else [])
             yield from live_statements(node.orelse if truth is not True else [])
         elif isinstance(node, ast.Try | ast.TryStar):
-            for block in (
-                node.body,
-                *(handler.body for handler in node.handlers),
-                node.orelse,
-                node.finalbody,
-            ):
+            for block in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
                 yield from live_statements(block)
         elif isinstance(node, ast.With | ast.AsyncWith):
             yield from live_statements(node.body)
-        if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue):
+        if leaves(node):
             return
 
 
 def live_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield every node that can run: not under `if False`, not after a `return`; docstrings are only text."""
+    """Yield every node that can run: not under `if False`, not after a `return` or an endless loop."""
     yield node
+    dead = _dead_fields(node)
     for name, value in ast.iter_fields(node):
-        if isinstance(node, ast.If | ast.While) and name in {"body", "orelse"}:
-            truth = constant_truth(node.test)
-            if (name == "body" and truth is False) or (isinstance(node, ast.If) and name == "orelse" and truth is True):
-                continue
+        if name in dead:
+            continue
         if isinstance(value, ast.AST):
             yield from live_nodes(value)
         elif isinstance(value, list):
-            for item in value:
-                if isinstance(item, ast.AST):
-                    yield from live_nodes(item)
-                if isinstance(item, ast.Return | ast.Raise | ast.Break | ast.Continue):
-                    break
+            for item in _until_dead(node, value):
+                yield from live_nodes(item)
+
+
+def _dead_fields(node: ast.AST) -> set[str]:
+    """Return the parts of a node that its own constant condition keeps from running."""
+    if not isinstance(node, ast.If | ast.While | ast.IfExp):
+        return set()
+    truth = constant_truth(node.test)
+    if truth is False:
+        return {"body"}
+    return {"orelse"} if truth is True else set()
+
+
+def _until_dead(node: ast.AST, items: list[object]) -> Iterator[ast.AST]:
+    """Yield the items of a list up to the one after which nothing runs."""
+    decided = isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
+    for item in items:
+        if not isinstance(item, ast.AST):
+            continue
+        yield item
+        if isinstance(item, ast.stmt) and leaves(item):
+            return
+        if isinstance(node, ast.BoolOp) and isinstance(item, ast.expr) and constant_truth(item) is decided:
+            return
+
+
+def leaves(node: ast.stmt) -> bool:
+    """Return whether nothing after a statement of the same block can run."""
+    if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue):
+        return True
+    if isinstance(node, ast.With | ast.AsyncWith):
+        return False  # it may swallow what its body raises
+    if isinstance(node, ast.If):
+        truth = constant_truth(node.test)
+        body, orelse = any(map(leaves, node.body)), any(map(leaves, node.orelse))
+        return body if truth is True else orelse if truth is False else body and orelse
+    if isinstance(node, ast.While) and constant_truth(node.test) is True:
+        return not any(isinstance(inner, ast.Break) for inner in ast.walk(node))
+    return False
 
 
 def constant_truth(test: ast.expr) -> bool | None:
@@ -116,6 +148,10 @@ def constant_truth(test: ast.expr) -> bool | None:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = constant_truth(test.operand)
         return None if inner is None else not inner
+    if isinstance(test, ast.BoolOp):
+        truths = [constant_truth(value) for value in test.values]
+        decided = isinstance(test.op, ast.Or)
+        return decided if decided in truths else None if None in truths else not decided
     name = test.id if isinstance(test, ast.Name) else test.attr if isinstance(test, ast.Attribute) else ""
     return False if name == "TYPE_CHECKING" else None
 

@@ -51,6 +51,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         _write("planned", id=item.nodeid, path=path, line=(line or 0) + 1, criteria=_criteria(item))
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    _write("collected", id=item.nodeid)
+
+
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     for item in items:
         options = item.config.option
@@ -62,6 +66,8 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 def pytest_collectreport(report: pytest.CollectReport) -> None:
     if report.failed:
         _write("collect_failed", id=report.nodeid, message=_text(report))
+    elif report.skipped:
+        _write("collect_skipped", id=report.nodeid, message=_reason(report))
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
@@ -72,15 +78,18 @@ def pytest_runtest_logstart(nodeid: str) -> None:
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    error = call.excinfo
-    if error is None:
-        raw = "passed"
-    elif error.errisinstance(pytest.skip.Exception) or error.typename == "SkipTest":
-        raw = "skipped"
-    else:
-        raw = "failed"
-    _write("raw", id=item.nodeid, when=call.when, outcome=raw, error=error.typename if error else "")
+    before = _raw(call)
     yield
+    seen = max(before, _raw(call))  # unittest tells of its exceptions only while the report is made
+    _write("raw", id=item.nodeid, when=call.when, failed=seen[0], error=seen[1])
+
+
+def _raw(call: pytest.CallInfo[None]) -> tuple[bool, str]:
+    """Return whether a phase raised more than a skip, and what."""
+    error = call.excinfo
+    if error is None or error.errisinstance(pytest.skip.Exception) or error.typename == "SkipTest":
+        return False, ""
+    return True, error.typename
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -121,7 +130,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     _write("end", exit_code=int(exitstatus), collected=session.testscollected, worker=worker, time=time.time())
 
 
-def _reason(report: pytest.TestReport) -> str:
+def _reason(report: pytest.CollectReport | pytest.TestReport) -> str:
     where = report.longrepr
     if isinstance(where, tuple) and len(where) == 3:
         return str(where[2])[:500]

@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,36 +25,55 @@ def disagreements(ended: ProcessRun, events: list[Event], tests: tuple[TestRecor
     unplanned = set(last_of(events, "report")) - {test.id for test in tests}
     if unplanned:
         yield f"{len(unplanned)} tests ended that were never planned, first {min(unplanned)}"
+    yield from _lost(events, tests)
     yield from _rewritten(events)
     yield from _against_json(folder / "report.json", ended, tests)
     yield from _against_junit(folder / "junit.xml", events, tests)
 
 
+def _lost(events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
+    """Name tests that were collected and then neither planned nor said to be deselected."""
+    known = {test.id for test in tests} | set(last_of(events, "deselected"))
+    lost = set(last_of(events, "collected")) - known
+    if lost:
+        yield f"{len(lost)} tests were collected and then dropped without a word, first {min(lost)}"
+
+
 def _rewritten(events: list[Event]) -> Iterator[str]:
-    """Name tests whose exception said `failed` and whose report says something better."""
-    raw = {(e["id"], e["when"]): e for e in events if e["event"] == "raw"}
-    final = {(e["id"], e["when"]): e for e in events if e["event"] == "report" and not e["subtest"]}
-    for key, event in raw.items():
-        report = final.get(key)
-        if event["outcome"] == "failed" and report and report["outcome"] != "failed" and not report["xfail"]:
-            yield f"{key[0]} raised {event['error']} in its {key[1]}, but its report says {report['outcome']}"
+    """Name tests whose exceptions outnumber the reports that admit them; a rerun, an xfail and a subtest do."""
+    raised: dict[tuple[str, str], list[str]] = defaultdict(list)
+    admitted: Counter[tuple[str, str]] = Counter()
+    for event in events:
+        key = (event.get("id", ""), event.get("when", ""))
+        if event["event"] == "raw" and event["failed"]:
+            raised[key].append(event["error"])
+        elif event["event"] == "report" and (event["outcome"] in {"failed", "rerun"} or event["xfail"]):
+            admitted[key] += 1
+    for key, errors in raised.items():
+        if len(errors) > admitted[key]:
+            yield f"{key[0]} raised {errors[0]} in its {key[1]}, but its report does not say so"
 
 
 def _against_json(path: Path, ended: ProcessRun, tests: tuple[TestRecord, ...]) -> Iterator[str]:
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
-        theirs = {str(test["nodeid"]): str(test["outcome"]) for test in report["tests"]}
+        theirs = {str(test["nodeid"]): _broken(str(test["outcome"])) for test in report["tests"]}
         code = int(report["exitcode"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         yield f"the JSON report is missing or unreadable: {type(error).__name__}: {error}"
         return
     if code != ended.exit_code:
         yield f"the JSON report says exit code {code}, the process {ended.exit_code}"
-    ours = {test.id: test.outcome.value for test in tests}
+    ours = {test.id: _broken(test.outcome.value) for test in tests}
     for test_id in sorted(ours.keys() | theirs.keys()):
         if ours.get(test_id) != theirs.get(test_id):
             yield f"{test_id}: the plugin saw {ours.get(test_id)}, the JSON report {theirs.get(test_id)}"
             return
+
+
+def _broken(outcome: str) -> str:
+    """Fold `error` into `failed`: a test that fails and then errors is called either."""
+    return "failed" if outcome == "error" else outcome
 
 
 def _against_junit(path: Path, events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
@@ -67,6 +87,7 @@ def _against_junit(path: Path, events: list[Event], tests: tuple[TestRecord, ...
     ours = sum(test.outcome in {TestOutcome.FAILED, TestOutcome.ERROR} for test in tests)
     if (bad > 0) != (ours > 0) or bad < ours:
         yield f"the JUnit file has {bad} failed cases, the plugin saw {ours}"
+    planned = len(tests) + len(last_of(events, "collect_skipped"))
     plain = not any(event["event"] == "report" and event["subtest"] for event in events)
-    if len(cases) < len(tests) or (plain and not bad and len(cases) != len(tests)):
-        yield f"the JUnit file has {len(cases)} cases, the plan {len(tests)} tests"
+    if len(cases) < planned or (plain and not bad and len(cases) != planned):
+        yield f"the JUnit file has {len(cases)} cases, the plan {planned}"

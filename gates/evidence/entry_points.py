@@ -69,6 +69,6 @@ def innermost(text: str, context: Context) -> Location | None:
     for match in reversed(list(FRAME.finditer(last))):
         path = Path(match["path"])
         absolute = path if path.is_absolute() else context.root / path
-        if absolute.is_relative_to(context.root) and "site-packages" not in absolute.parts:
+        if int(match["line"]) and absolute.is_relative_to(context.root) and "site-packages" not in absolute.parts:
             return Location(path=context.shown(absolute), line=int(match["line"]))
     return None

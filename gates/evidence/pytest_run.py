@@ -37,6 +37,7 @@ class PytestRun(Evidence):
     tests: tuple[TestRecord, ...]
     deselected: tuple[Deselected, ...]
     collect_errors: tuple[CollectError, ...]
+    collect_skips: tuple[CollectError, ...] = ()
     warnings: tuple[Warned, ...]
     running: tuple[str, ...]
     disagreements: tuple[str, ...]
@@ -64,7 +65,8 @@ class PytestRun(Evidence):
         plugin.mkdir()
         shutil.copyfile(Path(__file__).with_name("_pytest_witness.py"), plugin / f"{PLUGIN}.py")
         nonce = secrets.token_hex(8)
-        argv = [context.python, "-m", "pytest", *task.tests, "-p", PLUGIN, "--color=no", "--json-report",
+        argv = [context.python, "-m", "pytest", *task.tests, "-p", PLUGIN, f"--rootdir={context.root}",
+                "--color=no", "--json-report",
                 f"--json-report-file={folder / 'report.json'}", "--json-report-omit=collectors,log,streams,keywords",
                 f"--junit-xml={folder / 'junit.xml'}", "-o", f"cache_dir={folder / 'cache'}"]  # fmt: skip
         env = {
@@ -92,10 +94,8 @@ class PytestRun(Evidence):
             process=ended,
             tests=tests,
             deselected=tuple(_deselected(events, context)),
-            collect_errors=tuple(
-                CollectError(id=event["id"], message=event["message"])
-                for event in last_of(events, "collect_failed").values()
-            ),
+            collect_errors=tuple(_uncollected(events, "collect_failed")),
+            collect_skips=tuple(_uncollected(events, "collect_skipped")),
             warnings=tuple(_warnings(events, context)),
             running=_running(events),
             disagreements=tuple(disagreements(ended, events, tests, folder)),
@@ -130,7 +130,9 @@ def _records(events: list[Event], context: Context) -> Iterator[TestRecord]:
         telling = next((event for event in seen if event["outcome"] == "failed"), None)
         telling = telling or next((event for event in seen if event["outcome"] == "skipped"), {})
         crash = (
-            Location(path=_relative(telling["path"], context), line=telling["line"]) if telling.get("path") else None
+            Location(path=_relative(telling["path"], context), line=telling["line"])
+            if telling.get("path") and telling["line"]
+            else None
         )
         yield TestRecord(
             id=test_id,
@@ -141,6 +143,11 @@ def _records(events: list[Event], context: Context) -> Iterator[TestRecord]:
             message=str(telling.get("message") or telling.get("reason") or ""),
             crash=crash,
         )
+
+
+def _uncollected(events: list[Event], name: str) -> Iterator[CollectError]:
+    for event in last_of(events, name).values():
+        yield CollectError(id=event["id"], message=event["message"])
 
 
 def _deselected(events: list[Event], context: Context) -> Iterator[Deselected]:
@@ -178,5 +185,5 @@ def _relative(path: str, context: Context) -> str:
 
 def _shown(ended: ProcessRun, folder: Path, context: Context) -> tuple[str, ...]:
     """Return the command with the run's own folder left out, so that two runs print the same."""
-    short = [word.replace(str(folder), "{evidence}/pytest") for word in ended.argv]
+    short = [word.replace(str(folder), "{evidence}/pytest").replace(str(context.root), ".") for word in ended.argv]
     return tuple("python" if word == context.python else word for word in short)

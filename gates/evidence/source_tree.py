@@ -174,13 +174,29 @@ def _find(module_name: str, names: list[str], context: Context, *, hops: int) ->
 def _use_lines(name: str, node: ast.AST, module: SourceModule) -> Iterator[int]:
     """Yield the lines of live code where a dotted name does something; a mere mention is no use."""
     mentions = {inner for outer in live_nodes(node) for part in _mentions(outer) for inner in ast.walk(part)}
+    own = _bound_here(node)
     seen = set()
     for inner in live_nodes(node):
         if not isinstance(inner, ast.Attribute | ast.Name) or inner in mentions or inner.lineno in seen:
             continue
+        if not isinstance(inner.ctx, ast.Load) or (_root(inner) in own and _root(inner) in module.aliases):
+            continue
         if module.dotted(inner) == name:
             seen.add(inner.lineno)
             yield inner.lineno
+
+
+def _bound_here(node: ast.AST) -> set[str]:
+    """Return the names that a definition binds itself, as parameters or by assignment: they hide imports."""
+    bound = {inner.arg for inner in ast.walk(node) if isinstance(inner, ast.arg)}
+    return bound | {i.id for i in ast.walk(node) if isinstance(i, ast.Name) and isinstance(i.ctx, ast.Store)}
+
+
+def _root(node: ast.expr) -> str:
+    """Return the first name of `a.b.c`."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _mentions(node: ast.AST) -> Iterator[ast.AST]:

@@ -47,7 +47,7 @@ class Deselected(Model):
 
 
 class CollectError(Model):
-    """A file or class that pytest could not collect."""
+    """A file or class that pytest could not collect, or skipped as a whole, and why."""
 
     id: str
     message: str

@@ -101,3 +101,6 @@ def word(outcome: Outcome) -> str:
         Outcome.UNKNOWN: "UNKNOWN",
         Outcome.NOT_APPLICABLE: "N/A",
     }[outcome]
+
+
+OFFERED = (headline, deciding, first_cause, next_step, actions, unchecked, severities, quality)  # to templates

@@ -2,16 +2,16 @@
 
 import html
 import re
-import unicodedata
 
 from markupsafe import Markup
+
+from gates.terminal import visible
 
 SPECIAL = re.compile(r"([\\`*|~$]|](?=[(\[:]))")
 EDGE_UNDERSCORE = re.compile(r"(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
 LEADING = re.compile(r"^([#>+=-]+(?=\s|$))")
 NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
 LIMIT = 600
-HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def markdown(text: object) -> Markup:
@@ -47,11 +47,6 @@ def block(text: object) -> Markup:
     longest = max((len(run) for line in lines for run in re.findall(r"`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     return Markup("\n".join([f"{fence}text", *lines, fence]))  # noqa: S704  # nothing in it can close the block
-
-
-def visible(text: str) -> str:
-    """Show control characters, and those that turn the direction of writing, as escapes."""
-    return "".join(c if unicodedata.category(c) not in HIDDEN else f"\\u{ord(c):04x}" for c in text)
 
 
 def _one_line(text: str) -> str:

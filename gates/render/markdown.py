@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
+from pydantic import BaseModel
 
 from gates.errors import UsageError
 from gates.model import GateReport, Outcome, Report
@@ -16,6 +18,8 @@ from gates.render._format import Format
 
 SHIPPED = Path(__file__).parent / "templates"
 IN_CHECKOUT = Path(__file__).parents[2] / "reports" / "templates"
+MISTAKES = (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, LookupError, RecursionError, AttributeError)
+VIEWS = SimpleNamespace(**{f.__name__: f for f in _views.OFFERED})
 SUMMARY = "summary.md.j2"
 ANY_GATE = "gate.md.j2"
 
@@ -24,10 +28,10 @@ def render(report: Report, templates: Path | None) -> dict[str, str]:
     """Return the summary and a report for each gate; raise `UsageError` for a project's template that is broken."""
     world = environment(templates)
     with _clear_errors(templates):
-        pages = {"summary.md": world.get_template(SUMMARY).render(report=report, views=_views)}
+        pages = {"summary.md": world.get_template(SUMMARY).render(report=report, views=VIEWS)}
         for gate in report.gates:
             template = world.select_template([f"{gate.name}.md.j2", ANY_GATE])
-            pages[f"{gate.name}.md"] = template.render(report=report, gate=gate, views=_views, **_groups(gate))
+            pages[f"{gate.name}.md"] = template.render(report=report, gate=gate, views=VIEWS, **_groups(gate))
     return pages
 
 
@@ -48,15 +52,16 @@ def _clear_errors(templates: Path | None) -> Iterator[None]:
     except jinja2.TemplateSyntaxError as error:
         where = f"{error.filename or error.name}:{error.lineno}"
         raise UsageError(f"{where}:1: template error: {error.message}; mend or remove the template") from error
-    except jinja2.TemplateError as error:
-        raise UsageError(f"a template in {templates} cannot be rendered: {error}; mend or remove it") from error
+    except MISTAKES as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UsageError(f"a template in {templates} cannot be rendered: {reason}; mend or remove it") from error
 
 
 def environment(templates: Path | None) -> jinja2.Environment:
     """Return the templates' world: everything printed is escaped, and templates can run no code of their own."""
     folders = [templates] if templates else []
     shipped = SHIPPED if SHIPPED.is_dir() else IN_CHECKOUT
-    world = ImmutableSandboxedEnvironment(
+    world = _Sandbox(
         loader=jinja2.FileSystemLoader([*folders, shipped]),
         autoescape=True,
         finalize=_escaped,
@@ -67,6 +72,15 @@ def environment(templates: Path | None) -> jinja2.Environment:
     )
     world.filters |= {"inline": escape.inline, "code": escape.code, "cell": escape.cell, "block": escape.block}
     return world
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Templates see values: of a report its fields, never its methods, which could read files or load code."""
+
+    def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
+        """Refuse whatever can be called on a value of the model."""
+        held = obj if isinstance(obj, type) else type(obj)
+        return not (issubclass(held, BaseModel) and callable(value)) and super().is_safe_attribute(obj, attr, value)
 
 
 def _escaped(value: object) -> Markup:

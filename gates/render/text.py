@@ -5,7 +5,7 @@ from pathlib import Path
 from gates.model import GateReport, Report
 from gates.render import _views
 from gates.render._format import Format
-from gates.render.escape import visible
+from gates.terminal import visible
 
 
 def render(report: Report, _templates: Path | None) -> dict[str, str]:

@@ -19,11 +19,11 @@ def tests_of(task: Task, criterion: Criterion, run: PytestRun | None) -> list[Te
     return [
         test
         for test in (run.tests if run else ())
-        if wanted in test.criteria or any(is_under(test, path) for path in criterion.tests)
+        if wanted in test.criteria or any(is_under(test.id, path) for path in criterion.tests)
     ]
 
 
-def is_under(test: TestRecord, path: str) -> bool:
+def is_under(test_id: str, path: str) -> bool:
     """Return whether a test is a node id, or lies in the file, folder or class that a path names."""
     path = path.rstrip("/")
-    return test.id == path or test.id.startswith((f"{path}::", f"{path}/", f"{path}["))
+    return test_id == path or test_id.startswith((f"{path}::", f"{path}/", f"{path}["))

@@ -147,14 +147,26 @@ def _tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[
             message=f"{left_out.id} stands for {criterion.id} and was deselected.",
             remediation="Let the test run: mend -k, -m or --deselect in the pytest configuration.",
         )  # fmt: skip
-    nothing = [path for path in criterion.tests if not any(is_under(test, path) for test in run.tests)]
+    skipped = [skip for skip in run.collect_skips if any(is_under(skip.id, path) for path in criterion.tests)]
+    for skip in skipped:
+        yield about(
+            outcome=Outcome.UNKNOWN, location=Location(path=skip.id.split("::")[0]), subject=skip.id, expected="passed",
+            actual="skipped", message=f"{skip.id} stands for {criterion.id} and was skipped as a whole: {skip.message}",
+            remediation="Run it where it can run; skipped, it proves nothing.",
+        )  # fmt: skip
+    hidden_ids = [*(test.id for test in hidden), *(skip.id for skip in skipped)]
+    nothing = [
+        path
+        for path in criterion.tests
+        if not any(is_under(i, path) for i in (*(t.id for t in run.tests), *hidden_ids))
+    ]
     for path in nothing:
         yield about(
             outcome=Outcome.UNKNOWN, location=task.place(criterion), subject=path, actual="not run",
             message=f"No test of {path} was run.", expected="at least one test",
             remediation=f"Add {path} to 'tests' of the task, or mend the reference.",
         )  # fmt: skip
-    if not bound and not nothing and not hidden:
+    if not bound and not nothing and not hidden_ids:
         yield _without_tests(about, task, criterion)
         return
     failing = [test for test in bound if test.outcome in BAD]
@@ -175,7 +187,7 @@ def _tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[
             subject="more", message=rest, expected="passed", actual="not passed",
             remediation="Mend the tests that are named first.",
         )  # fmt: skip
-    if bad or nothing or hidden:
+    if bad or nothing or hidden_ids:
         return
     believed = run.complete
     yield about(
@@ -216,7 +228,8 @@ def _coverage(task: Task, found: list[Finding]) -> Finding:
     covered = sum(outcome is Outcome.PASSED for outcome in outcomes)
     open_ = sum(outcome is Outcome.UNKNOWN for outcome in outcomes)
     limit = task.coverage_at_least
-    passed, failed = covered >= limit * total, covered + open_ < limit * total
+    passed = covered >= limit * total and covered > 0
+    failed = covered + open_ < limit * total or not covered + open_
     open_note = f"; {open_} not seen" if open_ else ""
     return Finding(
         rule="BL003", check="coverage", location=Location(path=task.path, line=task.line),

@@ -213,6 +213,12 @@ def _left_out(run: PytestRun) -> Iterator[Finding]:
             rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
             message=rest, subject="more", expected="passed", evidence=LOG, remediation="Run them where they can run.",
         )  # fmt: skip
+    for skip in run.collect_skips:
+        yield Finding(
+            rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
+            message=f"{skip.id} was skipped as a whole: {skip.message}", location=Location(path=skip.id.split("::")[0]),
+            subject=skip.id, expected="passed", actual="skipped", evidence=LOG, remediation="Run it where it can run.",
+        )  # fmt: skip
     by_mark = [test for test in run.deselected if test.by_mark]
     if by_mark:
         yield Finding(
@@ -221,7 +227,7 @@ def _left_out(run: PytestRun) -> Iterator[Finding]:
             location=by_mark[0].location, subject="deselected", expected="passed", actual="not run", evidence=LOG,
             remediation="Run them where they can run: remove -m, or run them in a task of their own.",
         )  # fmt: skip
-    if not aside and not by_mark:
+    if not aside and not by_mark and not run.collect_skips:
         known = run.complete
         yield Finding(
             rule="EX003", check="left-out", severity=Severity.INFO, level=Level.ADVISORY, evidence=LOG,
