@@ -6,7 +6,6 @@ It needs no assumption about the noise, and at least 6 values for a level of 95 
 """
 
 import math
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -94,7 +93,7 @@ def _around_median(values: Sequence[float]) -> Estimate:
     if n < NEEDED:
         raise NotEnough(f"{n} sample{'s' * (n != 1)}, at least {NEEDED} needed for an interval of {LEVEL:.0%}")
     ordered = sorted(values)
-    middle = statistics.median(ordered)
+    middle = ordered[(n - 1) // 2] / 2 + ordered[n // 2] / 2  # halved first: the sum of two huge numbers overflows
     if not all(map(math.isfinite, (ordered[0], middle, ordered[-1]))):
         raise NotEnough("the numbers are too large to compute with")
     k, level = rank(n)

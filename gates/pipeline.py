@@ -94,7 +94,6 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
     extra = (
         *_changed(before, observe(whole, context)),
         *_left_out(whole, task, selection.only),
-        *_unseen(whole, reports),
     )
     reports[-1] = _amended(reports[-1], extra)
     return fold(
@@ -133,6 +132,7 @@ def fold(
 ) -> Report:
     """Fold the gates of a task into its report; pure."""
     weights = {gate.name: gate.weight for gate in discover()}
+    gates = (*gates[:-1], _amended(gates[-1], tuple(_unseen(task, gates))))
     return Report(
         schema="gates.result/1",
         task=TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest),

@@ -47,8 +47,8 @@ def publish(out: Path, files: dict[str, str], evidence: Path, *, obsolete: Itera
                 os.fsync(file.fileno())
         (staging / "old").mkdir()
         with uninterrupted():
-            gone = sorted(set(obsolete) - set(files))
-            _swap(out, staging, [*gone, EVIDENCE, *sorted(files, key=lambda name: name == RESULT)])
+            new = [EVIDENCE, *sorted(files, key=lambda name: name == RESULT)]
+            _swap(out, staging, sorted(set(obsolete) - set(files)), new)
     except OSError as error:
         raise GatesError(
             f"reports cannot be written into {str(out)!r}: {error.strerror or error}; the earlier ones are as they were"
@@ -74,19 +74,20 @@ def _links(folder: str, names: list[str]) -> set[str]:
     return {name for name in names if Path(folder, name).is_symlink()}
 
 
-def _swap(out: Path, staging: Path, names: list[str]) -> None:
-    """Move the old file of each name away and the new one, if any, to its place; undo all where one move fails."""
+def _swap(out: Path, staging: Path, gone: list[str], new: list[str]) -> None:
+    """Move the old files away and the new ones to their places; undo all of it where one move fails."""
     moved: list[tuple[Path, Path]] = []
 
     def move(source: Path, target: Path) -> None:
-        if source.exists():
-            source.rename(target)
-            moved.append((source, target))
+        source.rename(target)
+        moved.append((source, target))
 
     try:
-        for name in names:
-            move(out / name, staging / "old" / name)
-            move(staging / name, out / name)
+        for name in (*gone, *new):
+            if (out / name).exists():
+                move(out / name, staging / "old" / name)
+            if name in new:
+                move(staging / name, out / name)
     except OSError:
         for source, target in reversed(moved):
             target.rename(source)

@@ -67,7 +67,9 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
     if report.failed:
         _write("collect_failed", id=report.nodeid, message=_text(report))
     elif report.skipped:
-        _write("collect_skipped", id=report.nodeid, message=_reason(report))
+        where = report.longrepr
+        line = where[1] if isinstance(where, tuple) and len(where) == 3 else None
+        _write("collect_skipped", id=report.nodeid, message=_reason(report), line=line)
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:

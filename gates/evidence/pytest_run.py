@@ -147,7 +147,7 @@ def _records(events: list[Event], context: Context) -> Iterator[TestRecord]:
 
 def _uncollected(events: list[Event], name: str) -> Iterator[CollectError]:
     for event in last_of(events, name).values():
-        yield CollectError(id=event["id"], message=event["message"])
+        yield CollectError(id=event["id"], message=event["message"], line=event.get("line"))
 
 
 def _deselected(events: list[Event], context: Context) -> Iterator[Deselected]:

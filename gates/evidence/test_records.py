@@ -51,6 +51,12 @@ class CollectError(Model):
 
     id: str
     message: str
+    line: int | None = None
+
+    @property
+    def location(self) -> Location:
+        """Return the file, with the line where one is known."""
+        return Location(path=self.id.split("::")[0], line=self.line or None)
 
 
 class Warned(Model):

@@ -27,7 +27,7 @@ ANY_GATE = "gate.md.j2"
 def render(report: Report, templates: Path | None) -> dict[str, str]:
     """Return the summary and a report for each gate; raise `UsageError` for a project's template that is broken."""
     world = environment(templates)
-    with _clear_errors(templates):
+    with _clear_errors(f"a template in {templates}"):
         pages = {"summary.md": world.get_template(SUMMARY).render(report=report, views=VIEWS)}
         for gate in report.gates:
             template = world.select_template([f"{gate.name}.md.j2", ANY_GATE])
@@ -38,14 +38,14 @@ def render(report: Report, templates: Path | None) -> dict[str, str]:
 def check(templates: Path | None) -> None:
     """Compile every template, so that one that is broken is known before anything is run."""
     world = environment(templates)
-    with _clear_errors(templates):
-        for name in world.list_templates():
-            if name.endswith(".j2"):
+    for name in world.list_templates():
+        if name.endswith(".j2"):
+            with _clear_errors(f"the template {name!r} in {templates}"):
                 world.get_template(name)
 
 
 @contextmanager
-def _clear_errors(templates: Path | None) -> Iterator[None]:
+def _clear_errors(what: str) -> Iterator[None]:
     """Turn what is wrong in a template into one clear line."""
     try:
         yield
@@ -54,7 +54,7 @@ def _clear_errors(templates: Path | None) -> Iterator[None]:
         raise UsageError(f"{where}:1: template error: {error.message}; mend or remove the template") from error
     except MISTAKES as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise UsageError(f"a template in {templates} cannot be rendered: {reason}; mend or remove it") from error
+        raise UsageError(f"{what} cannot be rendered: {reason}; mend or remove it") from error
 
 
 def environment(templates: Path | None) -> jinja2.Environment:

@@ -150,7 +150,7 @@ def _tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[
     skipped = [skip for skip in run.collect_skips if any(is_under(skip.id, path) for path in criterion.tests)]
     for skip in skipped:
         yield about(
-            outcome=Outcome.UNKNOWN, location=Location(path=skip.id.split("::")[0]), subject=skip.id, expected="passed",
+            outcome=Outcome.UNKNOWN, location=skip.location, subject=skip.id, expected="passed",
             actual="skipped", message=f"{skip.id} stands for {criterion.id} and was skipped as a whole: {skip.message}",
             remediation="Run it where it can run; skipped, it proves nothing.",
         )  # fmt: skip

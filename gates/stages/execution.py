@@ -216,7 +216,7 @@ def _left_out(run: PytestRun) -> Iterator[Finding]:
     for skip in run.collect_skips:
         yield Finding(
             rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
-            message=f"{skip.id} was skipped as a whole: {skip.message}", location=Location(path=skip.id.split("::")[0]),
+            message=f"{skip.id} was skipped as a whole: {skip.message}", location=skip.location,
             subject=skip.id, expected="passed", actual="skipped", evidence=LOG, remediation="Run it where it can run.",
         )  # fmt: skip
     by_mark = [test for test in run.deselected if test.by_mark]

@@ -43,7 +43,9 @@ def test_the_file_has_exactly_the_agreed_keys(tmp_path: Path) -> None:
 def test_writing_replaces_the_file_and_leaves_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "samples.json"
     path.write_text("old", encoding="utf-8")
-    write(path, some_samples())
+    with path.open(encoding="utf-8") as reader:
+        write(path, some_samples())
+        assert reader.read() == "old"  # who reads meanwhile sees the old file whole
     assert path.read_text(encoding="utf-8").startswith("{")
     assert list(tmp_path.iterdir()) == [path]
 

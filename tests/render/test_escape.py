@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gates.render.escape import block, cell, code, inline, markdown, visible
+from gates.render.escape import block, cell, code, inline, markdown
+from gates.terminal import visible
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 PIECES = ["|", "`", "``", "```", "\n", "<b>", "</td>", "<!--", "](x)", "[a](javascript:x)", "![i](x)", "**", "__", "_",

@@ -215,7 +215,7 @@ def test_broken_template_is_known_before_anything_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     ["{{ nothing }}", "{{ report.nothing }}", "{% include 'x' %}", "{{ 1 / 0 }}", "{{ 1 + 'a' }}", "{{ [][3] }}",
-     "{{ report() }}", "{{ {}['x'] }}", "{{ 'x' | int(base='y') }}", "{% include 'summary.md.j2' %}",
+     "{{ report() }}", "{{ {}['x'] }}", "{% include 'summary.md.j2' %}",
      "{{ range(10 ** 9) }}"],
 )  # fmt: skip
 def test_template_that_fails_is_one_clear_line(tmp_path: Path, text: str) -> None:
