@@ -6,7 +6,7 @@ from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome
 from gates.model import CriterionReport, Finding, GateReport, Level, Outcome, Status, Trace
 from gates.ranking import ranked, reason
-from gates.stages._bound_tests import tests_of
+from gates.stages.bound_tests import tests_of
 from gates.task import Criterion, Task
 
 

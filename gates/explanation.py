@@ -9,7 +9,7 @@ from gates.config import Settings
 from gates.errors import UsageError
 from gates.model import HEADLINES, CriterionReport, Finding, Report, RuleText, Trace
 from gates.ranking import ranked
-from gates.rules._code_rule import CodeRule
+from gates.rules.code_rule import CodeRule
 from gates.task import Task
 from gates.terminal import visible
 from gates.yaml_source import did_you_mean

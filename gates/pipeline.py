@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from gates import registry, stages
 from gates.context import Context
 from gates.criteria import stand, status
-from gates.evidence._kind import EvidenceSet
+from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.model import (
     Check,
@@ -27,7 +27,7 @@ from gates.model import (
     TaskIdentity,
 )
 from gates.revision import digest_folder, environment, observe
-from gates.stages._gate import Gate
+from gates.stages.gate import Gate
 from gates.task import Task
 from gates.verdict import decide, decide_gate, score_gate, score_task
 

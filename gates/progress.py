@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from gates.model import GateReport
 from gates.pipeline import Progress
-from gates.stages._gate import Gate
+from gates.stages.gate import Gate
 
 
 @contextmanager

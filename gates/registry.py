@@ -23,6 +23,11 @@ def classes(package: ModuleType, parent: type[T]) -> list[type[T]]:
     """Return every subclass of `parent` that is defined in a module of the package."""
 
     def is_ours(value: object, module: ModuleType) -> bool:
-        return isinstance(value, type) and issubclass(value, parent) and value.__module__ == module.__name__
+        return (
+            isinstance(value, type)
+            and issubclass(value, parent)
+            and value is not parent
+            and value.__module__ == module.__name__
+        )
 
     return [value for module in modules(package) for value in vars(module).values() if is_ours(value, module)]

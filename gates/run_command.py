@@ -12,8 +12,8 @@ from gates.context import Context
 from gates.errors import UsageError
 from gates.progress import shown
 from gates.render import json, markdown, text
-from gates.render._format import Format
-from gates.stages._gate import Gate
+from gates.render.format import Format
+from gates.stages.gate import Gate
 from gates.yaml_source import did_you_mean
 
 N = TypeVar("N", Format, Gate)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gates.context import Context
-from gates.evidence._kind import Evidence, EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
+from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree, SymbolTrace, Use

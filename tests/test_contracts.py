@@ -29,12 +29,12 @@ import gates.render
 import gates.rules
 from gates import pipeline, registry
 from gates.errors import EvidenceUnavailable
-from gates.evidence._kind import Evidence, EvidenceSet
+from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.test_records import TestOutcome
 from gates.model import Decision, Finding, Outcome, Report, Revision
-from gates.render._format import Format
-from gates.rules._code_rule import CodeRule
-from gates.stages._gate import Gate
+from gates.render.format import Format
+from gates.rules.code_rule import CodeRule
+from gates.stages.gate import Gate
 from gates.syntax import parse
 from gates.task import Task
 

@@ -25,7 +25,7 @@ from building import (
 )
 
 from gates import pipeline
-from gates.evidence._kind import Evidence, EvidenceSet
+from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.test_records import TestOutcome
 from gates.model import Check, Decision, Finding, Level, Report, Revision, Status
 from gates.task import Task

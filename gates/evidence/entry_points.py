@@ -7,7 +7,7 @@ from typing import Self
 from gates import process
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._kind import Evidence
+from gates.evidence.kind import Evidence
 from gates.model import CommandRecord, Location, Model
 from gates.process import ProcessRun
 from gates.task import EntryPoint, Task

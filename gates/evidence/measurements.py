@@ -6,7 +6,7 @@ from typing import Self
 from gates import process
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._kind import Evidence
+from gates.evidence.kind import Evidence
 from gates.model import CommandRecord, Model
 from gates.process import ProcessRun
 from gates.samples import BadSamples, Samples, read

@@ -11,8 +11,8 @@ from typing import Self
 from gates import process
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._kind import Evidence
 from gates.evidence._reconcile import disagreements
+from gates.evidence.kind import Evidence
 from gates.evidence.test_records import (
     CollectError,
     Deselected,

@@ -8,9 +8,9 @@ from typing import Self
 from gates import registry, rules
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._kind import Evidence
+from gates.evidence.kind import Evidence
 from gates.model import Location, Model
-from gates.rules._code_rule import CodeRule
+from gates.rules.code_rule import CodeRule
 from gates.syntax import Definition, SourceModule, Unparsed, live_nodes, member, module_file, origin, parse
 from gates.task import CodeBinding, Task
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gates.model import Report
-from gates.render._format import Format
+from gates.render.format import Format
 
 
 def render(report: Report, _templates: Path | None) -> dict[str, str]:

@@ -14,7 +14,7 @@ from gates.errors import UsageError
 from gates.model import GateReport, Outcome, Report
 from gates.ranking import ranked
 from gates.render import _views, escape
-from gates.render._format import Format
+from gates.render.format import Format
 
 SHIPPED = Path(__file__).parent / "templates"
 IN_CHECKOUT = Path(__file__).parents[2] / "reports" / "templates"

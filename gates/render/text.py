@@ -4,7 +4,7 @@ from pathlib import Path
 
 from gates.model import GateReport, Report
 from gates.render import _views
-from gates.render._format import Format
+from gates.render.format import Format
 from gates.terminal import visible
 
 

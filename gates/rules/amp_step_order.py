@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Iterator
 
 from gates.model import Severity
-from gates.rules._code_rule import CodeRule, Site
+from gates.rules.code_rule import CodeRule, Site
 from gates.syntax import SourceModule, live_nodes
 
 ORDER = ("scale", "backward", "unscale_", "clip", "step", "update")

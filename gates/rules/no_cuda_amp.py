@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from gates.model import Severity
-from gates.rules._code_rule import CodeRule, Site
+from gates.rules.code_rule import CodeRule, Site
 from gates.syntax import SourceModule, live_nodes
 
 OLD = "torch.cuda.amp"

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from gates.evidence._kind import EvidenceSet
+from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.model import Section
-from gates.stages._bound_tests import tests_of
 from gates.stages._execution_sections import LISTED, listed
+from gates.stages.bound_tests import tests_of
 from gates.task import Task
 
 

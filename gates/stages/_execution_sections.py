@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from gates.evidence._kind import EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns
+from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.model import Section

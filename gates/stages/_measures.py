@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.evidence._kind import EvidenceSet
+from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.interval import Estimate, NotEnough, compare, estimate
 from gates.model import Level, Outcome

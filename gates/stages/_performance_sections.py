@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gates.evidence._kind import EvidenceSet
+from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements, command
 from gates.interval import METHOD
 from gates.model import Section

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from gates.evidence._kind import EvidenceSet
+from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import RuleTrace, SourceTree, SymbolTrace
 from gates.evidence.test_records import TestOutcome
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity, worst
 from gates.stages._about import About
-from gates.stages._bound_tests import NAMED, is_under, more, tests_of
 from gates.stages._business_logic_sections import describe
-from gates.stages._gate import Gate
+from gates.stages.bound_tests import NAMED, is_under, more, tests_of
+from gates.stages.gate import Gate
 from gates.task import CodeBinding, Criterion, Task
 from gates.yaml_source import did_you_mean
 

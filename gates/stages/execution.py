@@ -3,14 +3,14 @@
 import shlex
 from collections.abc import Iterator
 
-from gates.evidence._kind import EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
+from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
-from gates.stages._bound_tests import NAMED, more
 from gates.stages._execution_sections import describe
-from gates.stages._gate import Gate
+from gates.stages.bound_tests import NAMED, more
+from gates.stages.gate import Gate
 from gates.task import EntryPoint, Task
 
 LOG = "pytest/run.stdout.txt"

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from gates.evidence._kind import EvidenceSet
+from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import Measurements
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
-from gates.stages._gate import Gate
 from gates.stages._measures import Answer, answer, level_of, targets_of
 from gates.stages._performance_sections import describe
+from gates.stages.gate import Gate
 from gates.task import Criterion, Measure, Task
 
 SEVERITY = {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}

@@ -8,7 +8,7 @@ import pytest
 from building import QUICK, a_context, a_criterion, a_task, all_evidence, pytest_options, written
 
 from gates.errors import EvidenceUnavailable
-from gates.evidence._kind import EvidenceSet
+from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.model import Decision, Finding, Outcome, Severity

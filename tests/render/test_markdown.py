@@ -21,7 +21,7 @@ from building import (
 
 from gates import pipeline
 from gates.errors import UsageError
-from gates.evidence._kind import EvidenceSet
+from gates.evidence.kind import EvidenceSet
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.test_records import TestOutcome, Warned
 from gates.model import FileDigest, Location, Report, Revision

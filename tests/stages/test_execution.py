@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from building import a_process, a_record, a_run, a_task, all_evidence, entries, evidence
 
-from gates.evidence._kind import EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
+from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import CollectError, Deselected, TestOutcome
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gates.evidence._kind import Evidence, EvidenceSet
+from gates.evidence.kind import Evidence, EvidenceSet
 from gates.model import Check, Finding, RuleText, Section
 from gates.task import Task
 
