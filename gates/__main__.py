@@ -14,10 +14,11 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         code = _guarded()
-        sys.stdout.flush()
+        if sys.stdout:  # there is none where the shell has closed it
+            sys.stdout.flush()
     except BrokenPipeError:
         code = TOOL_FAILED
-    if code == TOOL_FAILED:
+    if code == TOOL_FAILED and sys.stdout:
         # what is left in the buffer must not raise while the interpreter ends: that would exit with another code
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)

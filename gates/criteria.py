@@ -45,7 +45,7 @@ def _tests(task: Task, criterion: Criterion, run: PytestRun | None) -> Iterator[
     """Yield the tests that stand for a criterion; only one that passed in a believed run has passed."""
     failed = {TestOutcome.FAILED, TestOutcome.ERROR}
     for test in tests_of(task, criterion, run):
-        passed = test.outcome is TestOutcome.PASSED and run is not None and run.complete
+        passed = test.passed and run is not None and run.complete
         outcome = Outcome.PASSED if passed else Outcome.FAILED if test.outcome in failed else Outcome.UNKNOWN
         yield Trace(name=test.id, location=test.location, outcome=outcome, detail=test.outcome.value)
 

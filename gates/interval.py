@@ -6,7 +6,7 @@ It needs no assumption about the noise, and at least 6 values for a level of 95 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gates.model import Outcome
@@ -53,13 +53,10 @@ def estimate(measure: Measure, metric: Metric) -> Estimate:
     pairs = list(zip(*columns, strict=True))
     if measure.kind == "difference":
         return _around_median([a - b for a, b in pairs])
-    ratios = [math.log(a) - math.log(b) for a, b in pairs]
-    if max(map(abs, ratios)) > IMPLAUSIBLE:
+    if any(abs(math.log(a) - math.log(b)) > IMPLAUSIBLE for a, b in pairs):
         raise NotEnough(f"two arms of {measure.of} differ by more than e^{IMPLAUSIBLE:g}; are the units the same?")
-    logs = _around_median(ratios)
-    if measure.kind == "ratio":
-        return _mapped(logs, math.exp)
-    return _mapped(logs, lambda x: 1 - math.exp(-x))
+    # plain quotients, whose order is that of their logarithms: a ratio of exactly the limit stays exactly that
+    return _around_median([a / b if measure.kind == "ratio" else 1 - b / a for a, b in pairs])
 
 
 def compare(seen: Estimate, sign: str, limit: float) -> Outcome:
@@ -98,8 +95,3 @@ def _around_median(values: Sequence[float]) -> Estimate:
         raise NotEnough("the numbers are too large to compute with")
     k, level = rank(n)
     return Estimate(middle, ordered[k - 1], ordered[n - k], n, level)
-
-
-def _mapped(seen: Estimate, change: Callable[[float], float]) -> Estimate:
-    """Carry an estimate through an increasing function."""
-    return Estimate(change(seen.value), change(seen.low), change(seen.high), seen.n, seen.level)

@@ -23,7 +23,8 @@ KEEP_HEAD = 1024 * 1024
 KEEP_TAIL = 256 * 1024
 GRACE_S = 2.0
 PR_SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
-DROPPED = ("PYTEST_", "COV_")  # prefixes: options and traces of another test run
+# prefixes: options and traces of another test run; and -O, under which no assertion is executed
+DROPPED = ("PYTEST_", "COV_", "PYTHONOPTIMIZE")
 
 
 class Stream(Model):

@@ -10,9 +10,10 @@ import psutil
 
 from gates import __version__
 from gates.context import Context
-from gates.evidence.source_tree import files_of
+from gates.files import files_of
 from gates.model import FileDigest, Revision
 from gates.task import Task
+from gates.terminal import printable
 
 CHUNK = 1024 * 1024
 
@@ -39,7 +40,7 @@ def digest_file(path: Path, base: Path) -> FileDigest:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
             size += len(chunk)
-    return FileDigest(path=path.relative_to(base).as_posix(), sha256=digest.hexdigest(), bytes=size)
+    return FileDigest(path=printable(path.relative_to(base).as_posix()), sha256=digest.hexdigest(), bytes=size)
 
 
 def digest_folder(folder: Path) -> tuple[FileDigest, ...]:

@@ -4,9 +4,10 @@ import json
 import math
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, StrictBool, ValidationError, model_validator
 
 from gates.model import Model
+from gates.terminal import printable
 
 SAMPLES_SCHEMA = "gates.samples/1"
 POSITIVE_UNITS = {"s", "ms", "us", "ns", "B", "bytes"}
@@ -17,7 +18,7 @@ class Metric(Model):
 
     unit: Annotated[str, Field(min_length=1)]
     direction: Literal["lower", "higher", "none"]
-    paired: bool
+    paired: StrictBool
     arms: dict[str, tuple[Annotated[float, Field(strict=True)], ...]]
 
     @model_validator(mode="after")
@@ -62,6 +63,16 @@ class BadSamples(Exception):
     """A samples file that cannot be believed, and why, in one line."""
 
 
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Build an object whose keys stand in it once."""
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise BadSamples(f"holds the key {key!r:.80} twice")
+        found[key] = value
+    return found
+
+
 def read(text: str) -> Samples:
     """Read a samples file; raise `BadSamples` with one line that says where and what."""
 
@@ -69,11 +80,13 @@ def read(text: str) -> Samples:
         raise BadSamples(f"holds {token}, expected finite numbers")
 
     try:
-        raw = json.loads(text, parse_constant=refuse)
+        raw = json.loads(printable(text), parse_constant=refuse, object_pairs_hook=_once)
     except RecursionError as error:
         raise BadSamples("nested beyond all sense") from error
     except ValueError as error:
         raise BadSamples(f"not valid JSON ({error}); was it cut short?") from error
+    if any("\ud800" <= char <= "\udfff" for char in json.dumps(raw, ensure_ascii=False)):
+        raise BadSamples("holds a lone surrogate, expected text")
     try:
         samples = Samples.model_validate(raw)
     except ValidationError as error:

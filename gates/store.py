@@ -22,9 +22,10 @@ def prepare(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=out, prefix=".gates-"):
             pass
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise UsageError(
-            f"reports cannot be written into {str(out)!r}: {error.strerror or error}; choose a folder with --out"
+            f"reports cannot be written into {str(out)!r}: {reason}; choose a folder with --out"
         ) from error
 
 
@@ -70,8 +71,9 @@ def last(out: Path) -> Report | None:
 
 
 def _links(folder: str, names: list[str]) -> set[str]:
-    """Name the links of a folder: evidence is files, and a link could bring in anything."""
-    return {name for name in names if Path(folder, name).is_symlink()}
+    """Name what is neither a plain file nor a folder: a link could bring in anything, a pipe has no end."""
+    paths = {name: Path(folder, name) for name in names}
+    return {name for name, path in paths.items() if path.is_symlink() or not (path.is_file() or path.is_dir())}
 
 
 def _swap(out: Path, staging: Path, gone: list[str], new: list[str]) -> None:

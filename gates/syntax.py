@@ -46,30 +46,77 @@ def module_file(name: str, roots: tuple[Path, ...]) -> Path | None:
     """Return the file of a dotted module name under one of the roots."""
     relative = Path(*name.split("."))
     for root in roots:
-        for candidate in (root / relative.with_suffix(".py"), root / relative / "__init__.py"):
+        for candidate in (root / relative / "__init__.py", root / relative.with_suffix(".py")):
             if candidate.is_file():
                 return candidate
     return None
 
 
 def member(body: list[ast.stmt], name: str) -> ast.stmt | None:
-    """Return the last live definition, assignment or import of a name in a body."""
-    found: ast.stmt | None = None
+    """Return the live statement that gives a name its meaning: a definition before an assignment before an import.
+
+    A name that is deleted, or set to `None` at the end, has none; in a `try` with a fallback the definition counts.
+    """
+    found: dict[str, ast.stmt] = {}
     for node in live_statements(body):
-        if isinstance(node, Definition) and node.name == name:
-            found = node
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-                found = node
-        elif isinstance(node, ast.Delete):
+        if isinstance(node, ast.Delete):
             if any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
-                found = None
-        elif isinstance(node, ast.Import | ast.ImportFrom) and any(
-            (alias.asname or alias.name.split(".")[0]) == name for alias in node.names
-        ):
-            found = node
-    return found
+                found.clear()
+        elif isinstance(node, Definition):
+            if node.name == name and not is_hollow(node):
+                found["definition"] = node
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            if any((alias.asname or alias.name.split(".")[0]) == name for alias in node.names):
+                found["import"] = node
+        elif name in _assigned(node):
+            if isinstance(node, ast.Assign) and _is_none(node.value) and node in body:
+                found.clear()  # `name = None` after all
+            else:
+                found["assignment"] = node
+    return found.get("definition") or found.get("assignment") or found.get("import")
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def star_imports(body: list[ast.stmt]) -> list[ast.ImportFrom]:
+    """Return the `from x import *` of a body."""
+    return [n for n in live_statements(body) if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"]
+
+
+def is_hollow(node: Definition) -> bool:
+    """Return whether a definition is only a promise: an `@overload`, or a body that is nothing but a refusal."""
+    names = [
+        d.attr if isinstance(d, ast.Attribute) else d.id
+        for d in node.decorator_list
+        if isinstance(d, ast.Name | ast.Attribute)
+    ]
+    if "overload" in names:
+        return True
+    if "abstractmethod" in names or isinstance(node, ast.ClassDef):
+        return False
+    rest = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    if len(rest) != 1 or not isinstance(rest[0], ast.Raise) or rest[0].exc is None:
+        return False
+    raised = rest[0].exc.func if isinstance(rest[0].exc, ast.Call) else rest[0].exc
+    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+
+
+def _assigned(node: ast.stmt) -> set[str]:
+    """Return the names that a statement itself binds; a bare annotation binds nothing."""
+    if isinstance(node, ast.AnnAssign) and node.value is None:
+        return set()
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.For | ast.AsyncFor):
+        targets = [node.target]
+    elif isinstance(node, ast.With | ast.AsyncWith):
+        targets = [item.optional_vars for item in node.items if item.optional_vars]
+    elif isinstance(node, ast.Expr):
+        targets = [inner.target for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr)]
+    return {inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name)}
 
 
 def live_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -83,8 +130,11 @@ def live_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         elif isinstance(node, ast.Try | ast.TryStar):
             for block in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
                 yield from live_statements(block)
-        elif isinstance(node, ast.With | ast.AsyncWith):
+        elif isinstance(node, ast.With | ast.AsyncWith | ast.For | ast.AsyncFor | ast.While):
             yield from live_statements(node.body)
+        elif isinstance(node, ast.Match):
+            for case in node.cases:
+                yield from live_statements(case.body)
         if leaves(node):
             return
 

@@ -16,10 +16,11 @@ TASK_ID = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 def _inside(path: str) -> str:
     if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or not path.strip():
         raise ValueError(f"expected a path inside the project, found {path!r}")
-    return path
+    head, colons, rest = path.partition("::")
+    return PurePosixPath(head).as_posix() + colons + rest
 
 
-Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
+Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
 InsidePath = Annotated[str, AfterValidator(_inside)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")]
 Metric = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.:/-]*$")]
@@ -36,8 +37,8 @@ class Located(Model):
 class CodeBinding(Located):
     """The code that implements a criterion: a symbol, and what live code in it must use; or a code rule."""
 
-    symbol: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")] | None = None
-    uses: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*$")], ...] = ()
+    symbol: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")] | None = None
+    uses: tuple[Annotated[str, Field(pattern=r"^[^\W\d][\w.]*$")], ...] = ()
     rule: Name | None = None
 
     @model_validator(mode="after")

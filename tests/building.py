@@ -14,7 +14,8 @@ from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.evidence.pytest_run import PytestRun
-from gates.evidence.source_tree import SourceTree, SymbolTrace, Use
+from gates.evidence.source_tree import SourceTree
+from gates.evidence.symbols import SymbolTrace, Use
 from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.model import CommandRecord, Finding, Location, Outcome, Severity
 from gates.process import ProcessRun, Stream

@@ -20,13 +20,14 @@ _nonce = os.environ["GATES_WITNESS_NONCE"]
 _in_worker = "PYTEST_XDIST_WORKER" in os.environ
 
 
+# bound here, because the tested code may patch modules
+_dumps, _send, _pid = json.dumps, os.write, os.getpid
+_file = os.open(_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+
 def _write(event: str, **facts: object) -> None:
-    line = json.dumps({"event": event, "nonce": _nonce, "pid": os.getpid(), **facts}, default=str) + "\n"
-    file = os.open(_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        os.write(file, line.encode("utf-8", errors="backslashreplace"))
-    finally:
-        os.close(file)
+    line = _dumps({"event": event, "nonce": _nonce, "pid": _pid(), **facts}, default=str) + "\n"
+    _send(_file, line.encode("utf-8", errors="backslashreplace"))
 
 
 def _criteria(item: pytest.Item) -> list[str]:
@@ -40,12 +41,14 @@ def pytest_configure(config: pytest.Config) -> None:
         time=time.time(),
         pytest=pytest.__version__,
         python=".".join(map(str, sys.version_info[:3])),
+        asserts=not sys.flags.optimize,
         worker=os.environ.get("PYTEST_XDIST_WORKER", ""),
         root=str(config.rootpath),
     )
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    _write("asked", args=[str(arg) for arg in session.config.args])
     for item in session.items:
         path, line, _ = item.location
         _write("planned", id=item.nodeid, path=path, line=(line or 0) + 1, criteria=_criteria(item))
@@ -55,10 +58,23 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     _write("collected", id=item.nodeid)
 
 
+def _is_left_out_by_mark(item: pytest.Item) -> bool:
+    """Return whether the mark expression (`-m`) and nothing else leaves a test out."""
+    options = item.config.option
+    if not options.markexpr or options.keyword or options.deselect:
+        return False
+    try:
+        from _pytest.mark import MarkMatcher
+        from _pytest.mark.expression import Expression
+
+        return not Expression.compile(options.markexpr).evaluate(MarkMatcher.from_markers(item.iter_markers()))
+    except Exception:  # noqa: BLE001  # no public way to ask: another version is another answer, the careful one
+        return False
+
+
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     for item in items:
-        options = item.config.option
-        by_mark = bool(options.markexpr) and not options.keyword and not options.deselect
+        by_mark = _is_left_out_by_mark(item)
         path, line, _ = item.location
         _write("deselected", id=item.nodeid, path=path, line=(line or 0) + 1, criteria=_criteria(item), mark=by_mark)
 
@@ -76,6 +92,23 @@ def pytest_runtest_logstart(nodeid: str) -> None:
     if _in_worker:  # the controller hears of it too
         return
     _write("began", id=nodeid)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Note what a test raises, inside of all other wrappers, which could swallow it."""
+    try:
+        return (yield)
+    except BaseException as error:
+        if not isinstance(error, pytest.skip.Exception) and type(error).__name__ not in {"SkipTest", "Exit"}:
+            _write("raised", id=item.nodeid, when="call", error=type(error).__name__)
+        raise
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+    """Do so inside the wrappers of this hook too."""
+    return (yield from pytest_runtest_call(pyfuncitem))
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)

@@ -8,9 +8,12 @@ from pathlib import Path
 
 from gates.evidence.test_records import Event, TestOutcome, TestRecord, last_of
 from gates.process import ProcessRun
+from gates.terminal import printable
 
 
-def disagreements(ended: ProcessRun, events: list[Event], tests: tuple[TestRecord, ...], folder: Path) -> Iterator[str]:
+def disagreements(
+    ended: ProcessRun, events: list[Event], tests: tuple[TestRecord, ...], folder: Path, *, asked: tuple[str, ...]
+) -> Iterator[str]:
     """Name every contradiction between the witnesses of a run that came to its own end."""
     if ended.exit_code not in {0, 1}:
         return
@@ -19,12 +22,17 @@ def disagreements(ended: ProcessRun, events: list[Event], tests: tuple[TestRecor
         yield f"the process ended with exit code {ended.exit_code}, but pytest never came to the end of its session"
     elif ends[-1]["exit_code"] != ended.exit_code:
         yield f"pytest's session ended with {ends[-1]['exit_code']}, its process with {ended.exit_code}"
+    if any(event["event"] == "start" and not event["asserts"] for event in events):
+        yield "Python ran with -O, under which no assertion is executed"
     missing = [test.id for test in tests if test.outcome is TestOutcome.NOT_RUN]
     if missing:
         yield f"{len(missing)} of {len(tests)} planned tests have no end, first {missing[0]}"
     unplanned = set(last_of(events, "report")) - {test.id for test in tests}
     if unplanned:
         yield f"{len(unplanned)} tests ended that were never planned, first {min(unplanned)}"
+    taken = [event["args"] for event in events if event["event"] == "asked"]
+    if any(set(args) != set(asked) for args in taken):
+        yield f"pytest was asked for {', '.join(asked)}, but collected {', '.join(taken[0]) or 'nothing'}"
     yield from _lost(events, tests)
     yield from _rewritten(events)
     yield from _against_json(folder / "report.json", ended, tests)
@@ -42,13 +50,18 @@ def _lost(events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
 def _rewritten(events: list[Event]) -> Iterator[str]:
     """Name tests whose exceptions outnumber the reports that admit them; a rerun, an xfail and a subtest do."""
     raised: dict[tuple[str, str], list[str]] = defaultdict(list)
+    inner: dict[tuple[str, str], str] = {}
     admitted: Counter[tuple[str, str]] = Counter()
     for event in events:
         key = (event.get("id", ""), event.get("when", ""))
         if event["event"] == "raw" and event["failed"]:
             raised[key].append(event["error"])
+        elif event["event"] == "raised":
+            inner[key] = event["error"]
         elif event["event"] == "report" and (event["outcome"] in {"failed", "rerun"} or event["xfail"]):
             admitted[key] += 1
+    for key, error in inner.items():
+        raised[key] = raised[key] or [error]
     for key, errors in raised.items():
         if len(errors) > admitted[key]:
             yield f"{key[0]} raised {errors[0]} in its {key[1]}, but its report does not say so"
@@ -56,8 +69,8 @@ def _rewritten(events: list[Event]) -> Iterator[str]:
 
 def _against_json(path: Path, ended: ProcessRun, tests: tuple[TestRecord, ...]) -> Iterator[str]:
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-        theirs = {str(test["nodeid"]): _broken(str(test["outcome"])) for test in report["tests"]}
+        report = json.loads(path.read_text(encoding="utf-8") if path.is_file() else "")
+        theirs = {printable(str(test["nodeid"])): _broken(str(test["outcome"])) for test in report["tests"]}
         code = int(report["exitcode"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         yield f"the JSON report is missing or unreadable: {type(error).__name__}: {error}"
@@ -79,7 +92,7 @@ def _broken(outcome: str) -> str:
 def _against_junit(path: Path, events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
     """Compare counts: JUnit mangles names, and lists subtests and teardown errors as cases of their own."""
     try:
-        cases = list(ET.parse(path).getroot().iter("testcase"))  # noqa: S314  # written by the run just made
+        cases = list(ET.fromstring(path.read_bytes() if path.is_file() else b"").iter("testcase"))  # noqa: S314  # written by the run just made
     except (OSError, ET.ParseError) as error:
         yield f"the JUnit file is missing or unreadable: {type(error).__name__}: {error}"
         return

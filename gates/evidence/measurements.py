@@ -1,5 +1,7 @@
 """Measurements: commands of the project that hand over raw samples, once for each device that is asked for."""
 
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Self
 
@@ -83,27 +85,41 @@ def _devices(task: Task, measurement: Measurement) -> tuple[str, ...]:
 
 
 def _run(measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
-    out = folder / f"{measurement.id}-{device}.json"
+    """Run a measurement; the file that it writes lies in a folder whose name nothing before it could know."""
+    out = Path(tempfile.mkdtemp(dir=folder)) / "samples.json"
+    kept = folder / f"{measurement.id}-{device}.json"
+    kept.unlink(missing_ok=True)
     argv = context.argv(measurement.run, device=device, out=str(out))
     limit = measurement.timeout_s or context.timeout_s
+    ended, samples, problem = None, None, ""
     try:
-        ended = process.run(argv, cwd=context.root, timeout_s=limit, log=out.with_suffix(""))
+        ended = process.run(argv, cwd=context.root, timeout_s=limit, log=kept.with_suffix(""))
+        samples = _read(ended, out, device)
     except OSError as error:
         problem = f"the command cannot be started: {error.strerror or error}"
-        return MeasurementRun(id=measurement.id, device=device, process=None, samples=None, problem=problem)
-    samples, problem = None, ""
-    try:
-        samples = _read(ended, out, device)
     except BadSamples as error:
         problem = str(error)
-    raw = f"measurements/{out.name}" if out.is_file() else f"measurements/{out.stem}.stderr.txt"
-    return MeasurementRun(id=measurement.id, device=device, process=ended, samples=samples, problem=problem, raw=raw)
+    regular = out.is_file() and not out.is_symlink()
+    if regular:
+        out.replace(kept)
+    shutil.rmtree(out.parent, ignore_errors=True)
+    raw = f"measurements/{kept.name}" if regular else f"measurements/{kept.stem}.stderr.txt"
+    return MeasurementRun(
+        id=measurement.id,
+        device=device,
+        process=ended,
+        samples=samples,
+        problem=problem,
+        raw=raw if ended else None,
+    )
 
 
 def _read(ended: ProcessRun, out: Path, device: str) -> Samples:
     """Read the samples of a run that ended well; raise `BadSamples` with the reason otherwise."""
     if ended.exit_code != 0:
         raise BadSamples(f"the measurement ended with {ended.ended}: {ended.last_words}")
+    if out.is_symlink() or (out.exists() and not out.is_file()):
+        raise BadSamples("the measurement left something else than a plain file as its samples")
     if not out.is_file():
         raise BadSamples("the measurement ended well but wrote no samples file")
     if out.stat().st_size > MAX_BYTES:

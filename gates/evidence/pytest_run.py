@@ -23,9 +23,11 @@ from gates.evidence.test_records import (
     last_of,
     outcome_of,
 )
+from gates.files import files_of
 from gates.model import CommandRecord, Location
 from gates.process import ProcessRun
 from gates.task import Task
+from gates.terminal import printable
 
 PLUGIN = "gates_pytest_witness"
 
@@ -38,6 +40,7 @@ class PytestRun(Evidence):
     deselected: tuple[Deselected, ...]
     collect_errors: tuple[CollectError, ...]
     collect_skips: tuple[CollectError, ...] = ()
+    uncollected: tuple[str, ...] = ()
     warnings: tuple[Warned, ...]
     running: tuple[str, ...]
     disagreements: tuple[str, ...]
@@ -78,12 +81,15 @@ class PytestRun(Evidence):
             ended = process.run(argv, cwd=context.root, timeout_s=context.timeout_s, log=folder / "run", env=env)
         except OSError as error:
             raise EvidenceUnavailable(f"{context.python!r} cannot be started: {error}") from error
-        shutil.rmtree(plugin)
+        shutil.rmtree(plugin, ignore_errors=True)
         shutil.rmtree(folder / "cache", ignore_errors=True)
-        return cls.read(ended, folder, nonce, context)
+        try:
+            return cls.read(ended, folder, nonce, context, task)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise EvidenceUnavailable(f"the records of the run cannot be read: {error!r:.200}") from error
 
     @classmethod
-    def read(cls, ended: ProcessRun, folder: Path, nonce: str, context: Context) -> Self:
+    def read(cls, ended: ProcessRun, folder: Path, nonce: str, context: Context, task: Task) -> Self:
         """Read the files that the witnesses left in a folder and compare them."""
         events = [*_events(folder / "witness.jsonl", nonce)]
         tests = tuple(_records(events, context))
@@ -96,9 +102,10 @@ class PytestRun(Evidence):
             deselected=tuple(_deselected(events, context)),
             collect_errors=tuple(_uncollected(events, "collect_failed")),
             collect_skips=tuple(_uncollected(events, "collect_skipped")),
+            uncollected=tuple(_never_collected(events, task, context)),
             warnings=tuple(_warnings(events, context)),
             running=_running(events),
-            disagreements=tuple(disagreements(ended, events, tests, folder)),
+            disagreements=tuple(disagreements(ended, events, tests, folder, asked=task.tests)),
             versions={
                 name: str(event[name]) for event in events if event["event"] == "start" for name in ("python", "pytest")
             },
@@ -107,7 +114,7 @@ class PytestRun(Evidence):
 
 def _events(path: Path, nonce: str) -> Iterator[Event]:
     """Yield the events of the witness file; lines that are not its own are left out, and so count as missing."""
-    if not path.exists():
+    if not path.is_file():
         return
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
@@ -115,8 +122,8 @@ def _events(path: Path, nonce: str) -> Iterator[Event]:
                 event = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(event, dict) and event.get("nonce") == nonce:
-                yield event
+            if isinstance(event, dict) and event.get("nonce") == nonce and isinstance(event.get("event"), str):
+                yield {name: printable(value) if isinstance(value, str) else value for name, value in event.items()}
 
 
 def _records(events: list[Event], context: Context) -> Iterator[TestRecord]:
@@ -129,19 +136,17 @@ def _records(events: list[Event], context: Context) -> Iterator[TestRecord]:
         outcome = outcome_of(seen)
         telling = next((event for event in seen if event["outcome"] == "failed"), None)
         telling = telling or next((event for event in seen if event["outcome"] == "skipped"), {})
-        crash = (
-            Location(path=_relative(telling["path"], context), line=telling["line"])
-            if telling.get("path") and telling["line"]
-            else None
-        )
+        inside = telling.get("path") and telling["line"] > 0 and _is_inside(telling["path"], context)
+        crash = Location(path=_relative(telling["path"], context), line=telling["line"]) if inside else None
         yield TestRecord(
             id=test_id,
-            location=Location(path=_relative(plan["path"], context), line=plan["line"]),
+            location=Location(path=_relative(plan["path"], context), line=max(plan["line"], 1)),
             criteria=tuple(plan["criteria"]),
             outcome=outcome,
             duration_s=round(sum(event["duration"] for event in seen), 4),
             message=str(telling.get("message") or telling.get("reason") or ""),
             crash=crash,
+            subtests_left_out=sum(event["subtest"] and event["outcome"] == "skipped" for event in seen),
         )
 
 
@@ -150,11 +155,24 @@ def _uncollected(events: list[Event], name: str) -> Iterator[CollectError]:
         yield CollectError(id=event["id"], message=event["message"], line=event.get("line"))
 
 
+def _never_collected(events: list[Event], task: Task, context: Context) -> Iterator[str]:
+    """Yield the files that look like tests of the task and of which pytest never collected anything."""
+    heard = {event["id"].split("::")[0] for event in events if event.get("id")}
+    for path in files_of(tuple(path for path in task.tests if "::" not in path), context.root):
+        shown = context.shown(path)
+        if (
+            path.suffix == ".py"
+            and (path.stem.startswith("test_") or path.stem.endswith("_test"))
+            and shown not in heard
+        ):
+            yield shown
+
+
 def _deselected(events: list[Event], context: Context) -> Iterator[Deselected]:
     for test_id, event in sorted(last_of(events, "deselected").items()):
         yield Deselected(
             id=test_id,
-            location=Location(path=_relative(event["path"], context), line=event["line"]),
+            location=Location(path=_relative(event["path"], context), line=max(event["line"], 1)),
             criteria=tuple(event["criteria"]),
             by_mark=event["mark"],
         )
@@ -176,6 +194,10 @@ def _running(events: list[Event]) -> tuple[str, ...]:
     began = last_of(events, "began")
     ended = {e["id"] for e in events if e["event"] == "report" and e["when"] == "teardown"}
     return tuple(test_id for test_id in began if test_id not in ended)
+
+
+def _is_inside(path: str, context: Context) -> bool:
+    return (Path(path) if Path(path).is_absolute() else context.root / path).is_relative_to(context.root)
 
 
 def _relative(path: str, context: Context) -> str:

@@ -35,6 +35,12 @@ class TestRecord(Model):
     duration_s: float
     message: str = ""
     crash: Location | None = None
+    subtests_left_out: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Return whether all of the test was seen to pass: a subtest that was skipped was not."""
+        return self.outcome is TestOutcome.PASSED and not self.subtests_left_out
 
 
 class Deselected(Model):

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
-from gates.evidence.source_tree import RuleTrace, SourceTree, SymbolTrace
+from gates.evidence.source_tree import RuleTrace, SourceTree
+from gates.evidence.symbols import SymbolTrace
 from gates.evidence.test_records import TestOutcome
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity, worst
 from gates.stages._about import About
@@ -139,8 +140,12 @@ def _tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[
         )  # fmt: skip
         return
     wanted = f"{task.id}/{criterion.id}"
-    hidden = [test for test in run.deselected if wanted in test.criteria or test.id in criterion.tests]
-    for left_out in hidden:
+    hidden = [
+        test
+        for test in run.deselected
+        if wanted in test.criteria or any(is_under(test.id, path) for path in criterion.tests)
+    ]
+    for left_out in hidden[:NAMED]:
         yield about(
             outcome=Outcome.UNKNOWN, location=left_out.location, subject=left_out.id,
             actual="deselected", expected="passed",
@@ -170,14 +175,15 @@ def _tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[
         yield _without_tests(about, task, criterion)
         return
     failing = [test for test in bound if test.outcome in BAD]
-    bad = [*failing, *(t for t in bound if t.outcome not in {*BAD, TestOutcome.PASSED})]
+    bad = [*failing, *(t for t in bound if not t.passed and t.outcome not in BAD)]
     for test in bad[:NAMED]:
         failed = test.outcome in BAD
+        what = f"{test.subtests_left_out} subtests skipped" if test.subtests_left_out else test.outcome.value
         yield about(
             outcome=Outcome.FAILED if failed else Outcome.UNKNOWN, location=test.crash or test.location,
             subject=test.id,
-            message=f"{test.id} {test.outcome.value}: {(test.message.splitlines() or ['no reason given'])[0]}",
-            expected="passed", actual=test.outcome.value, evidence="pytest/run.stdout.txt",
+            message=f"{test.id} {what}: {(test.message.splitlines() or ['no reason given'])[0]}",
+            expected="passed", actual=what, evidence="pytest/run.stdout.txt",
             remediation="Make the test pass."
             if failed else "Run the test where it can run; skipped, it proves nothing.",
         )  # fmt: skip
@@ -229,12 +235,14 @@ def _coverage(task: Task, found: list[Finding]) -> Finding:
     open_ = sum(outcome is Outcome.UNKNOWN for outcome in outcomes)
     limit = task.coverage_at_least
     passed = covered >= limit * total and covered > 0
-    failed = covered + open_ < limit * total or not covered + open_
+    failed = covered + open_ < limit * total
+    outcome = Outcome.PASSED if passed else Outcome.FAILED if failed else Outcome.UNKNOWN
+    outcome = outcome if limit else Outcome.NOT_APPLICABLE
     open_note = f"; {open_} not seen" if open_ else ""
     return Finding(
         rule="BL003", check="coverage", location=Location(path=task.path, line=task.line),
-        outcome=Outcome.PASSED if passed else Outcome.FAILED if failed else Outcome.UNKNOWN,
-        severity=Severity.INFO if passed else Severity.HIGH, expected=f">= {limit:.0%}",
+        outcome=outcome,
+        severity=Severity.INFO if passed or not limit else Severity.HIGH, expected=f">= {limit:.0%}",
         actual=f"{covered}/{total} ({covered / total:.1%})",
         message=f"{covered} of {total} criteria ({covered / total:.1%}) are traced to live code and passing tests"
         f"{open_note}; {limit:.0%} are asked for.",

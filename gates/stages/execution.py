@@ -199,13 +199,14 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
 
 
 def _left_out(run: PytestRun) -> Iterator[Finding]:
-    aside = [test for test in run.tests if test.outcome in ASIDE]
+    aside = [test for test in run.tests if test.outcome in ASIDE or test.subtests_left_out]
     for test in aside[:NAMED]:
         reason = test.message.splitlines()[0] if test.message else "no reason given"
+        what = f"{test.subtests_left_out} subtests skipped" if test.subtests_left_out else test.outcome.value
         yield Finding(
             rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
-            message=f"{test.id} {test.outcome.value}: {reason}", location=test.location, subject=test.id,
-            expected="passed", actual=test.outcome.value, impact="It proves nothing and stands for no criterion.",
+            message=f"{test.id} {what}: {reason}", location=test.location, subject=test.id,
+            expected="passed", actual=what, impact="It proves nothing and stands for no criterion.",
             remediation="Run it where it can run.", evidence=LOG,
         )  # fmt: skip
     if rest := more(aside, "were skipped or expected to fail"):
@@ -219,6 +220,13 @@ def _left_out(run: PytestRun) -> Iterator[Finding]:
             message=f"{skip.id} was skipped as a whole: {skip.message}", location=skip.location,
             subject=skip.id, expected="passed", actual="skipped", evidence=LOG, remediation="Run it where it can run.",
         )  # fmt: skip
+    for path in run.uncollected[:NAMED]:
+        yield Finding(
+            rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
+            message=f"{path} looks like tests, and pytest collected none of it.", location=Location(path=path),
+            subject=path, expected="collected", actual="not collected", evidence=LOG,
+            remediation="Let pytest collect it: see collect_ignore, --ignore, norecursedirs and python_files.",
+        )  # fmt: skip
     by_mark = [test for test in run.deselected if test.by_mark]
     if by_mark:
         yield Finding(
@@ -227,7 +235,7 @@ def _left_out(run: PytestRun) -> Iterator[Finding]:
             location=by_mark[0].location, subject="deselected", expected="passed", actual="not run", evidence=LOG,
             remediation="Run them where they can run: remove -m, or run them in a task of their own.",
         )  # fmt: skip
-    if not aside and not by_mark and not run.collect_skips:
+    if not aside and not by_mark and not run.collect_skips and not run.uncollected:
         known = run.complete
         yield Finding(
             rule="EX003", check="left-out", severity=Severity.INFO, level=Level.ADVISORY, evidence=LOG,

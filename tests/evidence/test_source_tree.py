@@ -6,7 +6,8 @@ import pytest
 from building import a_context, a_criterion, a_task, written
 
 from gates.errors import EvidenceUnavailable
-from gates.evidence.source_tree import SourceTree, SymbolTrace
+from gates.evidence.source_tree import SourceTree
+from gates.evidence.symbols import SymbolTrace
 
 
 def tree(tmp_path: Path, files: dict[str, str | bytes], *bindings: dict[str, object], where: str = "pkg") -> SourceTree:

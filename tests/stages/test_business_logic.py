@@ -4,7 +4,8 @@ import pytest
 from building import a_criterion, a_measure, a_record, a_run, a_task, a_tree, all_evidence, evidence
 
 from gates.criteria import stand
-from gates.evidence.source_tree import RuleSite, RuleTrace, SourceTree, SymbolTrace, Use
+from gates.evidence.source_tree import RuleSite, RuleTrace, SourceTree
+from gates.evidence.symbols import SymbolTrace, Use
 from gates.evidence.test_records import Deselected, TestOutcome
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate

@@ -38,7 +38,7 @@ def test_clear_miss_fails() -> None:
 
 def test_interval_that_holds_the_limit_is_unknown() -> None:
     finding = found(asking(), measured(samples(old=NOISY, new=[1.0] * 6)))
-    assert (finding.outcome, finding.actual) == (U, "1.497 [1, 2]")
+    assert (finding.outcome, finding.actual) == (U, "1.5 [1, 2]")
     assert "too uncertain" in finding.message
 
 

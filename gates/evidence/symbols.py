@@ -1,0 +1,207 @@
+"""Symbols of a task, resolved to the lines that define them, and the live code in them that uses a name."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from gates.context import Context
+from gates.files import files_of
+from gates.model import Location, Model
+from gates.syntax import (
+    Definition,
+    SourceModule,
+    Unparsed,
+    live_nodes,
+    member,
+    module_file,
+    origin,
+    parse,
+    star_imports,
+)
+from gates.task import CodeBinding, Task
+
+MAX_BYTES = 2 * 1024 * 1024
+MAX_HOPS = 5
+TYPE_TESTS = {"isinstance", "issubclass"}
+
+
+class Use(Model):
+    """A name that a symbol must use, and the lines of live code that do."""
+
+    name: str
+    lines: tuple[int, ...]
+
+
+class SymbolTrace(Model):
+    """A symbol and the lines that it resolves to, or the reason why it does not; `checked` says it was looked at."""
+
+    symbol: str
+    wanted: tuple[str, ...]
+    location: Location | None
+    uses: tuple[Use, ...] = ()
+    problem: str = ""
+    checked: bool = True
+
+
+class Undecided(Exception):
+    """A symbol that reading alone cannot find or rule out, and why."""
+
+
+class Resolver:
+    """Finds the symbols of a task; each module is parsed once."""
+
+    def __init__(self, task: Task, context: Context) -> None:
+        self._context = context
+        self._roots = tuple(_roots(task, context))
+        self._implementation = set(files_of(task.implementation, context.root))
+        self._modules: dict[Path, SourceModule] = {}
+
+    def module(self, path: Path) -> SourceModule:
+        """Return a parsed file; raise `Unparsed` with the place and the reason."""
+        if path not in self._modules:
+            self._modules[path] = self._parsed(path)
+        return self._modules[path]
+
+    def trace(self, binding: CodeBinding) -> SymbolTrace:
+        """Resolve a binding to its lines, or say why it cannot be."""
+        symbol = binding.symbol or ""
+        module_name, _, names = symbol.partition(":")
+        try:
+            found = self._find(module_name, names.split("."), hops=0)
+        except (Unparsed, Undecided) as error:
+            problem = f"not checked, {error}"
+            return SymbolTrace(symbol=symbol, wanted=binding.uses, location=None, problem=problem, checked=False)
+        if isinstance(found, str):
+            return SymbolTrace(symbol=symbol, wanted=binding.uses, location=None, problem=found)
+        module, node = found
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+        return SymbolTrace(
+            symbol=symbol,
+            wanted=binding.uses,
+            location=Location(path=module.path, line=first, last_line=node.end_lineno),
+            uses=tuple(Use(name=name, lines=tuple(_use_lines(name, node, module))) for name in binding.uses),
+        )
+
+    def _parsed(self, path: Path) -> SourceModule:
+        shown = self._context.shown(path)
+        try:
+            if path.stat().st_size > MAX_BYTES:
+                raise Unparsed(f"{shown}:1: {path.stat().st_size} bytes, more than {MAX_BYTES}: not read")
+            text = path.read_bytes()
+        except OSError as error:
+            raise Unparsed(f"{shown}:1: {error.strerror or error}") from error
+        return parse(text, shown, self._package(path))
+
+    def _package(self, path: Path) -> str:
+        """Return the dotted name of the package that a file lies in, from the deepest root above it."""
+        base = max((r for r in self._roots if path.is_relative_to(r)), key=lambda r: len(r.parts))
+        return ".".join(path.relative_to(base).parent.parts)
+
+    def _find(self, module_name: str, names: list[str], *, hops: int) -> tuple[SourceModule, ast.stmt] | str:
+        """Find a symbol, following re-exports; return it with its module, or the reason why it is not there."""
+        path = module_file(module_name, self._roots)
+        if path is None:
+            return f"there is no module {module_name!r} in the project"
+        module = self.module(path)
+        node = member(module.tree.body, names[0])
+        if isinstance(node, ast.ImportFrom) and hops < MAX_HOPS:
+            original = next(a.name for a in node.names if (a.asname or a.name) == names[0])
+            return self._find(origin(node, self._package(path)), [original, *names[1:]], hops=hops + 1)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            return f"{module.path}:{node.lineno} only imports {names[0]!r}; name the symbol where it is defined"
+        if node is None:
+            return self._elsewhere(module, path, names, hops)
+        if path not in self._implementation:
+            return f"{module.path}:{node.lineno} lies outside of the task's implementation"
+        return self._inside(module, node, names)
+
+    def _elsewhere(
+        self, module: SourceModule, path: Path, names: list[str], hops: int
+    ) -> tuple[SourceModule, ast.stmt] | str:
+        """Look for a name that a module does not define in what it imports wholesale."""
+        for star in star_imports(module.tree.body) if hops < MAX_HOPS else []:
+            found = self._find(origin(star, self._package(path)), names, hops=hops + 1)
+            if not isinstance(found, str):
+                return found
+        if member(module.tree.body, "__getattr__"):
+            raise Undecided(f"{module.path} makes its names in __getattr__")
+        return f"{module.path} defines no {names[0]!r}"
+
+    def _inside(self, module: SourceModule, node: ast.stmt, names: list[str]) -> tuple[SourceModule, ast.stmt] | str:
+        """Follow the names after the first into classes; what lies inside of a function is no symbol."""
+        for depth, name in enumerate(names[1:], 1):
+            owner = ".".join(names[:depth])
+            if not isinstance(node, ast.ClassDef):
+                if isinstance(node, Definition):
+                    return f"{module.path}: {owner!r} is a function; what it defines inside cannot be named"
+                raise Undecided(f"{module.path}:{node.lineno} makes {owner!r} by an expression")
+            inner = member(node.body, name) or _set_on_self(node, name)
+            if inner is None and node.bases:
+                raise Undecided(f"{module.path}: {owner!r} may inherit {name!r}; name the class that defines it")
+            if inner is None:
+                return f"{module.path} defines no {'.'.join(names[: depth + 1])!r}"
+            node = inner
+        return module, node
+
+
+def _set_on_self(node: ast.ClassDef, name: str) -> ast.stmt | None:
+    """Return the statement of a method that sets an attribute of the instance."""
+    for method in node.body:
+        for inner in live_nodes(method) if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) else ():
+            if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and inner.attr == name:
+                return method
+    return None
+
+
+def _roots(task: Task, context: Context) -> Iterator[Path]:
+    """Return the folders that modules come from: the root, `src`, and where the implementation lies."""
+    roots = [context.root, context.root / "src"]
+    for path in task.implementation:
+        folder = context.root / path if (context.root / path).is_dir() else (context.root / path).parent
+        while (folder / "__init__.py").is_file():
+            folder = folder.parent
+        roots += [folder, folder.parent] if folder != context.root else []
+    yield from (root for root in dict.fromkeys(roots) if root.is_relative_to(context.root))
+
+
+def _use_lines(name: str, node: ast.AST, module: SourceModule) -> Iterator[int]:
+    """Yield the lines of live code where a dotted name does something; a mere mention is no use."""
+    mentions = {inner for outer in live_nodes(node) for part in _mentions(outer) for inner in ast.walk(part)}
+    own = _bound_here(node)
+    seen = set()
+    for inner in live_nodes(node):
+        if not isinstance(inner, ast.Attribute | ast.Name) or inner in mentions or inner.lineno in seen:
+            continue
+        if not isinstance(inner.ctx, ast.Load) or (_root(inner) in own and _root(inner) in module.aliases):
+            continue
+        if module.dotted(inner) == name:
+            seen.add(inner.lineno)
+            yield inner.lineno
+
+
+def _bound_here(node: ast.AST) -> set[str]:
+    """Return the names that a definition binds itself, as parameters or by assignment: they hide imports."""
+    bound = {inner.arg for inner in ast.walk(node) if isinstance(inner, ast.arg)}
+    return bound | {i.id for i in ast.walk(node) if isinstance(i, ast.Name) and isinstance(i.ctx, ast.Store)}
+
+
+def _root(node: ast.expr) -> str:
+    """Return the first name of `a.b.c`."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _mentions(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a node where a name only stands: annotations, type tests, `except`, bare expressions."""
+    if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
+        yield node.annotation
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns:
+        yield node.returns
+    elif isinstance(node, ast.ExceptHandler) and node.type:
+        yield node.type
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute | ast.Name):
+        yield node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in TYPE_TESTS:
+        yield from node.args[1:]
+        yield from (arg for arg in node.args[:1] if isinstance(arg, ast.Attribute | ast.Name))
