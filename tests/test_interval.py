@@ -203,3 +203,20 @@ def test_a_wider_interval_never_settles_what_was_open(
 ) -> None:
     narrow, wide = Estimate(low, low, low + width, 6, 0.96), Estimate(low, low - more, low + width + more, 6, 0.96)
     assert compare(wide, sign, limit) in {compare(narrow, sign, limit), Outcome.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("arms", "kind", "bound", "expected"),
+    [
+        ((6.0, 2.0), "ratio", {"below": 3}, Outcome.FAILED),
+        ((6.0, 2.0), "ratio", {"at_least": 3}, Outcome.PASSED),
+        ((3.0, 1.0), "ratio", {"at_most": 3}, Outcome.PASSED),
+        ((6.0, 3.0), "reduction", {"at_least": 0.5}, Outcome.PASSED),
+    ],
+)
+def test_exact_limit_is_not_lost_to_rounding(
+    arms: tuple[float, float], kind: str, bound: dict[str, float], expected: Outcome
+) -> None:
+    metric = Metric(unit="B", direction="lower", paired=True, arms={"a": (arms[0],) * 6, "b": (arms[1],) * 6})
+    measure = Measure.model_validate({"from": "m", "of": "t", kind: ("a", "b"), **bound})
+    assert compare(estimate(measure, metric), *measure.bound) is expected

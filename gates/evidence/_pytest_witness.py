@@ -6,6 +6,7 @@ share the file. Outcomes are noted twice: as the exception says (before any conf
 report says.
 """
 
+import inspect
 import json
 import os
 import sys
@@ -51,7 +52,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     _write("asked", args=[str(arg) for arg in session.config.args])
     for item in session.items:
         path, line, _ = item.location
-        _write("planned", id=item.nodeid, path=path, line=(line or 0) + 1, criteria=_criteria(item))
+        # an async test is called by its plugin, a unittest one by unittest
+        plain = type(item) is pytest.Function and not inspect.iscoroutinefunction(item.obj)
+        _write("planned", id=item.nodeid, path=path, line=(line or 0) + 1, criteria=_criteria(item), plain=plain)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -103,6 +106,12 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         if not isinstance(error, pytest.skip.Exception) and type(error).__name__ not in {"SkipTest", "Exit"}:
             _write("raised", id=item.nodeid, when="call", error=type(error).__name__)
         raise
+
+
+@pytest.hookimpl(specname="pytest_pyfunc_call")  # after those of conftest files, before pytest's own
+def pytest_gates_note_call(pyfuncitem: pytest.Function) -> None:
+    """Note that nobody answered in the test function's place: the next to be asked is pytest, which calls it."""
+    _write("called", id=pyfuncitem.nodeid)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

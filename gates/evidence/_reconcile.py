@@ -34,6 +34,7 @@ def disagreements(
     if any(set(args) != set(asked) for args in taken):
         yield f"pytest was asked for {', '.join(asked)}, but collected {', '.join(taken[0]) or 'nothing'}"
     yield from _lost(events, tests)
+    yield from _uncalled(events, tests)
     yield from _rewritten(events)
     yield from _against_json(folder / "report.json", ended, tests)
     yield from _against_junit(folder / "junit.xml", events, tests)
@@ -45,6 +46,15 @@ def _lost(events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
     lost = set(last_of(events, "collected")) - known
     if lost:
         yield f"{len(lost)} tests were collected and then dropped without a word, first {min(lost)}"
+
+
+def _uncalled(events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
+    """Name tests that passed though nobody called their function."""
+    planned, called = last_of(events, "planned"), last_of(events, "called")
+    for test in tests:
+        if test.outcome is TestOutcome.PASSED and planned[test.id]["plain"] and test.id not in called:
+            yield f"{test.id} passed, but its function was never called"
+            return
 
 
 def _rewritten(events: list[Event]) -> Iterator[str]:

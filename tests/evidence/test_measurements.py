@@ -78,4 +78,9 @@ def test_file_that_is_not_utf8_or_a_folder_is_a_problem(tmp_path: Path) -> None:
     code = "import sys; open(sys.argv[1], 'wb').write(b'\\xff\\xfe')"
     assert one(tmp_path, "python", "-c", code, "{out}").problem == "the samples file is not UTF-8"
     folder = one(tmp_path / "2", "python", "-c", "import os, sys; os.mkdir(sys.argv[1])", "{out}")
-    assert "wrote no samples file" in folder.problem
+    assert "something else than a plain file" in folder.problem
+
+
+def test_file_that_was_there_before_is_not_taken_for_samples(tmp_path: Path) -> None:
+    planted = "import os, sys; os.symlink(os.path.abspath('old.json'), sys.argv[1])"
+    assert "something else than a plain file" in one(tmp_path, "python", "-c", planted, "{out}").problem

@@ -275,7 +275,25 @@ def pytest_runtest_logreport(report):
 """
 UNITTEST = "import unittest\nclass TestBad(unittest.TestCase):\n    def test_bad(self): self.assertEqual(1, 2)\n"
 SUBTESTS = "def test_bad(subtests):\n    with subtests.test(): assert 1 == 2\n"
-DROPS = "def pytest_collection_modifyitems(items):\n    items[:] = [item for item in items if 'bad' not in item.name]\n"
+DROPS = """
+def pytest_collection_modifyitems(config, items):
+    bad = [item for item in items if 'bad' in item.name]
+    items[:] = [item for item in items if item not in bad]
+"""
+SWALLOWS = """
+import pytest
+@pytest.hookimpl(wrapper=True)
+def %s:
+    try: return (yield)
+    except AssertionError: return True
+"""
+FORGETS = """
+import pytest
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    call.excinfo = None
+    yield
+"""
 DELETES = """
 import os
 def pytest_sessionfinish(session):
@@ -301,6 +319,22 @@ UNSEEN: dict[str, dict[str, str | bytes]] = {
     "rewritten reports of subtests": with_conftest(REWRITES, GOOD + SUBTESTS),
     "rewritten late": with_conftest(REWRITES_LATE),
     "tests dropped in silence": with_conftest(DROPS),
+    "failure swallowed by a wrapper": with_conftest(SWALLOWS % "pytest_runtest_call(item)"),
+    "failure swallowed around the function": with_conftest(SWALLOWS % "pytest_pyfunc_call(pyfuncitem)"),
+    "exception forgotten": with_conftest(FORGETS),
+    "function never called": with_conftest("def pytest_pyfunc_call(pyfuncitem): return True\n"),
+    "dropped under cover of a mark": {
+        "pyproject.toml": pytest_options('-m "not slow"'),
+        "tests/conftest.py": DROPS + "    config.hook.pytest_deselected(items=bad)\n",
+        "tests/test_one.py": GOOD + BAD,
+    },
+    "other arguments": with_conftest("def pytest_configure(config): config.args[:] = ['tests/test_one.py']\n", GOOD)
+    | {"tests/test_two.py": BAD},
+    "assertions turned off": {
+        "tests/test_one.py": GOOD,
+        "tests/conftest.py": "import sys\nif not sys.flags.optimize:\n    import os\n"
+        "    os.execv(sys.executable, [sys.executable, '-O', *sys.orig_argv[1:]])\n",
+    },
     "witness deleted": with_conftest(DELETES, GOOD),
 }
 
@@ -311,6 +345,58 @@ def test_run_that_hides_something_is_never_believed(tmp_path: Path, case: str) -
     assert seen.decision is Decision.INCONCLUSIVE
     assert seen.outcome("EX001") is Outcome.UNKNOWN
     assert all(f.message and "\n" not in f.message for f in seen.findings)
+
+
+@pytest.mark.parametrize("case", ["subtests", "unittest"])
+def test_subtests_that_were_skipped_are_left_out_and_stand_for_nothing(tmp_path: Path, case: str) -> None:
+    code = {
+        "subtests": "import pytest\ndef test_one(subtests):\n    with subtests.test(): pytest.skip('no gpu')\n",
+        "unittest": "import unittest\nclass TestOne(unittest.TestCase):\n    def test_one(self):\n"
+        "        with self.subTest(i=1): self.skipTest('no gpu')\n",
+    }[case]
+    seen = seen_in(tmp_path, {"tests/test_one.py": GOOD + code})
+    (left_out,) = [f for f in seen.findings if f.rule == "EX003"]
+    assert left_out.outcome is Outcome.UNKNOWN
+    assert "1 subtests skipped" in left_out.message
+    assert [test.passed for test in seen.run.tests] == [True, False]
+
+
+def test_file_that_is_never_collected_is_listed(tmp_path: Path) -> None:
+    ignoring = {"tests/conftest.py": "collect_ignore = ['test_two.py']\n"}
+    seen = seen_in(tmp_path, {**ignoring, "tests/test_one.py": GOOD, "tests/test_two.py": BAD})
+    (left_out,) = [f for f in seen.findings if f.rule == "EX003"]
+    assert (left_out.outcome, str(left_out.location)) == (Outcome.UNKNOWN, "tests/test_two.py")
+
+
+def test_mark_expression_leaves_out_only_what_it_says(tmp_path: Path) -> None:
+    slow = "import pytest\n" + GOOD + "@pytest.mark.slow\n" + BAD
+    options = pytest_options('-m "not slow"') + 'markers = ["slow"]\n'
+    seen = seen_in(tmp_path, {"pyproject.toml": options, "tests/test_one.py": slow})
+    assert (seen.outcome("EX001"), seen.decision) == (Outcome.PASSED, Decision.PASS)
+    assert [(test.id, test.by_mark) for test in seen.run.deselected] == [("tests/test_one.py::test_bad", True)]
+
+
+def test_tests_that_patch_the_system_do_not_silence_the_witness(tmp_path: Path) -> None:
+    patching = (
+        "import json, os\ndef test_patch(monkeypatch):\n    for name in ('open', 'write', 'getpid'):\n"
+        "        monkeypatch.setattr(os, name, None)\n    monkeypatch.setattr(json, 'dumps', None)\n"
+    )
+    assert seen_in(tmp_path, {"tests/test_one.py": patching}).decision is Decision.PASS
+
+
+def test_texts_that_are_no_unicode_are_shown_as_escapes(tmp_path: Path) -> None:
+    odd = "import pytest\n@pytest.mark.skip(reason='bad \\udcff name')\ndef test_odd(): pass\n"
+    (_, skipped) = seen_in(tmp_path, {"tests/test_one.py": GOOD + odd}).run.tests
+    assert "\\udcff" in skipped.message
+
+
+def test_report_that_is_a_pipe_does_not_hang(tmp_path: Path) -> None:
+    pipes = (
+        "import atexit, os, sys\ndef replace():\n"
+        "    path = [a.split('=')[1] for a in sys.argv if a.startswith('--json-report-file')][0]\n"
+        "    os.remove(path); os.mkfifo(path)\natexit.register(replace)\n"
+    )
+    assert seen_in(tmp_path, with_conftest(pipes, GOOD)).outcome("EX001") is Outcome.UNKNOWN
 
 
 def test_witness_cannot_be_turned_off_by_an_option(tmp_path: Path) -> None:

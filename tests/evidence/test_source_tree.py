@@ -167,3 +167,64 @@ UNUSED = {
 @pytest.mark.parametrize("case", UNUSED)
 def test_mention_is_no_use(tmp_path: Path, case: str) -> None:
     assert use_lines(tmp_path, UNUSED[case]) == ()
+
+
+HOLLOW = {
+    "set to None": "def f(): return 1\nf = None\n",
+    "only annotated": "f: int\n",
+    "only refused": "def f():\n    '''Later.'''\n    raise NotImplementedError('later')\n",
+    "only overloads": "from typing import overload\n@overload\ndef f(x: int) -> int: ...\n",
+    "inside of a function": "def g():\n    def f(): return 1\n",
+}
+
+
+@pytest.mark.parametrize("case", HOLLOW)
+def test_promise_is_no_implementation(tmp_path: Path, case: str) -> None:
+    symbol = "pkg.m:g.f" if case == "inside of a function" else "pkg.m:f"
+    trace = traced(tmp_path, {"pkg/m.py": HOLLOW[case]}, symbol)
+    assert (trace.location, trace.checked) == (None, True)
+
+
+FOUND = {
+    "tuple": ("f, g = 1, 2\n", "f"),
+    "loop": ("for f in (1, 2): pass\n", "f"),
+    "with": ("with open('x') as f: pass\n", "f"),
+    "walrus": ("(f := 1)\n", "f"),
+    "constant": ("f = False\n", "f"),
+    "fallback": ("try:\n    def f(): return 1\nexcept ImportError:\n    f = None\n", "f"),
+    "imported fallback": ("try:\n    def f(): return 1\nexcept ImportError:\n    from .nothere import f\n", "f"),
+    "on self": ("class A:\n    def __init__(self):\n        self.f = 1\n", "A.f"),
+    "star": ("from .other import *\n", "f"),
+    "not ascii": ("def \u00e9(): return 1\n", "\u00e9"),
+}
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_every_way_to_define_a_name_is_found(tmp_path: Path, case: str) -> None:
+    text, name = FOUND[case]
+    files: dict[str, str | bytes] = {"pkg/m.py": text, "pkg/other.py": "def f(): return 1\n"}
+    assert traced(tmp_path, files, f"pkg.m:{name}").location is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("class A(B):\n    pass\n", "A.f"), ("def __getattr__(name): return 1\n", "f"), ("A = B\n", "A.f")],
+)
+def test_what_reading_cannot_decide_is_not_checked(tmp_path: Path, text: str, name: str) -> None:
+    assert traced(tmp_path, {"pkg/m.py": text}, f"pkg.m:{name}").checked is False
+
+
+def test_package_hides_the_module_of_its_name(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {"pkg/core.py": "def f(): return 1\n", "pkg/core/__init__.py": ""}
+    assert traced(tmp_path, files, "pkg.core:f").location is None
+
+
+def test_symbol_outside_of_the_implementation_is_refused(tmp_path: Path) -> None:
+    trace = traced(tmp_path, {"other/__init__.py": "", "other/m.py": "def f(): return 1\n"}, "other.m:f")
+    assert "outside of the task's implementation" in trace.problem
+
+
+def test_module_is_found_where_the_implementation_lies(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {"packages/one/src/deep/m.py": "def f(): return 1\n"}
+    trace = traced(tmp_path, files, "deep.m:f", where="packages/one/src/deep")
+    assert str(trace.location) == "packages/one/src/deep/m.py:1"
