@@ -89,6 +89,8 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
         where = report.longrepr
         line = where[1] if isinstance(where, tuple) and len(where) == 3 else None
         _write("collect_skipped", id=report.nodeid, message=_reason(report), line=line)
+    else:
+        _write("visited", id=report.nodeid)
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:

@@ -42,6 +42,18 @@ class TestRecord(Model):
         """Return whether all of the test was seen to pass: a subtest that was skipped was not."""
         return self.outcome is TestOutcome.PASSED and not self.subtests_left_out
 
+    @property
+    def ended(self) -> str:
+        """Return how the test ended, in words."""
+        if self.outcome is TestOutcome.PASSED and self.subtests_left_out:
+            return f"{self.subtests_left_out} subtests skipped"
+        return self.outcome.value
+
+    @property
+    def reason(self) -> str:
+        """Return the first line of the reason."""
+        return next(iter(self.message.strip().splitlines()), "no reason given")
+
 
 class Deselected(Model):
     """A test that was collected and then left out, by a mark expression (`-m`) or by something else."""

@@ -6,16 +6,13 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import RuleTrace, SourceTree
 from gates.evidence.symbols import SymbolTrace
-from gates.evidence.test_records import TestOutcome
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity, worst
 from gates.stages._about import About
 from gates.stages._business_logic_sections import describe
-from gates.stages.bound_tests import NAMED, is_under, more, tests_of
+from gates.stages._criterion_tests import judge_tests
 from gates.stages.gate import Gate
 from gates.task import CodeBinding, Criterion, Task
 from gates.yaml_source import did_you_mean
-
-BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
 
 
 def plan(task: Task) -> tuple[Check, ...]:
@@ -37,7 +34,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     found = [
         finding
         for criterion in task.criteria
-        for finding in (*_code(task, criterion, evidence), *_tests(task, criterion, evidence))
+        for finding in (*_code(task, criterion, evidence), *judge_tests(task, criterion, evidence))
     ]
     yield from found
     yield _coverage(task, found)
@@ -125,104 +122,6 @@ def _by_rule(
             message=f"{name} finds no code that it speaks of: the criterion is not implemented.",
             remediation="Implement what the rule describes.",
         )  # fmt: skip
-
-
-def _tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Judge the tests bound to a criterion: each must have passed; a skipped one stands for nothing."""
-    about = About(criterion, "BL002", f"tests:{criterion.id}")
-    run = evidence.get(PytestRun)
-    bound = tests_of(task, criterion, run)
-    if run is None:
-        yield about(
-            outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no test run",
-            message=f"The tests of {criterion.id} were not seen: {evidence.why_missing(PytestRun)}",
-            remediation="Make the test suite run.",
-        )  # fmt: skip
-        return
-    wanted = f"{task.id}/{criterion.id}"
-    hidden = [
-        test
-        for test in run.deselected
-        if wanted in test.criteria or any(is_under(test.id, path) for path in criterion.tests)
-    ]
-    for left_out in hidden[:NAMED]:
-        yield about(
-            outcome=Outcome.UNKNOWN, location=left_out.location, subject=left_out.id,
-            actual="deselected", expected="passed",
-            message=f"{left_out.id} stands for {criterion.id} and was deselected.",
-            remediation="Let the test run: mend -k, -m or --deselect in the pytest configuration.",
-        )  # fmt: skip
-    skipped = [skip for skip in run.collect_skips if any(is_under(skip.id, path) for path in criterion.tests)]
-    for skip in skipped:
-        yield about(
-            outcome=Outcome.UNKNOWN, location=skip.location, subject=skip.id, expected="passed",
-            actual="skipped", message=f"{skip.id} stands for {criterion.id} and was skipped as a whole: {skip.message}",
-            remediation="Run it where it can run; skipped, it proves nothing.",
-        )  # fmt: skip
-    hidden_ids = [*(test.id for test in hidden), *(skip.id for skip in skipped)]
-    nothing = [
-        path
-        for path in criterion.tests
-        if not any(is_under(i, path) for i in (*(t.id for t in run.tests), *hidden_ids))
-    ]
-    for path in nothing:
-        yield about(
-            outcome=Outcome.UNKNOWN, location=task.place(criterion), subject=path, actual="not run",
-            message=f"No test of {path} was run.", expected="at least one test",
-            remediation=f"Add {path} to 'tests' of the task, or mend the reference.",
-        )  # fmt: skip
-    if not bound and not nothing and not hidden_ids:
-        yield _without_tests(about, task, criterion)
-        return
-    failing = [test for test in bound if test.outcome in BAD]
-    bad = [*failing, *(t for t in bound if not t.passed and t.outcome not in BAD)]
-    for test in bad[:NAMED]:
-        failed = test.outcome in BAD
-        what = f"{test.subtests_left_out} subtests skipped" if test.subtests_left_out else test.outcome.value
-        yield about(
-            outcome=Outcome.FAILED if failed else Outcome.UNKNOWN, location=test.crash or test.location,
-            subject=test.id,
-            message=f"{test.id} {what}: {(test.message.splitlines() or ['no reason given'])[0]}",
-            expected="passed", actual=what, evidence="pytest/run.stdout.txt",
-            remediation="Make the test pass."
-            if failed else "Run the test where it can run; skipped, it proves nothing.",
-        )  # fmt: skip
-    if rest := more(bad, f"of {criterion.id} did not pass"):
-        yield about(
-            outcome=Outcome.FAILED if len(failing) > NAMED else Outcome.UNKNOWN, location=task.place(criterion),
-            subject="more", message=rest, expected="passed", actual="not passed",
-            remediation="Mend the tests that are named first.",
-        )  # fmt: skip
-    if bad or nothing or hidden_ids:
-        return
-    believed = run.complete
-    yield about(
-        outcome=Outcome.PASSED if believed else Outcome.UNKNOWN, location=bound[0].location, expected="all passed",
-        actual=f"{len(bound)} of {len(bound)} passed" if believed else "the run cannot be believed",
-        message=f"{len(bound)} tests stand for {criterion.id}, all passed." if believed
-        else f"The tests of {criterion.id} prove nothing: the run cannot be believed (EX001).",
-        evidence="pytest/run.stdout.txt", remediation="" if believed else "Mend the run first.",
-    )  # fmt: skip
-
-
-def _without_tests(about: About, task: Task, criterion: Criterion) -> Finding:
-    if criterion.measures:
-        return about(
-            outcome=Outcome.NOT_APPLICABLE, location=task.place(criterion), actual="measured",
-            message=f"{criterion.id} is measured, in the performance gate; no test is bound to it.",
-        )  # fmt: skip
-    by_entry = [entry for entry in task.entry_points if criterion.id in entry.criteria]
-    if by_entry:
-        return about(
-            outcome=Outcome.NOT_APPLICABLE, location=task.place(by_entry[0]), actual="run",
-            message=f"{criterion.id} is shown by an entry point, in the execution gate; no test is bound to it.",
-        )  # fmt: skip
-    marker = f'@pytest.mark.criterion("{task.id}/{criterion.id}")'
-    return about(
-        outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no test",
-        message=f"No test and no measure stands for {criterion.id}; reading its code proves nothing.",
-        remediation=f"Name tests under 'tests', or mark them with {marker}.",
-    )  # fmt: skip
 
 
 def _coverage(task: Task, found: list[Finding]) -> Finding:

@@ -9,12 +9,11 @@ from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.stages._execution_sections import describe
+from gates.stages._suite import BAD, LOG, judge_suite
 from gates.stages.bound_tests import NAMED, more
 from gates.stages.gate import Gate
 from gates.task import EntryPoint, Task
 
-LOG = "pytest/run.stdout.txt"
-BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
 ASIDE = {TestOutcome.SKIPPED, TestOutcome.XFAILED, TestOutcome.XPASSED}
 
 
@@ -48,7 +47,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     if run is None:
         yield from _without_run(task, evidence.why_missing(PytestRun))
     else:
-        yield from _suite(run)
+        yield from judge_suite(run)
         yield from _tests(run)
         yield from _left_out(run)
     entries = evidence.get(EntryPointRuns)
@@ -76,102 +75,16 @@ def _without_run(task: Task, why: str) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _suite(run: PytestRun) -> Iterator[Finding]:
-    """Say whether the run as a whole can be believed."""
-    ended = run.process
-    facts = {
-        "rule": "EX001",
-        "check": "suite",
-        "evidence": LOG,
-        "expected": "exit code 0, all witnesses agree",
-    }
-    yield from _collect_errors(run)
-    during = f" while running {', '.join(run.running[:3])}" if run.running else ""
-    if ended.signal:
-        yield Finding(
-            **facts, outcome=Outcome.FAILED, severity=Severity.CRITICAL, actual=ended.ended,
-            message=f"The test process was {ended.ended}{during}.", impact="No test after this one was seen.",
-            location=_where(run, run.running), remediation="Run the named test alone and mend the crash.",
-        )  # fmt: skip
-    elif ended.timed_out:
-        yield Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
-            message=f"The test suite was {ended.ended}{during}.", location=_where(run, run.running),
-            remediation="Mend the hang, or raise the limit with --timeout where the suite is only slow.",
-        )  # fmt: skip
-    elif run.collect_errors:
-        return
-    elif ended.exit_code not in {0, 1, 5}:
-        yield Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
-            message=f"pytest did not come to its end ({ended.ended}: {ended.last_words}).",
-            remediation="Run the command of the audit trail by hand and mend what it reports.",
-        )  # fmt: skip
-    elif not run.tests:
-        yield Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=f"no test, {ended.ended}",
-            message=f"pytest ran no test ({ended.ended}: {ended.last_words}).",
-            remediation="Point 'tests' of the task at files that hold tests, and check that pytest collects them.",
-        )  # fmt: skip
-    elif run.disagreements:
-        for said in run.disagreements:
-            yield Finding(
-                **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=said, subject=said,
-                message=f"The records of the run contradict each other: {said}.",
-                impact="A run whose witnesses disagree proves nothing.",
-                remediation="Find what changes results or ends the run early: conftest.py, plugins, os._exit.",
-            )  # fmt: skip
-    else:
-        yield from _believed(run, facts)
-
-
-def _believed(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
-    """Judge a run whose witnesses agree: its exit code must be explained by its tests, and none be deselected."""
-    if run.process.exit_code == 1 and not any(test.outcome in BAD for test in run.tests):
-        yield Finding(
-            **facts, outcome=Outcome.FAILED, severity=Severity.HIGH, actual=run.process.ended,
-            message=f"pytest ended with exit code 1 though no test failed: {run.process.last_words}",
-            remediation="Read the end of the log: a plugin (such as a coverage limit) failed the run.",
-        )  # fmt: skip
-        return
-    unexplained = [test for test in run.deselected if not test.by_mark]
-    if unexplained:
-        yield Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, actual=f"{len(unexplained)} tests deselected",
-            message=f"{len(unexplained)} tests were deselected and not seen, first {unexplained[0].id}.",
-            location=unexplained[0].location, impact="What a deselected test would have said is unknown.",
-            remediation="Remove -k or --deselect from the pytest configuration, or name exact 'tests' in the task.",
-        )  # fmt: skip
-        return
-    yield Finding(
-        **facts, outcome=Outcome.PASSED, severity=Severity.INFO, actual=run.process.ended,
-        message=f"{len(run.tests)} tests planned, {len(run.tests)} ended; process, plan, records and files agree.",
-    )  # fmt: skip
-
-
-def _collect_errors(run: PytestRun) -> Iterator[Finding]:
-    for error in run.collect_errors:
-        lines = [line for line in error.message.splitlines() if line.strip()]
-        yield Finding(
-            rule="EX001", check="suite", outcome=Outcome.FAILED, severity=Severity.CRITICAL, subject=error.id,
-            location=Location(path=error.id.split("::")[0]) if error.id else None, evidence=LOG,
-            message=f"{error.id or 'A file'} could not be collected: {lines[-1] if lines else 'no reason given'}",
-            expected="every test file imports", actual="collection error", impact="None of its tests ran.",
-            remediation="Mend the import or syntax error.",
-        )  # fmt: skip
-
-
 def _tests(run: PytestRun) -> Iterator[Finding]:
     """Name every test that failed; a pass needs a believed run in which something passed."""
     passed = run.count(TestOutcome.PASSED)
     actual = f"{passed} of {len(run.tests)} passed"
     bad = [test for test in run.tests if test.outcome in BAD]
     for test in bad[:NAMED]:
-        lines = test.message.strip().splitlines() or [""]
         yield Finding(
             rule="EX002", check="tests", outcome=Outcome.FAILED, severity=Severity.HIGH, subject=test.id,
             location=test.crash or test.location, expected="passed", actual=test.outcome.value,
-            message=f"{test.id} {test.outcome.value}: {lines[0]}", evidence=LOG,
+            message=f"{test.id} {test.ended}: {test.reason}", evidence=LOG,
             impact="The behaviour that this test stands for is broken.",
             remediation="Make the test pass; if the test is wrong, mend the test.",
             command=f"python -m pytest {shlex.quote(test.id)}",
@@ -201,12 +114,10 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
 def _left_out(run: PytestRun) -> Iterator[Finding]:
     aside = [test for test in run.tests if test.outcome in ASIDE or test.subtests_left_out]
     for test in aside[:NAMED]:
-        reason = test.message.splitlines()[0] if test.message else "no reason given"
-        what = f"{test.subtests_left_out} subtests skipped" if test.subtests_left_out else test.outcome.value
         yield Finding(
             rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
-            message=f"{test.id} {what}: {reason}", location=test.location, subject=test.id,
-            expected="passed", actual=what, impact="It proves nothing and stands for no criterion.",
+            message=f"{test.id} {test.ended}: {test.reason}", location=test.location, subject=test.id,
+            expected="passed", actual=test.ended, impact="It proves nothing and stands for no criterion.",
             remediation="Run it where it can run.", evidence=LOG,
         )  # fmt: skip
     if rest := more(aside, "were skipped or expected to fail"):
@@ -273,10 +184,6 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, why
         message=f"`{name}`: {ended.ended}: {ended.last_words}", impact="Users of this entry point meet this crash.",
         remediation="Mend the crash and add a test that runs this path.",
     )  # fmt: skip
-
-
-def _where(run: PytestRun, ids: tuple[str, ...]) -> Location | None:
-    return next((test.location for test in run.tests if test.id in ids), None)
 
 
 GATE = Gate(

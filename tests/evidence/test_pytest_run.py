@@ -368,6 +368,12 @@ def test_file_that_is_never_collected_is_listed(tmp_path: Path) -> None:
     assert (left_out.outcome, str(left_out.location)) == (Outcome.UNKNOWN, "tests/test_two.py")
 
 
+def test_file_without_a_test_that_was_collected_is_not_listed(tmp_path: Path) -> None:
+    seen = seen_in(tmp_path, {"tests/test_one.py": GOOD, "tests/test_helpers.py": "def build() -> None: ...\n"})
+    assert seen.run.uncollected == ()
+    assert seen.decision is Decision.PASS
+
+
 def test_mark_expression_leaves_out_only_what_it_says(tmp_path: Path) -> None:
     slow = "import pytest\n" + GOOD + "@pytest.mark.slow\n" + BAD
     options = pytest_options('-m "not slow"') + 'markers = ["slow"]\n'

@@ -220,3 +220,12 @@ def test_severity_follows_from_the_level(level: Level, severity: Severity) -> No
 def test_measured_criterion_leaves_its_tests_to_the_performance_gate() -> None:
     task = a_task(criteria=[a_criterion(tests=[], measures=[a_measure()])])
     assert only(task, "BL002").outcome is N
+
+
+@pytest.mark.parametrize("bound", ["tests", "tests/test_two.py"])
+def test_file_that_was_never_collected_leaves_its_criterion_open(bound: str) -> None:
+    task = a_task(criteria=[a_criterion(tests=[bound])])
+    run = a_run(uncollected=("tests/test_two.py",))
+    (finding, *_) = bl(task, "BL002", run)
+    assert (finding.outcome, str(finding.location)) == (Outcome.UNKNOWN, "tests/test_two.py")
+    assert "never collected" in finding.message

@@ -1,0 +1,111 @@
+"""The tests that stand for a criterion: each must have been seen, and seen to pass."""
+
+from collections.abc import Iterator
+
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.test_records import TestRecord
+from gates.model import Finding, Location, Outcome
+from gates.stages._about import About
+from gates.stages._suite import BAD, LOG
+from gates.stages.bound_tests import NAMED, is_under, more, tests_of
+from gates.task import Criterion, Task
+
+
+def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge the tests bound to a criterion; one that was skipped or left out stands for nothing."""
+    about = About(criterion, "BL002", f"tests:{criterion.id}")
+    run = evidence.get(PytestRun)
+    if run is None:
+        yield about(
+            outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no test run",
+            message=f"The tests of {criterion.id} were not seen: {evidence.why_missing(PytestRun)}",
+            remediation="Make the test suite run.",
+        )  # fmt: skip
+        return
+    bound = tests_of(task, criterion, run)
+    doubts = [*_left_out(about, task, criterion, run), *_not_passed(about, task, criterion, bound)]
+    yield from doubts
+    if not bound and not doubts:
+        yield _without_tests(about, task, criterion)
+    elif not doubts:
+        yield _passed(about, criterion, bound, believed=run.complete)
+
+
+def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) -> Iterator[Finding]:
+    """Name what stands for the criterion and was deselected, skipped as a whole, or never collected."""
+    marker = f"{task.id}/{criterion.id}"
+    unseen = [
+        *((test.id, test.location, "deselected", test.criteria) for test in run.deselected),
+        *((skip.id, skip.location, f"skipped as a whole: {skip.message}", ()) for skip in run.collect_skips),
+        *((path, Location(path=path), "never collected", ()) for path in run.uncollected),
+    ]
+    ours = [row for row in unseen if marker in row[3] or any(is_under(row[0], path) for path in criterion.tests)]
+    for name, location, why, _ in ours[:NAMED]:
+        yield about(
+            outcome=Outcome.UNKNOWN, location=location, subject=name, expected="passed", actual=why.split(":")[0],
+            message=f"{name} stands for {criterion.id} and was {why}.",
+            remediation="Let it run (see -k, -m, --deselect, collect_ignore, skip marks); not run, it proves nothing.",
+        )  # fmt: skip
+    known = [*(test.id for test in run.tests), *(row[0] for row in ours)]
+    for path in criterion.tests:
+        if not any(is_under(name, path) for name in known):
+            yield about(
+                outcome=Outcome.UNKNOWN, location=task.place(criterion), subject=path, actual="not run",
+                message=f"No test of {path} was run.", expected="at least one test",
+                remediation=f"Add {path} to 'tests' of the task, or mend the reference.",
+            )  # fmt: skip
+
+
+def _not_passed(about: About, task: Task, criterion: Criterion, bound: list[TestRecord]) -> Iterator[Finding]:
+    """Name the tests that ran and did not pass, those that failed first."""
+    failing = [test for test in bound if test.outcome in BAD]
+    bad = [*failing, *(test for test in bound if not test.passed and test.outcome not in BAD)]
+    for test in bad[:NAMED]:
+        failed = test.outcome in BAD
+        yield about(
+            outcome=Outcome.FAILED if failed else Outcome.UNKNOWN, location=test.crash or test.location,
+            subject=test.id, message=f"{test.id} {test.ended}: {test.reason}", expected="passed", actual=test.ended,
+            evidence=LOG, remediation="Make the test pass." if failed
+            else "Run the test where it can run; skipped, it proves nothing.",
+        )  # fmt: skip
+    if rest := more(bad, f"of {criterion.id} did not pass"):
+        yield about(
+            outcome=Outcome.FAILED if len(failing) > NAMED else Outcome.UNKNOWN, location=task.place(criterion),
+            subject="more", message=rest, expected="passed", actual="not passed",
+            remediation="Mend the tests that are named first.",
+        )  # fmt: skip
+
+
+def _passed(about: About, criterion: Criterion, bound: list[TestRecord], *, believed: bool) -> Finding:
+    count = len(bound)
+    if believed:
+        return about(
+            outcome=Outcome.PASSED, location=bound[0].location, expected="all passed", evidence=LOG,
+            actual=f"{count} of {count} passed", message=f"{count} tests stand for {criterion.id}, all passed.",
+        )  # fmt: skip
+    return about(
+        outcome=Outcome.UNKNOWN, location=bound[0].location, expected="all passed", evidence=LOG,
+        actual="the run cannot be believed", remediation="Mend the run first.",
+        message=f"The tests of {criterion.id} prove nothing: the run cannot be believed (EX001).",
+    )  # fmt: skip
+
+
+def _without_tests(about: About, task: Task, criterion: Criterion) -> Finding:
+    if criterion.measures:
+        return about(
+            outcome=Outcome.NOT_APPLICABLE, location=task.place(criterion), actual="measured",
+            message=f"{criterion.id} is measured, in the performance gate; no test is bound to it.",
+        )  # fmt: skip
+    by_entry = [entry for entry in task.entry_points if criterion.id in entry.criteria]
+    if by_entry:
+        return about(
+            outcome=Outcome.NOT_APPLICABLE, location=task.place(by_entry[0]), actual="run",
+            message=f"{criterion.id} is shown by an entry point, in the execution gate; no test is bound to it.",
+        )  # fmt: skip
+    marker = f'@pytest.mark.criterion("{task.id}/{criterion.id}")'
+    return about(
+        outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no test",
+        message=f"No test and no measure stands for {criterion.id}; reading its code proves nothing.",
+        remediation=f"Name tests under 'tests', or mark them with {marker}.",
+    )  # fmt: skip
