@@ -12,6 +12,7 @@ from gates.criteria import stand, status
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.model import (
+    RESULT_SCHEMA,
     Check,
     Decision,
     FileDigest,
@@ -91,10 +92,7 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
         if blocking and not blocked_by and not selection.keep_going:
             blocked_by = " and ".join(blocking)
     _save(evidence, context)
-    extra = (
-        *_changed(before, observe(whole, context)),
-        *_left_out(whole, task, selection.only),
-    )
+    extra = (*_changed(before, observe(whole, context)), *_left_out(whole, task, selection.only))
     reports[-1] = _amended(reports[-1], extra)
     return fold(
         whole,
@@ -134,7 +132,7 @@ def fold(
     weights = {gate.name: gate.weight for gate in discover()}
     gates = (*gates[:-1], _amended(gates[-1], tuple(_unseen(task, gates))))
     return Report(
-        schema="gates.result/1",
+        schema=RESULT_SCHEMA,
         task=TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest),
         revision=revision,
         environment=environment,

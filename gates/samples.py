@@ -9,7 +9,6 @@ from pydantic import ConfigDict, Field, StrictBool, ValidationError, model_valid
 from gates.model import Model
 from gates.terminal import printable
 
-SAMPLES_SCHEMA = "gates.samples/1"
 POSITIVE_UNITS = {"s", "ms", "us", "ns", "B", "bytes"}
 
 

@@ -77,7 +77,7 @@ def _without_run(task: Task, why: str) -> Iterator[Finding]:
 
 def _tests(run: PytestRun) -> Iterator[Finding]:
     """Name every test that failed; a pass needs a believed run in which something passed."""
-    passed = run.count(TestOutcome.PASSED)
+    passed = sum(test.passed for test in run.tests)
     actual = f"{passed} of {len(run.tests)} passed"
     bad = [test for test in run.tests if test.outcome in BAD]
     for test in bad[:NAMED]:
@@ -112,38 +112,29 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
 
 
 def _left_out(run: PytestRun) -> Iterator[Finding]:
+    """Name what was skipped, expected to fail, left out by a mark, or never collected."""
     aside = [test for test in run.tests if test.outcome in ASIDE or test.subtests_left_out]
+    by_mark = [test for test in run.deselected if test.by_mark]
     for test in aside[:NAMED]:
-        yield Finding(
-            rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
-            message=f"{test.id} {test.ended}: {test.reason}", location=test.location, subject=test.id,
-            expected="passed", actual=test.ended, impact="It proves nothing and stands for no criterion.",
-            remediation="Run it where it can run.", evidence=LOG,
+        yield _aside(
+            f"{test.id} {test.ended}: {test.reason}", test.location, subject=test.id, actual=test.ended,
+            impact="It proves nothing and stands for no criterion.",
         )  # fmt: skip
     if rest := more(aside, "were skipped or expected to fail"):
-        yield Finding(
-            rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
-            message=rest, subject="more", expected="passed", evidence=LOG, remediation="Run them where they can run.",
-        )  # fmt: skip
+        yield _aside(rest, None, subject="more", remediation="Run them where they can run.")
     for skip in run.collect_skips:
-        yield Finding(
-            rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
-            message=f"{skip.id} was skipped as a whole: {skip.message}", location=skip.location,
-            subject=skip.id, expected="passed", actual="skipped", evidence=LOG, remediation="Run it where it can run.",
-        )  # fmt: skip
+        message = f"{skip.id} was skipped as a whole: {skip.message}"
+        yield _aside(message, skip.location, subject=skip.id, actual="skipped")
     for path in run.uncollected[:NAMED]:
-        yield Finding(
-            rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
-            message=f"{path} looks like tests, and pytest collected none of it.", location=Location(path=path),
-            subject=path, expected="collected", actual="not collected", evidence=LOG,
+        yield _aside(
+            f"{path} looks like tests, and pytest collected none of it.", Location(path=path), subject=path,
+            expected="collected", actual="not collected",
             remediation="Let pytest collect it: see collect_ignore, --ignore, norecursedirs and python_files.",
         )  # fmt: skip
-    by_mark = [test for test in run.deselected if test.by_mark]
     if by_mark:
-        yield Finding(
-            rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
-            message=f"{len(by_mark)} tests were left out by the project's mark expression, first {by_mark[0].id}.",
-            location=by_mark[0].location, subject="deselected", expected="passed", actual="not run", evidence=LOG,
+        yield _aside(
+            f"{len(by_mark)} tests were left out by the project's mark expression, first {by_mark[0].id}.",
+            by_mark[0].location, subject="deselected", actual="not run",
             remediation="Run them where they can run: remove -m, or run them in a task of their own.",
         )  # fmt: skip
     if not aside and not by_mark and not run.collect_skips and not run.uncollected:
@@ -153,6 +144,17 @@ def _left_out(run: PytestRun) -> Iterator[Finding]:
             outcome=Outcome.PASSED if known else Outcome.UNKNOWN, actual="none" if known else "not known",
             message="No test was skipped or expected to fail." if known else "The run did not come to its end.",
         )  # fmt: skip
+
+
+def _aside(
+    message: str, location: Location | None, *, subject: str, expected: str = "passed", actual: str = "",
+    impact: str = "", remediation: str = "Run it where it can run.",
+) -> Finding:  # fmt: skip
+    return Finding(
+        rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
+        message=message, location=location, subject=subject, expected=expected, actual=actual, impact=impact,
+        remediation=remediation, evidence=LOG,
+    )  # fmt: skip
 
 
 def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, why: str) -> Finding:
@@ -197,24 +199,22 @@ GATE = Gate(
         RuleText(
             id="EX001",
             title="The test run can be believed",
-            meaning="The process ended by itself, every planned test has an end, none was "
-            "deselected, and process status, "
-            "plugin, JSON report and JUnit file agree. A crash or a file that cannot be "
-            "collected fails; a run that was "
-            "cut short, collected nothing or contradicts itself is unknown.",
+            meaning="The process ended by itself, every planned test has an end, none was deselected, and process "
+            "status, plugin, JSON report and JUnit file agree. A crash or a file that cannot be collected fails; a run "
+            "that was cut short, collected nothing or contradicts itself is unknown.",
         ),
         RuleText(
             id="EX002",
             title="Every test that ran passed",
-            meaning="A failed or broken test fails. Where no test passed, or the run cannot be "
-            "believed, it is unknown.",
+            meaning="A failed or broken test fails. Where no test passed, or the run cannot be believed, it is "
+            "unknown.",
         ),
         RuleText(
             id="EX003",
             title="No test was left out",
-            meaning="Skipped, expected-to-fail and unexpectedly passing tests are listed. They "
-            "prove nothing, count for no "
-            "criterion, and cost score; alone they do not block.",
+            meaning="Skipped, expected-to-fail and unexpectedly passing tests are listed. They prove nothing, "
+            "count for "
+            "no criterion, and cost score; alone they do not block.",
         ),
         RuleText(
             id="EX004",

@@ -158,3 +158,9 @@ def test_level_of_a_criterion_goes_with_its_entry_point() -> None:
     task = a_task(criteria=criteria)
     _, finding = [f for f in judge(task, EvidenceSet()) if f.rule == "EX004"]
     assert finding.level is Level.ADVISORY
+
+
+def test_suite_whose_every_subtest_was_skipped_proves_nothing() -> None:
+    run = a_run(a_record(subtests_left_out=2))
+    (finding,) = [f for f in judge(a_task(), all_evidence(a_task(), run)) if f.rule == "EX002"]
+    assert (finding.outcome, finding.actual) == (Outcome.UNKNOWN, "0 of 1 passed")
