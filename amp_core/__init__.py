@@ -1,26 +1,47 @@
-"""A mixed-precision training core on PyTorch: one training step for fp32, bf16 and fp16."""
+"""A mixed-precision training core on PyTorch: one training step for fp32, tf32, bf16 and fp16."""
 
-from amp_core.data import MarkovChain, draw_chain, loader, loader_options, to_device
+from amp_core.chain import MarkovChain, draw_chain
+from amp_core.checkpoint import CheckpointError
+from amp_core.data import Stream, loader, loader_options, to_device, windows
 from amp_core.device import DeviceFacts, DeviceUnavailable, inspect, pick
+from amp_core.ema import Ema
+from amp_core.evaluation import Evaluation, evaluate
+from amp_core.loop import Checkpoints, FitResult, Plan, fit
 from amp_core.model import GPT, GPTConfig, next_token_loss
-from amp_core.precision import Precision, Resolved, compute_effective_precision, precision_for, resolve
+from amp_core.precision import (
+    Precision,
+    Resolved,
+    compute_effective_precision,
+    float32_matmul,
+    precision_for,
+    resolve,
+)
+from amp_core.randomness import seed_all
 from amp_core.scaler import LossScaler, ScaleCollapsed, ScaleState
 from amp_core.schedule import Schedule, warmup_cosine
 from amp_core.step import StepResult, TrainStep
-from amp_core.tracking import JsonlSink, MemorySink, Sink, StepRecord, Tracker, WandbSink
-from amp_core.trainer import Evaluation, TrainConfig, TrainResult, evaluate, train
+from amp_core.throughput import Throughput
+from amp_core.tracking import Flush, JsonlSink, MemorySink, Rates, Sink, StepRecord, TensorBoardSink, Tracker, WandbSink
+from amp_core.trainer import TrainConfig, TrainResult, train
 
 __all__ = [
     "GPT",
+    "CheckpointError",
+    "Checkpoints",
     "DeviceFacts",
     "DeviceUnavailable",
+    "Ema",
     "Evaluation",
+    "FitResult",
+    "Flush",
     "GPTConfig",
     "JsonlSink",
     "LossScaler",
     "MarkovChain",
     "MemorySink",
+    "Plan",
     "Precision",
+    "Rates",
     "Resolved",
     "ScaleCollapsed",
     "ScaleState",
@@ -28,6 +49,9 @@ __all__ = [
     "Sink",
     "StepRecord",
     "StepResult",
+    "Stream",
+    "TensorBoardSink",
+    "Throughput",
     "Tracker",
     "TrainConfig",
     "TrainResult",
@@ -36,6 +60,8 @@ __all__ = [
     "compute_effective_precision",
     "draw_chain",
     "evaluate",
+    "fit",
+    "float32_matmul",
     "inspect",
     "loader",
     "loader_options",
@@ -43,7 +69,9 @@ __all__ = [
     "pick",
     "precision_for",
     "resolve",
+    "seed_all",
     "to_device",
     "train",
     "warmup_cosine",
+    "windows",
 ]

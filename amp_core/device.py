@@ -6,7 +6,11 @@ from pathlib import Path
 
 import torch
 
-CPU_FLAGS = ("amx_bf16", "avx2", "avx512_bf16", "avx512_fp16", "avx512f")
+CPU_FLAGS = ("amx_bf16", "amx_fp16", "avx2", "avx512_bf16", "avx512_fp16", "avx512f")
+NATIVE_ON_CPU = {  # the flags of Linux's /proc/cpuinfo, x86 and Arm, that stand for instructions on a 16-bit type
+    "bf16": {"amx_bf16", "avx512_bf16", "bf16"},
+    "fp16": {"amx_fp16", "avx512_fp16", "asimdhp"},
+}
 DEVICE_TYPES = ("cpu", "cuda", "mps", "xpu")
 
 
@@ -78,9 +82,10 @@ def _describe_cpu(cpuinfo: str) -> tuple[str, tuple[str, ...]]:
     for line in cpuinfo.splitlines():
         key, _, value = line.partition(":")
         fields.setdefault(key.strip(), value.strip())
-    flags = set(fields.get("flags", "").split())
+    flags = set(fields.get("flags", fields.get("Features", "")).split())
     name = fields.get("model name") or platform.processor() or platform.machine() or "unknown CPU"
-    return name, tuple(flag for flag in CPU_FLAGS if flag in flags)
+    native = [dtype for dtype, instructions in NATIVE_ON_CPU.items() if instructions & flags]
+    return name, tuple(sorted({*native, *(flag for flag in CPU_FLAGS if flag in flags)}))
 
 
 def _cpuinfo() -> str:

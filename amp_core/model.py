@@ -7,21 +7,32 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from amp_core.loss import chunked_cross_entropy
+from amp_core.norm import LeanLayerNorm
+
+LOSS_CHUNK = 1024  # rows of logits at a time in a lean model: 0.5 GB of them for 50304 tokens, and large products still
+
 
 @dataclass(frozen=True)
 class GPTConfig:
-    """The shape of a GPT. `context` is the number of tokens it sees; `width` is a multiple of `heads`."""
+    """The shape of a GPT. `context` is the number of tokens it sees; `width` is a multiple of `heads`.
+
+    `lean` saves memory under autocast: residual stream and norms in 16 bit, the loss head in chunks. `tied` makes the
+    head share the token embedding's weight, as GPT-2 does.
+    """
 
     vocab_size: int
     context: int
     layers: int
     heads: int
     width: int
+    lean: bool = False
+    tied: bool = False
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, found {value!r}")
+        for name in ("vocab_size", "context", "layers", "heads", "width"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, found {getattr(self, name)!r}")
         if self.width % self.heads:
             raise ValueError(f"width must be a multiple of heads, found width {self.width} and {self.heads} heads")
 
@@ -33,7 +44,7 @@ class GPTConfig:
     def __str__(self) -> str:
         return (
             f"GPT width={self.width} layers={self.layers} heads={self.heads}"
-            f" context={self.context} vocab={self.vocab_size}"
+            f" context={self.context} vocab={self.vocab_size}{' lean' * self.lean}{' tied' * self.tied}"
         )
 
 
@@ -61,9 +72,9 @@ class Block(nn.Module):
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
-        self.attention_norm = nn.LayerNorm(config.width)
+        self.attention_norm = _norm(config)
         self.attention = Attention(config)
-        self.perceptron_norm = nn.LayerNorm(config.width)
+        self.perceptron_norm = _norm(config)
         self.perceptron = nn.Sequential(
             nn.Linear(config.width, 4 * config.width), nn.GELU(), nn.Linear(4 * config.width, config.width)
         )
@@ -84,23 +95,44 @@ class GPT(nn.Module):
         self.tokens = nn.Embedding(config.vocab_size, config.width)
         self.positions = nn.Embedding(config.context, config.width)
         self.blocks = nn.Sequential(*(Block(config) for _ in range(config.layers)))
-        self.norm = nn.LayerNorm(config.width)
+        self.norm = _norm(config)
         self.head = nn.Linear(config.width, config.vocab_size, bias=False)
+        if config.tied:
+            self.head.weight = self.tokens.weight
         self.apply(_initialise)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Return logits (batch, time, vocab_size) in the compute dtype, for int64 tokens (batch, time)."""
+    def forward(self, tokens: Tensor, targets: Tensor | None = None) -> Tensor:
+        """Return logits (batch, time, vocab_size) in the compute dtype, for int64 tokens (batch, time).
+
+        With `targets`, int64 (batch, time), return their mean cross-entropy in nat, float32, computed in chunks.
+        """
         positions = torch.arange(tokens.shape[1], device=tokens.device)
         hidden = self.tokens(tokens) + self.positions(positions)
-        logits: Tensor = self.head(self.norm(self.blocks(hidden)))
+        if self.config.lean and torch.is_autocast_enabled(hidden.device.type):
+            hidden = hidden.to(torch.get_autocast_dtype(hidden.device.type))  # all sums of the stream keep this dtype
+        hidden = self.norm(self.blocks(hidden))
+        if targets is not None:
+            return chunked_cross_entropy(hidden, self.head.weight, targets, chunk=LOSS_CHUNK)
+        logits: Tensor = self.head(hidden)
         return logits
 
 
 def next_token_loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
-    """Return the mean cross-entropy in nat, float32, of a batch of int64 tokens (batch, context + 1)."""
+    """Return the mean cross-entropy in nat, float32, of a batch of int64 tokens (batch, context + 1).
+
+    A lean GPT, also inside a wrapper such as DistributedDataParallel, computes it in chunks, without all its logits.
+    """
     tokens = batch[0]
-    logits = model(tokens[:, :-1])
-    return functional.cross_entropy(logits.float().flatten(0, 1), tokens[:, 1:].flatten())
+    inputs, targets = tokens[:, :-1], tokens[:, 1:]
+    config = getattr(getattr(model, "module", model), "config", None)
+    if isinstance(config, GPTConfig) and config.lean:
+        loss: Tensor = model(inputs, targets)  # through the wrapper, whose hooks must run
+        return loss
+    return functional.cross_entropy(model(inputs).float().flatten(0, 1), targets.flatten())
+
+
+def _norm(config: GPTConfig) -> nn.LayerNorm:
+    return LeanLayerNorm(config.width) if config.lean else nn.LayerNorm(config.width)
 
 
 def _initialise(module: nn.Module) -> None:

@@ -1,13 +1,15 @@
 """The precision that training runs in: the names it has, and how a request becomes one that the device can keep."""
 
 import difflib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 
 from amp_core.device import DeviceFacts
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 ALIASES = {
     "32": "fp32", "32-true": "fp32", "float32": "fp32",
     "16": "fp16", "16-mixed": "fp16", "float16": "fp16",
@@ -18,15 +20,24 @@ HALF = ("bf16", "fp16")
 
 @dataclass(frozen=True)
 class Precision:
-    """How one training step computes; parameters, gradients and optimizer states stay in float32."""
+    """How one training step computes; parameters, gradients and optimizer states stay in float32.
+
+    "tf32" is float32 whose matrix products an NVIDIA GPU of compute capability 8.0 or newer rounds to 10 bits of
+    mantissa: a setting of the process (`float32_matmul(precision.matmul)`), not of the forward pass.
+    """
 
     name: str
     compute_dtype: torch.dtype
     device_type: str
     needs_scaler: bool
 
+    @property
+    def matmul(self) -> str:
+        """Return what torch.set_float32_matmul_precision takes: "high" for tf32, "highest" for all others."""
+        return "high" if self.name == "tf32" else "highest"
+
     def autocast(self) -> torch.amp.autocast:
-        """Return a fresh autocast context for the forward pass; for fp32 it turns autocast off."""
+        """Return a fresh autocast context for the forward pass; for fp32 and tf32 it turns autocast off."""
         return torch.amp.autocast(
             device_type=self.device_type,
             dtype=self.compute_dtype,
@@ -36,11 +47,26 @@ class Precision:
 
 @dataclass(frozen=True)
 class Resolved:
-    """The precision that a request came to, why, and what the user must be told."""
+    """The precision that a request came to, why, and what the user must be told.
+
+    `native` says whether the device has instructions for it; without them it is emulated, and slower than fp32.
+    """
 
     precision: Precision
     reason: str
     warnings: tuple[str, ...] = ()
+    native: bool = True
+
+
+@contextmanager
+def float32_matmul(setting: str) -> Iterator[None]:
+    """Set torch's float32 matrix-product precision ("highest" or "high") for a block, and put it back after it."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(setting)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def precision_for(name: str, device_type: str) -> Precision:
@@ -62,7 +88,8 @@ def resolve(requested: str | None, use_amp: bool | None, device: DeviceFacts) ->
     """Return the effective precision of a request, with the reason.
 
     `use_amp=False` means fp32 whatever was requested. A 16-bit precision that was asked for by name is kept on
-    every device. `use_amp=True` alone means fp16 on an accelerator, and fp32 with one warning on a CPU.
+    every device. `use_amp=True` alone means fp16 on an accelerator, and fp32 with one warning on a CPU. "tf32" is
+    kept where the device has it, and is fp32 with one warning elsewhere.
 
     Raises:
         ValueError: the requested name is not accepted.
@@ -72,16 +99,20 @@ def resolve(requested: str | None, use_amp: bool | None, device: DeviceFacts) ->
     if use_amp is False:
         return Resolved(fp32, "AMP is turned off by use_amp=False")
     if asked is not None and asked.name in HALF:
-        return Resolved(asked, f"{asked.name} was requested by name", _emulation_warnings(asked, device))
+        return _as_asked(asked, device)
+    if use_amp is None and asked is not None and asked.name == "tf32":
+        if "tf32" in device.capabilities:
+            return Resolved(asked, "tf32 was requested by name")
+        return _fall_back(fp32, f"tf32 was requested, but {device.name} has none: training runs in fp32")
     if use_amp is None:
         return Resolved(fp32, "fp32 was requested by name" if asked else "no precision was requested")
     if "fp16" in device.capabilities and device.type != "cpu":
         return Resolved(precision_for("fp16", device.type), f"use_amp=True on {device.type} ({device.name})")
-    message = (
+    return _fall_back(
+        fp32,
         f"use_amp=True, but device {device.type!r} is no accelerator: training falls back to fp32"
-        " (request 'bf16' or 'fp16' by name to autocast here)"
+        " (request 'bf16' or 'fp16' by name to autocast here)",
     )
-    return Resolved(fp32, message, (message,))
 
 
 def compute_effective_precision(
@@ -96,7 +127,19 @@ def compute_effective_precision(
     return "16" if use_amp and cuda_available and use_gpu else "32"
 
 
-def _emulation_warnings(precision: Precision, device: DeviceFacts) -> tuple[str, ...]:
-    if device.type != "cuda" or precision.name in device.capabilities:
-        return ()
-    return (f"{device.name} has no native {precision.name}: it is emulated and slow, 'fp16' may be faster",)
+def _as_asked(asked: Precision, device: DeviceFacts) -> Resolved:
+    """Return a 16-bit precision as it was asked for; an accelerator that only emulates it is warned of."""
+    if asked.name in device.capabilities:
+        return Resolved(asked, f"{asked.name} was requested by name")
+    reason = f"{asked.name} was requested by name; {device.name} has no instructions for it and emulates it"
+    warn = device.type in ("cuda", "xpu", "mps")
+    message = f"{device.name} has no native {asked.name}: it is emulated and slow, {_other(asked)!r} may be faster"
+    return Resolved(asked, reason, (message,) if warn else (), native=False)
+
+
+def _other(asked: Precision) -> str:
+    return "fp16" if asked.name == "bf16" else "bf16"
+
+
+def _fall_back(fp32: Precision, message: str) -> Resolved:
+    return Resolved(fp32, message, (message,))

@@ -1,10 +1,13 @@
 """The loss scaler: dynamic for fp16, a guard against non-finite gradients for every precision."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from amp_core.gradients import GradientNorms, measure_gradients
 
 
 class ScaleCollapsed(RuntimeError):
@@ -21,10 +24,17 @@ class ScaleState:
 
 
 class LossScaler(torch.amp.GradScaler):
-    """A gradient scaler whose counters, floor and ceiling live on the device.
+    """A gradient scaler for every precision, whose counters, floor and ceiling live on the device.
 
     A dynamic scaler (fp16) halves its scale on an overflow and doubles it after `growth_interval` good steps, within
-    [`min_scale`, `max_scale`]. A static one keeps scale 1: it changes no bit of a good step, and skips a bad one.
+    [`min_scale`, `max_scale`]. A static one scales nothing, and skips a bad step as a dynamic one does. A step is bad
+    if the norm of its true gradients is not finite; to look at the norm alone costs nothing where it is known.
+
+    It is used like torch's: `scale`, `unscale_`, `step`, `update`. `agree`, before `step`, spares measuring the norm
+    again, and makes several optimizers step together or not at all.
+
+    `across` maps this rank's mark of a bad step, a float32 scalar (1 or 0), to that of all ranks; it is needed only
+    where ranks hold different parameters and exchange no gradients (`amp_core.parallel.on_any_rank`).
     """
 
     def __init__(
@@ -37,6 +47,7 @@ class LossScaler(torch.amp.GradScaler):
         min_scale: float = 1.0,
         max_scale: float = 2.0**24,
         max_consecutive_skips: int = 50,
+        across: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         self.device = torch.device(device)
         super().__init__(
@@ -48,11 +59,20 @@ class LossScaler(torch.amp.GradScaler):
         self.min_scale = min_scale
         self.max_scale = max_scale
         self.max_consecutive_skips = max_consecutive_skips
-        self.applied = torch.zeros((), dtype=torch.int64, device=self.device)
-        self.skipped = torch.zeros_like(self.applied)
-        self._skipped_in_a_row = torch.zeros_like(self.applied)
-        self._has_gradients = False
+        self.across = across
+        wide = torch.float32 if self.device.type == "mps" else torch.float64
+        self.skipped = torch.zeros((), dtype=wide, device=self.device)
         self.found_inf = torch.zeros((), device=self.device)
+        self._attempts = 0
+        self._skipped_in_a_row = torch.zeros((), device=self.device)
+        self._marks: dict[int, Tensor] = {}  # by optimizer: 1 where its step is bad, else 0
+        self._stepped: set[int] = set()
+        self._has_gradients = False
+
+    @property
+    def applied(self) -> Tensor:
+        """Return the number of steps that were applied, a float scalar on the device."""
+        return self._attempts - self.skipped
 
     @property
     def loss_scale(self) -> Tensor:
@@ -62,73 +82,145 @@ class LossScaler(torch.amp.GradScaler):
         assert self._scale is not None
         return self._scale
 
-    def skip_unless_finite(self, optimizer: torch.optim.Optimizer, grad_norm: Tensor) -> None:
-        """Mark the step of an unscaled optimizer as one to skip if the gradient norm is not finite.
+    def scale(self, outputs: Any) -> Any:  # noqa: ANN401  as in torch: a tensor, or a nest of them
+        """Return a loss times the scale, for its backward pass; a static scaler returns it as it is."""
+        return super().scale(outputs) if self.dynamic else outputs
+
+    def unscale_(self, optimizer: torch.optim.Optimizer) -> None:
+        """Divide an optimizer's gradients by the scale, once a step, as clipping must see true ones."""
+        if self.dynamic:
+            super().unscale_(optimizer)
+
+    def agree(self, optimizers: Sequence[torch.optim.Optimizer], norms: GradientNorms) -> None:
+        """Decide once for optimizers whose unscaled gradients have these norms: all of them step, or none.
 
         Finite gradients can have an infinite norm; clipping by it would turn them into zeros, and weight decay
         and moments would move on nothing.
         """
-        for found_inf in self._found_inf_per_device(optimizer).values():
-            found_inf.logical_or_(torch.isfinite(grad_norm).logical_not().to(found_inf.device))
+        bad = torch.sub(norms.total, norms.total).ne_(0.0)  # inf - inf and NaN - NaN are NaN, which is not zero
+        if self.across is not None:
+            bad = self.across(bad)
+        for optimizer in optimizers:
+            self._marks[id(optimizer)] = bad
+        self._has_gradients = self._has_gradients or bool(norms.params)
+
+    def step(self, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> float | None:  # noqa: ANN401  as torch
+        """Let an optimizer step, unless its step is bad; a fused one decides inside its kernel, without a host read.
+
+        Raises:
+            RuntimeError: it stepped since the last update, or a closure was passed.
+        """
+        if "closure" in kwargs or args:
+            raise RuntimeError("a closure cannot be passed: its loss would have to be scaled and unscaled by itself")
+        if id(optimizer) in self._stepped:
+            raise RuntimeError("step() was called twice for this optimizer: call update() after each step")
+        if id(optimizer) not in self._marks:
+            self._decide_alone(optimizer)
+        self._stepped.add(id(optimizer))
+        bad = self._marks[id(optimizer)]
+        if not getattr(optimizer, "_step_supports_amp_scaling", False):
+            return None if bad.item() else optimizer.step(**kwargs)
+        fused: Any = optimizer  # torch's contract with its fused optimizers: two attributes that none declares
+        fused.grad_scale, fused.found_inf = None, bad
+        try:
+            return optimizer.step(**kwargs)
+        finally:
+            del fused.grad_scale, fused.found_inf
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Count the step as applied or skipped, and adapt the scale, all on the device."""
-        self._count()
-        super().update(new_scale if self.dynamic else 1.0)
-        if self.dynamic:
-            self.loss_scale.clamp_(self.min_scale, self.max_scale)
+        marks = list({id(mark): mark for mark in self._marks.values()}.values()) or self._marks_of_unscaling()
+        if marks:
+            self.found_inf = (
+                marks[0] if len(marks) == 1 else torch.stack([each.to(self.device) for each in marks]).amax()
+            )
+        if marks and self._has_gradients:
+            self._attempts += 1
+            self.skipped.add_(self.found_inf)
+            torch.addcmul(self.found_inf, self._skipped_in_a_row, self.found_inf, out=self._skipped_in_a_row)
+            if self.dynamic and new_scale is None:
+                self._adapt()
+        if self.dynamic and new_scale is not None:
+            self.loss_scale.copy_(torch.as_tensor(new_scale)).clamp_(self.min_scale, self.max_scale)
+        self._per_optimizer_states.clear()
+        self._marks.clear()
+        self._stepped.clear()
+        self._has_gradients = False
 
-    def read(self) -> ScaleState:
-        """Return the state on the host, in one copy.
+    def read(self, blame: Callable[[], str] | None = None) -> ScaleState:
+        """Return the state on the host, in one copy; `blame` says what is to blame, if it comes to that.
 
         Raises:
             ScaleCollapsed: the last `max_consecutive_skips` steps or more were all skipped.
         """
-        wide = torch.float32 if self.device.type == "mps" else torch.float64
-        counters = (self.loss_scale, self.applied, self.skipped, self._skipped_in_a_row)
-        scale, applied, skipped, in_a_row = torch.stack([value.to(wide) for value in counters]).tolist()
+        counters = (self.loss_scale, self.skipped, self._skipped_in_a_row)
+        scale, skipped, in_a_row = torch.stack([value.to(self.skipped.dtype) for value in counters]).tolist()
         if in_a_row >= self.max_consecutive_skips:
+            culprit = "" if blame is None else f"; {blame()}"
             raise ScaleCollapsed(
-                f"the last {in_a_row:.0f} steps had non-finite gradients and were skipped, loss scale {scale:g}:"
-                " look for NaN in the data or the model, or lower the learning rate"
+                f"the last {in_a_row:.0f} steps had non-finite gradients and were skipped, loss scale {scale:g}"
+                f"{culprit}: look for NaN in the data or the model, or lower the learning rate"
             )
-        return ScaleState(scale, int(applied), int(skipped))
+        return ScaleState(scale, self._attempts - int(skipped), int(skipped))
 
     def state_dict(self) -> dict[str, Any]:
         """Return GradScaler's state and the counters, as plain numbers (a host read)."""
-        counters = {"applied": self.applied, "skipped": self.skipped, "skipped_in_a_row": self._skipped_in_a_row}
+        skipped, in_a_row = int(self.skipped.item()), int(self._skipped_in_a_row.item())
         return {
             **super().state_dict(),
             "dynamic": self.dynamic,
-            **{name: int(value.item()) for name, value in counters.items()},
+            "applied": self._attempts - skipped,
+            "skipped": skipped,
+            "skipped_in_a_row": in_a_row,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load a state; an empty one changes nothing, and one saved in the other mode gives only its counters."""
+        """Load a state; an empty one changes nothing, and one saved in the other mode gives only its counters.
+
+        Raises:
+            ValueError: it is no scaler's state; nothing is changed then.
+        """
         if not state_dict:
             return
+        missing = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"} - set(state_dict)
+        if missing:
+            raise ValueError(f"a scaler's state needs {', '.join(sorted(missing))}, found only {sorted(state_dict)}")
         if state_dict.get("dynamic", True) == self.dynamic:
             super().load_state_dict(state_dict)
-        self.applied.fill_(state_dict.get("applied", 0))
+        self._attempts = state_dict.get("applied", 0) + state_dict.get("skipped", 0)
         self.skipped.fill_(state_dict.get("skipped", 0))
         self._skipped_in_a_row.fill_(state_dict.get("skipped_in_a_row", 0))
+
+    def _adapt(self) -> None:
+        """Back off or grow, as torch's scaler does, and stay within the limits."""
+        scale = self.loss_scale
+        assert self._growth_tracker is not None
+        torch._amp_update_scale_(  # what torch's own update calls
+            scale,
+            self._growth_tracker,
+            self.found_inf,
+            self.get_growth_factor(),
+            self.get_backoff_factor(),
+            self.get_growth_interval(),
+        )
+        scale.clamp_(self.min_scale, self.max_scale)
+
+    def _decide_alone(self, optimizer: torch.optim.Optimizer) -> None:
+        """Decide for an optimizer of a loop that does not call `agree`."""
+        if self.dynamic and not self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]:
+            self.unscale_(optimizer)
+        params = [param for group in optimizer.param_groups for param in group["params"]]
+        self.agree([optimizer], measure_gradients(params, self.device))
+
+    def _marks_of_unscaling(self) -> list[Tensor]:
+        """Return what unscaling found, for a loop that unscales, looks for itself and does not step."""
+        states = self._per_optimizer_states.values()
+        marks = [mark for state in states for mark in state["found_inf_per_device"].values()]
+        self._has_gradients = bool(marks)
+        return marks
 
     def _unscale_grads_(
         self, optimizer: torch.optim.Optimizer, inv_scale: Tensor, found_inf: Tensor, allow_fp16: bool
     ) -> dict[torch.device, Tensor]:
         """Unscale as GradScaler does; a step without any gradient is one with nothing to do, not an error."""
-        found = super()._unscale_grads_(optimizer, inv_scale, found_inf, allow_fp16)
-        self._has_gradients = self._has_gradients or bool(found)
-        return found or {self.device: found_inf}
-
-    def _count(self) -> None:
-        states = self._per_optimizer_states.values()
-        found = [value.to(self.device) for state in states for value in state["found_inf_per_device"].values()]
-        if found:
-            self.found_inf = found[0] if len(found) == 1 else torch.stack(found).amax()
-        if self._has_gradients:
-            hit = self.found_inf.to(torch.int64)
-            self.applied.add_(1).sub_(hit)
-            self.skipped.add_(hit)
-            self._skipped_in_a_row.add_(1).mul_(hit)
-        self._has_gradients = False
+        return super()._unscale_grads_(optimizer, inv_scale, found_inf, allow_fp16) or {self.device: found_inf}

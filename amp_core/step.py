@@ -1,142 +1,232 @@
 """One training step, the same lines for every precision."""
 
-import inspect
 import math
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+from amp_core.checkpoint import refuse_other_model, unwrapped
+from amp_core.ema import Ema
+from amp_core.gradients import GradientNorms, measure_gradients
+from amp_core.observation import ObservedDtypes
+from amp_core.parallel import gathered, sharded, total_over_ranks, without_sync
 from amp_core.precision import Precision
-from amp_core.scaler import LossScaler
+from amp_core.preconditions import announce_host_read, refuse_closures, refuse_half_precision, trainable
+from amp_core.scaler import LossScaler, ScaleState
 from amp_core.schedule import Schedule
 
 Batch: TypeAlias = tuple[Tensor, ...]
 LossFn: TypeAlias = Callable[[nn.Module, Batch], Tensor]
+Weigh: TypeAlias = Callable[[Batch], float | Tensor]
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """What one micro-batch came to: scalars on the device, so that reading them is the caller's choice.
+    """What one step came to: scalars on the device, so that reading them is the caller's choice.
 
-    `loss` is this micro-batch's. `grad_norm` (of the true gradients, before clipping), `found_inf` (1 if the step was
-    skipped, else 0) and `loss_scale` (the one its backward passes used) belong to the latest update: they are new
-    where `updated` is true, and repeat inside an accumulation window.
+    `loss` is the mean over the window. `grad_norm` is that of the true gradients, before clipping. `lr` and
+    `loss_scale` are those that the step used. `found_inf` is 1 if the step was skipped, else 0.
     """
 
     loss: Tensor
     grad_norm: Tensor
-    found_inf: Tensor
+    lr: Tensor
     loss_scale: Tensor
-    updated: bool
+    found_inf: Tensor
 
 
 class TrainStep:
     """A training step: forward under autocast, scaled backward, unscale, clip, step or skip, update.
 
-    Each call takes one micro-batch; every `accumulate` calls the optimizer steps. `loss_fn(model, batch)` returns a
-    mean loss; micro-batches of one window weigh the same. With a fused optimizer a call reads nothing back to
-    the host. `max_grad_norm=None` does not clip.
+    `step(batch)` takes one optimizer step; `step(*window)` takes one over a window of micro-batches, whose gradients
+    are accumulated. `loss_fn(model, batch)` returns a batch's mean loss. The micro-batches of a window weigh the
+    same, or as `weigh(batch)` says, such as by the number of their target tokens (over all ranks, in a distributed
+    model); a shorter last window is right by itself.
+
+    Several optimizers step together or not at all. With fused ones a step reads nothing back to the host.
+    `max_grad_norm=None` does not clip. A step whose gradients are not finite is skipped, in every precision: it
+    changes no parameter, learning rate or average.
 
     Raises:
         ValueError: at construction, for an argument out of range, parameters in half precision, an optimizer that
-            needs a closure, or one with nothing to train.
+            needs a closure, or one with nothing to train; in a call, for an empty window.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        optimizer: torch.optim.Optimizer,
+        optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
         precision: Precision,
         loss_fn: LossFn,
+        *,
         max_grad_norm: float | None = 1.0,
-        accumulate: int = 1,
         schedule: Schedule | None = None,
+        ema: Ema | None = None,
         scaler: LossScaler | None = None,
+        weigh: Weigh | None = None,
     ) -> None:
-        if accumulate < 1:
-            raise ValueError(f"accumulate must be at least 1, found {accumulate!r}")
         if max_grad_norm is not None and not 0.0 < max_grad_norm < math.inf:
             raise ValueError(f"max_grad_norm must be a positive number or None (no clipping), found {max_grad_norm!r}")
-        self.params = _trainable(optimizer)
-        _refuse_half_precision(model, self.params)
-        _refuse_closures(optimizer)
-        _announce_host_read(optimizer)
-        device = self.params[0].device
+        self.optimizers = (optimizer,) if isinstance(optimizer, torch.optim.Optimizer) else tuple(optimizer)
+        self.params = trainable(self.optimizers)
+        refuse_half_precision(model, self.params)
+        for each in self.optimizers:
+            refuse_closures(each)
+            announce_host_read(each)
+        self.device = self.params[0].device
         self.model = model
-        self.optimizer = optimizer
         self.precision = precision
         self.loss_fn = loss_fn
-        self.max_grad_norm = math.inf if max_grad_norm is None else max_grad_norm
-        self.accumulate = accumulate
+        self.max_grad_norm = max_grad_norm
         self.schedule = schedule
-        self.scaler = scaler or LossScaler(device, dynamic=precision.needs_scaler)
-        self.grad_norm = torch.zeros((), device=device)
-        self.loss_scale = self.scaler.loss_scale.clone()
-        self._constant_lr = torch.tensor(float(optimizer.param_groups[0]["lr"]), device=device)
-        self._weight = 1.0 / accumulate
-        self._in_window = 0
+        self.ema = ema
+        self.weigh = weigh
+        self.scaler = scaler or LossScaler(self.device, dynamic=precision.needs_scaler)
+        self._constant_lr = (math.nan, torch.zeros((), device=self.device))
+        self._norms: GradientNorms | None = None
+        self._watch: ObservedDtypes | None = ObservedDtypes(model)
+        self.observed_dtypes: frozenset[torch.dtype] = frozenset()
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """Return the optimizer, the first one of several."""
+        return self.optimizers[0]
 
     @property
     def lr(self) -> Tensor:
-        """Return the first group's learning rate, a scalar on the device, as the next step will use it."""
-        return self._constant_lr if self.schedule is None else self.schedule.lr
+        """Return the learning rate of the first parameter group, a scalar on the device, for the next step."""
+        rate = self.optimizer.param_groups[0]["lr"]
+        if isinstance(rate, Tensor):
+            return rate
+        if rate != self._constant_lr[0]:
+            self._constant_lr = (rate, torch.full((), rate, device=self.device))
+        return self._constant_lr[1]
 
-    def __call__(self, batch: Batch) -> StepResult:
-        """Take one micro-batch; at the end of its window also clip, step or skip, and update the scale."""
-        self._in_window = self._in_window % self.accumulate + 1
-        boundary = self._in_window == self.accumulate
-        with self.precision.autocast():
-            loss = self.loss_fn(self.model, batch)
-        scaled = self.scaler.scale(loss * self._weight)
-        scaled.backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
-        if boundary:
-            self.loss_scale = self.scaler.loss_scale.clone()  # update changes it in place
-            self.scaler.unscale_(self.optimizer)  # clipping must see true gradients
-            self.grad_norm = nn.utils.clip_grad_norm_(self.params, self.max_grad_norm)
-            self.scaler.skip_unless_finite(self.optimizer, self.grad_norm)
-            self.scaler.step(self.optimizer)  # skips by itself; a fused optimizer decides inside its kernel
-            self.scaler.update()  # counters, floor and ceiling stay on the device
-            if self.schedule is not None:
-                self.schedule.advance(self.scaler.applied)  # a skipped step must not advance it
-            self.optimizer.zero_grad(set_to_none=True)
-        return StepResult(loss.detach(), self.grad_norm, self.scaler.found_inf, self.loss_scale, updated=boundary)
+    def __call__(self, *window: Batch) -> StepResult:
+        """Take one optimizer step, or skip it, over a window of micro-batches."""
+        loss = self._accumulate(window)
+        lr, loss_scale = self._kept_lr(), self._kept_scale()
+        for optimizer in self.optimizers:
+            self.scaler.unscale_(optimizer)  # clipping must see true gradients
+        self._norms = norms = measure_gradients(self.params, self.device)
+        if self.max_grad_norm is not None:
+            nn.utils.clip_grads_with_norm_(norms.params, self.max_grad_norm, norms.total)
+        self.scaler.agree(self.optimizers, norms)
+        for optimizer in self.optimizers:
+            self.scaler.step(optimizer)  # skips by itself; a fused optimizer decides inside its kernel
+        self.scaler.update()  # counters, floor and ceiling stay on the device
+        if self.schedule is not None:
+            self.schedule.advance(self.scaler.applied)  # a skipped step must not advance it
+        if self.ema is not None:
+            self.ema.update(self.scaler.found_inf)
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        return StepResult(loss, norms.total, lr, loss_scale, self.scaler.found_inf)
 
+    def read(self) -> ScaleState:
+        """Return the scaler's state on the host, in one copy.
 
-def _trainable(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
-    params = [param for group in optimizer.param_groups for param in group["params"] if param.requires_grad]
-    if not params:
-        raise ValueError("the optimizer has no trainable parameter: set requires_grad, or pass it model.parameters()")
-    return params
+        Raises:
+            ScaleCollapsed: training makes no progress; the message names the first parameter to blame.
+        """
+        return self.scaler.read(self._blame)
 
+    def with_averages(self) -> AbstractContextManager[None]:
+        """Return a context in which the model has the EMA's averages, if there is one, such as for an evaluation."""
+        return nullcontext() if self.ema is None else self.ema.swapped_in()
 
-def _refuse_half_precision(model: nn.Module, params: list[nn.Parameter]) -> None:
-    names = {id(param): name for name, param in model.named_parameters()}
-    for param in params:
-        if param.dtype in (torch.float16, torch.bfloat16):
-            name = names.get(id(param), "of another model")
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that the next step depends on, as tensors and plain values: no pickled classes.
+
+        It is the same for one process, DDP and FSDP2: each rank calls this, and one of them saves.
+        """
+        state = {
+            "precision": self.precision.name,
+            "model": unwrapped(self.model).state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "scaler": self.scaler.state_dict(),
+            "ema": None if self.ema is None else self.ema.state_dict(),
+        }
+        whole: dict[str, Any] = gathered(state)
+        return whole
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state, also one of another precision: a static scaler takes a dynamic one's counters.
+
+        Raises:
+            ValueError: it is the state of another model or other optimizers; nothing is changed then.
+        """
+        model = unwrapped(self.model)
+        refuse_other_model(model, state["model"])
+        groups = [[len(group["params"]) for group in each["param_groups"]] for each in state["optimizers"]]
+        expected = [[len(group["params"]) for group in each.param_groups] for each in self.optimizers]
+        if groups != expected:
             raise ValueError(
-                f"parameter {name} is {param.dtype}, expected torch.float32:"
-                " call model.float() and let autocast choose the compute dtype"
+                f"the checkpoint's optimizers hold {groups} parameters by group, expected {expected}:"
+                " build the optimizers as they were when it was saved"
             )
+        state = sharded(self, state)
+        if self.ema is not None and state["ema"] is not None:
+            self.ema.load_state_dict(state["ema"])
+        model.load_state_dict(state["model"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        self.scaler.load_state_dict(state["scaler"])
+        if self.schedule is not None:
+            self.schedule.bind(self.optimizers)  # the loaded rates are others, which the schedule would not move
+            self.schedule.advance(self.scaler.applied)
 
+    def _kept_lr(self) -> Tensor:
+        """Return the learning rate of this step; a schedule changes its tensors in place."""
+        return self.lr if self.schedule is None else self.lr.clone()
 
-def _refuse_closures(optimizer: torch.optim.Optimizer) -> None:
-    closure = inspect.signature(optimizer.step).parameters.get("closure")
-    if closure is not None and closure.default is inspect.Parameter.empty:
-        raise ValueError(
-            f"{type(optimizer).__name__} needs a closure, which loss scaling cannot serve:"
-            " use an optimizer such as torch.optim.AdamW(..., fused=True)"
-        )
+    def _kept_scale(self) -> Tensor:
+        """Return the loss scale of this step; a dynamic scaler changes it in place."""
+        return self.scaler.loss_scale.clone() if self.scaler.dynamic else self.scaler.loss_scale
 
+    def _accumulate(self, window: Sequence[Batch]) -> Tensor:
+        """Run forward and backward over a window; return its detached mean loss."""
+        if not window:
+            raise ValueError("a step needs at least one batch, found none: is the loader empty?")
+        weights = self._weights(window)
+        mean: Tensor | None = None
+        for index, (batch, weight) in enumerate(zip(window, weights, strict=True)):
+            last = index == len(window) - 1
+            with nullcontext() if last else without_sync(self.model):
+                with self.precision.autocast():
+                    loss = self.loss_fn(self.model, batch)
+                weighted = loss if weight is None else loss * weight
+                scaled = self.scaler.scale(weighted)
+                scaled.backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
+            mean = weighted.detach() if mean is None else mean + weighted.detach()
+        if self._watch is not None:
+            self._conclude(self._watch)
+        assert mean is not None
+        return mean
 
-def _announce_host_read(optimizer: torch.optim.Optimizer) -> None:
-    if not getattr(optimizer, "_step_supports_amp_scaling", False):
-        warnings.warn(
-            f"{type(optimizer).__name__} is not fused: each step reads one number back to the host"
-            " (pass fused=True to avoid it)",
-            stacklevel=3,
-        )
+    def _weights(self, window: Sequence[Batch]) -> Sequence[float | Tensor | None]:
+        """Return each micro-batch's weight in the mean over the window, and over the ranks; None for 1."""
+        if self.weigh is None:
+            return [None] if len(window) == 1 else [1.0 / len(window)] * len(window)
+        counts = [self._on_device(self.weigh(batch)) for batch in window]
+        total, ranks = total_over_ranks(self.model, torch.stack(counts).sum())
+        return [count * ranks / total for count in counts]  # ranks: their gradients are averaged, not summed
+
+    def _on_device(self, count: float | Tensor) -> Tensor:
+        if isinstance(count, Tensor):
+            return count.to(self.device, torch.float32)
+        return torch.full((), float(count), device=self.device)  # a fill, where a copy would wait for the device
+
+    def _conclude(self, watch: ObservedDtypes) -> None:
+        watch.conclude(self.precision)
+        self.observed_dtypes = frozenset(watch.dtypes)
+        self._watch = None
+
+    def _blame(self) -> str:
+        if self._norms is None:
+            return "no gradient was seen"
+        return self._norms.first_non_finite({id(param): name for name, param in self.model.named_parameters()})

@@ -1,20 +1,25 @@
-"""Training from a configuration to a result, and evaluation."""
+"""Training a small GPT from a configuration to a result."""
 
+import hashlib
 import math
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import nn
 from torch.utils.data import DataLoader
 
-from amp_core.data import MarkovChain, cycle, draw_chain, loader, pins_memory, to_device
+from amp_core.chain import MarkovChain, draw_chain
+from amp_core.data import Stream, loader
 from amp_core.device import inspect, pick
+from amp_core.ema import Ema
+from amp_core.evaluation import Evaluation, evaluate
+from amp_core.loop import Checkpoints, FitResult, Plan, fit
 from amp_core.model import GPT, GPTConfig, next_token_loss
-from amp_core.precision import Precision, Resolved, resolve
-from amp_core.scaler import ScaleState
+from amp_core.precision import Precision, Resolved, float32_matmul, resolve
 from amp_core.schedule import Schedule, warmup_cosine
 from amp_core.step import Batch, TrainStep
 from amp_core.tracking import MemorySink, Sink, StepRecord, Tracker
@@ -27,6 +32,8 @@ class TrainConfig:
     """What to train and how. `steps` counts optimizer steps, each over `accumulate` batches of `batch_size` sequences.
 
     `use_amp=False` turns AMP off, `True` turns it on where there is an accelerator, None leaves it to `precision`.
+    After `patience` validations, one every `validate_every` steps, without a lower loss, training stops. With
+    `ema_decay`, it is the parameters' moving averages that are validated.
 
     Raises:
         ValueError: a number is out of range.
@@ -47,6 +54,9 @@ class TrainConfig:
     train_sequences: int = 1024
     val_sequences: int = 512
     sharpness: float = 3.0
+    ema_decay: float | None = None
+    validate_every: int | None = None
+    patience: int | None = None
 
     def __post_init__(self) -> None:
         for number in (each.name for each in fields(self) if each.type is int):
@@ -55,43 +65,64 @@ class TrainConfig:
                 raise ValueError(f"{number} must be at least {least}, found {value!r}")
         if not 0.0 < self.lr < math.inf:
             raise ValueError(f"lr must be a positive number, found {self.lr!r}")
+        if self.ema_decay is not None and not 0.0 <= self.ema_decay < 1.0:
+            raise ValueError(f"ema_decay must be at least 0 and below 1, found {self.ema_decay!r}")
+        self.plan()
 
+    def plan(self) -> Plan:
+        """Return the loop's part of it.
 
-@dataclass(frozen=True)
-class Evaluation:
-    """How good a model is: mean loss in nat, and accuracy, over `tokens` predictions."""
-
-    loss: float
-    accuracy: float
-    tokens: int
+        Raises:
+            ValueError: a number is out of range.
+        """
+        return Plan(self.steps, self.accumulate, self.validate_every, self.patience, tokens=_predictions)
 
 
 @dataclass(frozen=True)
 class TrainResult:
-    """What a training run came to. `train_loss` is the last step's, in nat; `history` has every step."""
+    """What a training run came to.
+
+    `observed_dtypes` are those that the model's matrix products gave. `history` has every step of this process, and
+    `train_loss` is its last one's, in nat: None if a resumed run had no step left. `digest` is the SHA-256 of the
+    parameters: equal digests mean equal bits.
+    """
 
     precision: str
     reason: str
     warnings: tuple[str, ...]
     device: str
-    train_loss: float
+    observed_dtypes: tuple[str, ...]
+    train_loss: float | None
     val_loss: float
     val_accuracy: float
     chance_accuracy: float
     best_accuracy: float
     applied_steps: int
     skipped_steps: int
+    stopped_early: bool
     loss_scale: float
+    digest: str
+    validations: tuple[tuple[int, float], ...]
     history: tuple[StepRecord, ...]
 
 
-def train(config: TrainConfig, sinks: Sequence[Sink] = ()) -> TrainResult:
+def train(
+    config: TrainConfig,
+    sinks: Sequence[Sink] = (),
+    *,
+    checkpoints: Path | None = None,
+    save_every: int = 50,
+    resume: bool = False,
+    show_progress: bool = False,
+) -> TrainResult:
     """Train as configured, and evaluate; the same configuration on the same device gives the same result.
 
-    A fallback is announced once by a warning, and named in the result.
+    A fallback is announced once by a warning, and named in the result. With a folder for `checkpoints`, one is
+    written every `save_every` steps; `resume` goes on from the newest, to the same bits as without a break.
 
     Raises:
         ValueError: the configuration asks for what does not exist, or leaves a loader without a batch.
+        CheckpointError: a checkpoint is damaged, of another run, or in the way.
         ScaleCollapsed: training stopped making progress.
     """
     device = pick(config.device)
@@ -101,12 +132,24 @@ def train(config: TrainConfig, sinks: Sequence[Sink] = ()) -> TrainResult:
     chain = draw_chain(config.model.vocab_size, sharpness=config.sharpness, generator=_generator(CHAIN_SEED))
     model = build_model(config, device)
     batches, val_loader = build_loaders(config, chain, device)
-    train_step = build_step(config, model, resolved.precision)
-    memory = MemorySink()
-    with Tracker(config.log_every, (memory, *sinks)) as tracker:
-        state = run_steps(train_step, cycle(batches), tracker, config.steps, device)
-    evaluation = evaluate(model, val_loader, device, resolved.precision)
-    return _result(resolved, device, chain, evaluation, state, memory)
+    step = build_step(config, model, resolved.precision)
+    folder = None if checkpoints is None else Checkpoints(checkpoints, every=save_every, run=_identity(config))
+    memory, stream = MemorySink(), Stream(batches, device)
+    tracking = Tracker(config.log_every, (memory, *sinks), stream=stream)
+    with float32_matmul(resolved.precision.matmul), tracking as tracker:
+        fitted = fit(
+            step,
+            stream,
+            tracker,
+            config.plan(),
+            validate=lambda: evaluate(model, val_loader, device, resolved.precision).loss,
+            checkpoints=folder,
+            resume=resume,
+            show_progress=show_progress,
+        )
+        with step.with_averages():
+            evaluation = evaluate(model, val_loader, device, resolved.precision)
+    return _result(resolved, step, chain, evaluation, fitted, memory)
 
 
 def build_model(config: TrainConfig, device: torch.device) -> GPT:
@@ -123,107 +166,71 @@ def build_loaders(
     length = config.model.context + 1
     train_split = chain.sample(config.train_sequences, length, _generator(2 * config.seed))
     val_split = chain.sample(config.val_sequences, length, _generator(2 * config.seed + 1))
-    order = _generator(config.seed)
     return (
-        loader(train_split, batch_size=config.batch_size, device=device, workers=config.workers, shuffle_with=order),
+        loader(train_split, batch_size=config.batch_size, device=device, workers=config.workers, seed=config.seed),
         loader(val_split, batch_size=128, device=device),
     )
 
 
 def build_step(config: TrainConfig, model: GPT, precision: Precision) -> TrainStep:
-    """Return the training step: fused AdamW, a tenth of the steps to warm up, then a cosine."""
+    """Return the training step: fused AdamW, a tenth of the steps to warm up, then a cosine to a tenth of the rate."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.lr, fused=True)
     factor = warmup_cosine(config.steps, warmup=max(1, config.steps // 10))
     schedule = Schedule(optimizer, factor, steps=config.steps, device=model.head.weight.device)
-    return TrainStep(model, optimizer, precision, next_token_loss, config.max_grad_norm, config.accumulate, schedule)
+    ema = None if config.ema_decay is None else Ema(model.parameters(), config.ema_decay)
+    return TrainStep(
+        model, optimizer, precision, next_token_loss, max_grad_norm=config.max_grad_norm, schedule=schedule, ema=ema
+    )
 
 
-def run_steps(
-    train_step: TrainStep, batches: Iterator[Batch], tracker: Tracker, steps: int, device: torch.device
-) -> ScaleState:
-    """Take `steps` optimizer steps, and return the scaler's final state.
-
-    Raises:
-        ScaleCollapsed: seen at the first flush after it happened.
-    """
-    train_step.model.train()
-    pinned = pins_memory(device.type)
-    for _ in range(steps):
-        lr = train_step.lr.clone()  # the step moves it on
-        results = [
-            train_step(to_device(next(batches), device, non_blocking=pinned)) for _ in range(train_step.accumulate)
-        ]
-        last = results[-1]
-        flushed = tracker.add(
-            loss=torch.stack([result.loss for result in results]).mean(),
-            grad_norm=last.grad_norm,
-            lr=lr,
-            loss_scale=last.loss_scale,
-            found_inf=last.found_inf,
-        )
-        if flushed:
-            train_step.scaler.read()
-    return train_step.scaler.read()
+def digest(model: nn.Module) -> str:
+    """Return the SHA-256 of a model's parameters and buffers, names and bits, as 64 hexadecimal digits."""
+    seen = hashlib.sha256()
+    for name, value in model.state_dict().items():
+        seen.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        seen.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    return seen.hexdigest()
 
 
-def evaluate(model: nn.Module, batches: DataLoader[Batch], device: torch.device, precision: Precision) -> Evaluation:
-    """Return the loss and accuracy of a language model; it computes in `precision`, the metrics in float32.
-
-    The model's train or eval mode is put back afterwards. The host reads once, at the end.
-
-    Raises:
-        ValueError: there is no batch.
-    """
-    was_training = model.training
-    model.eval()
-    sums: list[Tensor] = []
-    tokens = 0
-    try:
-        with torch.inference_mode():
-            for batch in batches:
-                (sequences,) = to_device(batch, device, non_blocking=pins_memory(device.type))
-                with precision.autocast():
-                    logits = model(sequences[:, :-1])
-                sums.append(_summed(logits.float().flatten(0, 1), sequences[:, 1:].flatten()))
-                tokens += sequences[:, 1:].numel()
-    finally:
-        model.train(was_training)
-    if not tokens:
-        raise ValueError("nothing to evaluate: the loader has no batch")
-    loss, correct = torch.stack(sums).sum(0).tolist()
-    return Evaluation(loss / tokens, correct / tokens, tokens)
-
-
-def _summed(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return the summed loss and the number of right predictions, float32 (2,), for float32 logits (n, vocab)."""
-    loss = functional.cross_entropy(logits, targets, reduction="sum")
-    return torch.stack([loss, (logits.argmax(1) == targets).sum().float()])
+def _predictions(batch: Batch) -> int:
+    """Return how many tokens a batch of sequences (batch, context + 1) trains on."""
+    return batch[0][:, 1:].numel()
 
 
 def _generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+def _identity(config: TrainConfig) -> Mapping[str, Any]:
+    """Return what two runs must share for one to go on from the other; precision and device may change."""
+    free = ("use_amp", "precision", "device", "workers", "log_every")
+    return {name: value for name, value in asdict(config).items() if name not in free}
+
+
 def _result(
     resolved: Resolved,
-    device: torch.device,
+    step: TrainStep,
     chain: MarkovChain,
     evaluation: Evaluation,
-    state: ScaleState,
+    fitted: FitResult,
     memory: MemorySink,
 ) -> TrainResult:
     return TrainResult(
         precision=resolved.precision.name,
         reason=resolved.reason,
         warnings=resolved.warnings,
-        device=str(device),
-        train_loss=memory.records[-1].loss,
+        device=str(step.device),
+        observed_dtypes=tuple(sorted(str(dtype).removeprefix("torch.") for dtype in step.observed_dtypes)),
+        train_loss=memory.records[-1].loss if memory.records else None,
         val_loss=evaluation.loss,
         val_accuracy=evaluation.accuracy,
         chance_accuracy=chain.chance,
         best_accuracy=chain.ceiling,
-        applied_steps=state.applied,
-        skipped_steps=state.skipped,
-        loss_scale=state.scale,
+        applied_steps=fitted.state.applied,
+        skipped_steps=fitted.state.skipped,
+        stopped_early=fitted.stopped_early,
+        loss_scale=fitted.state.scale,
+        digest=digest(step.model),
+        validations=fitted.validations,
         history=tuple(memory.records),
     )

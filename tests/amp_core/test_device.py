@@ -18,7 +18,17 @@ flags\t\t: fpu
 
 
 def test_a_cpu_is_described_by_its_first_processor_with_sorted_capabilities() -> None:
-    assert _describe_cpu(CPUINFO) == ("Example CPU @ 2.50GHz", ("amx_bf16", "avx2", "avx512_bf16", "avx512f"))
+    assert _describe_cpu(CPUINFO) == ("Example CPU @ 2.50GHz", ("amx_bf16", "avx2", "avx512_bf16", "avx512f", "bf16"))
+
+
+def test_an_arm_cpu_s_half_precision_instructions_are_seen() -> None:
+    _, capabilities = _describe_cpu("processor : 0\nFeatures : fp asimd asimdhp bf16\n")
+    assert capabilities == ("bf16", "fp16")
+
+
+def test_a_cpu_with_avx512_alone_computes_no_16_bit_type_natively() -> None:
+    _, capabilities = _describe_cpu("flags : avx2 avx512f\n")
+    assert capabilities == ("avx2", "avx512f")
 
 
 def test_a_cpu_without_cpuinfo_still_has_a_name() -> None:

@@ -1,8 +1,11 @@
 """Tests of the command that trains the smoke model."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,9 +19,10 @@ def test_the_summary_names_precision_reason_loss_accuracy_and_scale(capsys: pyte
     assert main([*SHORT, "--precision", "fp16"]) == 0
     out, err = capsys.readouterr()
     assert [line[:12].strip() for line in out.splitlines()] == [
-        "device", "precision", "train loss", "val loss", "val accuracy", "loss scale", "steps",
+        "device", "precision", "computed in", "train loss", "val loss", "val accuracy", "loss scale", "steps", "digest",
     ]  # fmt: skip
-    assert "fp16 (fp16 was requested by name)" in out
+    assert "computed in   float16\n" in out
+    assert "fp16 (fp16 was requested by name" in out
     assert "loss scale    65536\n" in out
     assert "3 applied, 0 skipped" in out
     assert err == ""
@@ -50,6 +54,56 @@ def test_the_json_result_has_every_step(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def digest_of(output: str) -> str:
+    (line,) = (line for line in output.splitlines() if line.startswith("digest"))
+    return line.split()[1]
+
+
+def test_a_killed_run_is_resumed_to_the_digest_of_an_undisturbed_one(tmp_path: Path) -> None:
+    options = ["--device", "cpu", "--precision", "fp16", "--steps", "120", "--accumulate", "2", "--ema-decay", "0.9"]
+    saved = [*options, "--checkpoints", str(tmp_path), "--save-every", "3"]
+    command = [sys.executable, "-m", "amp_core"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}  # as many threads, as many orders of a sum
+    process = subprocess.Popen([*command, *saved], stdout=subprocess.PIPE, env=environment)
+    deadline = time.monotonic() + 120.0
+    while not (seen := sorted(tmp_path.glob("step-*.pt"))) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.kill()  # SIGKILL: nothing of it runs on
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL, "it ended by itself: there was nothing to resume"
+    assert 3 <= int(seen[0].stem.removeprefix("step-")) < 120
+    ends = [
+        subprocess.run(
+            [*command, *each], capture_output=True, text=True, encoding="utf-8", timeout=240, check=True, env=environment
+        )
+        for each in ([*saved, "--resume"], options)
+    ]
+    resumed, undisturbed = (digest_of(end.stdout) for end in ends)
+    assert resumed == undisturbed
+    assert "120 applied, 0 skipped" in ends[0].stdout
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
+    options = ["--device", "cpu", "--steps", "100000", "--checkpoints", str(tmp_path), "--save-every", "5"]
+    process = subprocess.Popen([sys.executable, "-m", "amp_core", *options], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120.0
+    while not list(tmp_path.glob("step-*.pt")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, f"error: interrupted: --resume goes on from {str(tmp_path)!r}\n")
+
+
+def test_checkpoints_in_the_way_are_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = [*SHORT, "--checkpoints", str(tmp_path), "--save-every", "1"]
+    assert main(options) == 0
+    capsys.readouterr()
+    assert main(options) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == f"error: {str(tmp_path)!r} already holds step-00000003.pt: resume, or choose another folder\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -59,6 +113,9 @@ def test_the_json_result_has_every_step(tmp_path: Path) -> None:
         (["--device", "cpu", "--steps", "0"], "error: steps must be at least 1, found 0"),
         (["--device", "cpu", "--steps", "x"], "error: argument --steps: invalid int value: 'x'"),
         (["--device", "cpu", "--json", "/nowhere/at/all.json"], "error: cannot write '/nowhere/at/all.json': "),
+        (["--device", "cpu", "--resume"], "error: --resume needs --checkpoints DIR: the folder to go on from"),
+        (["--device", "cpu", "--save-every", "0"], "error: --save-every must be at least 1, found 0"),
+        (["--device", "cpu", "--patience", "2"], "error: patience=2 needs validate_every: nothing would be waited for"),
         (["--unknown"], "error: unrecognized arguments: --unknown"),
     ],
 )

@@ -6,9 +6,20 @@ import pytest
 import torch
 
 from amp_core.device import DeviceFacts
-from amp_core.precision import Precision, Resolved, compute_effective_precision, precision_for, resolve
+from amp_core.precision import (
+    Precision,
+    Resolved,
+    compute_effective_precision,
+    float32_matmul,
+    precision_for,
+    resolve,
+)
 
-CPU = DeviceFacts("cpu", "a CPU", ("avx2", "avx512_fp16"))
+CPU = DeviceFacts("cpu", "a CPU", ("avx2", "avx512_bf16", "avx512_fp16", "bf16", "fp16"))
+OLD_CPU = DeviceFacts("cpu", "an old CPU", ("avx2",))
+ROCM = DeviceFacts("cuda", "an AMD GPU", ("bf16", "fp16", "rocm"))
+MPS = DeviceFacts("mps", "arm", ("fp16", "mps"))
+XPU = DeviceFacts("xpu", "an Intel GPU", ("bf16", "fp16", "xpu"))
 CUDA = DeviceFacts("cuda", "a GPU", ("bf16", "fp16", "sm_90", "tf32"))
 OLD_CUDA = DeviceFacts("cuda", "an old GPU", ("fp16", "sm_75"))
 AUTOCAST_DTYPES = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -99,6 +110,46 @@ def test_emulated_bfloat16_is_kept_but_announced() -> None:
     resolved = resolve("bf16", None, OLD_CUDA)
     assert resolved.precision.name == "bf16"
     assert resolved.warnings == ("an old GPU has no native bf16: it is emulated and slow, 'fp16' may be faster",)
+
+
+@pytest.mark.criterion("T035/AC8")
+@pytest.mark.parametrize("requested", ["bf16", "fp16"])
+def test_a_cpu_that_emulates_a_precision_keeps_it_without_calling_it_native(requested: str) -> None:
+    resolved = resolve(requested, None, OLD_CPU)
+    assert resolved.precision.name == requested
+    assert not resolved.native
+    assert (
+        resolved.reason == f"{requested} was requested by name; an old CPU has no instructions for it and emulates it"
+    )
+    assert resolved.warnings == ()  # whoever asks a CPU for it by name wants just that
+    assert resolve(requested, None, CPU).native
+
+
+@pytest.mark.parametrize("device", [CUDA, OLD_CUDA, ROCM, MPS, XPU])
+def test_use_amp_on_any_accelerator_is_fp16_with_a_scaler(device: DeviceFacts) -> None:
+    resolved = resolve(None, True, device)
+    assert resolved.precision == Precision("fp16", torch.float16, device.type, needs_scaler=True)
+    assert resolved.native
+    assert device.name in resolved.reason
+
+
+def test_tf32_is_kept_where_the_device_has_it_and_announced_as_fp32_elsewhere() -> None:
+    assert resolve("tf32", None, CUDA) == Resolved(precision_for("tf32", "cuda"), "tf32 was requested by name")
+    for device in (OLD_CUDA, ROCM, CPU):
+        resolved = resolve("tf32", None, device)
+        assert resolved.precision.name == "fp32"
+        assert resolved.warnings == (f"tf32 was requested, but {device.name} has none: training runs in fp32",)
+
+
+def test_float32_matrix_products_are_set_for_a_block_and_put_back_also_after_an_error() -> None:
+    before = torch.get_float32_matmul_precision()
+    assert [precision_for(name, "cuda").matmul for name in ("fp32", "tf32", "bf16", "fp16")] == [
+        "highest", "high", "highest", "highest",
+    ]  # fmt: skip
+    with pytest.raises(KeyError), float32_matmul("high"):
+        assert torch.get_float32_matmul_precision() == "high"
+        raise KeyError
+    assert torch.get_float32_matmul_precision() == before
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from amp_core.scaler import LossScaler, ScaleCollapsed, ScaleState
 
 
 def a_run(scaler: LossScaler, good: list[bool]) -> None:
-    """Take one step for each entry, with an infinite gradient where it is false."""
+    """Take one step for each entry as with torch's scaler, with an infinite gradient where it is false."""
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=True)
     for fine in good:
@@ -120,4 +120,99 @@ def test_overflow_in_one_of_two_optimizers_counts_as_one_skip() -> None:
     for optimizer in optimizers:
         scaler.step(optimizer)
     scaler.update()
+    assert scaler.read() == ScaleState(32768.0, 0, 1)
+
+
+def a_backward(scaler: LossScaler, model: nn.Linear, factor: float = 1.0) -> torch.optim.Optimizer:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=True)
+    scaler.scale(model(torch.ones(1, 2)).sum() * factor).backward()
+    return optimizer
+
+
+@pytest.mark.parametrize("scaler", [dynamic(), LossScaler("cpu", dynamic=False)], ids=["dynamic", "static"])
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("unscales", [True, False])
+def test_in_a_loop_of_torch_s_own_form_a_bad_step_is_skipped(scaler: LossScaler, fused: bool, unscales: bool) -> None:
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=fused)
+    before = model.weight.detach().clone()
+    for factor, moves in ((float("nan"), False), (1.0, True)):
+        scaler.scale(model(torch.ones(1, 2)).sum() * factor).backward()
+        if unscales:
+            scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        assert torch.equal(model.weight, before) is not moves
+    torch.testing.assert_close(model.weight, before - 0.1)  # true gradients are ones
+
+
+@pytest.mark.parametrize("scaler", [dynamic(), LossScaler("cpu", dynamic=False)], ids=["dynamic", "static"])
+def test_a_second_step_without_an_update_is_refused(scaler: LossScaler) -> None:
+    optimizer = a_backward(scaler, nn.Linear(2, 1))
+    scaler.step(optimizer)
+    with pytest.raises(RuntimeError, match=r"^step\(\) was called twice for this optimizer: call update\(\)"):
+        scaler.step(optimizer)
+
+
+def test_a_second_unscale_without_an_update_is_refused() -> None:
+    scaler = dynamic()
+    optimizer = a_backward(scaler, nn.Linear(2, 1))
+    scaler.unscale_(optimizer)
+    with pytest.raises(RuntimeError, match="unscale_"):
+        scaler.unscale_(optimizer)
+
+
+def test_a_closure_is_refused() -> None:
+    scaler = dynamic()
+    optimizer = a_backward(scaler, nn.Linear(2, 1))
+    with pytest.raises(RuntimeError, match="a closure cannot be passed"):
+        scaler.step(optimizer, closure=lambda: 0.0)
+    with pytest.raises(RuntimeError, match="a closure cannot be passed"):
+        scaler.step(optimizer, lambda: 0.0)
+
+
+def test_an_update_after_a_step_that_the_loop_itself_skipped_backs_off() -> None:
+    scaler = dynamic()
+    optimizer = a_backward(scaler, nn.Linear(2, 1), float("inf"))
+    scaler.unscale_(optimizer)
+    scaler.update()
+    assert scaler.read() == ScaleState(32768.0, 0, 1)
+    scaler.unscale_(optimizer)  # and may unscale again
+
+
+def test_an_update_without_a_step_changes_nothing() -> None:
+    scaler = dynamic(growth_interval=1)
+    scaler.update()
+    assert scaler.read() == ScaleState(65536.0, 0, 0)
+
+
+def test_a_scale_that_is_set_stays_within_the_limits() -> None:
+    scaler = dynamic()
+    scaler.update(2.0**30)
+    assert scaler.read().scale == 2.0**24
+    scaler.update(torch.tensor(4.0))
+    assert scaler.read().scale == 4.0
+    static = LossScaler("cpu", dynamic=False)
+    static.update(4.0)
+    assert static.read().scale == 1.0
+
+
+def test_a_bad_mark_of_another_rank_skips_the_step_here() -> None:
+    scaler = LossScaler("cpu", dynamic=True, across=torch.ones_like)
+    model = nn.Linear(2, 1)
+    before = model.weight.detach().clone()
+    scaler.step(a_backward(scaler, model))
+    scaler.update()
+    assert torch.equal(model.weight, before)
+    assert scaler.read() == ScaleState(32768.0, 0, 1)
+
+
+def test_what_is_no_scaler_s_state_is_refused_and_changes_nothing() -> None:
+    scaler = dynamic()
+    a_run(scaler, [False])
+    with pytest.raises(
+        ValueError, match=r"^a scaler's state needs _growth_tracker, .* found only \['applied', 'scale'\]$"
+    ):
+        scaler.load_state_dict({"scale": 8.0, "applied": 3})
     assert scaler.read() == ScaleState(32768.0, 0, 1)

@@ -1,7 +1,8 @@
 """Tests of the training step: the order of its calls, its gradients, its skips, and its bits."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from amp_core import checkpoint
 from amp_core.by_hand import make_scaler, step_by_hand
+from amp_core.ema import Ema
 from amp_core.precision import precision_for
-from amp_core.scaler import LossScaler
+from amp_core.scaler import LossScaler, ScaleCollapsed
 from amp_core.schedule import Schedule
 from amp_core.step import Batch, StepResult, TrainStep
 
@@ -211,7 +214,7 @@ def test_finite_gradients_with_an_infinite_norm_are_skipped(name: str) -> None:
 @pytest.mark.criterion("T035/AC3")
 def test_the_calls_come_in_the_canonical_order(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    step = a_step("fp16", accumulate=2)
+    step = a_step("fp16")
 
     def record(owner: Any, name: str, label: str) -> None:
         original = getattr(owner, name)
@@ -225,10 +228,9 @@ def test_the_calls_come_in_the_canonical_order(monkeypatch: pytest.MonkeyPatch) 
     for name in ("scale", "unscale_", "step", "update"):
         record(step.scaler, name, name)
     record(Tensor, "backward", "backward")
-    record(nn.utils, "clip_grad_norm_", "clip")
+    record(nn.utils, "clip_grads_with_norm_", "clip")
     record(step.optimizer, "zero_grad", "zero_grad")
-    step(a_batch())
-    step(a_batch(1))
+    step(a_batch(), a_batch(1))
     micro = ["scale", "backward"]
     assert calls == [*micro, *micro, "unscale_", "clip", "step", "update", "zero_grad"]
 
@@ -237,16 +239,15 @@ def test_the_calls_come_in_the_canonical_order(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("clip", [0.3, None], ids=["clip", "no clip"])
 @pytest.mark.parametrize("accumulate", [1, 4])
 @pytest.mark.parametrize("name", NAMES)
-def test_fifty_steps_have_the_bits_of_the_recipe_by_hand(name: str, accumulate: int, clip: float | None) -> None:
+def test_a_hundred_steps_have_the_bits_of_the_recipe_by_hand(name: str, accumulate: int, clip: float | None) -> None:
     ours, peer = a_model(), a_model()
-    step = a_step(name, model=ours, max_grad_norm=clip, accumulate=accumulate)
+    step = a_step(name, model=ours, max_grad_norm=clip)
     optimizer, scaler = fused(peer), make_scaler("cpu", DTYPES[name])
-    for index in range(50):
+    for index in range(100):
         window = [a_batch(index * accumulate + micro) for micro in range(accumulate)]
         if name == "fp16" and index in (3, 17):
             window[-1] = a_batch(index, factor=INF)
-        for batch in window:
-            step(batch)
+        step(*window)
         step_by_hand(
             peer,
             optimizer,
@@ -271,17 +272,16 @@ def test_accumulated_windows_equal_one_large_batch() -> None:
     batches = [a_batch(seed) for seed in range(4)]
     inputs, targets = (torch.cat([batch[index] for batch in batches]) for index in (0, 1))
     a_step("fp32", model=whole)((inputs, targets, torch.tensor(1.0)))
-    step = a_step("fp32", model=parts, accumulate=4)
-    updated = [step(batch).updated for batch in batches]
-    assert updated == [False, False, False, True]
+    loss = a_step("fp32", model=parts)(*batches).loss
+    torch.testing.assert_close(loss, squared_error(a_model(), (inputs, targets, torch.tensor(1.0))).detach())
     for one, other in zip(copies(whole), copies(parts), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
 
 
 def test_one_bad_micro_batch_skips_its_window_once() -> None:
-    step = a_step("fp16", accumulate=4)
-    for index in range(8):
-        step(a_batch(index, factor=INF if index == 1 else 1.0))
+    step = a_step("fp16")
+    for first in (0, 4):
+        step(*(a_batch(index, factor=INF if index == 1 else 1.0) for index in range(first, first + 4)))
     state = step.scaler.read()
     assert (state.applied, state.skipped, state.scale) == (1, 1, 32768.0)
 
@@ -304,10 +304,10 @@ class HostReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
-def host_reads(step: TrainStep, batches: Iterable[Batch]) -> int:
+def host_reads(step: TrainStep, windows: Iterable[Sequence[Batch]]) -> int:
     with HostReads() as reads:  # type: ignore[no-untyped-call]
-        for batch in batches:
-            step(batch)
+        for window in windows:
+            step(*window)
     return int(reads.count)
 
 
@@ -318,9 +318,11 @@ def test_a_step_with_a_fused_optimizer_reads_nothing_back(name: str, accumulate:
     model = a_model()
     optimizer = fused(model)
     schedule = Schedule(optimizer, lambda step: 1.0 / (1 + step), steps=9, device="cpu") if scheduled else None
-    step = a_step(name, model=model, optimizer=optimizer, accumulate=accumulate, schedule=schedule)
-    batches = [a_batch(seed, factor=INF if seed == 3 else 1.0) for seed in range(6)]
-    assert host_reads(step, batches) == 0
+    weigh = (lambda batch: len(batch[0])) if scheduled else None
+    ema = Ema(model.parameters(), 0.9) if scheduled else None
+    step = a_step(name, model=model, optimizer=optimizer, schedule=schedule, ema=ema, weigh=weigh)
+    windows = [[a_batch(seed, factor=INF if seed == 3 else 1.0)] * accumulate for seed in range(6)]
+    assert host_reads(step, windows) == 0
 
 
 def test_an_unfused_optimizer_announces_its_host_read_and_makes_it() -> None:
@@ -329,7 +331,7 @@ def test_an_unfused_optimizer_announces_its_host_read_and_makes_it() -> None:
         step = a_step("fp16", model=model, optimizer=torch.optim.AdamW(model.parameters()))
     step(a_batch())
     before = copies(model)
-    assert host_reads(step, [a_batch(factor=INF)]) >= 1
+    assert host_reads(step, [[a_batch(factor=INF)]]) >= 1
     assert same(before, copies(model))
 
 
@@ -373,7 +375,6 @@ def test_an_optimizer_with_nothing_to_train_is_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"accumulate": 0}, "accumulate must be at least 1, found 0"),
         ({"max_grad_norm": 0.0}, "max_grad_norm must be a positive number"),
         ({"max_grad_norm": math.nan}, "max_grad_norm must be a positive number"),
     ],
@@ -393,3 +394,212 @@ def test_a_step_without_any_gradient_has_nothing_to_do() -> None:
     result: StepResult = step(a_batch())
     state = step.scaler.read()
     assert (result.found_inf.item(), state.applied, state.skipped) == (0.0, 0, 0)
+
+
+def test_an_empty_window_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^a step needs at least one batch, found none: is the loader empty\?$"):
+        a_step("fp32")()
+
+
+def rows(count: int, seed: int = 0) -> Batch:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(count, 6, generator=generator), torch.randn(count, 2, generator=generator), torch.tensor(1.0)
+
+
+@pytest.mark.criterion("T035/AC3")
+@pytest.mark.parametrize("weigh", [lambda batch: len(batch[0]), lambda batch: torch.tensor(len(batch[0]))])
+@pytest.mark.parametrize("name", NAMES)
+def test_weighted_ragged_windows_equal_one_large_batch(name: str, weigh: Any) -> None:
+    window = [rows(7, 1), rows(1, 2), rows(4, 3)]
+    whole, parts = a_model(), a_model()
+    inputs, targets = (torch.cat([batch[index] for batch in window]) for index in (0, 1))
+    one = a_step(name, model=whole)((inputs, targets, torch.tensor(1.0)))
+    several = a_step(name, model=parts, weigh=weigh)(*window)
+    tolerance = 1e-6 if name == "fp32" else 2e-2
+    torch.testing.assert_close(several.loss, one.loss, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(several.grad_norm, one.grad_norm, rtol=tolerance, atol=tolerance)
+    equally = a_step(name, model=a_model())(*window)
+    assert abs(equally.grad_norm - one.grad_norm) > 0.05  # a mean of means is another thing
+
+
+def test_a_window_that_weighs_nothing_is_skipped() -> None:
+    step = a_step("bf16", weigh=lambda _: 0)
+    before = copies(step.model)
+    assert step(a_batch(), a_batch(1)).found_inf.item() == 1.0
+    assert same(before, copies(step.model))
+
+
+def a_step_of_two(name: str, model: nn.Sequential) -> TrainStep:
+    optimizers = [
+        torch.optim.AdamW(model[0].parameters(), lr=0.05, fused=True),
+        torch.optim.SGD(model[2].parameters(), lr=0.05, fused=True),
+    ]
+    return TrainStep(model, optimizers, precision_for(name, "cpu"), squared_error)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_several_optimizers_step_together_or_not_at_all(name: str) -> None:
+    model = a_model()
+    step = a_step_of_two(name, model)
+    step(a_batch())
+    before = copies(model)
+    linear(model, 2).bias.register_hook(lambda grad: grad * INF)  # type: ignore[no-untyped-call]
+    assert step(a_batch(1)).found_inf.item() == 1.0
+    assert same(before, copies(model))
+    assert (step.scaler.read().applied, step.scaler.read().skipped) == (1, 1)
+
+
+def test_a_parameter_of_two_optimizers_is_refused() -> None:
+    model = a_model()
+    with pytest.raises(ValueError, match=r"^two optimizers share a parameter: [^\n]+$"):
+        TrainStep(model, [fused(model), fused(model)], precision_for("fp32", "cpu"), squared_error)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_averages_follow_applied_steps_only(name: str) -> None:
+    model = a_model()
+    ema = Ema(model.parameters(), 0.5)
+    expected = copies(model)
+    step = a_step(name, model=model, ema=ema)
+    for index, factor in enumerate((1.0, INF, 1.0)):
+        before = [average.clone() for average in ema.averages]
+        step(a_batch(index, factor=factor))
+        if factor == INF:
+            assert same(before, ema.averages)
+        else:
+            expected = [torch.lerp(old, new, 0.5) for old, new in zip(expected, copies(model), strict=True)]
+    for average, value in zip(ema.averages, expected, strict=True):
+        torch.testing.assert_close(average, value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_collapse_names_the_first_parameter_to_blame(name: str) -> None:
+    model = a_model()
+    step = a_step(name, model=model, scaler=LossScaler("cpu", dynamic=name == "fp16", max_consecutive_skips=3))
+    linear(model, 2).weight.register_hook(lambda grad: grad * math.nan)  # type: ignore[no-untyped-call]
+    for index in range(3):
+        step(a_batch(index))
+    with pytest.raises(ScaleCollapsed) as caught:
+        step.read()
+    assert "the first parameter without a finite gradient is 2.weight (gradient norm nan)" in str(caught.value)
+    assert str(caught.value).startswith("the last 3 steps had non-finite gradients and were skipped, loss scale ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_dtype_that_ran_is_observed_once(name: str) -> None:
+    step = a_step(name)
+    assert step.observed_dtypes == frozenset()
+    step(a_batch())
+    assert step.observed_dtypes == {DTYPES[name]}
+    assert not any(module._forward_hooks for module in step.model.modules())
+
+
+def test_a_model_that_turns_autocast_off_is_announced() -> None:
+    class Stubborn(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = a_model()
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            with torch.amp.autocast("cpu", enabled=False):
+                out: Tensor = self.inner(inputs)
+            return out
+
+    model = Stubborn()
+    step = TrainStep(model, fused(model), precision_for("bf16", "cpu"), squared_error)
+    with pytest.warns(UserWarning, match=r"^bf16 was asked for, but every linear .* computed in torch.float32: "):
+        step(a_batch())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sparse_gradients_are_clipped_and_stepped(name: str) -> None:
+    model = nn.Embedding(5, 3, sparse=True)
+    optimizer = torch.optim.SparseAdam(model.parameters())
+    with pytest.warns(UserWarning, match="SparseAdam is not fused"):
+        step = TrainStep(
+            model, optimizer, precision_for(name, "cpu"), lambda m, batch: m(batch[0]).square().sum(), max_grad_norm=0.1
+        )
+    before = copies(model)
+    result = step((torch.tensor([1, 1, 2]),))
+    assert result.grad_norm.item() > 0.1
+    assert not same(before, copies(model))
+
+
+def test_a_learning_rate_that_the_user_sets_is_the_one_reported() -> None:
+    step = a_step("fp32")
+    assert step(a_batch()).lr.item() == pytest.approx(0.05)
+    step.optimizer.param_groups[0]["lr"] = 0.01
+    assert step(a_batch()).lr.item() == pytest.approx(0.01)
+
+
+def scheduled_step(name: str, seed: int) -> TrainStep:
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 2))
+    optimizer = fused(model)
+    schedule = Schedule(optimizer, lambda step: 1.0 / (1 + step), steps=20, device="cpu")
+    scaler = LossScaler("cpu", dynamic=name == "fp16", growth_interval=3)
+    return a_step(
+        name, model=model, optimizer=optimizer, schedule=schedule, ema=Ema(model.parameters(), 0.9), scaler=scaler
+    )
+
+
+@pytest.mark.parametrize("at", [1, 4, 8])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_restored_step_goes_on_bit_for_bit(name: str, at: int, tmp_path: Path) -> None:
+    def run(step: TrainStep, first: int, last: int) -> None:
+        for index in range(first, last):
+            step(a_batch(index, factor=INF if index in (2, 6) else 1.0), a_batch(index + 100))
+
+    through, begun, resumed = scheduled_step(name, 1), scheduled_step(name, 1), scheduled_step(name, 2)
+    run(through, 0, 12)
+    run(begun, 0, at)
+    checkpoint.save(tmp_path / "state.pt", begun.state_dict())
+    resumed.load_state_dict(checkpoint.load(tmp_path / "state.pt"))
+    run(resumed, at, 12)
+    assert same(copies(through.model), copies(resumed.model))
+    assert through.ema is not None
+    assert resumed.ema is not None
+    assert same(through.ema.averages, resumed.ema.averages)
+    assert through.lr.item() == resumed.lr.item()
+    assert through.scaler.state_dict() == resumed.scaler.state_dict()
+
+
+@pytest.mark.parametrize("old", NAMES)
+@pytest.mark.parametrize("new", NAMES)
+def test_a_state_of_one_precision_goes_on_in_another(old: str, new: str) -> None:
+    begun, resumed = scheduled_step(old, 1), scheduled_step(new, 2)
+    for index in range(4):
+        begun(a_batch(index, factor=INF if index == 1 else 1.0))
+    resumed.load_state_dict(begun.state_dict())
+    assert same(copies(begun.model), copies(resumed.model))
+    state = resumed.scaler.read()
+    assert (state.applied, state.skipped) == (3, 1)
+    if new != "fp16":
+        assert state.scale == 1.0
+    elif old != "fp16":
+        assert state.scale == 65536.0  # a static scaler's 1 would flush gradients to zero
+    assert resumed(a_batch(9)).found_inf.item() == 0.0
+    assert resumed.observed_dtypes == {DTYPES[new]}
+
+
+def test_a_state_of_another_model_is_refused_and_changes_nothing() -> None:
+    step = a_step("fp16")
+    before = copies(step.model)
+    other = nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 2))
+    with pytest.raises(
+        ValueError, match=r"^the checkpoint is of another model: '0.weight' has shape \(9, 6\), expected"
+    ):
+        step.load_state_dict(a_step("fp16", model=other).state_dict())
+    shorter = nn.Sequential(nn.Linear(6, 2))
+    with pytest.raises(ValueError, match=r"another model: it lacks '2.bias' and 1 more: build the model"):
+        step.load_state_dict(a_step("fp16", model=shorter).state_dict())
+    with pytest.raises(ValueError, match=r"^the checkpoint's optimizers hold \[\[2\], \[2\]\] parameters by group"):
+        step.load_state_dict(a_step_of_two("fp16", a_model()).state_dict())
+    assert same(before, copies(step.model))
+
+
+def test_a_compiled_or_wrapped_model_saves_the_names_of_the_plain_one() -> None:
+    model = a_model()
+    step = TrainStep(torch.compile(model, backend="eager"), fused(model), precision_for("fp32", "cpu"), squared_error)
+    assert set(step.state_dict()["model"]) == set(model.state_dict())

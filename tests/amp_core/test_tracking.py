@@ -1,115 +1,91 @@
-"""Tests of per-step numbers: when they are copied, what they hold, and where they go."""
+"""Tests of the tracker: when numbers are copied, what they hold, and the rates between flushes."""
 
-import json
-import struct
-import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from types import ModuleType
+import math
+import time
+import warnings
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.data import TensorDataset
 
+from amp_core.data import Stream, loader
 from amp_core.precision import precision_for
-from amp_core.step import Batch, TrainStep
-from amp_core.tracking import METRICS, JsonlSink, MemorySink, StepRecord, Tracker, WandbSink
-from amp_core.trainer import run_steps
+from amp_core.step import Batch, StepResult, TrainStep
+from amp_core.throughput import Peak, Throughput
+from amp_core.tracking import Flush, MemorySink, StepRecord, Tracker
 
-BLOCK = 32768  # bytes of a block in wandb's record log
-FRAME = struct.Struct("<IHB")  # checksum, length, and kind: 1 whole, 2 first, 3 middle, 4 last part of a record
+CPU = torch.device("cpu")
 
 
 class Counting(MemorySink):
-    """A memory sink that notes the size of each flush, and whether it was closed."""
+    """A memory sink that notes the size of each flush, and how often it was closed."""
 
     def __init__(self) -> None:
         super().__init__()
         self.flushes: list[int] = []
         self.closed = 0
 
-    def write(self, records: Sequence[StepRecord]) -> None:
-        super().write(records)
-        self.flushes.append(len(records))
+    def write(self, flush: Flush) -> None:
+        super().write(flush)
+        self.flushes.append(len(flush.steps))
 
     def close(self) -> None:
         self.closed += 1
 
 
-def add(tracker: Tracker, value: float, loss_scale: Tensor | None = None) -> bool:
+class Broken:
+    """A sink that fails in what it is told to."""
+
+    def __init__(self, *fails: str) -> None:
+        self.fails = fails
+        self.calls: list[str] = []
+
+    def write(self, flush: Flush) -> None:
+        self.act("write")
+
+    def close(self) -> None:
+        self.act("close")
+
+    def act(self, what: str) -> None:
+        self.calls.append(what)
+        if what in self.fails:
+            raise OSError(f"cannot {what}\nand said why at length")
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def a_result(value: float = 0.0, *, scale: float | Tensor = 1.0, found_inf: float = 0.0) -> StepResult:
     scalar = torch.tensor(value)
-    scale = scalar if loss_scale is None else loss_scale
-    return tracker.add(loss=scalar, grad_norm=scalar + 1, lr=scalar + 2, loss_scale=scale, found_inf=scalar * 0)
-
-
-def logged_by_wandb(root: Path) -> dict[int, dict[str, float]]:
-    """Return what a finished offline run has logged, by step."""
-    import wandb
-    from wandb.proto import wandb_internal_pb2
-
-    wandb.teardown()  # waits for wandb's own process, which may still be writing the file after a run has finished
-    (path,) = root.glob("wandb/offline-run-*/run-*.wandb")
-    history: dict[int, dict[str, float]] = {}
-    for blob in records_of(path.read_bytes()):
-        record = wandb_internal_pb2.Record()  # type: ignore[attr-defined]  # made at run time
-        record.ParseFromString(blob)
-        if record.WhichOneof("record_type") == "history":
-            items = {"/".join(item.nested_key) or item.key: json.loads(item.value_json) for item in record.history.item}
-            history[record.history.step.num] = {name: items[name] for name in METRICS.values() if name in items}
-    return history
-
-
-def records_of(log: bytes) -> Iterator[bytes]:
-    """Yield the records of wandb's log: frames in blocks of 32 KiB, after a header of 7 bytes."""
-    assert log[:4] == b":W&B"
-    position, parts = 7, b""
-    while position < len(log):
-        left = BLOCK - position % BLOCK
-        if left < FRAME.size:
-            position += left
-            continue
-        _, length, kind = FRAME.unpack_from(log, position)
-        position += FRAME.size
-        parts += log[position : position + length]
-        position += length
-        if kind in (1, 4):
-            yield parts
-            parts = b""
-
-
-def train_with_an_overflow(sinks: Sequence[Any], *, steps: int = 7, bad: int = 3) -> None:
-    """Train a float16 model; the loss of one step is infinite."""
-    torch.manual_seed(0)
-    model = nn.Linear(4, 1)
-
-    def loss_fn(module: nn.Module, batch: Batch) -> Tensor:
-        loss: Tensor = module(batch[0]).float().square().mean() * batch[1] * 0.01
-        return loss
-
-    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    step = TrainStep(model, optimizer, precision_for("fp16", "cpu"), loss_fn)
-    factors = [torch.tensor(float("inf") if index == bad else 1.0) for index in range(steps)]
-    batches = ((torch.ones(3, 4), factor) for factor in factors)
-    with Tracker(3, sinks) as tracker:
-        run_steps(step, batches, tracker, steps, torch.device("cpu"))
+    loss_scale = scale if isinstance(scale, Tensor) else torch.tensor(scale)
+    return StepResult(scalar, scalar + 1, scalar + 2, loss_scale, torch.tensor(found_inf))
 
 
 def test_scalars_are_flushed_together_every_few_steps_and_at_the_end() -> None:
     sink = Counting()
     with Tracker(3, [sink]) as tracker:
-        flushed = [add(tracker, float(value)) for value in range(7)]
+        flushed = [tracker.add(a_result(float(value))) for value in range(7)]
         assert flushed == [False, False, True, False, False, True, False]
         assert sink.flushes == [3, 3]
     assert sink.flushes == [3, 3, 1]
     assert sink.closed == 1
-    assert sink.records == [StepRecord(step, step, step + 1, step + 2, step, 0.0) for step in range(7)]
+    assert sink.records == [StepRecord(step, step, step + 1, step + 2, 1.0, 0.0) for step in range(7)]
 
 
 def test_what_was_added_is_flushed_when_training_raises() -> None:
     sink = Counting()
     with pytest.raises(KeyError), Tracker(100, [sink]) as tracker:
-        add(tracker, 1.0)
+        tracker.add(a_result())
         raise KeyError
     assert (len(sink.records), sink.closed) == (1, 1)
 
@@ -119,95 +95,249 @@ def test_each_step_keeps_its_own_loss_scale_though_the_tensor_changes_in_place()
     sink, live = MemorySink(), torch.tensor(8.0)
     with Tracker(10, [sink]) as tracker:
         for _ in range(3):
-            add(tracker, 0.0, live)
+            tracker.add(a_result(scale=live))
             live.mul_(0.5)
     assert [record.loss_scale for record in sink.records] == [8.0, 4.0, 2.0]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_loss_of_any_dtype_is_kept_exactly_and_without_its_graph(dtype: torch.dtype) -> None:
+    sink, weight = MemorySink(), torch.tensor(1.5, dtype=dtype, requires_grad=True)
+    result = a_result(3.0)
+    with Tracker(2, [sink]) as tracker:
+        tracker.add(StepResult(weight * 2, result.grad_norm, result.lr, result.loss_scale, result.found_inf))
+        assert not tracker._pending[0].requires_grad
+    assert sink.records == [StepRecord(0, 3.0, 4.0, 5.0, 1.0, 0.0)]
+
+
+class HostReads(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch declares no types for it
+    """Counts the reads of a single number by the host."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
+def test_nothing_is_read_by_the_host_between_two_flushes(name: str) -> None:
+    step, batch = a_step(name), (torch.ones(3, 4), torch.tensor(1.0))
+    with Tracker(4, [MemorySink()]) as tracker:
+        for _ in range(4):
+            tracker.add(step(batch), samples=3)
+        with HostReads() as reads:  # type: ignore[no-untyped-call]  # the same
+            assert not any(tracker.add(step(batch), samples=3) for _ in range(3))
+            assert reads.count == 0
+            torch.ones(1).item()
+        assert reads.count == 1  # it does count
+
+
+def a_step(name: str) -> TrainStep:
+    torch.manual_seed(0)
+    model = nn.Linear(4, 1)
+
+    def loss_fn(module: nn.Module, batch: Batch) -> Tensor:
+        loss: Tensor = module(batch[0]).float().square().mean() * batch[1] * 0.01
+        return loss
+
+    return TrainStep(model, torch.optim.AdamW(model.parameters(), fused=True), precision_for(name, "cpu"), loss_fn)
+
+
 @pytest.mark.criterion("T035/AC4")
 def test_a_backoff_shows_in_the_step_after_the_overflow() -> None:
-    sink = MemorySink()
-    train_with_an_overflow([sink])
+    sink, step = MemorySink(), a_step("fp16")
+    with Tracker(3, [sink]) as tracker:
+        for index in range(7):
+            tracker.add(step((torch.ones(3, 4), torch.tensor(float("inf") if index == 3 else 1.0))))
     assert [record.loss_scale for record in sink.records] == [65536.0] * 4 + [32768.0] * 3
     assert [record.found_inf for record in sink.records] == [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     assert [record.step for record in sink.records] == list(range(7))
+    assert [(rates.applied, rates.skipped) for rates in sink.rates] == [(3, 0), (5, 1), (6, 1)]
+    assert [rates.loss_scale_growth for rates in sink.rates] == [0.0, -1 / 3, 0.0]
 
 
-@pytest.mark.criterion("T035/AC4")
-def test_wandb_has_the_loss_scale_of_every_step(tmp_path: Path) -> None:
-    memory = MemorySink()
-    train_with_an_overflow([memory, WandbSink("amp", "offline", tmp_path)])
-    logged = logged_by_wandb(tmp_path)
-    assert list(logged) == list(range(7))
-    assert {step: values["amp/loss_scale"] for step, values in logged.items()} == {
-        record.step: record.loss_scale for record in memory.records
-    }
-    assert [logged[step]["amp/loss_scale"] for step in (3, 4)] == [65536.0, 32768.0]
-    assert [logged[step]["amp/found_inf"] for step in (2, 3, 4)] == [0.0, 1.0, 0.0]
-    for record in memory.records:
-        if record.found_inf == 0.0:
-            assert logged[record.step]["train/loss"] == pytest.approx(record.loss)
-            assert logged[record.step]["train/grad_norm"] == pytest.approx(record.grad_norm)
-            assert logged[record.step]["train/lr"] == pytest.approx(record.lr)
+def test_the_growth_of_the_loss_scale_is_its_doublings_a_step() -> None:
+    sink = MemorySink()
+    with Tracker(2, [sink]) as tracker:
+        for scale in (1.0, 2.0, 2.0, 8.0, 8.0, 1.0):
+            tracker.add(a_result(scale=scale))
+    assert [rates.loss_scale_growth for rates in sink.rates] == [1.0, 1.0, -1.5]
 
 
-class BrokenRun:
-    """A wandb run that fails at every call."""
-
-    calls = 0
-
-    def log(self, *_: Any, **__: Any) -> None:
-        self.calls += 1
-        raise LookupError("the service went away\nand said why at length")
-
-    def finish(self) -> None:
-        raise LookupError("gone")
+@pytest.mark.parametrize("scales", [(1.0,), (0.0, 1.0), (1.0, float("inf"))])
+def test_growth_from_nowhere_is_unknown(scales: tuple[float, ...]) -> None:
+    sink = MemorySink()
+    with Tracker(len(scales), [sink]) as tracker:
+        for scale in scales:
+            tracker.add(a_result(scale=scale))
+    assert sink.rates[0].loss_scale_growth is None
 
 
-def fake_wandb(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
-    module = ModuleType("wandb")
-    module.init = lambda **_: run  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "wandb", module)
+def test_rates_are_counts_by_the_time_since_the_last_flush() -> None:
+    sink, clock = MemorySink(), Clock()
+    tracker = Tracker(2, [sink], clock=clock)
+    clock.now += 50.0  # before the block nothing runs
+    with tracker:
+        for seconds in (1.0, 3.0, 0.25, 0.25):
+            clock.now += seconds
+            tracker.add(a_result(), samples=8, tokens=256)
+    first, second = sink.rates
+    assert (first.steps_per_s, first.samples_per_s, first.tokens_per_s) == (0.5, 4.0, 128.0)
+    assert (second.steps_per_s, second.samples_per_s, second.tokens_per_s) == (4.0, 32.0, 1024.0)
 
 
-@pytest.mark.criterion("T035/AC4")
-def test_wandb_that_breaks_is_reported_once_and_training_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, memory = BrokenRun(), MemorySink()
-    fake_wandb(monkeypatch, run)
-    with pytest.warns(UserWarning) as caught:
-        train_with_an_overflow([WandbSink("amp"), memory])
-    expected = "wandb could not log (LookupError: the service went away): training goes on without it"
+def test_what_nobody_counts_has_no_rate() -> None:
+    sink = MemorySink()
+    with Tracker(1, [sink]) as tracker:
+        tracker.add(a_result())
+    (rates,) = sink.rates
+    assert (rates.samples_per_s, rates.tokens_per_s, rates.mfu, rates.stall_share) == (None, None, None, None)
+    assert rates.steps_per_s > 0.0
+
+
+def test_the_time_of_a_pause_is_not_in_the_rates() -> None:
+    sink, clock = MemorySink(), Clock()
+    with Tracker(10, [sink], clock=clock) as tracker:
+        clock.now += 1.0
+        tracker.add(a_result(), samples=4)
+        with tracker.paused():
+            assert len(sink.records) == 1
+            clock.now += 60.0
+        clock.now += 1.0
+        tracker.add(a_result(), samples=4)
+    assert [rates.samples_per_s for rates in sink.rates] == [4.0, 4.0]
+
+
+def test_the_stall_share_is_the_time_waited_for_data_by_the_time_between_flushes() -> None:
+    class Slow(TensorDataset):
+        def __getitem__(self, index: int) -> Any:
+            time.sleep(0.02)
+            return (self.tensors[0][index],)
+
+    def stall(seconds: float) -> float:
+        stream = Stream(loader(Slow(torch.arange(8)), batch_size=1, device=CPU), CPU)
+        sink = MemorySink()
+        next(stream)  # what was waited before the block does not count
+        with Tracker(4, [sink], stream=stream) as tracker:
+            for _ in range(4):
+                next(stream)
+                time.sleep(seconds)
+                tracker.add(a_result())
+        share = sink.rates[0].stall_share
+        assert share is not None
+        return share
+
+    hungry, fed = stall(0.0), stall(0.06)
+    assert 0.0 < fed < hungry <= 1.0
+    assert fed < 0.5 < hungry
+
+
+def test_memory_on_a_cpu_is_the_peak_of_the_process_and_not_called_an_allocators() -> None:
+    sink = MemorySink()
+    with Tracker(1, [sink]) as tracker:
+        tracker.add(a_result())
+        ballast = torch.ones(32 * 2**20)  # 128 MiB
+        tracker.add(a_result())
+    before, after = sink.rates
+    assert before.peak_memory_bytes is after.peak_memory_bytes is None
+    assert before.peak_rss_bytes > 2**26
+    assert after.peak_rss_bytes - before.peak_rss_bytes >= 0
+    assert after.peak_rss_bytes >= ballast.nbytes
+
+
+def test_an_accelerators_peak_comes_from_its_allocator(monkeypatch: pytest.MonkeyPatch) -> None:
+    from amp_core.tracking import pace
+
+    class Module:
+        @staticmethod
+        def max_memory_allocated(device: torch.device) -> int:
+            return 12345 + (device.index or 0)
+
+    monkeypatch.setattr(torch, "get_device_module", lambda _: Module)
+    assert pace._peak_memory_bytes(torch.device("cuda", 1)) == 12346
+    monkeypatch.setattr(torch, "get_device_module", lambda _: torch.mps)
+    assert pace._peak_memory_bytes(torch.device("mps")) is None
+
+
+def test_mfu_comes_from_the_tokens_a_second() -> None:
+    sink, clock = MemorySink(), Clock()
+    throughput = Throughput(Peak(1e12, "made up"), flops_per_token=1e9)
+    with Tracker(1, [sink], throughput=throughput, clock=clock) as tracker:
+        clock.now += 2.0
+        tracker.add(a_result(), tokens=500)
+    assert sink.rates[0].mfu == 0.25
+
+
+def test_more_than_the_whole_peak_is_called_impossible_once_and_not_reported() -> None:
+    sink, clock = MemorySink(), Clock()
+    throughput = Throughput(Peak(312e12, "NVIDIA A100, bf16: made up"), flops_per_token=1e12)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with Tracker(1, [sink], throughput=throughput, clock=clock) as tracker:
+            for _ in range(3):
+                clock.now += 1.0
+                tracker.add(a_result(), tokens=320 + tracker.step)
+    (message,) = [str(warning.message) for warning in caught]
+    assert message.startswith("an MFU of 103% is impossible, so none is reported: the FLOPs or the peak are wrong in")
+    assert "NVIDIA A100, bf16: made up" in message
+    assert "\n" not in message
+    assert [rates.mfu for rates in sink.rates] == [None] * 3
+
+
+def test_a_resumed_tracker_counts_on() -> None:
+    first, second = MemorySink(), MemorySink()
+    with Tracker(10, [first]) as tracker:
+        for index in range(4):
+            tracker.add(a_result(found_inf=float(index == 1)))
+        state = tracker.state_dict()
+        assert len(first.records) == 4  # a checkpoint knows no more than the sinks
+    assert state == {"step": 4, "skipped": 1}
+    with Tracker(10, [second]) as resumed:
+        resumed.load_state_dict(state)
+        resumed.add(a_result(found_inf=1.0))
+    assert [record.step for record in second.records] == [4]
+    assert (second.rates[0].applied, second.rates[0].skipped) == (3, 2)
+
+
+def test_numbers_that_are_not_finite_reach_the_sinks_as_they_are() -> None:
+    sink = MemorySink()
+    with Tracker(1, [sink]) as tracker:
+        tracker.add(a_result(float("nan"), found_inf=1.0))
+    assert math.isnan(sink.records[0].loss)
+    assert sink.records[0].as_json()["loss"] is None
+    assert sink.rates[0].skipped == 1
+
+
+def test_a_sink_that_breaks_is_reported_once_and_the_others_get_every_step() -> None:
+    before, broken, after = Counting(), Broken("write"), Counting()
+    with pytest.warns(UserWarning) as caught, Tracker(2, [before, broken, after]) as tracker:
+        for _ in range(6):
+            tracker.add(a_result())
+    expected = "Broken could not log (OSError: cannot write): training goes on without it"
     assert [str(warning.message) for warning in caught] == [expected]
-    assert run.calls == 1
-    assert len(memory.records) == 7
+    assert broken.calls == ["write"]
+    assert before.flushes == after.flushes == [2, 2, 2]
+    assert before.closed == after.closed == 1
 
 
-@pytest.mark.criterion("T035/AC4")
-def test_absent_wandb_is_reported_once_and_training_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = MemorySink()
-    monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.warns(UserWarning) as caught:
-        train_with_an_overflow([WandbSink("amp"), memory])
-    assert len(caught) == 1
-    assert str(caught[0].message).startswith("wandb could not start (ModuleNotFoundError: ")
-    assert len(memory.records) == 7
+def test_a_sink_that_cannot_be_closed_is_reported_and_the_others_are_closed() -> None:
+    broken, after = Broken("close"), Counting()
+    with (
+        pytest.warns(UserWarning, match=r"Broken could not finish \(OSError: cannot close\): training goes on"),
+        Tracker(2, [broken, after]) as tracker,
+    ):
+        tracker.add(a_result())
+    assert (broken.calls, after.closed) == (["write", "close"], 1)
 
 
-def test_wandb_that_cannot_finish_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = BrokenRun()
-    run.log = lambda *_, **__: None  # type: ignore[method-assign]
-    fake_wandb(monkeypatch, run)
-    with pytest.warns(UserWarning, match=r"wandb could not finish \(LookupError: gone\)"):
-        train_with_an_overflow([WandbSink("amp")])
+def test_ctrl_c_in_a_sink_still_stops_training() -> None:
+    class Interrupted(MemorySink):
+        def write(self, flush: Flush) -> None:
+            raise KeyboardInterrupt
 
-
-def test_json_lines_have_every_step_with_null_for_what_is_not_finite(tmp_path: Path) -> None:
-    memory, path = MemorySink(), tmp_path / "steps.jsonl"
-    train_with_an_overflow([memory, JsonlSink(path)])
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert rows == [record.as_json() for record in memory.records]
-    assert rows[3]["loss"] is rows[3]["grad_norm"] is None
-    assert rows[4]["loss"] == pytest.approx(memory.records[4].loss)
+    with pytest.raises(KeyboardInterrupt):
+        Tracker(1, [Interrupted()]).add(a_result())
 
 
 def test_an_interval_below_one_step_is_refused() -> None:

@@ -2,20 +2,18 @@
 
 import dataclasses
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils.data import TensorDataset
 
-from amp_core.data import draw_chain, loader
+from amp_core.chain import draw_chain
+from amp_core.checkpoint import CheckpointError
 from amp_core.model import GPT, GPTConfig
-from amp_core.precision import precision_for
-from amp_core.scaler import ScaleCollapsed
-from amp_core.step import TrainStep
-from amp_core.tracking import MemorySink, Tracker
-from amp_core.trainer import TrainConfig, TrainResult, build_loaders, evaluate, run_steps, train
+from amp_core.tracking import Flush, MemorySink
+from amp_core.trainer import TrainConfig, TrainResult, build_loaders, build_model, digest, train
 
 CPU = torch.device("cpu")
 
@@ -61,6 +59,7 @@ def test_the_configuration_decides_what_dtype_really_runs(
     result, dtypes = forward_dtypes(a_config(use_amp=use_amp, precision=precision), monkeypatch)
     assert result.precision == name
     assert dtypes == {dtype}
+    assert result.observed_dtypes == (str(dtype).removeprefix("torch."),)
     assert result.loss_scale == (65536.0 if name == "fp16" else 1.0)
 
 
@@ -141,57 +140,13 @@ def test_the_same_sinks_receive_what_the_history_holds() -> None:
     assert train(a_config(), [sink]).history == tuple(sink.records)
 
 
-def broken_step(name: str) -> TrainStep:
-    model = nn.Linear(1, 1)
-    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    return TrainStep(model, optimizer, precision_for(name, "cpu"), lambda module, batch: module(batch[0]).sum())
-
-
-@pytest.mark.parametrize("name", ["fp32", "fp16"])
-def test_data_that_is_never_finite_stops_training_at_a_flush(name: str) -> None:
-    step, batches = broken_step(name), iter(lambda: (torch.full((1, 1), float("nan")),), None)
-    with pytest.raises(ScaleCollapsed, match="the last 60 steps had non-finite gradients"), Tracker(30, []) as tracker:
-        run_steps(step, batches, tracker, 1000, CPU)
-    assert tracker.step == 60
-    assert all(param.isfinite().all() for param in step.model.parameters())
-
-
-class Fixed(nn.Module):
-    """A model whose logits always favour one token; it notes how it was run."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[tuple[bool, bool]] = []
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        self.seen.append((self.training, torch.is_inference_mode_enabled()))
-        return torch.tensor([0.0, 5.0, 0.0], dtype=torch.float16).expand(*tokens.shape, 3)
-
-
-def test_evaluation_counts_right_predictions_in_eval_and_inference_mode() -> None:
-    model = Fixed().train()
-    data = TensorDataset(torch.tensor([[0, 1, 1], [0, 1, 2], [0, 0, 1]]))
-    result = evaluate(model, loader(data, batch_size=2, device=CPU), CPU, precision_for("fp32", "cpu"))
-    assert (result.tokens, result.accuracy) == (6, 4 / 6)
-    log_sum = torch.tensor([0.0, 5.0, 0.0]).logsumexp(0).item()
-    assert result.loss == pytest.approx(log_sum - 5.0 * 4 / 6, rel=1e-5)
-    assert model.seen == [(False, True)] * 2
-    assert model.training
-
-
-def test_evaluation_without_a_batch_is_refused() -> None:
-    empty: Any = []
-    with pytest.raises(ValueError, match="nothing to evaluate: the loader has no batch"):
-        evaluate(Fixed(), empty, CPU, precision_for("fp32", "cpu"))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"steps": 0}, "steps must be at least 1, found 0"),
         ({"seed": -1}, "seed must be at least 0, found -1"),
         ({"lr": float("nan")}, "lr must be a positive number, found nan"),
-        ({"batch_size": 5000}, "the dataset has 1024 sequences, too few for a batch of 5000: lower batch_size"),
+        ({"batch_size": 5000}, "the dataset has 1024 samples, too few for a batch of 5000: lower batch_size"),
         ({"precision": "fp61"}, "unknown precision 'fp61'"),
         ({"device": "gpu"}, "unknown device 'gpu'"),
         ({"max_grad_norm": -1.0}, "max_grad_norm must be a positive number or None"),
@@ -212,3 +167,88 @@ def test_another_model_can_be_trained() -> None:
     shape = GPTConfig(vocab_size=8, context=4, layers=2, heads=1, width=8)
     assert GPT(shape).head.out_features == 8
     assert train(a_config(model=shape)).applied_steps == 6
+
+
+def test_a_digest_tells_one_bit_from_another() -> None:
+    one, other = (build_model(a_config(), CPU) for _ in range(2))
+    assert digest(one) == digest(other)
+    with torch.no_grad():
+        other.head.weight[0, 0] = torch.nextafter(other.head.weight[0, 0], torch.tensor(9.0))
+    assert digest(one) != digest(other)
+    assert digest(one) != digest(build_model(a_config(seed=1), CPU))
+
+
+def test_averaged_parameters_are_what_is_validated_and_the_trained_ones_stay() -> None:
+    plain, averaged = train(a_config()), train(a_config(ema_decay=0.9))
+    assert plain.digest == averaged.digest
+    assert plain.val_loss != averaged.val_loss
+
+
+def test_training_stops_when_validations_get_no_better() -> None:
+    result = train(a_config(steps=60, lr=3.0, validate_every=5, patience=2))
+    assert result.stopped_early
+    steps, losses = zip(*result.validations, strict=True)
+    assert steps == tuple(range(5, steps[-1] + 1, 5))
+    assert min(losses) == losses[-3]
+    assert result.applied_steps + result.skipped_steps == steps[-1] < 60
+
+
+@pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize(("stop", "workers"), [(4, 0), (6, 0), (6, 1)], ids=["in an epoch", "at its end", "workers"])
+def test_a_resumed_run_ends_with_the_same_bits(name: str, stop: int, workers: int, tmp_path: Path) -> None:
+    config = a_config(
+        precision=name, steps=10, train_sequences=48, accumulate=2, ema_decay=0.9, validate_every=4, workers=workers
+    )  # three steps an epoch, the third in its middle
+    through = train(config)
+    with pytest.raises(Interrupted):
+        train(config, [InterruptAt(stop)], checkpoints=tmp_path, save_every=2)
+    resumed = train(config, checkpoints=tmp_path, save_every=2, resume=True)
+    assert resumed.history == through.history[stop:]
+    assert dataclasses.replace(resumed, history=through.history) == through
+
+
+class Interrupted(BaseException):
+    """What a test raises in the middle of a run; no part of the product catches it."""
+
+
+class InterruptAt:
+    """A sink that interrupts the run once the checkpoint of a step has been asked for."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def write(self, flush: Flush) -> None:
+        if flush.steps[-1].step >= self.step:
+            raise Interrupted
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def test_a_finished_run_resumes_to_its_result(tmp_path: Path) -> None:
+    done = train(a_config(), checkpoints=tmp_path, save_every=3)
+    again = train(a_config(), checkpoints=tmp_path, save_every=3, resume=True)
+    assert (again.digest, again.val_loss, again.train_loss, again.history) == (done.digest, done.val_loss, None, ())
+
+
+def test_a_folder_with_checkpoints_is_not_overwritten_unasked(tmp_path: Path) -> None:
+    train(a_config(), checkpoints=tmp_path, save_every=3)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(CheckpointError, match=r"already holds step-00000006\.pt: resume, or choose another folder$"):
+        train(a_config(), checkpoints=tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_checkpoint_of_another_run_is_refused_by_its_first_difference(tmp_path: Path) -> None:
+    train(a_config(), checkpoints=tmp_path, save_every=3)
+    with pytest.raises(CheckpointError, match=r"is of a run with lr=0\.01, expected 0\.02: resume with the same"):
+        train(a_config(lr=0.02), checkpoints=tmp_path, resume=True)
+
+
+def test_a_run_goes_on_in_another_precision_with_a_warning(tmp_path: Path) -> None:
+    begun = a_config(precision="fp16", steps=10)
+    with pytest.raises(Interrupted):
+        train(begun, [InterruptAt(6)], checkpoints=tmp_path, save_every=6)
+    with pytest.warns(UserWarning, match="going on in bf16 from a checkpoint in fp16: the bits will differ"):
+        result = train(dataclasses.replace(begun, precision="bf16"), checkpoints=tmp_path, resume=True)
+    assert (result.precision, result.applied_steps, result.loss_scale) == ("bf16", 10, 1.0)

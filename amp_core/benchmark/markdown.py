@@ -1,0 +1,40 @@
+"""Tables and the machine they were taken on, for results that are committed as Markdown."""
+
+import os
+import platform
+from collections.abc import Sequence
+
+import torch
+
+from amp_core.device import DeviceFacts
+
+
+def environment() -> dict[str, str]:
+    """Return what a reader needs to know of the machine besides the device."""
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+        "threads": str(torch.get_num_threads()),
+        "cuda": torch.version.cuda or "none",
+    }
+
+
+def describe_machine(facts: DeviceFacts) -> str:
+    """Return a line on the device, what it computes natively, and the software."""
+    found = environment()
+    return (
+        f"{facts.name} ({facts.type}; {', '.join(facts.capabilities) or 'no capability known'}),"
+        f" torch {found['torch']}, CUDA {found['cuda']}, Python {found['python']}, {platform.system()} {platform.machine()}."
+    )
+
+
+def describe_load() -> str:
+    """Return how busy the machine is: times that were taken beside much other work are not to be trusted."""
+    return f"Load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs when it ended."
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table; a row has as many cells as the header."""
+    cells = [list(header), ["---"] * len(header), *(list(row) for row in rows)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)

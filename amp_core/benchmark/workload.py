@@ -1,0 +1,97 @@
+"""What the benchmark runs: one model, the same batches, and a worker for each arm."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from amp_core.benchmark.arms import BY_HAND, precision_of
+from amp_core.by_hand import make_scaler, step_by_hand
+from amp_core.model import GPT, GPTConfig, next_token_loss
+from amp_core.precision import Precision, float32_matmul
+from amp_core.step import Batch, TrainStep
+
+MAX_GRAD_NORM = 1.0
+LR = 3e-4
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A model and the shape of its batches: `batch_size` sequences of the model's context plus one."""
+
+    model: GPTConfig
+    batch_size: int
+
+    def __str__(self) -> str:
+        return f"{self.model} batch={self.batch_size}"
+
+    @property
+    def tokens(self) -> int:
+        """Return the tokens that one step predicts."""
+        return self.batch_size * self.model.context
+
+    def build(self, device: torch.device) -> GPT:
+        """Return a fresh model, with the same weights on every call and device."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = GPT(self.model)
+        return model if device.type == "cpu" else model.to(device)  # tensors without content cannot be moved
+
+    def batches(self, device: torch.device, count: int = 4) -> tuple[Batch, ...]:
+        """Return random batches of int64 tokens, the same on every call."""
+        generator = torch.Generator().manual_seed(0)
+        shape = (self.batch_size, self.model.context + 1)
+        return tuple(
+            (torch.randint(self.model.vocab_size, shape, generator=generator).to(device),) for _ in range(count)
+        )
+
+    def worker(self, arm: str, device: torch.device, batches: Sequence[Batch]) -> "TrainingWorker":
+        """Return a worker for an arm, with a fresh model; all arms' models start from the same weights."""
+        model = self.build(device)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=LR, fused=True)
+        precision = precision_of(arm, device.type)
+        make = _by_hand_step if arm.endswith(BY_HAND) else _core_step
+        return TrainingWorker(make(model, optimizer, precision), batches, precision.matmul)
+
+
+class TrainingWorker:
+    """An arm that trains: its batches in a fixed order, its matrix products as set; it keeps every loss."""
+
+    def __init__(self, step: Callable[[Batch], Tensor], batches: Sequence[Batch], matmul: str) -> None:
+        self._step = step
+        self._batches = batches
+        self._matmul = matmul
+        self.losses: list[Tensor] = []
+
+    def run(self, steps: int) -> None:
+        """Take that many training steps."""
+        with float32_matmul(self._matmul):
+            for _ in range(steps):
+                self.losses.append(self._step(self._batches[len(self.losses) % len(self._batches)]))
+
+
+def workload_for(device: torch.device) -> Workload:
+    """Return a workload that fills the device and still steps in under a second."""
+    if device.type == "cuda":
+        return Workload(GPTConfig(vocab_size=50304, context=1024, layers=12, heads=12, width=768), batch_size=8)
+    return Workload(GPTConfig(vocab_size=64, context=32, layers=1, heads=4, width=256), batch_size=4)
+
+
+def _core_step(model: GPT, optimizer: torch.optim.Optimizer, precision: Precision) -> Callable[[Batch], Tensor]:
+    step = TrainStep(model, optimizer, precision, next_token_loss, max_grad_norm=MAX_GRAD_NORM)
+    return lambda batch: step(batch).loss
+
+
+def _by_hand_step(model: GPT, optimizer: torch.optim.Optimizer, precision: Precision) -> Callable[[Batch], Tensor]:
+    scaler = make_scaler(precision.device_type, precision.compute_dtype)
+    return lambda batch: step_by_hand(
+        model,
+        optimizer,
+        scaler,
+        [batch],
+        next_token_loss,
+        device_type=precision.device_type,
+        dtype=precision.compute_dtype,
+        max_grad_norm=MAX_GRAD_NORM,
+    )

@@ -1,0 +1,71 @@
+"""An exponential moving average of the parameters, which follows the steps that were really applied."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+
+class Ema:
+    """Keeps `average = decay * average + (1 - decay) * parameter` for each parameter, once per applied step.
+
+    The averages start at the parameters' values and have their dtypes and devices. A skipped step leaves them as
+    they are, to the bit, and nothing is read back to the host.
+
+    Raises:
+        ValueError: the decay is not between 0 and 1, or there is no parameter.
+    """
+
+    def __init__(self, params: Iterable[nn.Parameter], decay: float) -> None:
+        if not 0.0 <= decay < 1.0:
+            raise ValueError(f"decay must be at least 0 and below 1, found {decay!r}")
+        self.params = list(params)
+        if not self.params:
+            raise ValueError("there is no parameter to average: pass model.parameters()")
+        self.decay = decay
+        self.averages = [param.detach().clone() for param in self.params]
+
+    @torch.no_grad()
+    def update(self, found_inf: Tensor) -> None:
+        """Move the averages towards the parameters; by nothing where `found_inf`, a scalar, is 1."""
+        weight = (1.0 - found_inf).mul_(1.0 - self.decay)
+        moves = torch._foreach_sub(self.params, self.averages)  # noqa: SLF001  as torch's own optimizers do
+        torch._foreach_mul_(moves, weight)
+        torch._foreach_add_(self.averages, moves)
+
+    @contextmanager
+    def swapped_in(self) -> Iterator[None]:
+        """Put the averages in the place of the parameters for a block, such as an evaluation."""
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+
+    def state_dict(self) -> dict[str, list[Tensor]]:
+        """Return the averages, in the parameters' order."""
+        return {"averages": self.averages}
+
+    def load_state_dict(self, state_dict: dict[str, list[Tensor]]) -> None:
+        """Load averages.
+
+        Raises:
+            ValueError: they are of other parameters; nothing is changed then.
+        """
+        found = [tuple(average.shape) for average in state_dict.get("averages", ())]
+        expected = [tuple(average.shape) for average in self.averages]
+        if found != expected:
+            raise ValueError(
+                f"the averages are of another model: expected {len(expected)} tensors of this model's shapes,"
+                f" found {len(found)}"
+            )
+        for average, value in zip(self.averages, state_dict["averages"], strict=True):
+            average.copy_(value)
+
+    @torch.no_grad()
+    def _swap(self) -> None:
+        for param, average in zip(self.params, self.averages, strict=True):
+            kept = param.detach().clone()
+            param.copy_(average)
+            average.copy_(kept)

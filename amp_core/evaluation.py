@@ -1,0 +1,55 @@
+"""How good a language model is: loss and accuracy over a validation split."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from amp_core.data import pins_memory, to_device
+from amp_core.precision import Precision
+from amp_core.step import Batch
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good a model is: mean loss in nat, and accuracy, over `tokens` predictions."""
+
+    loss: float
+    accuracy: float
+    tokens: int
+
+
+def evaluate(model: nn.Module, batches: Iterable[Batch], device: torch.device, precision: Precision) -> Evaluation:
+    """Return the loss and accuracy of a language model; it computes in `precision`, the metrics in float32.
+
+    The model's train or eval mode is put back afterwards. The host reads once, at the end.
+
+    Raises:
+        ValueError: there is no batch.
+    """
+    was_training = model.training
+    model.eval()
+    sums: list[Tensor] = []
+    tokens = 0
+    try:
+        with torch.inference_mode():
+            for batch in batches:
+                (sequences,) = to_device(batch, device, non_blocking=pins_memory(device.type))
+                with precision.autocast():
+                    logits = model(sequences[:, :-1])
+                sums.append(_summed(logits.float().flatten(0, 1), sequences[:, 1:].flatten()))
+                tokens += sequences[:, 1:].numel()
+    finally:
+        model.train(was_training)
+    if not tokens:
+        raise ValueError("nothing to evaluate: the loader has no batch")
+    loss, correct = torch.stack(sums).sum(0).tolist()
+    return Evaluation(loss / tokens, correct / tokens, tokens)
+
+
+def _summed(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return the summed loss and the number of right predictions, float32 (2,), for float32 logits (n, vocab)."""
+    loss = functional.cross_entropy(logits, targets, reduction="sum")
+    return torch.stack([loss, (logits.argmax(1) == targets).sum().float()])

@@ -1,0 +1,49 @@
+"""The gradients of a step: their norm, kept parameter by parameter, without a host read."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class GradientNorms:
+    """The 2-norms of one step's true gradients: `total`, a float32 scalar, and `each`, in the order of `params`."""
+
+    total: Tensor
+    each: Tensor
+    params: Sequence[nn.Parameter]
+
+    def first_non_finite(self, names: Mapping[int, str]) -> str:
+        """Say which parameter's gradient is not finite, by its name in `names` (by `id`); a host read."""
+        for param, norm in zip(self.params, self.each.tolist(), strict=True):
+            if not math.isfinite(norm):
+                name = names.get(id(param), f"of shape {tuple(param.shape)}")
+                return f"the first parameter without a finite gradient is {name} (gradient norm {norm:g})"
+        return "each parameter's gradient is finite, only the norm over all of them overflows float32"
+
+
+def measure_gradients(params: Sequence[nn.Parameter], device: torch.device) -> GradientNorms:
+    """Return the norms of the gradients that there are, as torch.nn.utils.clip_grad_norm_ computes the total.
+
+    The norm of sharded gradients (DTensor) is that of the whole. Nothing is read back to the host.
+    """
+    having = [param for param in params if param.grad is not None]
+    if not having:
+        return GradientNorms(torch.zeros((), device=device), torch.zeros(0, device=device), having)
+    norms = torch._foreach_norm([_dense(param) for param in having])  # noqa: SLF001  what torch's own clipping calls
+    each = _whole(torch.stack([norm.to(device) for norm in norms]))
+    return GradientNorms(torch.linalg.vector_norm(each), each, having)
+
+
+def _dense(param: nn.Parameter) -> Tensor:
+    assert param.grad is not None
+    return param.grad.coalesce().values() if param.grad.is_sparse else param.grad
+
+
+def _whole(norms: Tensor) -> Tensor:
+    """Return the norms over all shards of distributed gradients (one exchange), and any others as they are."""
+    gather = getattr(norms, "full_tensor", None)
+    return norms if gather is None else gather()

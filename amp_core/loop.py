@@ -1,0 +1,201 @@
+"""A training loop: steps, evaluations, an early stop, checkpoints, and going on from one as if nothing had happened."""
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from amp_core import checkpoint
+from amp_core.checkpoint import CheckpointError
+from amp_core.data import Stream
+from amp_core.progress import bar
+from amp_core.randomness import random_state, restore_random_state
+from amp_core.scaler import ScaleState
+from amp_core.step import Batch, TrainStep
+from amp_core.tracking import Tracker
+
+Validate: TypeAlias = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long to train and what happens on the way, counted in optimizer steps.
+
+    Each step takes `accumulate` batches. After `patience` validations without a loss lower by `min_delta` than the
+    best one, training stops. `tokens` says how many tokens a batch trains on, for the tracker's rates.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+
+    steps: int
+    accumulate: int = 1
+    validate_every: int | None = None
+    patience: int | None = None
+    min_delta: float = 0.0
+    tokens: Callable[[Batch], int] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "accumulate", "validate_every", "patience"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, found {value!r}")
+        if self.patience is not None and self.validate_every is None:
+            raise ValueError(f"patience={self.patience!r} needs validate_every: nothing would be waited for")
+
+
+@dataclass
+class Validations:
+    """The validations so far as (step, loss), the best loss, and how many since were no better."""
+
+    seen: list[tuple[int, float]] = field(default_factory=list)
+    best: float = math.inf
+    stale: int = 0
+
+    def note(self, step: int, loss: float, min_delta: float) -> None:
+        """Take a validation loss, in the unit of the loss; one that is not finite is no improvement."""
+        self.seen.append((step, loss))
+        better = loss < self.best - min_delta
+        self.best = loss if better else self.best
+        self.stale = 0 if better else self.stale + 1
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What a run came to: the scaler's final state, the steps taken, and the validations as (step, loss)."""
+
+    state: ScaleState
+    steps: int
+    stopped_early: bool
+    validations: tuple[tuple[int, float], ...]
+
+
+class Checkpoints:
+    """A folder of checkpoints `step-00000042.pt`, of which the newest `keep` stay.
+
+    `run` says what the run is, in plain values; going on from a checkpoint of another one is refused.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+
+    def __init__(self, folder: Path, *, every: int, keep: int = 2, run: Mapping[str, Any] | None = None) -> None:
+        for name, value in (("every", every), ("keep", keep)):
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, found {value!r}")
+        self.folder = folder
+        self.every = every
+        self.keep = keep
+        self.run = dict(run or {})
+
+    def latest(self) -> Path | None:
+        """Return the newest checkpoint, or None."""
+        return max(self._all(), default=None)
+
+    def save(self, step: int, state: Mapping[str, Any]) -> None:
+        """Write a checkpoint, and only then remove those that are too old."""
+        checkpoint.save(self.folder / f"step-{step:08}.pt", {"run": self.run, **state})
+        for old in sorted(self._all())[: -self.keep]:
+            old.unlink(missing_ok=True)
+
+    def load(self, path: Path) -> dict[str, Any]:
+        """Read a checkpoint of this run.
+
+        Raises:
+            CheckpointError: it cannot be read, or is of another run; the message names the first difference.
+        """
+        state = checkpoint.load(path)
+        for name, value in self.run.items():
+            found = state["run"].get(name)
+            if found != value:
+                raise CheckpointError(
+                    f"checkpoint {str(path)!r} is of a run with {name}={found!r}, expected {value!r}:"
+                    " resume with the same settings, or choose another folder"
+                )
+        return state
+
+    def _all(self) -> Iterator[Path]:
+        return self.folder.glob("step-*.pt")
+
+
+def fit(
+    step: TrainStep,
+    stream: Stream,
+    tracker: Tracker,
+    plan: Plan,
+    *,
+    validate: Validate | None = None,
+    checkpoints: Checkpoints | None = None,
+    resume: bool = False,
+    show_progress: bool = False,
+) -> FitResult:
+    """Train as planned; with `resume`, from the newest checkpoint on, to the same bits as without the interruption.
+
+    A checkpoint holds the model, optimizers, scaler, schedule, averages, random generators, the loader's position
+    and the early stop's. `validate()` returns a loss; with an EMA it sees the averages. A collapse is seen at the
+    tracker's next flush.
+
+    Raises:
+        ScaleCollapsed: training makes no progress.
+        CheckpointError: a checkpoint cannot be resumed from, or one is there and `resume` was not asked for.
+    """
+    validations = _begin(step, stream, tracker, checkpoints, resume=resume)
+    step.model.train()
+    with bar(plan.steps, tracker.step, shown=show_progress) as advance:
+        while tracker.step < plan.steps and not _out_of_patience(plan, validations):
+            flushed = _take(step, stream, tracker, plan)
+            if flushed or tracker.step == plan.steps:
+                step.read()
+                advance(tracker.step)
+            if validate is not None and plan.validate_every and tracker.step % plan.validate_every == 0:
+                with step.with_averages():
+                    validations.note(tracker.step, validate(), plan.min_delta)
+            if checkpoints is not None and tracker.step % checkpoints.every == 0:
+                tracker.flush()  # what a checkpoint has seen, the sinks have seen
+                checkpoints.save(tracker.step, _state(step, stream, tracker, validations))
+    stopped = tracker.step < plan.steps
+    return FitResult(step.read(), tracker.step, stopped, tuple(validations.seen))
+
+
+def _take(step: TrainStep, stream: Stream, tracker: Tracker, plan: Plan) -> bool:
+    """Take one optimizer step; return whether the tracker flushed."""
+    window = [next(stream) for _ in range(plan.accumulate)]
+    tokens = 0 if plan.tokens is None else sum(map(plan.tokens, window))
+    return tracker.add(step(*window), samples=sum(len(batch[0]) for batch in window), tokens=tokens)
+
+
+def _out_of_patience(plan: Plan, validations: Validations) -> bool:
+    return plan.patience is not None and validations.stale >= plan.patience
+
+
+def _begin(
+    step: TrainStep, stream: Stream, tracker: Tracker, checkpoints: Checkpoints | None, *, resume: bool
+) -> Validations:
+    latest = None if checkpoints is None else checkpoints.latest()
+    if checkpoints is None or latest is None:
+        return Validations()
+    if not resume:
+        raise CheckpointError(
+            f"{str(checkpoints.folder)!r} already holds {latest.name}: resume, or choose another folder"
+        )
+    state = checkpoints.load(latest)
+    old, new = state["step"]["precision"], step.precision.name
+    if old != new:
+        warnings.warn(f"going on in {new} from a checkpoint in {old}: the bits will differ", stacklevel=3)
+    step.load_state_dict(state["step"])
+    stream.load_state_dict(state["stream"])
+    tracker.load_state_dict(state["tracker"])
+    restore_random_state(state["random"])
+    return Validations(**state["validations"])
+
+
+def _state(step: TrainStep, stream: Stream, tracker: Tracker, validations: Validations) -> dict[str, Any]:
+    return {
+        "step": step.state_dict(),
+        "stream": stream.state_dict(),
+        "tracker": tracker.state_dict(),
+        "validations": asdict(validations),
+        "random": random_state(),
+    }

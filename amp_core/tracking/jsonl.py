@@ -1,0 +1,76 @@
+"""A sink that writes JSON lines, and goes on where a resumed run does."""
+
+import json
+from pathlib import Path
+from typing import BinaryIO
+
+from amp_core.tracking.records import Flush, finite
+
+
+class JsonlSink:
+    """Writes one JSON object a step, the last of a flush with its rates; a number that is not finite becomes null.
+
+    The first flush decides what stays of a file that is there: the lines before its first step. So a resumed run
+    goes on as if it had never stopped, and a new one begins anew. Lines are written whole or not at all.
+
+    Raises:
+        ValueError: no file can be written at the path.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.name = f"the JSON lines file {str(path)!r}"
+        try:
+            path.touch()
+            self._file: BinaryIO = path.open("r+b", buffering=0)
+        except OSError as error:
+            raise ValueError(
+                f"cannot write {str(path)!r}: {error.strerror}; pass a file in a folder that is there"
+            ) from error
+        self._end: int | None = None
+
+    def write(self, flush: Flush) -> None:
+        """Write the steps as lines; if that fails, leave the lines before and close the file."""
+        if self._end is None:
+            self._end = _end_before(self._file, flush.steps[0].step)
+        lines = "".join(f"{_as_line(row)}\n" for row in flush.rows()).encode()
+        try:
+            self._file.seek(self._end)
+            self._file.truncate()
+            _write_all(self._file, lines)
+        except OSError:
+            with self._file:
+                self._file.truncate(self._end)
+            raise
+        self._end += len(lines)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _as_line(row: dict[str, float | None]) -> str:
+    return json.dumps({name: finite(value) for name, value in row.items()}, allow_nan=False)
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    while data:
+        data = data[file.write(data) :]  # an unbuffered file may take less than it is given
+
+
+def _end_before(file: BinaryIO, step: int) -> int:
+    """Return the length of the file's leading whole lines that are of steps before `step`."""
+    file.seek(0)
+    end = 0
+    for line in file:
+        if not line.endswith(b"\n") or not _is_before(line, step):
+            break
+        end += len(line)
+    return end
+
+
+def _is_before(line: bytes, step: int) -> bool:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(row, dict) and isinstance(row.get("step"), int) and row["step"] < step

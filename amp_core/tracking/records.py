@@ -1,0 +1,86 @@
+"""What is known of a run's steps, as plain numbers on the host."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+METRICS = {
+    "loss": "train/loss",
+    "grad_norm": "train/grad_norm",
+    "lr": "train/lr",
+    "loss_scale": "amp/loss_scale",
+    "found_inf": "amp/found_inf",
+    "applied": "amp/applied",
+    "skipped": "amp/skipped",
+    "loss_scale_growth": "amp/loss_scale_growth",
+    "steps_per_s": "speed/steps_per_s",
+    "samples_per_s": "speed/samples_per_s",
+    "tokens_per_s": "speed/tokens_per_s",
+    "mfu": "speed/mfu",
+    "stall_share": "speed/stall_share",
+    "peak_memory_bytes": "memory/peak_bytes",
+    "peak_rss_bytes": "memory/peak_rss_bytes",
+}  # the names of the numbers in a service that groups by prefix
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """One optimizer step on the host, as StepResult has it on the device."""
+
+    step: int
+    loss: float
+    grad_norm: float
+    lr: float
+    loss_scale: float
+    found_inf: float
+
+    def as_json(self) -> dict[str, float | None]:
+        """Return the numbers by name; one that is not finite becomes None, as JSON has no word for it."""
+        return {name: finite(value) for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class Rates:
+    """A run's pace from one flush to the next; None stands for what nobody counted or knows.
+
+    `applied` and `skipped` are totals of the run. `loss_scale_growth` is the loss scale's doublings per step: log2 of
+    this flush's last scale over the last flush's, divided by the steps between. `stall_share` is the part of the time
+    in which the host waited for data. `peak_memory_bytes` is the most that the accelerator's allocator gave out, and
+    `peak_rss_bytes` the most that this process held in main memory: both since the process began.
+    """
+
+    applied: int
+    skipped: int
+    loss_scale_growth: float | None
+    steps_per_s: float
+    samples_per_s: float | None
+    tokens_per_s: float | None
+    mfu: float | None
+    stall_share: float | None
+    peak_memory_bytes: int | None
+    peak_rss_bytes: int
+
+
+@dataclass(frozen=True)
+class Flush:
+    """The steps since the last flush, one or more, in order, and their rates."""
+
+    steps: tuple[StepRecord, ...]
+    rates: Rates
+
+    def rows(self) -> Iterator[dict[str, float | None]]:
+        """Yield each step's numbers by name, `step` among them; the last has the rates, too."""
+        *others, last = (asdict(record) for record in self.steps)
+        yield from others
+        yield last | asdict(self.rates)
+
+    def metrics(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yield each step's number, and what is known of it under the names of METRICS."""
+        for record, row in zip(self.steps, self.rows(), strict=True):
+            named = {METRICS[name]: value for name, value in row.items() if name in METRICS and value is not None}
+            yield record.step, named
+
+
+def finite(value: float | None) -> float | None:
+    """Return a number, or None for one that is not finite."""
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,43 @@
+"""A sink that writes TensorBoard's event files."""
+
+from pathlib import Path
+from typing import Any
+
+from amp_core.tracking.outage import report
+from amp_core.tracking.records import Flush
+
+
+class TensorBoardSink:
+    """Writes scalars for TensorBoard; if it is absent, that is said once, and nothing is written.
+
+    A resumed run that writes into the folder of the one before hides the steps that it takes again.
+    """
+
+    name = "tensorboard"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open: Any = None  # tensorboard is optional and imported here only, so its types are not at hand
+        self._writer: Any = None
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._open = SummaryWriter
+        except ImportError as error:
+            report(self.name, "start", error)
+
+    def write(self, flush: Flush) -> None:
+        """Write each step's scalars."""
+        if self._open is None:
+            return
+        if self._writer is None:
+            self._writer = self._open(str(self._folder), purge_step=flush.steps[0].step)
+        for step, values in flush.metrics():
+            for name, value in values.items():
+                self._writer.add_scalar(name, value, step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Close the event file."""
+        if self._writer is not None:
+            self._writer.close()

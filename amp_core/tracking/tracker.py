@@ -1,0 +1,126 @@
+"""Numbers of the steps: kept on the device, copied to the host every few steps, handed to sinks."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Protocol, Self
+
+import torch
+from torch import Tensor
+
+from amp_core.data import Stream
+from amp_core.step import StepResult
+from amp_core.throughput import Throughput
+from amp_core.tracking.outage import report
+from amp_core.tracking.pace import Pace
+from amp_core.tracking.records import Flush, StepRecord
+
+
+class Sink(Protocol):
+    """Somewhere that records go. If it raises, it is reported once, by its `name` if it has one, and left out."""
+
+    def write(self, flush: Flush) -> None:
+        """Take the steps since the last call, in order."""
+
+    def close(self) -> None:
+        """Finish; nothing is written afterwards."""
+
+
+class Tracker:
+    """Numbers the optimizer steps and keeps their scalars on the device; one copy flushes `every` steps at once.
+
+    Steps count from 0, or on from a loaded state; nobody else numbers them. A flush's copy waits until the device
+    has done its steps, so that the time from one flush to the next is theirs: the rates need no other
+    synchronisation. The first interval has the warm-up in it. `stream` tells the time spent waiting for data.
+
+    Raises:
+        ValueError: `every` is below 1.
+    """
+
+    def __init__(
+        self,
+        every: int,
+        sinks: Sequence[Sink],
+        *,
+        throughput: Throughput | None = None,
+        stream: Stream | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        if every < 1:
+            raise ValueError(f"every must be at least 1 step, found {every!r}")
+        self.every = every
+        self.sinks = list(sinks)
+        self.step = 0
+        self.skipped = 0
+        self._pending: list[Tensor] = []
+        self._pace = Pace(throughput, stream, clock)
+
+    def add(self, result: StepResult, *, samples: int = 0, tokens: int = 0) -> bool:
+        """Keep the scalars of the next step, as they are now; return whether that flushed.
+
+        They are copied on their device, so that tensors changed in place later do no harm. `samples` and `tokens`
+        are those that this process trained on in the step; 0 means not counted.
+        """
+        scalars = (result.loss.detach().float(), result.grad_norm, result.lr, result.loss_scale, result.found_inf)
+        self._pending.append(torch.stack(scalars))
+        self._pace.count(samples, tokens)
+        self.step += 1
+        if len(self._pending) < self.every:
+            return False
+        self.flush()
+        return True
+
+    def flush(self) -> None:
+        """Copy what is pending to the host, and hand it to every sink."""
+        if not self._pending:
+            return
+        pending, self._pending = torch.stack(self._pending), []
+        first = self.step - len(pending)
+        rows = pending.tolist()  # the one copy; it waits for the device
+        steps = tuple(StepRecord(first + offset, *row) for offset, row in enumerate(rows))
+        self.skipped += sum(record.found_inf > 0.0 for record in steps)
+        flush = Flush(steps, self._pace.rates(steps, skipped=self.skipped, device=pending.device))
+        for sink in tuple(self.sinks):
+            self._attempt(sink, "log", partial(sink.write, flush))
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Flush, then leave the time that the block takes out of the rates: an evaluation is no training."""
+        self.flush()
+        yield
+        self._pace.restart()
+
+    def state_dict(self) -> dict[str, int]:
+        """Flush, so that no sink knows less than a checkpoint, and return the number of steps, and of those skipped."""
+        self.flush()
+        return {"step": self.step, "skipped": self.skipped}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Count on from a state; steps that are pending are forgotten."""
+        self._pending.clear()
+        self.step, self.skipped = state["step"], state["skipped"]
+        self._pace.restart()
+
+    def close(self) -> None:
+        """Flush, and close every sink."""
+        try:
+            self.flush()
+        finally:
+            for sink in tuple(self.sinks):
+                self._attempt(sink, "finish", sink.close)
+
+    def __enter__(self) -> Self:
+        self._pace.restart()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _attempt(self, sink: Sink, verb: str, action: Callable[[], None]) -> None:
+        """Let a sink act; one that fails is reported and left out, and the others get their records."""
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001  a service of others may raise anything, and must not stop training
+            self.sinks.remove(sink)
+            report(getattr(sink, "name", type(sink).__name__), verb, error)

@@ -1,0 +1,1 @@
+"""One file a library, each used as its documentation says. Each has `SUBJECT`."""

@@ -1,0 +1,55 @@
+"""Tests of which arms a device is measured in."""
+
+import pytest
+
+from amp_core.benchmark.arms import accept, precision_of, precisions_for, timed_arms, trained_precisions
+from amp_core.device import DeviceFacts
+
+AMPERE = DeviceFacts("cuda", "a GPU with TF32", ("bf16", "fp16", "sm_80", "tf32"))
+TURING = DeviceFacts("cuda", "a GPU without", ("fp16", "sm_75"))
+CPU = DeviceFacts("cpu", "a CPU", ("avx2",))
+
+
+@pytest.mark.parametrize(
+    ("facts", "timed", "trained"),
+    [
+        (AMPERE, ("fp32", "tf32", "bf16", "fp16"), ("fp32", "tf32", "bf16", "fp16")),
+        (TURING, ("fp32", "fp16"), ("fp32", "bf16", "fp16")),
+        (CPU, ("fp32", "bf16"), ("fp32", "bf16", "fp16")),
+    ],
+    ids=lambda value: value.name if isinstance(value, DeviceFacts) else "",
+)
+def test_a_device_is_timed_in_what_it_computes_natively(
+    facts: DeviceFacts, timed: tuple[str, ...], trained: tuple[str, ...]
+) -> None:
+    assert precisions_for(facts) == timed
+    assert trained_precisions(facts) == trained
+
+
+def test_a_16_bit_precision_has_its_step_by_hand_beside_it() -> None:
+    assert timed_arms(("fp32", "tf32", "bf16", "fp16")) == (
+        "fp32", "tf32", "bf16", "bf16_by_hand", "fp16", "fp16_by_hand",
+    )  # fmt: skip
+
+
+def test_an_arm_by_hand_computes_as_its_precision() -> None:
+    assert precision_of("fp16_by_hand", "cpu") == precision_of("fp16", "cpu")
+
+
+def test_precisions_are_accepted_by_any_name_and_the_baseline_comes_first() -> None:
+    assert accept(["16-mixed", "fp32"], CPU) == ("fp32", "fp16")
+    assert accept(["tf32", "fp32"], AMPERE) == ("fp32", "tf32")
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["fp32", "fp16", "16"], "expected each precision once, found 'fp32, fp16, fp16'"),
+        (["bf16"], "expected the baseline 'fp32' among the precisions, found 'bf16'"),
+        (["fp32", "tf32"], "a CPU has no TF32, leave 'tf32' out"),
+        (["fp32", "fp8"], "unknown precision 'fp8'"),
+    ],
+)
+def test_precisions_that_cannot_be_compared_are_refused(names: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        accept(names, CPU)

@@ -1,0 +1,203 @@
+"""Tests of the benchmark's command: a real run of it, and what it refuses."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from amp_core.benchmark import __main__ as command
+from amp_core.benchmark import setup
+from amp_core.benchmark.setup import Plan
+from amp_core.benchmark.workload import Workload
+from amp_core.model import GPTConfig
+from amp_core.samples import SCHEMA
+
+TIMED = ("fp32", "bf16", "bf16_by_hand")
+TRAINED = ("fp32", "bf16", "fp16")
+
+
+def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "amp_core.benchmark", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+    folder = tmp_path_factory.mktemp("benchmark")
+    return run_command("--smoke", "--device", "cpu", "--out", str(folder / "s.json"), "--plots", str(folder)), folder
+
+
+@pytest.fixture(scope="module")
+def samples(finished: tuple[subprocess.CompletedProcess[str], Path]) -> Any:
+    done, folder = finished
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads((folder / "s.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.criterion("T035/AC5")
+def test_a_smoke_run_writes_a_valid_samples_file(samples: Any) -> None:
+    assert list(samples) == ["schema", "device", "environment", "settings", "timing", "metrics"]
+    assert samples["schema"] == SCHEMA
+    assert (samples["device"]["type"], sorted(samples["device"])) == ("cpu", ["capabilities", "name", "type"])
+    assert samples["environment"]["torch"] == torch.__version__
+    assert samples["environment"]["threads"] == "1"
+    for strings in (samples["environment"], samples["settings"]):
+        assert all(isinstance(text, str) and text for pair in strings.items() for text in pair)
+    for metric in samples["metrics"].values():
+        assert list(metric) == ["unit", "direction", "paired", "arms"]
+
+
+@pytest.mark.criterion("T035/AC5")
+def test_the_baseline_and_every_arms_matrix_products_are_named(samples: Any) -> None:
+    assert samples["settings"]["baseline"] == "fp32 with float32_matmul_precision=highest on cpu"
+    assert samples["settings"]["float32_matmul_precision"] == "fp32 highest, bf16 highest, fp16 highest"
+
+
+@pytest.mark.criterion("T035/AC5")
+@pytest.mark.parametrize(
+    ("name", "unit", "direction"),
+    [
+        ("step_time_s", "s", "lower"),
+        ("step_cpu_time_s", "s", "lower"),
+        ("samples_per_s", "1/s", "higher"),
+        ("tokens_per_s", "1/s", "higher"),
+    ],
+)
+def test_a_smoke_run_times_every_arm_in_every_round(samples: Any, name: str, unit: str, direction: str) -> None:
+    metric = samples["metrics"][name]
+    assert (metric["unit"], metric["direction"], metric["paired"]) == (unit, direction, True)
+    assert {arm: len(values) for arm, values in metric["arms"].items()} == dict.fromkeys(TIMED, 8)
+    values = [value for arm in metric["arms"].values() for value in arm]
+    assert all(math.isfinite(value) and value > 0 for value in values)
+    assert len(set(values)) == len(values)
+
+
+def test_throughput_is_the_work_of_a_step_over_its_time(samples: Any) -> None:
+    arms = {name: samples["metrics"][name]["arms"]["bf16"] for name in ("step_time_s", "samples_per_s", "tokens_per_s")}
+    assert arms["samples_per_s"] == [4 / time for time in arms["step_time_s"]]
+    assert arms["tokens_per_s"] == [4 * 32 / time for time in arms["step_time_s"]]
+
+
+@pytest.mark.criterion("T035/AC6")
+def test_a_smoke_run_trains_every_precision_to_the_same_accuracy(samples: Any) -> None:
+    arms = samples["metrics"]["val_accuracy"]["arms"]
+    assert {arm: len(values) for arm, values in arms.items()} == dict.fromkeys(TRAINED, 6)
+    for arm in ("bf16", "fp16"):
+        assert all(abs(one - other) < 0.01 for one, other in zip(arms["fp32"], arms[arm], strict=True))
+    assert min(arms["fp32"]) > 0.4
+    assert int(samples["settings"]["quality_val_tokens"]) > 2000
+    steps = [samples["metrics"][name]["arms"] for name in ("applied_steps", "skipped_steps")]
+    for arm in TRAINED:
+        assert [sum(pair) for pair in zip(steps[0][arm], steps[1][arm], strict=True)] == [30.0] * 6
+    scales = samples["metrics"]["final_loss_scale"]["arms"]
+    assert (set(scales["fp32"]), set(scales["bf16"])) == ({1.0}, {1.0})
+    assert all(scale > 1.0 for scale in scales["fp16"])
+
+
+@pytest.mark.parametrize("size", [1, 8, 32])
+def test_a_smoke_run_hands_over_every_latency_and_each_rounds_median(samples: Any, size: int) -> None:
+    every = samples["metrics"][f"inference_latency_s_batch_{size}"]
+    medians = samples["metrics"][f"inference_p50_s_batch_{size}"]
+    assert (every["paired"], medians["paired"]) == (False, True)
+    assert {arm: len(values) for arm, values in every["arms"].items()} == {"fp32": 30, "bf16": 30}
+    for arm, values in medians["arms"].items():
+        assert values == [sorted(every["arms"][arm][5 * index : 5 * index + 5])[2] for index in range(6)]
+
+
+def test_a_smoke_run_scales_batch_and_context(samples: Any) -> None:
+    found = {name for name in samples["metrics"] if name.startswith("scaling_")}
+    shapes = ("batch_1", "batch_2", "batch_8", "context_8", "context_16", "context_64")
+    assert found == {f"scaling_step_time_s_{shape}" for shape in shapes}
+    times = [sorted(samples["metrics"][f"scaling_step_time_s_batch_{size}"]["arms"]["fp32"])[3] for size in (1, 8)]
+    assert times[0] < times[1]
+
+
+def test_a_prediction_is_no_measurement(samples: Any) -> None:
+    assert "peak_memory_bytes" not in samples["metrics"]
+    predicted = samples["metrics"]["predicted_peak_memory_bytes"]["arms"]
+    saved = samples["metrics"]["saved_for_backward_bytes"]["arms"]
+    assert list(predicted) == list(saved) == list(TIMED)
+    for arms in (predicted, saved):
+        assert arms["bf16"][0] == pytest.approx(arms["bf16_by_hand"][0], rel=0.02)
+    assert all(saved[arm][0] < predicted[arm][0] for arm in TIMED)
+
+
+def test_a_run_says_what_it_found_and_draws_it(
+    finished: tuple[subprocess.CompletedProcess[str], Path], samples: Any
+) -> None:
+    done, folder = finished
+    assert "fp32 / bf16 " in done.stdout
+    assert "p50" in done.stdout
+    names = [f"{name}.svg" for name in ("step_time", "memory", "quality", "inference", "scaling")]
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*names, "s.json"])
+
+
+def test_parts_and_precisions_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)
+    monkeypatch.setattr(setup, "workload_for", lambda _: small)
+    chosen = ["--parts", "steps", "--precisions", "fp16,fp32", "--smoke"]
+    assert command.main(["--device", "cpu", "--out", str(tmp_path / "s.json"), *chosen]) == 0
+    metrics = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))["metrics"]
+    assert list(metrics) == ["step_time_s", "step_cpu_time_s", "samples_per_s", "tokens_per_s"]
+    assert list(metrics["step_time_s"]["arms"]) == ["fp32", "fp16", "fp16_by_hand"]
+
+
+@pytest.mark.criterion("T035/AC5")
+def test_without_a_gpu_a_cuda_benchmark_is_refused_and_writes_nothing(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "amp_core.benchmark", "--device", "cuda", "--out", str(tmp_path / "samples.json")]
+    hidden = {"CUDA_VISIBLE_DEVICES": "", "PATH": ""}  # so that it is the same on a machine that has one
+    done = subprocess.run(line, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False, env=hidden)
+    assert (done.returncode, done.stdout) == (2, "")
+    (error,) = done.stderr.splitlines()
+    assert error.startswith("error: device 'cuda' was requested, but no CUDA device is visible")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--out", "/nowhere/at/all.json"], "error: cannot write '/nowhere/at/all.json': there is no folder"),
+        (["--out", "x.json", "--rounds", "5"], "error: argument --rounds: expected a number of at least 6, found '5'"),
+        (["--out", "x.json", "--seeds", "-1"], "error: argument --seeds: expected a number of at least 6, found '-1'"),
+        (
+            ["--out", "x.json", "--threads", "0"],
+            "error: argument --threads: expected a number of at least 1, found '0'",
+        ),
+        ([], "error: the following arguments are required: --out"),
+        (
+            ["--out", "x.json", "--parts", "steps,taste"],
+            "error: argument --parts: expected some of steps, memory, quality, inference, scaling, found 'taste'",
+        ),
+        (["--out", "x.json", "--precisions", "bf16"], "error: expected the baseline 'fp32' among the precisions"),
+        (["--out", "x.json", "--precisions", "fp32,fp9"], "error: unknown precision 'fp9'"),
+        (["--out", "x.json", "--plots", "/nowhere/at/all"], "error: cannot draw into '/nowhere/at/all': there is no"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = command.main(["--device", "cpu", *arguments])
+    except SystemExit as caught:
+        assert isinstance(caught.code, int)
+        code = caught.code
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert err.startswith(message)
+    assert err.count("\n") == 1
+
+
+@pytest.mark.criterion("T035/AC6")
+def test_a_benchmark_whose_models_learned_nothing_fails_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Plan, "smoke", lambda: Plan(seeds=1, train_steps=1))
+    line = ["--device", "cpu", "--smoke", "--parts", "quality", "--out", str(tmp_path / "samples.json")]
+    assert command.main(line) == 1
+    assert capsys.readouterr().err.startswith("error: arm 'fp32' learned nothing: accuracy 0.")
+    assert list(tmp_path.iterdir()) == []

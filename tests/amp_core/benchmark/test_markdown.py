@@ -1,0 +1,19 @@
+"""Tests of what is common to the committed results."""
+
+import torch
+
+from amp_core.benchmark.markdown import describe_load, describe_machine, environment, table
+from amp_core.device import DeviceFacts
+
+
+def test_a_table_is_one_line_a_row() -> None:
+    assert table(["a", "b"], [["1", "2"], ["3", "4"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |"
+
+
+def test_the_machine_is_one_line_that_names_device_and_software() -> None:
+    line = describe_machine(DeviceFacts("cpu", "a CPU", ("avx2", "bf16")))
+    assert line.startswith(f"a CPU (cpu; avx2, bf16), torch {torch.__version__}, CUDA ")
+    assert "\n" not in line
+    assert "(cpu; no capability known)" in describe_machine(DeviceFacts("cpu", "a CPU", ()))
+    assert describe_load().startswith("Load average ")
+    assert environment()["threads"] == str(torch.get_num_threads())

@@ -1,0 +1,68 @@
+"""Tests of the memory part: predictions are told apart from measurements, and come to what the step needs."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from amp_core.benchmark import memory
+from amp_core.benchmark.memory import measure_memory, predicted_memory, saved_memory
+from amp_core.benchmark.setup import Plan, Setup
+from amp_core.benchmark.workload import Workload
+from amp_core.model import GPTConfig
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+SMALL = Workload(GPTConfig(vocab_size=64, context=32, layers=1, heads=2, width=32), batch_size=4)
+
+
+def a_setup(device: torch.device = CPU) -> Setup:
+    cpu = Setup.on(CPU, Plan(), ("fp32", "bf16", "fp16"))
+    return dataclasses.replace(cpu, workload=SMALL, device=device)
+
+
+def test_without_a_gpu_nothing_is_called_measured() -> None:
+    found = measure_memory(a_setup())
+    assert list(found.metrics) == ["saved_for_backward_bytes", "predicted_peak_memory_bytes"]
+    assert found.settings == {"predicted_peak_memory_bytes": "an estimate from tensor sizes alone, no measurement"}
+    for metric in found.metrics.values():
+        assert {arm: len(values) for arm, values in metric.arms.items()} == dict.fromkeys(a_setup().arms, 1)
+
+
+def test_on_a_gpu_the_peak_is_measured_and_predicted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The branch for a GPU, with what touches one replaced."""
+    monkeypatch.setattr(memory, "_peak", lambda *_: 123.0)
+    monkeypatch.setattr(memory, "saved_memory", lambda *_: 1.0)
+    monkeypatch.setattr(Workload, "batches", lambda *_, **__: ())
+    monkeypatch.setattr(memory, "predicted_memory", lambda *_: 100.0)
+    found = measure_memory(a_setup(CUDA)).metrics
+    assert found["peak_memory_bytes"].arms == dict.fromkeys(a_setup().arms, (123.0,) * 6)
+    assert found["predicted_peak_memory_bytes"].arms == dict.fromkeys(a_setup().arms, (100.0,))
+
+
+@pytest.mark.parametrize("arm", ["fp32", "bf16", "fp16", "fp16_by_hand"])
+@pytest.mark.parametrize("device", [CPU, CUDA], ids=str)
+def test_a_predicted_peak_holds_parameters_gradients_moments_and_what_is_saved(arm: str, device: torch.device) -> None:
+    params = sum(param.numel() for param in SMALL.build(CPU).parameters())
+    least = 4 * 4 * params
+    saved = saved_memory(SMALL, arm, CPU)
+    assert least < predicted_memory(SMALL, arm, device) < 1.3 * least + 3 * saved
+
+
+def test_half_precision_saves_less_for_backward() -> None:
+    assert saved_memory(SMALL, "bf16", CPU) == saved_memory(SMALL, "fp16", CPU) < saved_memory(SMALL, "fp32", CPU)
+
+
+def test_predicting_is_done_without_the_memory() -> None:
+    large = Workload(GPTConfig(vocab_size=50304, context=1024, layers=2, heads=12, width=768), batch_size=64)
+    assert predicted_memory(large, "fp32", CPU) > 20e9
+
+
+def test_an_arm_that_does_not_fit_has_no_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+    def peak(_: Workload, arm: str, *__: object) -> float:
+        if arm == "fp32":
+            raise torch.OutOfMemoryError("no more")
+        return 5.0
+
+    monkeypatch.setattr(memory, "_peak", peak)
+    assert memory.peak_or_none(SMALL, "fp32", CPU, repeats=2) is None
+    assert memory.peak_or_none(SMALL, "bf16", CPU, repeats=2) == (5.0, 5.0)

@@ -1,0 +1,99 @@
+"""Tests of the timed training step: every arm does the same work, and one that does not fails the benchmark."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from amp_core.benchmark.arms import timed_arms
+from amp_core.benchmark.setup import BenchmarkFailed
+from amp_core.benchmark.steps import Timed, time_arms
+from amp_core.benchmark.timing import Elapsed, clock_for
+from amp_core.benchmark.workload import TrainingWorker, Workload
+from amp_core.model import GPTConfig
+from amp_core.step import Batch
+
+CPU = torch.device("cpu")
+SMALL = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)
+ARMS = timed_arms(("fp32", "bf16", "fp16"))
+
+
+def time_small() -> Timed:
+    return time_arms(SMALL, ("fp32", "bf16"), CPU, clock_for(CPU), rounds=1, segment_s=0.001)
+
+
+def test_every_arm_starts_alike_and_really_trains() -> None:
+    workload = Workload(GPTConfig(vocab_size=64, context=32, layers=1, heads=4, width=64), batch_size=4)
+    batches = workload.batches(CPU)
+    losses = {}
+    for arm in ARMS:
+        worker = workload.worker(arm, CPU, batches)
+        worker.run(9)
+        losses[arm] = [loss.item() for loss in worker.losses]
+    for half in ("bf16", "fp16"):
+        assert losses[half] == losses[f"{half}_by_hand"]
+        assert losses["fp32"] == pytest.approx(losses[half], rel=0.02)
+        assert losses["fp32"] != losses[half]
+    assert losses["fp32"][8] < losses["fp32"][0]
+
+
+@pytest.mark.parametrize(("arm", "setting"), [("fp32", "highest"), ("tf32", "high"), ("bf16", "highest")])
+def test_an_arm_steps_with_its_own_matrix_product_setting_and_puts_it_back(arm: str, setting: str) -> None:
+    seen: list[str] = []
+    worker = SMALL.worker(arm, CPU, SMALL.batches(CPU))
+    step = worker._step
+
+    def watched(batch: Batch) -> Tensor:
+        seen.append(torch.get_float32_matmul_precision())
+        return step(batch)
+
+    worker._step = watched
+    before = torch.get_float32_matmul_precision()
+    worker.run(2)
+    assert seen == [setting, setting]
+    assert torch.get_float32_matmul_precision() == before
+
+
+def test_a_training_worker_takes_its_batches_in_turn_and_keeps_its_losses() -> None:
+    batches = [(torch.tensor(float(value)),) for value in range(3)]
+    worker = TrainingWorker(lambda batch: batch[0] * 10, batches, "highest")
+    worker.run(2)
+    worker.run(3)
+    assert [loss.item() for loss in worker.losses] == [0.0, 10.0, 20.0, 0.0, 10.0]
+
+
+class Lazy(TrainingWorker):
+    """A worker that takes fewer steps than it is asked for."""
+
+    def run(self, steps: int) -> None:
+        super().run(max(1, steps - 1))
+
+
+def test_an_arm_that_takes_fewer_steps_fails_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Workload.worker
+
+    def worker(self: Workload, arm: str, device: torch.device, batches: Any) -> TrainingWorker:
+        made = original(self, arm, device, batches)
+        return Lazy(made._step, batches, "highest") if arm == "bf16" else made
+
+    monkeypatch.setattr(Workload, "worker", worker)
+    with pytest.raises(BenchmarkFailed, match=r"^arm 'bf16' took \d+ steps, expected \d+$"):
+        time_small()
+
+
+def test_an_arm_that_diverges_fails_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def worker(_: Workload, arm: str, __: torch.device, batches: Any) -> TrainingWorker:
+        value = torch.tensor(float("nan") if arm == "bf16" else 1.0)
+        step: Callable[[Any], Tensor] = lambda _: value  # noqa: E731
+        return TrainingWorker(step, batches, "highest")
+
+    monkeypatch.setattr(Workload, "worker", worker)
+    with pytest.raises(BenchmarkFailed, match="arm 'bf16' reached a loss that is not finite"):
+        time_small()
+
+
+def test_a_gpu_has_no_cpu_times() -> None:
+    assert Timed({"fp32": (Elapsed(2.0, None),)}, {}, 1).step_cpu_time_s == {}
+    assert Timed({"fp32": (Elapsed(2.0, 1.0),)}, {}, 1).step_cpu_time_s == {"fp32": (1.0,)}

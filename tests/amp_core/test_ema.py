@@ -1,0 +1,65 @@
+"""Tests of the moving average of the parameters."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from amp_core.ema import Ema
+
+GOOD, SKIPPED = torch.zeros(()), torch.ones(())
+
+
+def two() -> list[nn.Parameter]:
+    return [nn.Parameter(torch.tensor([1.0, 2.0])), nn.Parameter(torch.tensor(3.0))]
+
+
+def test_the_average_moves_by_one_minus_decay() -> None:
+    params = two()
+    ema = Ema(params, 0.75)
+    with torch.no_grad():
+        params[0].add_(4.0)
+    ema.update(GOOD)
+    assert ema.averages[0].tolist() == [2.0, 3.0]
+    assert ema.averages[1].item() == 3.0
+
+
+def test_a_skipped_step_moves_nothing() -> None:
+    params = two()
+    ema = Ema(params, 0.75)
+    with torch.no_grad():
+        params[0].add_(4.0)
+    ema.update(SKIPPED)
+    assert ema.averages[0].tolist() == [1.0, 2.0]
+
+
+def test_the_averages_stand_in_for_the_parameters_and_give_way_again_also_after_an_error() -> None:
+    params = two()
+    ema = Ema(params, 0.5)
+    with torch.no_grad():
+        params[1].add_(2.0)
+    ema.update(GOOD)
+    with pytest.raises(KeyError), ema.swapped_in():
+        assert params[1].item() == 4.0
+        raise KeyError
+    assert params[1].item() == 5.0
+    assert ema.averages[1].item() == 4.0
+
+
+@pytest.mark.parametrize("decay", [1.0, -0.1, math.nan])
+def test_a_decay_out_of_range_is_refused(decay: float) -> None:
+    with pytest.raises(ValueError, match=rf"^decay must be at least 0 and below 1, found {decay!r}$"):
+        Ema(two(), decay)
+
+
+def test_nothing_to_average_is_refused() -> None:
+    with pytest.raises(ValueError, match="there is no parameter to average"):
+        Ema([], 0.9)
+
+
+def test_averages_of_another_model_are_refused_and_change_nothing() -> None:
+    ema = Ema(two(), 0.5)
+    with pytest.raises(ValueError, match="the averages are of another model: expected 2 tensors"):
+        ema.load_state_dict({"averages": [torch.zeros(2)]})
+    assert ema.averages[0].tolist() == [1.0, 2.0]

@@ -1,0 +1,119 @@
+"""Tests of the training loop: its plan, its checkpoints, and where it stops."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+from amp_core.checkpoint import CheckpointError
+from amp_core.data import Stream, loader
+from amp_core.loop import Checkpoints, Plan, Validations, fit
+from amp_core.precision import precision_for
+from amp_core.scaler import ScaleCollapsed
+from amp_core.step import TrainStep
+from amp_core.tracking import MemorySink, Tracker
+
+CPU = torch.device("cpu")
+
+
+def a_step(name: str = "fp32") -> TrainStep:
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    return TrainStep(model, optimizer, precision_for(name, "cpu"), lambda module, batch: module(batch[0]).sum())
+
+
+def a_stream(value: float = 1.0) -> Stream:
+    return Stream(loader(TensorDataset(torch.full((6, 1), value)), batch_size=2, device=CPU, seed=0), CPU)
+
+
+@pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
+def test_data_that_are_never_finite_stop_training_at_a_flush_by_parameter(name: str) -> None:
+    step = a_step(name)
+    stop = pytest.raises(ScaleCollapsed, match=r"the last 60 steps .*; the first parameter without .* is weight ")
+    with stop, Tracker(30, []) as tracker:
+        fit(step, a_stream(math.nan), tracker, Plan(1000))
+    assert tracker.step == 60
+    assert all(param.isfinite().all() for param in step.model.parameters())
+
+
+def test_each_step_takes_its_batches_and_tells_the_tracker_how_much_that_was() -> None:
+    sink, stream = MemorySink(), a_stream()
+    ticks = iter(range(100))
+    with Tracker(4, [sink], clock=lambda: float(next(ticks))) as tracker:
+        result = fit(a_step(), stream, tracker, Plan(4, accumulate=2, tokens=lambda batch: 10 * len(batch[0])))
+    assert (result.steps, result.state.applied, result.stopped_early) == (4, 4, False)
+    assert (stream.epoch, stream.batch) == (2, 2)
+    (rates,) = sink.rates
+    assert rates.tokens_per_s == 10 * (rates.samples_per_s or 0.0) > 0.0
+
+
+def test_validation_happens_on_time_and_patience_ends_training() -> None:
+    losses = iter([3.0, 2.0, 2.5, math.nan, 9.9])
+    plan = Plan(100, validate_every=3, patience=2)
+    with Tracker(5, []) as tracker:
+        result = fit(a_step(), a_stream(), tracker, plan, validate=lambda: next(losses))
+    assert result.stopped_early
+    assert result.steps == 12
+    assert [step for step, _ in result.validations] == [3, 6, 9, 12]
+
+
+def test_an_improvement_smaller_than_min_delta_is_none() -> None:
+    validations = Validations()
+    for step, loss in enumerate([1.0, 0.95, 0.85]):
+        validations.note(step, loss, 0.1)
+    assert (validations.best, validations.stale) == (0.85, 0)
+    validations.note(3, 0.76, 0.1)
+    assert (validations.best, validations.stale) == (0.85, 1)
+
+
+def test_only_the_newest_checkpoints_stay(tmp_path: Path) -> None:
+    with Tracker(5, []) as tracker:
+        fit(a_step(), a_stream(), tracker, Plan(11), checkpoints=Checkpoints(tmp_path, every=2, keep=3))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"step-{step:08}.pt" for step in (6, 8, 10)]
+
+
+def test_resuming_an_empty_folder_begins_at_the_beginning(tmp_path: Path) -> None:
+    with Tracker(5, []) as tracker:
+        result = fit(
+            a_step(), a_stream(), tracker, Plan(2), checkpoints=Checkpoints(tmp_path / "new", every=1), resume=True
+        )
+    assert result.steps == 2
+
+
+def test_a_truncated_checkpoint_is_not_resumed_from(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, every=2)
+    with Tracker(5, []) as tracker:
+        fit(a_step(), a_stream(), tracker, Plan(2), checkpoints=checkpoints)
+    latest = checkpoints.latest()
+    assert latest is not None
+    latest.write_bytes(latest.read_bytes()[:200])
+    step = a_step()
+    before = step.model.state_dict()["weight"].clone()
+    with pytest.raises(CheckpointError, match=r"step-00000002\.pt' is damaged"), Tracker(5, []) as tracker:
+        fit(step, a_stream(), tracker, Plan(4), checkpoints=checkpoints, resume=True)
+    assert torch.equal(step.model.state_dict()["weight"], before)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 0}, "steps must be at least 1, found 0"),
+        ({"steps": 1, "accumulate": 0}, "accumulate must be at least 1, found 0"),
+        ({"steps": 1, "patience": 2}, "patience=2 needs validate_every: nothing would be waited for"),
+        ({"steps": 1, "validate_every": 0}, "validate_every must be at least 1, found 0"),
+    ],
+)
+def test_plans_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        Plan(**options)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("option", [{"every": 0}, {"every": 1, "keep": 0}])
+def test_checkpoints_out_of_range_are_refused(option: dict[str, int], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="must be at least 1, found 0"):
+        Checkpoints(tmp_path, **option)
