@@ -20,7 +20,7 @@ from amp_core.randomness import seed_all
 from amp_core.scaler import LossScaler, ScaleCollapsed, ScaleState
 from amp_core.schedule import Schedule, warmup_cosine
 from amp_core.step import StepResult, TrainStep
-from amp_core.throughput import Throughput
+from amp_core.throughput import Peak, Throughput, count_training_flops, peak_for
 from amp_core.tracking import Flush, JsonlSink, MemorySink, Rates, Sink, StepRecord, TensorBoardSink, Tracker, WandbSink
 from amp_core.trainer import TrainConfig, TrainResult, train
 
@@ -39,6 +39,7 @@ __all__ = [
     "LossScaler",
     "MarkovChain",
     "MemorySink",
+    "Peak",
     "Plan",
     "Precision",
     "Rates",
@@ -58,6 +59,7 @@ __all__ = [
     "TrainStep",
     "WandbSink",
     "compute_effective_precision",
+    "count_training_flops",
     "draw_chain",
     "evaluate",
     "fit",
@@ -66,6 +68,7 @@ __all__ = [
     "loader",
     "loader_options",
     "next_token_loss",
+    "peak_for",
     "pick",
     "precision_for",
     "resolve",

@@ -18,12 +18,13 @@ class CheckpointError(ValueError):
     """A checkpoint cannot be read, or belongs to something else."""
 
 
-def save(path: Path, state: Mapping[str, Any]) -> None:
+def save(path: Path | str, state: Mapping[str, Any]) -> None:
     """Write a state of tensors, numbers, strings, lists and dictionaries; a crash leaves the old file or the new one.
 
     Raises:
         OSError: the file cannot be written; what stood there is untouched.
     """
+    path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
     try:
@@ -38,12 +39,13 @@ def save(path: Path, state: Mapping[str, Any]) -> None:
     _sync_folder(path.parent)
 
 
-def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
+def load(path: Path | str, device: torch.device | str = "cpu") -> dict[str, Any]:
     """Read a state onto a device; only tensors and plain values are accepted, never code.
 
     Raises:
         CheckpointError: the file is missing, damaged, not one of ours, or holds pickled classes.
     """
+    path = Path(path)
     if not path.is_file():
         raise CheckpointError(f"no checkpoint at {str(path)!r}: check the path, or start without one")
     try:

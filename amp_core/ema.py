@@ -20,7 +20,7 @@ class Ema:
     def __init__(self, params: Iterable[nn.Parameter], decay: float) -> None:
         if not 0.0 <= decay < 1.0:
             raise ValueError(f"decay must be at least 0 and below 1, found {decay!r}")
-        self.params = list(params)
+        self.params: tuple[Tensor, ...] = tuple(params)
         if not self.params:
             raise ValueError("there is no parameter to average: pass model.parameters()")
         self.decay = decay
@@ -30,7 +30,7 @@ class Ema:
     def update(self, found_inf: Tensor) -> None:
         """Move the averages towards the parameters; by nothing where `found_inf`, a scalar, is 1."""
         weight = (1.0 - found_inf).mul_(1.0 - self.decay)
-        moves = torch._foreach_sub(self.params, self.averages)  # noqa: SLF001  as torch's own optimizers do
+        moves = torch._foreach_sub(self.params, tuple(self.averages))  # noqa: SLF001  as torch's own optimizers do
         torch._foreach_mul_(moves, weight)
         torch._foreach_add_(self.averages, moves)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from amp_core.data import pins_memory, to_device
+from amp_core.data import to_device
 from amp_core.precision import Precision
 from amp_core.step import Batch
 
@@ -36,7 +36,7 @@ def evaluate(model: nn.Module, batches: Iterable[Batch], device: torch.device, p
     try:
         with torch.inference_mode():
             for batch in batches:
-                (sequences,) = to_device(batch, device, non_blocking=pins_memory(device.type))
+                (sequences,) = to_device(batch, device)
                 with precision.autocast():
                     logits = model(sequences[:, :-1])
                 sums.append(_summed(logits.float().flatten(0, 1), sequences[:, 1:].flatten()))

@@ -81,11 +81,11 @@ class Checkpoints:
         ValueError: a number is out of range.
     """
 
-    def __init__(self, folder: Path, *, every: int, keep: int = 2, run: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, folder: Path | str, *, every: int, keep: int = 2, run: Mapping[str, Any] | None = None) -> None:
         for name, value in (("every", every), ("keep", keep)):
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, found {value!r}")
-        self.folder = folder
+        self.folder = Path(folder)
         self.every = every
         self.keep = keep
         self.run = dict(run or {})
@@ -150,11 +150,11 @@ def fit(
                 step.read()
                 advance(tracker.step)
             if validate is not None and plan.validate_every and tracker.step % plan.validate_every == 0:
-                with step.with_averages():
+                with tracker.paused(), step.with_averages():
                     validations.note(tracker.step, validate(), plan.min_delta)
             if checkpoints is not None and tracker.step % checkpoints.every == 0:
-                tracker.flush()  # what a checkpoint has seen, the sinks have seen
-                checkpoints.save(tracker.step, _state(step, stream, tracker, validations))
+                with tracker.paused():  # which flushes: what a checkpoint has seen, the sinks have seen
+                    checkpoints.save(tracker.step, _state(step, stream, tracker, validations))
     stopped = tracker.step < plan.steps
     return FitResult(step.read(), tracker.step, stopped, tuple(validations.seen))
 

@@ -1,6 +1,7 @@
 """Training over several processes: how they start, what wraps the model, and what a step must know of other ranks."""
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from amp_core.device import pick
 
 if TYPE_CHECKING:
     from amp_core.step import TrainStep
+
+GLOO_SETTLES_S = 0.2
+"""Gloo's threads outlive the group. One that drops its last tensor while the interpreter ends aborts the process (torch
+2.13); sleeping hands them the interpreter's lock."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ def world(device: str | None = None, *, timeout_s: float = 600.0) -> Iterator[Ra
         raise
     distributed.barrier()  # nobody takes the group down while another still uses it
     distributed.destroy_process_group()
+    time.sleep(GLOO_SETTLES_S)
 
 
 def wrap(model: nn.Module, how: str, *, blocks: tuple[type[nn.Module], ...] = ()) -> nn.Module:

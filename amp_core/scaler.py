@@ -123,9 +123,10 @@ class LossScaler(torch.amp.GradScaler):
         fused: Any = optimizer  # torch's contract with its fused optimizers: two attributes that none declares
         fused.grad_scale, fused.found_inf = None, bad
         try:
-            return optimizer.step(**kwargs)
+            loss: float | None = optimizer.step(**kwargs)
         finally:
             del fused.grad_scale, fused.found_inf
+        return loss
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Count the step as applied or skipped, and adapt the scale, all on the device."""

@@ -201,7 +201,7 @@ class TrainStep:
                     loss = self.loss_fn(self.model, batch)
                 weighted = loss if weight is None else loss * weight
                 scaled = self.scaler.scale(weighted)
-                scaled.backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
+                scaled.backward()
             mean = weighted.detach() if mean is None else mean + weighted.detach()
         if self._watch is not None:
             self._conclude(self._watch)

@@ -11,19 +11,14 @@ from torch import nn
 from amp_core.step import Batch, LossFn
 
 NVIDIA = "NVIDIA's data sheet, dense"
-AMD = "AMD's data sheet, dense"
 HOPPER_SXM = {"fp32": 67.0, "tf32": 494.5, "bf16": 989.5, "fp16": 989.5}
-HOPPER_NVL = {"fp32": 60.0, "tf32": 417.5, "bf16": 835.5, "fp16": 835.5}
 
 # TFLOP/s by the whole name that torch gives the device, so that a slice of one is not taken for it. Dense: where a data
 # sheet tells only the figure with sparsity, half of it. fp32 is without tensor cores (matmul precision "highest"); a
 # precision that is not listed is not native.
 PEAKS: dict[str, tuple[str, dict[str, float]]] = {
     r"NVIDIA H200": (NVIDIA, HOPPER_SXM),
-    r"NVIDIA H200 NVL": (NVIDIA, HOPPER_NVL),
     r"NVIDIA H100 80GB HBM3": (NVIDIA, HOPPER_SXM),
-    r"NVIDIA GH200 (120|480)GB": (NVIDIA, HOPPER_SXM),
-    r"NVIDIA H100 NVL": (NVIDIA, HOPPER_NVL),
     r"NVIDIA H100 PCIe": (NVIDIA, {"fp32": 51.0, "tf32": 378.0, "bf16": 756.5, "fp16": 756.5}),
     r"(NVIDIA )?A100-(SXM4|PCIE)-[48]0GB|NVIDIA A100 80GB PCIe": (
         NVIDIA,
@@ -35,7 +30,6 @@ PEAKS: dict[str, tuple[str, dict[str, float]]] = {
     r"Tesla V100-SXM2-(16|32)GB": (NVIDIA, {"fp32": 15.7, "fp16": 125.0}),
     r"Tesla V100-PCIE-(16|32)GB": (NVIDIA, {"fp32": 14.0, "fp16": 112.0}),
     r"Tesla T4": (NVIDIA, {"fp32": 8.1, "fp16": 65.0}),
-    r"AMD Instinct MI300X": (AMD, {"fp32": 163.4, "tf32": 653.7, "bf16": 1307.4, "fp16": 1307.4}),
 }
 
 

@@ -22,6 +22,7 @@ from amp_core.model import GPT, GPTConfig, next_token_loss
 from amp_core.precision import Precision, Resolved, float32_matmul, resolve
 from amp_core.schedule import Schedule, warmup_cosine
 from amp_core.step import Batch, TrainStep
+from amp_core.throughput import Throughput, count_training_flops, peak_for
 from amp_core.tracking import MemorySink, Sink, StepRecord, Tracker
 
 CHAIN_SEED = 1234  # the task itself is the same for every run; `TrainConfig.seed` draws init, data and order
@@ -126,7 +127,8 @@ def train(
         ScaleCollapsed: training stopped making progress.
     """
     device = pick(config.device)
-    resolved = resolve(config.precision, config.use_amp, inspect(device))
+    facts = inspect(device)
+    resolved = resolve(config.precision, config.use_amp, facts)
     for message in resolved.warnings:
         warnings.warn(message, stacklevel=2)
     chain = draw_chain(config.model.vocab_size, sharpness=config.sharpness, generator=_generator(CHAIN_SEED))
@@ -135,7 +137,8 @@ def train(
     step = build_step(config, model, resolved.precision)
     folder = None if checkpoints is None else Checkpoints(checkpoints, every=save_every, run=_identity(config))
     memory, stream = MemorySink(), Stream(batches, device)
-    tracking = Tracker(config.log_every, (memory, *sinks), stream=stream)
+    throughput = _throughput(facts.name, resolved.precision, model)
+    tracking = Tracker(config.log_every, (memory, *sinks), throughput=throughput, stream=stream)
     with float32_matmul(resolved.precision.matmul), tracking as tracker:
         fitted = fit(
             step,
@@ -190,6 +193,16 @@ def digest(model: nn.Module) -> str:
         seen.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
         seen.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
     return seen.hexdigest()
+
+
+def _throughput(device_name: str, precision: Precision, model: GPT) -> Throughput | None:
+    """Return what gives the tracker an MFU; None where the device's peak is not known."""
+    peak = peak_for(device_name, precision.name)
+    if peak is None:
+        return None
+    sequence = torch.zeros(1, model.config.context + 1, dtype=torch.int64)
+    flops = count_training_flops(model, next_token_loss, (sequence,))
+    return Throughput(peak, flops_per_token=flops / model.config.context)
 
 
 def _predictions(batch: Batch) -> int:

@@ -13,7 +13,7 @@ from amp_core.audit.operators import Op, Operators
 from amp_core.audit.place import reads_host_counter, user_place
 
 VALUES = {torch.Tensor.tolist, torch.Tensor.cpu, torch.Tensor.numpy, torch.Tensor.__array__}
-"""Calls that a dispatch mode cannot see on a CPU, where they copy nothing."""
+"""Calls that run no operator on a CPU, where they copy nothing; on an accelerator they are copies like others."""
 
 READING = {
     "aten::_local_scalar_dense", "aten::equal", "aten::is_nonzero", "aten::nonzero", "aten::masked_select",
@@ -66,10 +66,9 @@ def host_reads(fn: Callable[[], object]) -> HostReads:
 
 
 class _Seen:
-    """What the two modes below have seen; a read inside a call that is itself counted is the same read."""
+    """What the two modes have seen."""
 
     def __init__(self) -> None:
-        self.inside_call = False
         self.device_type = "cpu"
         self._counts: Counter[tuple[str, str, bool]] = Counter()
 
@@ -77,7 +76,7 @@ class _Seen:
         for tensor in (*op.inputs, *op.outputs):
             if tensor.device.type != "cpu":
                 self.device_type = tensor.device.type
-        if not self.inside_call and _waits(op):
+        if _waits(op):
             self.count(op.name, op.args[COPYING.get(op.name, 0)])
 
     def count(self, call: str, tensor: Tensor) -> None:
@@ -104,14 +103,9 @@ class _Calls(TorchFunctionMode):
         args: Any = (),  # noqa: ANN401
         kwargs: Any = None,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        if func not in VALUES or self._seen.inside_call:
-            return func(*args, **(kwargs or {}))
-        self._seen.count(f"Tensor.{func.__name__}", args[0])
-        self._seen.inside_call = True
-        try:
-            return func(*args, **(kwargs or {}))
-        finally:
-            self._seen.inside_call = False
+        if func in VALUES and args[0].device.type == "cpu":
+            self._seen.count(f"Tensor.{func.__name__}", args[0])
+        return func(*args, **(kwargs or {}))
 
 
 def _waits(op: Op) -> bool:

@@ -16,7 +16,6 @@ from amp_core.audit.saving import saved_bytes
 from amp_core.device import inspect
 from amp_core.samples import Direction, Metric, Samples
 
-MIB = 2.0**20
 TIMING = "Nothing is timed: one step was counted, after one that warmed it up. predicted_* are estimates."
 Found = TypeVar("Found")
 
@@ -129,8 +128,14 @@ def _said(peak: Peak | str) -> str:
 
 
 def _size(peak: Peak) -> str:
-    parts = ", ".join(f"{_name(dtype)} {size / MIB:.2f}" for dtype, size in peak.by_dtype if size >= 0.01 * peak.bytes)
-    return f"{peak.bytes / MIB:.2f} MiB ({parts})"
+    parts = [f"{_name(dtype)} {_bytes(size)}" for dtype, size in peak.by_dtype if size >= 0.01 * peak.bytes]
+    return f"{_bytes(peak.bytes)} ({', '.join(parts)})" if parts else _bytes(peak.bytes)
+
+
+def _bytes(size: int) -> str:
+    """Return a size to four digits, such as "1.415 GiB"."""
+    power = max(0, size.bit_length() - 1) // 10
+    return f"{size} B" if power == 0 else f"{size / 2 ** (10 * power):.4g} {'BKMGTP'[power]}iB"
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -23,10 +23,9 @@ def environment() -> dict[str, str]:
 def describe_machine(facts: DeviceFacts) -> str:
     """Return a line on the device, what it computes natively, and the software."""
     found = environment()
-    return (
-        f"{facts.name} ({facts.type}; {', '.join(facts.capabilities) or 'no capability known'}),"
-        f" torch {found['torch']}, CUDA {found['cuda']}, Python {found['python']}, {platform.system()} {platform.machine()}."
-    )
+    software = f"torch {found['torch']}, CUDA {found['cuda']}, Python {found['python']}"
+    capabilities = ", ".join(facts.capabilities) or "no capability known"
+    return f"{facts.name} ({facts.type}; {capabilities}), {software}, {platform.system()} {platform.machine()}."
 
 
 def describe_load() -> str:

@@ -32,6 +32,8 @@ class Stream:
     """
 
     def __init__(self, loader: Iterable[Batch], device: torch.device, *, seed: int = 0) -> None:
+        self.epoch = 0
+        self.batch = 0
         self.wait_s = 0.0
         self._loader = loader
         self._device = device
@@ -40,15 +42,17 @@ class Stream:
         self._to_device = to_device if self._copies is None else self._copies.to_device
         if _length(loader) == 0:
             raise ValueError(NO_BATCH)
-        self._seek(0, 0)
+        self._loaded = (0, 0)
+        self._ahead: Placed | None = None
+        self._batches: Iterator[Batch] | None = None  # no generator of this class: in a cycle, workers would outlive it
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Batch:
-        epoch, batch, tensors = self._ahead or self._load()
-        self._ahead = None  # if loading fails now, the next call must not yield this batch again
+        epoch, batch, tensors = placed = self._ahead or self._load()
         if self._copies is not None:
+            self._ahead = placed  # so that it is not lost if the next one cannot be loaded
             self._copies.hand_over(tensors)
             self._ahead = self._load()
         self.epoch, self.batch = epoch, batch
@@ -70,13 +74,8 @@ class Stream:
                     f"the state is of a stream with {name}={state[name]!r}, here it is {here!r}:"
                     " resume with the same data and loader, or start without the state"
                 )
-        self._seek(state["epoch"], state["batch"])
-
-    def _seek(self, epoch: int, done: int) -> None:
-        self.epoch, self.batch = epoch, done
-        self._loaded = (epoch, done)
-        self._ahead: Placed | None = None
-        self._batches: Iterator[Batch] | None = None  # no generator of our own: in a cycle it would outlive the stream
+        self.epoch, self.batch = self._loaded = (state["epoch"], state["batch"])
+        self._ahead = self._batches = None
 
     def _load(self) -> Placed:
         """Return the next batch on the device, of the next epoch if this one is over; count the wait for it."""

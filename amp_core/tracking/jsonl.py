@@ -17,7 +17,8 @@ class JsonlSink:
         ValueError: no file can be written at the path.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
+        path = Path(path)
         self.name = f"the JSON lines file {str(path)!r}"
         try:
             path.touch()

@@ -15,7 +15,7 @@ class TensorBoardSink:
 
     name = "tensorboard"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | str) -> None:
         self._folder = folder
         self._open: Any = None  # tensorboard is optional and imported here only, so its types are not at hand
         self._writer: Any = None

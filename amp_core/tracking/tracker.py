@@ -62,7 +62,7 @@ class Tracker:
         They are copied on their device, so that tensors changed in place later do no harm. `samples` and `tokens`
         are those that this process trained on in the step; 0 means not counted.
         """
-        scalars = (result.loss.detach().float(), result.grad_norm, result.lr, result.loss_scale, result.found_inf)
+        scalars = (result.loss.detach(), result.grad_norm, result.lr, result.loss_scale, result.found_inf)
         self._pending.append(torch.stack(scalars))
         self._pace.count(samples, tokens)
         self.step += 1

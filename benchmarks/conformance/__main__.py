@@ -1,6 +1,6 @@
 """Ask every case of every library, print what was observed, and write the table.
 
-`python -m benchmarks.conformance [--case A05] [--subject amp_core]`: exit code 1 if amp_core does not conform to a case.
+`python -m benchmarks.conformance [--case A05] [--subject amp_core]` ends with 1 if amp_core does not conform.
 """
 
 import argparse

@@ -115,7 +115,9 @@ def ask(case: Case, subject: Subject) -> Result:
 def described(error: BaseException) -> str:
     """Return an exception's type and the first line of its message, short and without this run's temporary paths."""
     first = re.sub(rf"{re.escape(tempfile.gettempdir())}/\w+", "...", str(error).strip().partition("\n")[0])
-    return textwrap.shorten(f"{type(error).__name__}: {first}" if first else type(error).__name__, 150, placeholder=" ...")
+    return textwrap.shorten(
+        f"{type(error).__name__}: {first}" if first else type(error).__name__, 150, placeholder=" ..."
+    )
 
 
 def window_size(job: Job) -> int:

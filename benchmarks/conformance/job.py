@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.utils.data import DataLoader
 
 from amp_core.step import Batch, LossFn
 
@@ -73,8 +74,9 @@ class Job:
     """What to train and how: each window of micro-batches is one optimizer step.
 
     `factor` is the learning rate's factor as a function of steps. `scaler_given=False` leaves fp16 to what the library
-    makes of the name alone; `compiled=True` wraps the model by torch.compile with a backend that compiles nothing. `save_to` and `resume_from` are folders.
-    With `ranks` above 1 this process is one of them, under torchrun: the model is replicated by DDP, or sharded by FSDP2. Unobserved, nothing is looked at between steps.
+    makes of the name alone; `compiled=True` wraps the model by torch.compile, with a backend that compiles nothing.
+    `save_to` and `resume_from` are folders. With `ranks` above 1 this process is one of them, under torchrun: the model
+    is replicated by DDP, or sharded by FSDP2. Unobserved, nothing is looked at between steps.
     """
 
     windows: Sequence[Window]
@@ -100,6 +102,17 @@ class Job:
     def dtype(self) -> torch.dtype:
         """Return the dtype that the precision's name stands for."""
         return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[self.precision]
+
+    def loader(self) -> DataLoader[Batch]:
+        """Return a loader of the windows' micro-batches, one after the other, as they are."""
+        batches: Any = [batch for window in self.windows for batch in window]  # a list is a data set to a DataLoader
+        return DataLoader(batches, batch_size=None)
+
+    def dressed(self, model: nn.Module) -> nn.Module:
+        """Return the model in torch.compile's wrapper if the job says so."""
+        wrapped = torch.compile(model, backend="eager") if self.compiled else model
+        assert isinstance(wrapped, nn.Module)
+        return wrapped
 
     def scaler(self) -> torch.amp.GradScaler:
         """Return torch's scaler on the CPU, enabled for fp16 only."""

@@ -1,6 +1,6 @@
 """The cases of several processes: two ranks started by torchrun, and what each of them saw.
 
-`python -m torch.distributed.run --nproc-per-node 2 -m benchmarks.conformance.ranks SUBJECT FOLDER` is what `traces` runs.
+`seen_by_ranks` runs `torchrun --nproc-per-node 2 -m benchmarks.conformance.ranks SUBJECT FOLDER`, once a subject.
 """
 
 import functools
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -53,16 +54,18 @@ def seen_by_ranks(subject: Subject, job: str) -> tuple[list[Seen], ...]:
         NotApplicableError: the subject has no way to do it.
         RuntimeError: a rank failed.
     """
-    found = [seen[job] for seen in _launched(subject.name)]
-    for each in found:
-        if isinstance(each, str):
-            kind, _, reason = each.partition(" ")
-            raise NotApplicableError(reason) if kind == "without" else RuntimeError(reason)
-    return tuple([Seen(**fields) for fields in each] for each in found)
+    return tuple(_read(seen[job]) for seen in _launched(subject.name))
+
+
+def _read(found: Any) -> list[Seen]:  # noqa: ANN401  as it came from the rank's file
+    if isinstance(found, str):
+        kind, _, reason = found.partition(" ")
+        raise NotApplicableError(reason) if kind == "without" else RuntimeError(reason)
+    return [Seen(**fields) for fields in found]
 
 
 @functools.cache
-def _launched(name: str) -> tuple[dict[str, list[dict[str, object]] | str], ...]:
+def _launched(name: str) -> tuple[dict[str, object], ...]:
     """Run every job on two ranks of one subject, once."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone"]
@@ -77,8 +80,8 @@ def _launched(name: str) -> tuple[dict[str, list[dict[str, object]] | str], ...]
 
 def main(name: str, folder: str) -> None:
     """Do every job on this rank, and write down what was seen."""
-    from benchmarks.conformance.suite import discover_subjects
     from benchmarks.conformance.subjects.torch_by_hand import UNWRAPPED
+    from benchmarks.conformance.suite import discover_subjects
 
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.set_num_threads(1)

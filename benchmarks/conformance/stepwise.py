@@ -60,7 +60,7 @@ class PlainLoop:
         self.job = job
         model = self.wrap(job.model())
         self.optimizers: Sequence[Optimizer] = job.optimizers(model)
-        self.model: nn.Module = torch.compile(model, backend="eager") if job.compiled else model  # type: ignore[assignment]  # it returns the kind that it is given
+        self.model = job.dressed(model)
         self.scaler = job.scaler()
         factor = job.factor or (lambda _: 1.0)
         self.schedulers = [LambdaLR(optimizer, factor) for optimizer in self.optimizers]
@@ -144,9 +144,10 @@ class PlainLoop:
         state = torch.load(folder / "checkpoint.pt", weights_only=True)
         self.model.load_state_dict(state["model"])
         self.scaler.load_state_dict(state.get("scaler", {}))
-        for part, own in (("optimizers", self.optimizers), ("schedulers", self.schedulers)):
-            for one, saved in zip(own, state[part], strict=True):
-                one.load_state_dict(saved)
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        for scheduler, saved in zip(self.schedulers, state["schedulers"], strict=True):
+            scheduler.load_state_dict(saved)
 
     def state(self) -> dict[str, object]:
         """Return every state: model, optimizers, schedulers, scaler."""

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from typing import TypeAlias
 
 from benchmarks.conformance.case import Case, Outcome, Result
 
@@ -12,7 +13,15 @@ WORDS = {
     Outcome.NOT_APPLICABLE: "n/a",
     Outcome.ERROR: "**error**",
 }
-Results = Mapping[str, Mapping[str, Result]]  # by case, then by subject
+EXPLAINED = (
+    "Each is asked of every library alike, used as its documentation says. `by_hand` is the recipe of torch's own."
+    " A case does not apply (n/a) where a library offers nothing that could be asked; that never counts as conforming."
+    " Accelerate has no fp16 on a CPU: its own logic is run with torch's CPU scaler in the place of a GPU's."
+    " Fabric and the Trainer get theirs through their own MixedPrecision plugin."
+    " What conforming means stands with each case below."
+)
+
+Results: TypeAlias = Mapping[str, Mapping[str, Result]]  # by case, then by subject
 
 
 def render(cases: Mapping[str, Case], results: Results) -> str:
@@ -24,11 +33,6 @@ def render(cases: Mapping[str, Case], results: Results) -> str:
     return "\n".join(line for part in parts for line in part)
 
 
-def versions() -> str:
-    """Return the versions of what was judged."""
-    return ", ".join(f"{name} {found}" for name in ("torch", "accelerate", "lightning", "wandb") if (found := _version(name)))
-
-
 def _version(name: str) -> str:
     try:
         return version(name)
@@ -36,18 +40,20 @@ def _version(name: str) -> str:
         return ""
 
 
+def _versions() -> str:
+    found = {name: _version(name) for name in ("torch", "accelerate", "lightning", "wandb")}
+    return ", ".join(f"{name} {number}" for name, number in found.items() if number)
+
+
 def _head(cases: Mapping[str, Case]) -> list[str]:
     hazards = {case.hazard for case in cases.values() if case.hazard.startswith("A")}
+    python = platform.python_version()
     return [
         "# Conformance",
         "",
-        f"Written by `python -m benchmarks.conformance`: Python {platform.python_version()}, {versions()}, on a CPU.",
+        f"Written by `python -m benchmarks.conformance`: Python {python}, {_versions()}, on a CPU.",
         "",
-        f"{len(hazards)} known bugs of mixed-precision training as {len(cases)} cases, asked of each library alike, used as its"
-        " documentation says. `by_hand` is the recipe of torch's documentation. A case does not apply (n/a) where a library"
-        " offers nothing that could be asked; that never counts as conforming. Accelerate has no fp16 on a CPU: its own logic"
-        " is run with torch's CPU scaler in the place of a GPU's. Fabric and the Trainer get theirs through their own"
-        " MixedPrecision plugin.",
+        f"{len(hazards)} known bugs of mixed-precision training as {len(cases)} cases. {EXPLAINED}",
         "",
     ]
 

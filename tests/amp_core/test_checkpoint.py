@@ -13,7 +13,7 @@ from torch import nn
 from amp_core import checkpoint
 from amp_core.checkpoint import CheckpointError, load, refuse_other_model, save, unwrapped
 
-STATE = {"weight": torch.arange(6.0).view(2, 3), "step": 7, "name": "run", "list": [1, 2.5, None], "pair": (1, "x")}
+STATE: dict[str, Any] = {"weight": torch.arange(6.0).view(2, 3), "step": 7, "name": "run", "list": [1, 2.5, None], "pair": (1, "x")}
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
@@ -108,7 +108,9 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
 def test_wrappers_are_taken_off() -> None:
     model = nn.Linear(2, 2)
     assert unwrapped(model) is model
-    assert unwrapped(torch.compile(model, backend="eager")) is model
+    compiled = torch.compile(model, backend="eager")
+    assert isinstance(compiled, nn.Module)
+    assert unwrapped(compiled) is model
 
 
 def test_a_model_with_a_part_called_module_is_no_wrapper() -> None:

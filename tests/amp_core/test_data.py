@@ -234,6 +234,13 @@ def test_every_kind_of_loader_resumes_at_the_same_batch(make: Any, workers: int,
         assert take(resumed, 3) == batches[position : position + 3]
 
 
+def test_torchs_distributed_sampler_shuffles_anew_every_epoch() -> None:
+    stream = Stream(distributed(0), CPU)
+    first, second = take(stream, 4), take(stream, 4)
+    assert first != second
+    assert stream.epoch == 1
+
+
 def test_a_list_of_batches_streams_for_ever_and_resumes() -> None:
     batches = [(torch.tensor([number]),) for number in range(3)]
     stream = Stream(batches, CPU)
@@ -365,9 +372,34 @@ def test_on_an_accelerator_the_next_batch_is_copied_ahead_and_the_position_is_th
         ("copy", [0]), ("hand over", [0]), ("copy", [1]), ("hand over", [1]), ("copy", [0])
     ]  # fmt: skip
     assert (stream.epoch, stream.batch) == (0, 2)
+    stream.load_state_dict({"epoch": 0, "batch": 1})  # what was copied ahead is not next any more
     again = Stream(batches, CPU)
     again.load_state_dict(stream.state_dict())
-    assert take(again, 3) == take(stream, 3) == [[0], [1], [0]]
+    assert take(again, 3) == take(stream, 3) == [[1], [0], [1]]
+
+
+def test_a_batch_is_not_lost_when_the_one_ahead_of_it_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Flaky:
+        def __init__(self) -> None:
+            self.number = -1
+
+        def __iter__(self) -> "Flaky":
+            return self
+
+        def __next__(self) -> Batch:
+            self.number += 1
+            if self.number == 2:
+                raise OSError
+            return (torch.tensor([self.number]),)
+
+    monkeypatch.setattr(stream_module, "pins_memory", lambda _: True)
+    monkeypatch.setattr(stream_module, "SideStream", Beside)
+    stream = Stream(Flaky(), CPU)
+    assert take(stream, 1) == [[0]]
+    with pytest.raises(OSError):
+        next(stream)
+    assert stream.batch == 1
+    assert take(stream, 2) == [[1], [3]]
 
 
 class Module:

@@ -114,6 +114,6 @@ def test_plans_out_of_range_are_refused(options: dict[str, Any], message: str) -
 
 
 @pytest.mark.parametrize("option", [{"every": 0}, {"every": 1, "keep": 0}])
-def test_checkpoints_out_of_range_are_refused(option: dict[str, int], tmp_path: Path) -> None:
+def test_checkpoints_out_of_range_are_refused(option: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must be at least 1, found 0"):
         Checkpoints(tmp_path, **option)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from amp_core.audit import saved_bytes
+from amp_core.audit import Phase, dtypes, saved_bytes
 from amp_core.loss import chunked_cross_entropy
 
 ROWS, WIDTH, VOCAB = 22, 16, 40
@@ -86,6 +86,23 @@ def test_an_overflow_of_float16_reaches_both_gradients(head: Any) -> None:
     assert not weight.isfinite().all()
 
 
+def whole(hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
+    return chunked(hidden, weight, targets, ROWS)
+
+
+@pytest.mark.parametrize("head", [whole, plain])
+def test_an_overflow_of_the_weights_product_alone_reaches_its_gradient(head: Any) -> None:
+    """Each row's part fits into float16, and their sum does not."""
+    hidden, weight = torch.full((ROWS, 2), 8.0, requires_grad=True), torch.zeros(VOCAB, 2, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = head(hidden, weight, torch.zeros(ROWS, dtype=torch.int64))
+    (loss * 2.0**15).backward()
+    assert hidden.grad is not None
+    assert weight.grad is not None
+    assert hidden.grad.isfinite().all()
+    assert weight.grad[0].isinf().all()
+
+
 @pytest.mark.parametrize("head", [chunked, plain])
 def test_an_overflow_of_the_logits_shows_in_loss_and_gradients(head: Any) -> None:
     loss, hidden, weight = gradients(head, torch.float16, spread=3e4)
@@ -133,12 +150,14 @@ def test_a_backward_pass_inside_autocast_computes_the_same() -> None:
     assert torch.equal(hidden.grad, expected[1])
 
 
-def test_a_frozen_head_gets_no_gradient() -> None:
+def test_a_frozen_head_gets_no_gradient_and_costs_no_product_for_it() -> None:
     hidden, weight, targets = leaves()
-    chunked(hidden, weight.requires_grad_(False), targets).backward()  # type: ignore[no-untyped-call]
+    weight.requires_grad_(False)
+    found = dtypes(lambda: chunked(hidden, weight, targets, ROWS).backward())  # type: ignore[no-untyped-call]
     assert weight.grad is None
     assert hidden.grad is not None
     torch.testing.assert_close(hidden.grad, gradients(plain, torch.float32)[1])
+    assert found.matmuls(Phase.BACKWARD) == {torch.float32: 2}
 
 
 def test_nothing_as_large_as_the_logits_is_saved() -> None:

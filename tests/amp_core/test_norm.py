@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from amp_core import norm
-from amp_core.audit import saved_bytes
+from amp_core.audit import cuda_autocast, saved_bytes
 from amp_core.norm import LeanLayerNorm, LeanRMSNorm
 
 HALF = [torch.bfloat16, torch.float16]
@@ -64,7 +64,7 @@ def test_16_bit_values_stay_so_under_autocast_and_are_computed_in_float32(
 ) -> None:
     module = trained(kind(WIDTH))
     inputs = values(dtype, around=around)
-    with torch.autocast("cpu", dtype=dtype):
+    with cuda_autocast(), torch.autocast("cpu", dtype=dtype):  # a CPU's leaves norms alone
         found = run(module, inputs)
     assert [each.dtype for each in found] == [dtype, dtype, *(torch.float32 for _ in module.parameters())]
     exact = run(module.double(), inputs.detach().double().requires_grad_())
@@ -77,7 +77,7 @@ def test_16_bit_values_stay_so_under_autocast_and_are_computed_in_float32(
 @pytest.mark.parametrize("kind", [LeanLayerNorm, LeanRMSNorm])
 def test_only_the_16_bit_input_and_float32_statistics_are_saved(dtype: torch.dtype, kind: type[nn.Module]) -> None:
     module, inputs = kind(WIDTH), values(dtype)
-    with torch.autocast("cpu", dtype=dtype):
+    with cuda_autocast(), torch.autocast("cpu", dtype=dtype):
         saved = dict(saved_bytes(lambda: module(inputs)).by_dtype)
     statistics = 2 if kind is LeanLayerNorm else 1
     assert saved == {dtype: ROWS * WIDTH * 2, torch.float32: statistics * ROWS * 4}

@@ -601,5 +601,7 @@ def test_a_state_of_another_model_is_refused_and_changes_nothing() -> None:
 
 def test_a_compiled_or_wrapped_model_saves_the_names_of_the_plain_one() -> None:
     model = a_model()
-    step = TrainStep(torch.compile(model, backend="eager"), fused(model), precision_for("fp32", "cpu"), squared_error)
+    compiled = torch.compile(model, backend="eager")
+    assert isinstance(compiled, nn.Module)
+    step = TrainStep(compiled, fused(model), precision_for("fp32", "cpu"), squared_error)
     assert set(step.state_dict()["model"]) == set(model.state_dict())

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from amp_core.chain import draw_chain
 from amp_core.checkpoint import CheckpointError
 from amp_core.model import GPT, GPTConfig
+from amp_core.precision import precision_for
 from amp_core.tracking import Flush, MemorySink
-from amp_core.trainer import TrainConfig, TrainResult, build_loaders, build_model, digest, train
+from amp_core.trainer import TrainConfig, TrainResult, _throughput, build_loaders, build_model, digest, train
 
 CPU = torch.device("cpu")
 
@@ -167,6 +168,17 @@ def test_another_model_can_be_trained() -> None:
     shape = GPTConfig(vocab_size=8, context=4, layers=2, heads=1, width=8)
     assert GPT(shape).head.out_features == 8
     assert train(a_config(model=shape)).applied_steps == 6
+
+
+def test_the_share_of_the_peak_is_known_where_the_peak_is() -> None:
+    model, precision = build_model(a_config(), CPU), precision_for("bf16", "cuda")
+    throughput = _throughput("NVIDIA H200", precision, model)
+    assert throughput is not None
+    assert throughput.peak is not None
+    assert throughput.peak.flops_per_s == 989.5e12
+    params = sum(param.numel() for param in model.parameters())
+    assert throughput.flops_per_token == pytest.approx(6 * params, rel=0.2)  # 6N, and attention
+    assert _throughput("a device of tomorrow", precision, model) is None
 
 
 def test_a_digest_tells_one_bit_from_another() -> None:

@@ -1,7 +1,8 @@
 """A02: `unscale_` called for each micro-batch of a window."""
 
+from amp_core.step import Batch
 from benchmarks.conformance.case import Case, Result, Subject, described, verdict
-from benchmarks.conformance.job import Batch, Job, plain_sgd, windows
+from benchmarks.conformance.job import Job, plain_sgd, windows
 from benchmarks.conformance.stepwise import PlainLoop, broken
 
 CLIP = 0.05

@@ -38,7 +38,13 @@ CASE = Case(
     hazard="A10",
     question="Is the loss scale, with its growth counter, part of a checkpoint?",
     conforming="a resumed run has the bits and the scale of one that was not interrupted",
-    references=("transformers #34053", "transformers #11663", "composer #1376", "ultralytics #22189", "detectron2 #3686"),
+    references=(
+        "transformers #34053",
+        "transformers #11663",
+        "composer #1376",
+        "ultralytics #22189",
+        "detectron2 #3686",
+    ),
     judge=judge,
     broken=broken(ForgetsScaler),
 )

@@ -13,9 +13,7 @@ STEPS = 40
 
 def judge(subject: Subject) -> Result:
     """Let the scale double at every step from 2**110, on a loss of zero."""
-    job = Job(
-        windows=windows(STEPS, bad=dict.fromkeys(range(STEPS), 0.0)), init_scale=2.0**110, growth_interval=1
-    )
+    job = Job(windows=windows(STEPS, bad=dict.fromkeys(range(STEPS), 0.0)), init_scale=2.0**110, growth_interval=1)
     trace = subject.train(job)
     highest = max(seen.scale for seen in trace.steps)
     return verdict(math.isfinite(highest), f"highest scale {highest:g}")

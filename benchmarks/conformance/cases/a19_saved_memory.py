@@ -40,7 +40,8 @@ def _kept(subject: Subject, precision: str) -> int:
     def watched(model: nn.Module, batch: Batch) -> Tensor:
         own.update(param.untyped_storage().data_ptr() for param in model.parameters())
         with saved_tensors_hooks(keep, lambda tensor: tensor):
-            return (model(batch[0]).float() - batch[1]).square().mean()
+            loss: Tensor = (model(batch[0]).float() - batch[1]).square().mean()
+            return loss
 
     subject.train(Job(windows=((a_batch(rows=ROWS),),), precision=precision, model=a_stack, loss_fn=watched))
     return sum(tensor.untyped_storage().nbytes() for place, tensor in storages.items() if place not in own)

@@ -19,14 +19,14 @@ def as_on_a_t4() -> Iterator[None]:
     def supported(including_emulation: bool = True) -> bool:
         return including_emulation
 
-    answers = {
-        "is_available": lambda: True,
-        "is_bf16_supported": supported,
-        "get_device_name": lambda _=None: "Tesla T4",
-        "get_device_capability": lambda _=None: (7, 5),
-        "get_device_properties": lambda _=None: SimpleNamespace(major=7, minor=5),
-    }
-    with patch.multiple(torch.cuda, **answers):
+    with patch.multiple(
+        torch.cuda,
+        is_available=lambda: True,
+        is_bf16_supported=supported,
+        get_device_name=lambda _=None: "Tesla T4",
+        get_device_capability=lambda _=None: (7, 5),
+        get_device_properties=lambda _=None: SimpleNamespace(major=7, minor=5),
+    ):
         yield
 
 
@@ -38,7 +38,7 @@ def by_ours() -> bool:
 
 def by_torch() -> bool:
     """Ask torch, as its documentation's examples do."""
-    return torch.cuda.is_bf16_supported()
+    return bool(torch.cuda.is_bf16_supported())
 
 
 def by_accelerate() -> bool:

@@ -2,8 +2,9 @@
 
 import torch
 
+from amp_core.step import Batch
 from benchmarks.conformance.case import Case, Result, Subject, verdict
-from benchmarks.conformance.job import Batch, Job, plain_sgd, windows
+from benchmarks.conformance.job import Job, plain_sgd, windows
 from benchmarks.conformance.stepwise import PlainLoop, broken
 
 
@@ -27,7 +28,7 @@ def joined(window: tuple[Batch, ...]) -> tuple[Batch]:
 class DividesByFull(PlainLoop):
     """Divides each loss by the length of a full window."""
 
-    def share(self, batch: Batch, window: tuple[Batch, ...]) -> float:
+    def share(self, _batch: Batch, _window: tuple[Batch, ...]) -> float:
         """Return one over the first window's length."""
         return 1.0 / len(self.job.windows[0])
 

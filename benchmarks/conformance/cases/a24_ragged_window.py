@@ -1,8 +1,9 @@
 """A24: a mean of means, where micro-batches hold different numbers of rows."""
 
+from amp_core.step import Batch
 from benchmarks.conformance.case import Case, Result, Subject, verdict
 from benchmarks.conformance.cases.a24_partial_window import joined
-from benchmarks.conformance.job import Batch, Job, a_batch, plain_sgd
+from benchmarks.conformance.job import Job, a_batch, plain_sgd
 from benchmarks.conformance.stepwise import PlainLoop, broken
 
 
@@ -18,7 +19,7 @@ def judge(subject: Subject) -> Result:
 class MeanOfMeans(PlainLoop):
     """Weighs micro-batches alike."""
 
-    def share(self, batch: Batch, window: tuple[Batch, ...]) -> float:
+    def share(self, _batch: Batch, window: tuple[Batch, ...]) -> float:
         """Return one over the window's length."""
         return 1.0 / len(window)
 

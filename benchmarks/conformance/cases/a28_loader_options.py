@@ -1,7 +1,7 @@
 """A28: loader options that are illegal without workers."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -9,10 +9,11 @@ from torch.utils.data import DataLoader, TensorDataset
 from amp_core.data import loader
 from benchmarks.conformance.case import BROKEN, Case, Offers, Result, Subject, described, verdict
 
+Loader: TypeAlias = Iterable[Sequence[torch.Tensor]]
 DATA = TensorDataset(torch.arange(8.0))
 
 
-def by_ours(workers: int) -> Any:
+def by_ours(workers: int) -> Loader:
     """Make a loader with amp_core."""
     return loader(
         DATA,
@@ -24,12 +25,12 @@ def by_ours(workers: int) -> Any:
     )
 
 
-def by_torch(workers: int) -> Any:
+def by_torch(workers: int) -> Loader:
     """Make torch's loader with the same options."""
     return DataLoader(DATA, batch_size=2, num_workers=workers, prefetch_factor=4, persistent_workers=True)
 
 
-OFFERS: Offers[Callable[[int], Any]] = Offers(
+OFFERS: Offers[Callable[[int], Loader]] = Offers(
     {"amp_core": by_ours, "by_hand": by_torch, "broken": by_torch}, missing="takes loaders that are made by torch"
 )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 
-from amp_core.benchmark.timing import latencies
+from amp_core.benchmark.timing import Event, latencies
 from benchmarks.conformance.case import BROKEN, Case, Offers, Result, Subject, verdict
 
 COUNT = 3
@@ -25,9 +25,9 @@ class Noted:
         """Note."""
         self.log.append("synchronize")
 
-    def elapsed_time(self, _: "Noted") -> float:
-        """Return a millisecond, if the device was waited for."""
-        return 1.0 if self.log[-1] == "synchronize" else 0.0
+    def elapsed_time(self, end: Event) -> float:
+        """Return a millisecond."""
+        return 1.0 if end is not self else 0.0
 
 
 def by_ours(log: list[str]) -> None:
@@ -52,7 +52,9 @@ def judge(subject: Subject) -> Result:
     """Look at the order of events, work and waiting."""
     log: list[str] = []
     OFFERS.of(subject)(log)
-    return verdict(log == GOOD, f"{log.count('record')} events, {log.count('synchronize')} wait, order: {' '.join(log)}")
+    return verdict(
+        log == GOOD, f"{log.count('record')} events, {log.count('synchronize')} wait, order: {' '.join(log)}"
+    )
 
 
 CASE = Case(

@@ -27,7 +27,9 @@ def by_lightning(device: str, precision: str) -> float | None:
     from lightning.fabric.utilities.throughput import get_available_flops
 
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[precision]
-    named = patch.multiple(torch.cuda, get_device_name=lambda _=None: device, get_device_capability=lambda _=None: (9, 0))
+    named = patch.multiple(
+        torch.cuda, get_device_name=lambda _=None: device, get_device_capability=lambda _=None: (9, 0)
+    )
     with named:
         flops = get_available_flops(torch.device("cuda"), dtype)
     return None if flops is None else RATE / flops
@@ -47,7 +49,9 @@ def judge(subject: Subject) -> Result:
     peaks = [None if share is None else RATE / share / 1e12 for share in known]
     good = unknown is None and None not in peaks and peaks[0] != peaks[1]
     said = ", ".join("none" if peak is None else f"{peak:g}" for peak in peaks)
-    return verdict(good, f"H100 peaks in fp32, bf16: {said} TFLOP/s; unknown device: {'no MFU' if unknown is None else 'an MFU'}")
+    return verdict(
+        good, f"H100 peaks in fp32, bf16: {said} TFLOP/s; unknown device: {'no MFU' if unknown is None else 'an MFU'}"
+    )
 
 
 CASE = Case(

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import torch
-
 from amp_core import checkpoint, parallel
 from amp_core.precision import precision_for
 from amp_core.scaler import LossScaler
@@ -24,7 +22,7 @@ class Core:
         if job.ranks > 1:
             model = parallel.wrap(model, "fsdp2" if job.sharded else "ddp")
         optimizers = job.optimizers(model)
-        self.model = torch.compile(model, backend="eager") if job.compiled else model
+        self.model = job.dressed(model)
         schedule = None if job.factor is None else Schedule(optimizers, job.factor, steps=SCHEDULED, device="cpu")
         self.scaler = LossScaler(
             "cpu", dynamic=precision.needs_scaler, init_scale=job.init_scale, growth_interval=job.growth_interval

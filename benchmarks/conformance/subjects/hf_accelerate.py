@@ -5,7 +5,6 @@ Accelerate would make on a GPU, so that its own logic around the scaler is what 
 """
 
 from torch.optim.lr_scheduler import LambdaLR
-from torch.utils.data import DataLoader
 
 from amp_core.step import Batch
 from benchmarks.conformance.case import NotApplicableError, window_size
@@ -56,9 +55,10 @@ class Loop:
         self.plain = model
         optimizers = list(job.optimizers(model))
         schedulers = [LambdaLR(optimizer, job.factor or (lambda _: 1.0)) for optimizer in optimizers]
-        batches = [batch for window in job.windows for batch in window]
-        loader = DataLoader(batches, batch_size=None)
-        self.batches = loader if job.ranks > 1 else self.accelerator.prepare(loader)  # it would deal them out to the ranks
+        loader = job.loader()
+        self.batches = (
+            loader if job.ranks > 1 else self.accelerator.prepare(loader)
+        )  # it would deal them out to the ranks
         self.model = self.accelerator.prepare(model)
         self.optimizers = [self.accelerator.prepare(optimizer) for optimizer in optimizers]
         self.schedulers = [self.accelerator.prepare(scheduler) for scheduler in schedulers]
@@ -80,7 +80,7 @@ class Loop:
                 steps.append(self.see())
 
     def weight(self, batch: Batch) -> float:
-        """Return what undoes Accelerate's division and weighs a batch, as its recipe for samples of variable size does."""
+        """Return a batch's weight without Accelerate's division, as in its recipe for samples of variable size."""
         assert self.job.weigh is not None
         (window,) = self.job.windows
         return self.job.weigh(batch) * len(window) / sum(self.job.weigh(each) for each in window)

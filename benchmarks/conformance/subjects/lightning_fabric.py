@@ -8,7 +8,6 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch.optim.lr_scheduler import LambdaLR
 
 from benchmarks.conformance.case import NotApplicableError
@@ -38,8 +37,7 @@ class InFabric:
         self.plain = job.model()
         plain_optimizers = list(job.optimizers(self.plain))
         self.schedulers = [LambdaLR(each, job.factor or (lambda _: 1.0)) for each in plain_optimizers]
-        model = torch.compile(self.plain, backend="eager") if job.compiled else self.plain
-        self.model, *self.optimizers = self.fabric.setup(model, *plain_optimizers)
+        self.model, *self.optimizers = self.fabric.setup(job.dressed(self.plain), *plain_optimizers)
 
     def step(self, window: Window) -> None:
         """Take one step; the scheduler follows it, as in Fabric's examples."""

@@ -4,12 +4,12 @@ On a CPU the Trainer turns "16-mixed" into bfloat16. Where a job gives a scaler,
 for float16 with torch's CPU scaler, which its constructor accepts.
 """
 
+# ruff: noqa: ANN401  Lightning's hooks take what it hands them
+
 from functools import cache
 from typing import Any
 
-import torch
 from torch.optim.lr_scheduler import LambdaLR
-from torch.utils.data import DataLoader
 
 from benchmarks.conformance.case import NotApplicableError, window_size
 from benchmarks.conformance.job import Job, Seen, Trace, copies
@@ -31,10 +31,9 @@ class InTrainer:
         module, watch = module_class(job), watch_class(job)
         if len(job.optimizers(job.model())) > 1:
             raise NotApplicableError("automatic optimization takes one optimizer; several are its user's own loop")
-        batches = DataLoader([batch for window in job.windows for batch in window], batch_size=None)
         trainer = a_trainer(job, window_size(job), [watch])
         resume = None if job.resume_from is None else str(job.resume_from / "checkpoint.ckpt")
-        trainer.fit(torch.compile(module, backend="eager") if job.compiled else module, batches, ckpt_path=resume)
+        trainer.fit(job.dressed(module), job.loader(), ckpt_path=resume)
         if job.save_to is not None:
             trainer.save_checkpoint(job.save_to / "checkpoint.ckpt")
         return Trace(watch.start, tuple(watch.steps) or (watch.see(trainer, module),))
@@ -71,7 +70,7 @@ def _classes() -> tuple[Any, Any]:
     """Return the module and the callback; made here, so that lightning is imported only when it is run."""
     from lightning.pytorch import Callback, LightningModule
 
-    class Module(LightningModule):  # type: ignore[misc]  # lightning is optional, so its types are not at hand
+    class Module(LightningModule):
         def __init__(self, job: Job) -> None:
             super().__init__()
             self.job = job
@@ -85,7 +84,7 @@ def _classes() -> tuple[Any, Any]:
             scheduler = LambdaLR(optimizer, self.job.factor or (lambda _: 1.0))
             return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
-    class Watch(Callback):  # type: ignore[misc]  # the same
+    class Watch(Callback):
         def __init__(self, job: Job) -> None:
             self.observed = job.observed
             self.ends = _window_ends(job)

@@ -11,7 +11,6 @@ from benchmarks.conformance.stepwise import PlainLoop, Stepwise
 class ByHand(PlainLoop):
     """Takes its steps with `step_by_hand`; a skip is a scale that fell, which is how the documentation sees one."""
 
-
     def step(self, window: Window) -> None:
         """Take one step by the recipe."""
         if self.job.weigh is not None:

@@ -1,7 +1,9 @@
 """Tests of the Lightning adapters in a real Trainer, against TrainStep over the same batches."""
 
 import csv
+import importlib
 import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, TensorDataset
 
+import amp_core.lightning
 from amp_core.device import DeviceFacts
 from amp_core.lightning import AmpCallback, AmpPrecision
 from amp_core.precision import precision_for
@@ -327,7 +330,9 @@ def test_tf32_is_set_while_the_trainer_runs_and_put_back(monkeypatch: pytest.Mon
             self.seen = torch.get_float32_matmul_precision()
             return super().training_step(batch, _)
 
-    monkeypatch.setattr("amp_core.lightning.inspect", lambda _: DeviceFacts("cpu", "a device with tf32", ("tf32",)))
+    monkeypatch.setattr(
+        "amp_core.lightning.plugin.inspect", lambda _: DeviceFacts("cpu", "a device with tf32", ("tf32",))
+    )
     module = Seeing()
     fit(AmpPrecision("tf32"), batches(1), module)
     assert (module.seen, torch.get_float32_matmul_precision()) == ("high", "highest")
@@ -405,3 +410,11 @@ def test_the_norm_of_the_last_step_is_there_for_hooks() -> None:
     fit(AmpPrecision("fp16"), data, callbacks=[watching], gradient_clip_val=0.01)
     assert [math.isfinite(norm) for norm in watching.norms] == [True, False, True]
     assert watching.norms[0] > 0.01
+
+
+def test_without_lightning_the_import_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightning", None)
+    with pytest.raises(
+        ImportError, match=r"^amp_core\.lightning needs Lightning: pip install 'amp-gates\[lightning\]'$"
+    ):
+        importlib.reload(amp_core.lightning)

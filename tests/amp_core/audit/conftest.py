@@ -23,11 +23,12 @@ def make_loop() -> MakeLoop:
     return a_loop
 
 
-def a_loop(precision: str = "bf16", *, lean: bool = False, fused: bool = True) -> Loop:
+def a_loop(precision: str = "bf16", *, lean: bool = False, fused: bool = True, scheduled: bool = True) -> Loop:
     torch.manual_seed(0)
     model = GPT(GPTConfig(vocab_size=32, context=8, layers=2, heads=2, width=16, lean=lean))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, fused=fused)
-    schedule = Schedule(optimizer, warmup_cosine(20, warmup=4), steps=20, device="cpu")
+    factor = warmup_cosine(20, warmup=4)
+    schedule = Schedule(optimizer, factor, steps=20, device="cpu") if scheduled else None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "AdamW is not fused")
         step = TrainStep(

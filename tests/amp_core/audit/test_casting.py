@@ -47,7 +47,7 @@ def test_operators_are_counted_by_phase_and_dtype() -> None:
 
     def step() -> None:
         for _ in range(2):
-            (weight.to(torch.bfloat16) @ weight.to(torch.bfloat16)).sum().backward()
+            (weight.to(torch.bfloat16) @ weight.to(torch.bfloat16)).sum().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
     found = dtypes(step)
@@ -63,7 +63,7 @@ def test_a_foreach_operator_is_one_entry() -> None:
     optimizer = torch.optim.AdamW(parameters, fused=True)
 
     def step() -> None:
-        sum(parameters, torch.zeros(1)).sum().backward()
+        sum(parameters, torch.zeros(1)).sum().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
     (fused,) = [each for each in dtypes(step).ops if "fused" in each.op]

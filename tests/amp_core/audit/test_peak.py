@@ -145,7 +145,7 @@ def test_16_bit_norms_save_memory_under_cudas_policy_only() -> None:
         def step() -> None:
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 loss = layers(values).float().mean()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
 
         return step
 

@@ -1,6 +1,7 @@
 """Tests of the count of host reads."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-from amp_core.audit import HostRead, host_reads
+from amp_core.audit import HostRead, host_reads, reading
+from amp_core.audit.operators import Op
 
 VALUE = torch.tensor([1.0, 0.0, 2.0])
 
@@ -81,7 +83,7 @@ def test_a_read_in_the_backward_pass_is_seen_where_the_pass_was_started() -> Non
             return value * 2.0
 
         @staticmethod
-        def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override]
+        def backward(ctx: Any, grad: Tensor) -> Tensor:
             return grad * grad.sum().item()
 
     value = torch.ones((), requires_grad=True)
@@ -98,12 +100,15 @@ def test_our_step_with_a_fused_optimizer_reads_nothing(precision: str, lean: boo
     assert host_reads(loop).count == 0
 
 
-def test_an_unfused_optimizer_costs_one_read_and_its_step_counters_none(make_loop: Any) -> None:
-    loop = make_loop("fp16", fused=False)
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_an_unfused_optimizer_costs_reads_but_its_step_counters_none(scheduled: bool, make_loop: Any) -> None:
+    """One for the scaler's decision; and with a learning rate on the device, one for each parameter."""
+    loop = make_loop("fp16", fused=False, scheduled=scheduled)
     loop()
     (read,) = host_reads(loop).reads
-    assert (read.call, read.count) == ("aten::_local_scalar_dense", 1)
-    assert "amp_core/step.py:" in read.where
+    parameters = len(list(loop.model.parameters()))
+    assert (read.call, read.count) == ("aten::_local_scalar_dense", 1 + scheduled * parameters)
+    assert "amp_core/" in read.where
 
 
 def test_on_an_accelerator_reads_of_cpu_tensors_do_not_count() -> None:
@@ -118,6 +123,22 @@ def test_on_an_accelerator_reads_of_cpu_tensors_do_not_count() -> None:
     assert host_reads(lambda: VALUE.sum().item()).device_type == "cpu"
 
 
+@pytest.mark.parametrize(
+    ("name", "args", "kwargs", "waits"),
+    [
+        ("aten::_to_copy", ("cuda",), {}, True),
+        ("aten::_to_copy", ("cuda",), {"non_blocking": True}, False),
+        ("aten::_to_copy", ("cpu",), {}, False),
+        ("aten::copy_", ("cpu", "cuda"), {}, True),
+        ("aten::copy_", ("cpu", "cuda", True), {}, False),
+    ],
+)
+def test_a_copy_from_an_accelerator_waits_unless_told_otherwise(name: str, args: Any, kwargs: Any, waits: bool) -> None:
+    """Without an accelerator, something that only has a device stands for its tensor."""
+    stand_ins = [SimpleNamespace(device=torch.device(each)) if isinstance(each, str) else each for each in args]
+    assert reading._waits(Op(name, stand_ins, kwargs, VALUE)) is waits
+
+
 def test_a_step_that_raises_leaves_no_mode_behind() -> None:
     def step() -> None:
         VALUE.sum().item()
@@ -126,13 +147,13 @@ def test_a_step_that_raises_leaves_no_mode_behind() -> None:
     with pytest.raises(KeyError, match="mine"):
         host_reads(step)
     assert _get_current_dispatch_mode_stack() == []
-    assert torch.overrides._get_current_function_mode_stack() == []
+    assert torch.overrides._get_current_function_mode_stack() == []  # type: ignore[no-untyped-call]
 
 
 def test_a_path_below_the_current_folder_is_relative(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.chdir(request.path.parent)
-    found = host_reads(lambda: VALUE.sum().item())
-    line = test_a_path_below_the_current_folder_is_relative.__code__.co_firstlineno + 2
-    assert found.reads == (HostRead("aten::_local_scalar_dense", f"test_reading.py:{line}", 1),)
+    read = lambda: VALUE.sum().item()  # noqa: E731  its line is wanted
+    where = f"test_reading.py:{read.__code__.co_firstlineno}"
+    assert host_reads(read).reads == (HostRead("aten::_local_scalar_dense", where, 1),)

@@ -49,7 +49,9 @@ def test_a_predicted_peak_holds_parameters_gradients_moments_and_what_is_saved(a
 
 
 def test_half_precision_saves_less_for_backward() -> None:
-    assert saved_memory(SMALL, "bf16", CPU) == saved_memory(SMALL, "fp16", CPU) < saved_memory(SMALL, "fp32", CPU)
+    saved = {arm: saved_memory(SMALL, arm, CPU) for arm in ("fp32", "bf16", "fp16")}
+    assert saved["bf16"] == pytest.approx(saved["fp16"], abs=8)  # fp16 also keeps its loss, to scale it
+    assert saved["bf16"] < 0.9 * saved["fp32"]
 
 
 def test_predicting_is_done_without_the_memory() -> None:

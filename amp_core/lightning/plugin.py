@@ -1,29 +1,24 @@
-"""Mixed precision for Lightning's Trainer: a precision plugin on this package's scaler, and a callback that reports."""
+"""A precision plugin for Lightning: its Trainer keeps the loop, this package's scaler decides each step."""
 
-import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
+from lightning.pytorch import LightningModule
+from lightning.pytorch.plugins.precision import Precision as LightningPrecision
+from lightning.pytorch.utilities import GradClipAlgorithmType
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from amp_core.checkpoint import unwrapped
 from amp_core.device import inspect
 from amp_core.gradients import GradientNorms, measure_gradients
 from amp_core.precision import Resolved, precision_for, resolve
 from amp_core.preconditions import refuse_closures, refuse_half_precision
-from amp_core.preconditions import refuse_closures, refuse_half_precision
 from amp_core.scaler import LossScaler, ScaleState
 from amp_core.schedule import Schedule
-
-try:
-    from lightning.pytorch import Callback, LightningModule, Trainer
-    from lightning.pytorch.plugins.precision import Precision as LightningPrecision
-    from lightning.pytorch.utilities import GradClipAlgorithmType
-except ImportError as error:
-    raise ImportError("amp_core.lightning needs Lightning: pip install 'amp-gates[lightning]'") from error
 
 LIGHTNING_NAMES: dict[str, Literal["32-true", "bf16-mixed", "16-mixed"]] = {
     "fp32": "32-true",
@@ -98,7 +93,7 @@ class AmpPrecision(LightningPrecision):
         """Resolve the precision on the model's device and make the scaler; Lightning calls it before it trains."""
         device = next((param.device for param in model.parameters()), torch.device("cpu"))
         self._resolve_on(device)
-        self._names = {id(param): name for name, param in model.named_parameters()}
+        self._names = {id(param): name for name, param in unwrapped(model).named_parameters()}
         if self._scaler is None or self._scaler.device != device:
             self._take_scaler(device)
         for optimizer in optimizers:
@@ -246,55 +241,3 @@ class AmpPrecision(LightningPrecision):
             if not torch.isfinite(norms.total):
                 return norms.first_non_finite(self._names)
         return "the last step's gradients were finite"
-
-
-class AmpCallback(Callback):
-    """Logs what AmpPrecision's scaler does, every `log_every_n_steps` and at the end, with one copy to the host.
-
-    The loggers get `amp/loss_scale`, `amp/applied_steps`, `amp/skipped_steps`, and `amp/scale_growth`: the doublings of
-    the scale (halvings, where negative) since it was logged before. Training that makes no progress is stopped by
-    ScaleCollapsed, with or without a logger.
-
-    Raises:
-        ValueError: when training begins, if the Trainer has no AmpPrecision.
-    """
-
-    def __init__(self) -> None:
-        self._read_at = 0
-        self._scale: float | None = None
-
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
-        """Take note of where the scale begins."""
-        if not isinstance(trainer.precision_plugin, AmpPrecision):
-            raise ValueError(  # noqa: TRY004  a setting of the Trainer, not a type in the code
-                f"AmpCallback expected AmpPrecision, found {type(trainer.precision_plugin).__name__}:"
-                " pass Trainer(plugins=[AmpPrecision(...)])"
-            )
-        self._scale = trainer.precision_plugin.read().scale
-        self._read_at = trainer.global_step
-
-    def on_train_batch_end(self, trainer: Trainer, *_: Any, **__: Any) -> None:  # noqa: ANN401  as upstream
-        """Log where the Trainer logs."""
-        every = trainer.log_every_n_steps  # type: ignore[attr-defined]  # Lightning sets it without declaring it
-        if every and trainer.global_step % every == 0:
-            self._log(trainer)
-
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
-        """Log the last steps."""
-        self._log(trainer)
-
-    def _log(self, trainer: Trainer) -> None:
-        step = trainer.global_step
-        if step == self._read_at:
-            return
-        assert isinstance(trainer.precision_plugin, AmpPrecision)
-        state = trainer.precision_plugin.read()
-        metrics = {
-            "amp/loss_scale": state.scale,
-            "amp/applied_steps": state.applied,
-            "amp/skipped_steps": state.skipped,
-            "amp/scale_growth": math.log2(state.scale / self._scale) if self._scale else 0.0,
-        }
-        self._read_at, self._scale = step, state.scale
-        for logger in trainer.loggers:
-            logger.log_metrics(metrics, step=step - 1)  # Lightning counts a step's metrics from 0

@@ -1,0 +1,23 @@
+"""Tests of what importing amp_core loads."""
+
+import importlib.util
+from pathlib import Path
+
+from benchmarks import import_time
+
+
+def test_importing_amp_core_loads_no_optional_library() -> None:
+    assert import_time.loaded_by("amp_core") == []
+
+
+def test_an_optional_library_that_is_loaded_is_noticed() -> None:
+    assert importlib.util.find_spec("wandb") is not None
+    assert "wandb" in import_time.loaded_by("wandb")
+
+
+def test_the_benchmark_writes_both_ratios(tmp_path: Path) -> None:
+    out = tmp_path / "import_time.md"
+    assert import_time.main(["--rounds", "6", "--out", str(out)]) in (0, 1)  # a loaded machine may be slow
+    lines = out.read_text(encoding="utf-8").splitlines()
+    assert [line.split("|")[1].strip() for line in lines if line.startswith("|")] == ["clock", "---", "CPU", "wall"]
+    assert "Optional libraries that `import amp_core` loads: none." in lines

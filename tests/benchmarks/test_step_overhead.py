@@ -1,0 +1,70 @@
+"""Tests of the overhead benchmark: what it times, and how it judges."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks import step_overhead
+from benchmarks.step_arms import ARMS, Elapsed, Setting, by_hand, loss_fn
+from benchmarks.step_overhead import held_to, main, measure, rows
+
+
+def samples(**cpu_us: float) -> dict[str, list[Elapsed]]:
+    names = {"hand": "by hand", "again": "by hand, again", "guarded": "by hand, guarded"}
+    return {names.get(name, name): [Elapsed(each * 1e-6, each * 2e-6)] * 6 for name, each in cpu_us.items()}
+
+
+@pytest.mark.parametrize("clip", [1.0, None])
+def test_every_arm_is_timed_in_every_round_or_says_why_not(clip: float | None) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the libraries' own
+        found, without = measure(Setting("fp16", clip), rounds=6, steps=3)
+    assert {*found, *without} == set(ARMS)
+    assert set(without) == ({"fabric", "lightning"} if clip else set())
+    assert all(reason.startswith("refused: ") for reason in without.values())
+    assert all(len(times) == 6 and min(each.cpu_s for each in times) > 0 for times in found.values())
+
+
+def test_a_segment_takes_its_steps_and_one_before() -> None:
+    passes = []
+
+    def counted(*arguments: object) -> torch.Tensor:
+        passes.append(1)
+        return loss_fn(*arguments)  # type: ignore[arg-type]  # passed on as they came
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchmarks.step_arms.loss_fn", counted)
+        by_hand(Setting("fp32", None))(5)
+    assert len(passes) == 6
+
+
+def test_a_row_has_ratios_to_the_recipe_in_the_same_round() -> None:
+    times = samples(hand=100, again=101, guarded=120, amp_core=125, accelerate=150)
+    lines = rows(Setting("bf16", None), times, {"fabric": "refused: no", "lightning": "not installed"})
+    assert lines[0] == "| bf16, unclipped | by hand | 100 [100, 100] | | | |"
+    assert lines[3] == (
+        "| bf16, unclipped | amp_core | 125 [125, 125] | 1.250 [1.250, 1.250] | 1.250 [1.250, 1.250] | +25 [+25, +25] us |"
+    )
+    assert lines[5] == "| bf16, unclipped | fabric | | | | refused: no |"
+
+
+def test_an_unclipped_step_is_held_to_the_recipe_with_its_guard() -> None:
+    times = samples(hand=100, guarded=120, amp_core=126)
+    assert held_to(Setting("fp32", 1.0), times).value == pytest.approx(1.26)
+    assert held_to(Setting("fp32", None), times).value == pytest.approx(1.05)
+
+
+@pytest.mark.parametrize(("amp_core", "code"), [(1.03, 0), (1.06, 1)])
+def test_the_exit_code_says_whether_the_bar_is_met(
+    amp_core: float, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = samples(
+        hand=100, again=100, guarded=100, amp_core=100 * amp_core, accelerate=200, fabric=100, lightning=300
+    )
+    monkeypatch.setattr(step_overhead, "measure", lambda *_, **__: (found, {}))
+    assert main(["--precisions", "bf16", "--out", str(tmp_path / "table.md")]) == code
+    assert f"- bf16, clipped: {amp_core:.3f} [{amp_core:.3f}, {amp_core:.3f}]" in (tmp_path / "table.md").read_text(
+        "utf-8"
+    )
