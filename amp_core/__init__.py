@@ -7,7 +7,9 @@ from amp_core.device import DeviceFacts, DeviceUnavailable, inspect, pick
 from amp_core.ema import Ema
 from amp_core.evaluation import Evaluation, evaluate
 from amp_core.loop import Checkpoints, FitResult, Plan, fit
+from amp_core.loss import chunked_cross_entropy
 from amp_core.model import GPT, GPTConfig, next_token_loss
+from amp_core.norm import LeanLayerNorm, LeanRMSNorm
 from amp_core.precision import (
     Precision,
     Resolved,
@@ -36,6 +38,8 @@ __all__ = [
     "Flush",
     "GPTConfig",
     "JsonlSink",
+    "LeanLayerNorm",
+    "LeanRMSNorm",
     "LossScaler",
     "MarkovChain",
     "MemorySink",
@@ -58,6 +62,7 @@ __all__ = [
     "TrainResult",
     "TrainStep",
     "WandbSink",
+    "chunked_cross_entropy",
     "compute_effective_precision",
     "count_training_flops",
     "draw_chain",

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from amp_core import checkpoint
 from amp_core.checkpoint import CheckpointError
 from amp_core.data import Stream
+from amp_core.parallel import from_every_rank, is_first, of_this_rank
 from amp_core.progress import bar
 from amp_core.randomness import random_state, restore_random_state
 from amp_core.scaler import ScaleState
@@ -95,7 +96,9 @@ class Checkpoints:
         return max(self._all(), default=None)
 
     def save(self, step: int, state: Mapping[str, Any]) -> None:
-        """Write a checkpoint, and only then remove those that are too old."""
+        """Write a checkpoint, and only then remove those that are too old; of several ranks, the first one does."""
+        if not is_first():
+            return
         checkpoint.save(self.folder / f"step-{step:08}.pt", {"run": self.run, **state})
         for old in sorted(self._all())[: -self.keep]:
             old.unlink(missing_ok=True)
@@ -135,7 +138,8 @@ def fit(
 
     A checkpoint holds the model, optimizers, scaler, schedule, averages, random generators, the loader's position
     and the early stop's. `validate()` returns a loss; with an EMA it sees the averages. A collapse is seen at the
-    tracker's next flush.
+    tracker's next flush. Ranks that train together all call this; the first one writes, all resume from its folder.
+    Their validation losses must agree (`amp_core.parallel.mean_over_ranks`), or they would stop at different steps.
 
     Raises:
         ScaleCollapsed: training makes no progress.
@@ -187,7 +191,9 @@ def _begin(
     step.load_state_dict(state["step"])
     stream.load_state_dict(state["stream"])
     tracker.load_state_dict(state["tracker"])
-    restore_random_state(state["random"])
+    generators = of_this_rank(state["random"])
+    if generators is not None:  # another number of ranks draws others anyway
+        restore_random_state(generators)
     return Validations(**state["validations"])
 
 
@@ -197,5 +203,5 @@ def _state(step: TrainStep, stream: Stream, tracker: Tracker, validations: Valid
         "stream": stream.state_dict(),
         "tracker": tracker.state_dict(),
         "validations": asdict(validations),
-        "random": random_state(),
+        "random": from_every_rank(random_state()),
     }

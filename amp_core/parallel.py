@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
@@ -54,7 +54,11 @@ def world(device: str | None = None, *, timeout_s: float = 600.0) -> Iterator[Ra
         return
     if rank.device.type != "cpu":
         torch.accelerator.set_device_index(rank.device)
-    distributed.init_process_group(_backend(rank.device), timeout=timedelta(seconds=timeout_s))
+    distributed.init_process_group(
+        _backend(rank.device),
+        timeout=timedelta(seconds=timeout_s),
+        device_id=None if rank.device.type == "cpu" else rank.device,
+    )
     try:
         yield rank
     except BaseException as error:
@@ -126,6 +130,26 @@ def on_any_rank(bad: Tensor) -> Tensor:
     worst = bad.clone()
     distributed.all_reduce(worst, distributed.ReduceOp.MAX)
     return worst
+
+
+def is_first() -> bool:
+    """Say whether this process is the one that writes files: rank 0, or the only one."""
+    return not distributed.is_initialized() or distributed.get_rank() == 0
+
+
+def from_every_rank(value: Any) -> list[Any]:  # noqa: ANN401  anything that can be pickled
+    """Return every rank's value, in the ranks' order; every rank must call it, at the same time."""
+    if not distributed.is_initialized():
+        return [value]
+    values: list[Any] = [None] * distributed.get_world_size()
+    distributed.all_gather_object(values, value)
+    return values
+
+
+def of_this_rank(values: Sequence[Any]) -> Any:  # noqa: ANN401  the same
+    """Return this rank's entry of what `from_every_rank` returned; None if there were more or fewer ranks then."""
+    index, size = (distributed.get_rank(), distributed.get_world_size()) if distributed.is_initialized() else (0, 1)
+    return values[index] if len(values) == size else None
 
 
 def gathered(state: Any) -> Any:  # noqa: ANN401  a state is a tree of anything

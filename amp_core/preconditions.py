@@ -49,7 +49,7 @@ def announce_host_read(optimizer: torch.optim.Optimizer) -> None:
     """Warn of an optimizer that cannot decide on the device whether to step."""
     if not getattr(optimizer, "_step_supports_amp_scaling", False):
         warnings.warn(
-            f"{type(optimizer).__name__} is not fused: each step reads one number back to the host"
+            f"{type(optimizer).__name__} is not fused: each step reads back to the host whether it is to be skipped"
             " (pass fused=True to avoid it)",
             stacklevel=3,
         )

@@ -110,7 +110,7 @@ class LossScaler(torch.amp.GradScaler):
         Raises:
             RuntimeError: it stepped since the last update, or a closure was passed.
         """
-        if "closure" in kwargs or args:
+        if any(each is not None for each in (*args, kwargs.pop("closure", None))):
             raise RuntimeError("a closure cannot be passed: its loss would have to be scaled and unscaled by itself")
         if id(optimizer) in self._stepped:
             raise RuntimeError("step() was called twice for this optimizer: call update() after each step")

@@ -11,9 +11,10 @@ from torch import Tensor
 from amp_core.audit.operators import Op, Operators
 
 MATMULS = {
-    "mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "convolution", "convolution_backward",
+    "mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "_scaled_mm", "convolution",
+    "convolution_backward",
 }  # fmt: skip
-ATTENTION = "scaled_dot_product"
+ATTENTION = "attention"
 MANY = 12  # more tensors than any operator takes that is not a foreach one
 
 

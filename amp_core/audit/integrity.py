@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from amp_core.precision import Precision
+from amp_core.precision import Precision, float32_matmul
 from amp_core.step import Batch, LossFn
 
 LOSS_SCALE = 2.0**16  # torch.amp.GradScaler's first one
@@ -18,8 +18,8 @@ class GradientError:
     """How far a gradient of `size` elements is from its reference.
 
     `relative_error` is |gradient - reference| / |reference| in the 2-norm, `cosine` that of the angle between them.
-    `flushed` is the share of elements that are zero though the reference's are not, `non_finite` that of inf and
-    NaN, which make the error infinite and the cosine 0.
+    `flushed` is the share of the reference's nonzero elements that are zero in the gradient, `non_finite` that of inf
+    and NaN, which make the error infinite. A cosine is 0 where the gradient is all zero or not finite.
     """
 
     name: str
@@ -56,7 +56,8 @@ def gradient_integrity(
     exact_batch = tuple(each.double() if each.is_floating_point() else each for each in batch)
     disabled = torch.autocast(precision.device_type, enabled=False)
     reference = _gradients(copy.deepcopy(model).double(), exact_batch, loss_fn, disabled, 1.0)
-    found = _gradients(copy.deepcopy(model), batch, loss_fn, precision.autocast(), scale)
+    with float32_matmul(precision.matmul):
+        found = _gradients(copy.deepcopy(model), batch, loss_fn, precision.autocast(), scale)
     if not reference:
         raise ValueError("no parameter got a gradient: expected a loss that depends on a trainable one")
     pairs = {name: (found.get(name, torch.zeros_like(true)), true) for name, true in reference.items()}
@@ -69,7 +70,6 @@ def _gradients(
     model: nn.Module, batch: Batch, loss_fn: LossFn, autocast: torch.autocast, scale: float
 ) -> dict[str, Tensor]:
     """Return each parameter's true gradient, float64 and flat, of one batch."""
-    model.zero_grad(set_to_none=True)
     devices = {parameter.device for parameter in model.parameters() if parameter.device.type == "cuda"}
     with torch.random.fork_rng(devices=list(devices)):
         with autocast:
@@ -84,8 +84,14 @@ def _compare(name: str, gradient: Tensor, true: Tensor) -> GradientError:
     nonzero = true != 0.0
     flushed = ((gradient == 0.0) & nonzero).sum().item() / max(1, nonzero.sum().item())
     error = _relative(gradient, true) if non_finite == 0.0 else math.inf
-    cosine = torch.cosine_similarity(gradient, true, dim=0, eps=0.0).item() if math.isfinite(error) else 0.0
-    return GradientError(name, true.numel(), error, cosine, flushed, non_finite)
+    return GradientError(name, true.numel(), error, _cosine(gradient, true, error), flushed, non_finite)
+
+
+def _cosine(gradient: Tensor, true: Tensor, error: float) -> float:
+    if error == 0.0:
+        return 1.0  # also of two gradients that are all zero
+    product = gradient.norm() * true.norm()
+    return (gradient @ true / product).item() if math.isfinite(error) and product > 0.0 else 0.0
 
 
 def _relative(gradient: Tensor, true: Tensor) -> float:

@@ -110,9 +110,15 @@ class _Calls(TorchFunctionMode):
 
 def _waits(op: Op) -> bool:
     if op.name in MASKING:
-        return any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in op.args[1])
+        masks = [index for index in op.args[1] if index is not None and index.dtype in (torch.bool, torch.uint8)]
+        return bool(masks) and not _fills(op)
     if op.name in COPYING:
         source, (copy,) = op.args[COPYING[op.name]], op.outputs
         blocking = not op.kwargs.get("non_blocking", len(op.args) > 2 and op.args[2])
         return blocking and copy.device.type == "cpu" and source.device.type not in ("cpu", "meta")
     return op.name in READING
+
+
+def _fills(op: Op) -> bool:
+    """Return whether it assigns one number of the host's by a mask, which torch does by masked_fill, without a wait."""
+    return len(op.args) > 2 and op.args[2].numel() == 1 and op.args[2].device.type == "cpu"

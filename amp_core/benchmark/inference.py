@@ -50,14 +50,19 @@ def measure_inference(setup: Setup) -> Measured:
         medians = {arm: tuple(percentile(times, 50) for times in found) for arm, found in rounds.items()}
         metrics[f"inference_latency_s_batch_{size}"] = Metric("s", Direction.LOWER, paired=False, arms=every)
         metrics[f"inference_p50_s_batch_{size}"] = Metric("s", Direction.LOWER, paired=True, arms=medians)
-    forwards = f"{setup.plan.inference_rounds} rounds of {setup.plan.inference_forwards} forward passes"
-    return Measured(metrics, {"inference": f"{forwards}, batch sizes {', '.join(map(str, BATCH_SIZES))}"})
+    return Measured(metrics, {"inference": _describe(setup)})
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
     """Return a percentile by the nearest rank: a value that occurred, with `percent` of all at or below it."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
+
+
+def _describe(setup: Setup) -> str:
+    clock = "CUDA events, one synchronize" if setup.device.type == "cuda" else "the monotonic clock"
+    forwards = f"{setup.plan.inference_rounds} rounds of {setup.plan.inference_forwards} forward passes"
+    return f"{forwards} an arm and batch size, {clock} a round, after one discarded pass; arms in turn"
 
 
 def _rounds(workload: Workload, setup: Setup) -> dict[str, list[tuple[float, ...]]]:

@@ -6,6 +6,7 @@ it can be committed and compared. Every sample is a point; the bar beside the po
 
 import importlib.util
 import io
+import logging
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -57,6 +58,7 @@ def refuse_undrawable(folder: Path) -> None:
 
 def draw(samples: Samples, folder: Path) -> tuple[Path, ...]:
     """Draw each figure that the samples have metrics for, and return the files."""
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # it tells of building its cache, once
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -15,8 +15,8 @@ from amp_core.samples import Direction, Metric
 class Timed:
     """The times of a step by arm, one a round, and how they came about."""
 
-    elapsed: dict[str, tuple[Elapsed, ...]]
-    warmups: dict[str, Warmup]
+    elapsed: Mapping[str, tuple[Elapsed, ...]]
+    warmups: Mapping[str, Warmup]
     steps_per_segment: int
 
     @property

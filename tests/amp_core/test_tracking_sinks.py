@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -114,20 +115,21 @@ def test_a_sink_that_gets_nothing_leaves_the_file_as_it_was(tmp_path: Path) -> N
     assert path.read_bytes() == before
 
 
-@pytest.fixture
+@contextmanager
 def full_disk() -> Iterator[None]:
-    """Let no file of this process grow beyond 1000 bytes, as on a full disk."""
+    """Let no file of this process grow beyond 1000 bytes, as on a full disk; a fixture would hit pytest's own files."""
     limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
-@pytest.mark.usefixtures("full_disk")
 def test_a_full_disk_is_reported_once_leaves_whole_lines_and_training_goes_on(tmp_path: Path) -> None:
     path, memory = tmp_path / "steps.jsonl", MemorySink()
-    with pytest.warns(UserWarning) as caught, Tracker(1, [JsonlSink(path), memory]) as tracker:
+    with pytest.warns(UserWarning) as caught, full_disk(), Tracker(1, [JsonlSink(path), memory]) as tracker:
         add(tracker, [0.5] * 20)
     (message,) = [str(warning.message) for warning in caught]
     assert message.startswith(f"the JSON lines file {str(path)!r} could not log (OSError: ")

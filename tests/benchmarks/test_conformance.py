@@ -8,6 +8,7 @@ import pytest
 from benchmarks.conformance import __main__ as command
 from benchmarks.conformance.case import BROKEN, Case, NotApplicableError, Outcome, Result, Subject, ask, verdict
 from benchmarks.conformance.job import Job, windows
+from benchmarks.conformance.ranks import cause
 from benchmarks.conformance.stepwise import PlainLoop, Stepwise, broken
 from benchmarks.conformance.suite import discover_cases, discover_subjects, run
 from benchmarks.conformance.table import render
@@ -85,7 +86,7 @@ def test_the_table_counts_each_outcome_and_shows_what_was_observed() -> None:
     text = render(cases, found)
     assert "| conforms | 1 |\n| fails | 1 |\n| not applicable | 0 |\n| error | 1 |" in text
     assert r"- broken: conforms; one \*way\*" in text
-    assert "- broken: error; E: a/b" not in text
+    assert "- broken: error; E: a/b" in text  # a bar would end a cell
     assert "| A99 | Is it? | **fails** |" in text
 
 
@@ -121,3 +122,19 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
     assert out == ""
     assert err.startswith(message)
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("stderr", "named"),
+    [
+        (
+            "Traceback ...\n  File x\n[rank1]: ValueError: no such name\nChildFailedError: report",
+            "ValueError: no such name",
+        ),
+        ("torch.distributed.DistStoreError: timed out\nlast", "torch.distributed.DistStoreError: timed out"),
+        ("killed\nby somebody\n", "by somebody"),
+        ("", "it wrote nothing"),
+    ],
+)
+def test_ranks_that_fail_name_the_first_exception(stderr: str, named: str) -> None:
+    assert cause(stderr) == named

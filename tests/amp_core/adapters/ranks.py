@@ -3,14 +3,19 @@
 import json
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.nn import functional
+from torch.utils.data import TensorDataset
 
 from amp_core import checkpoint
+from amp_core.data import Stream, loader
 from amp_core.ema import Ema
+from amp_core.loop import Checkpoints, FitResult, Plan, fit
 from amp_core.parallel import (
     Rank,
     gathered,
@@ -25,6 +30,7 @@ from amp_core.precision import precision_for
 from amp_core.scaler import LossScaler
 from amp_core.schedule import Schedule
 from amp_core.step import Batch, TrainStep
+from amp_core.tracking import Tracker
 
 WAYS = ("ddp", "fsdp2")
 
@@ -55,7 +61,7 @@ def overflowing(batch: Batch) -> Batch:
     return batch[0], batch[1] * torch.inf
 
 
-def loss_fn(model: nn.Module, batch: Batch) -> Tensor:
+def loss_fn(model: Callable[[Tensor], Tensor], batch: Batch) -> Tensor:
     loss: Tensor = (model(batch[0]).float() - batch[1]).square().mean()
     return loss
 
@@ -196,6 +202,37 @@ def the_first_rank_saves_and_all_load(rank: Rank, folder: Path, how: str) -> obj
     }
 
 
+def a_killed_fit_goes_on_bit_for_bit(rank: Rank, folder: Path, how: str) -> object:
+    """Train with dropout; stop after half, as if killed, and go on in a new loop from the first rank's checkpoint."""
+
+    def run(into: str, steps: int, *, resume: bool = False) -> tuple[TrainStep, FitResult]:
+        step = a_step(how, "fp16")
+        step.loss_fn = lambda model, batch: loss_fn(lambda inputs: model(functional.dropout(inputs, 0.3)), batch)
+        torch.manual_seed(100 + rank.index)
+        data = TensorDataset(*a_batch(0, size=48))
+        stream = Stream(
+            loader(data, batch_size=4, device=rank.device, seed=0, rank=rank.index, world=rank.size), rank.device
+        )
+        with Tracker(4, []) as tracker:
+            result = fit(
+                step, stream, tracker, Plan(steps, accumulate=2), resume=resume,
+                checkpoints=Checkpoints(folder / how / into, every=5),
+            )  # fmt: skip
+        distributed.barrier()  # the first rank has written
+        return step, result
+
+    through, _ = run("through", 10)
+    run("killed", 5)
+    resumed, result = run("killed", 10, resume=True)
+    drawn = torch.rand(())  # each rank goes on with its own generator
+    return {
+        "distance": distance(through, resumed),
+        "applied": result.state.applied,
+        "files": sorted(path.name for path in (folder / how / "through").iterdir()),
+        "own generators": not same_everywhere(drawn),
+    }
+
+
 def ranks_without_an_exchange_skip_together_if_they_agree(rank: Rank) -> object:
     found = {}
     for key, across in (("agreed", on_any_rank), ("alone", None)):
@@ -269,6 +306,7 @@ FOR_EACH_WAY = (
     gradients_are_exchanged_once_a_window,
     ragged_windows_weighed_by_size_are_the_mean_over_the_union,
     the_first_rank_saves_and_all_load,
+    a_killed_fit_goes_on_bit_for_bit,
 )
 ONCE = (
     ranks_without_an_exchange_skip_together_if_they_agree,

@@ -22,23 +22,23 @@ def fresh_state() -> Iterator[None]:
         state._reset_state()
 
 
-def one_step(*, fused: bool, overflow: bool) -> tuple[bool, bool]:
-    """Return whether Accelerate and whether the scaler saw a skipped step."""
+def says_skipped(*, fused: bool, overflow: bool) -> bool:
+    """Return whether Accelerate says that a step was skipped, with torch's own scaler."""
     accelerator = Accelerator(cpu=True, mixed_precision="no")
-    accelerator.scaler = scaler = LossScaler("cpu", dynamic=True)
+    accelerator.scaler = torch.amp.GradScaler("cpu")
     model = nn.Linear(4, 2)
     model, optimizer = accelerator.prepare(model, torch.optim.AdamW(model.parameters(), fused=fused))
     before = model.weight.detach().clone()
     accelerator.backward(model(torch.ones(1, 4)).sum() * (math.inf if overflow else 1.0))
     optimizer.step()
     assert torch.equal(before, model.weight) == overflow
-    return optimizer.step_was_skipped, bool(scaler.found_inf)
+    return bool(optimizer.step_was_skipped)
 
 
-@pytest.mark.parametrize("overflow", [True, False])
-def test_a_skip_is_seen_by_the_scaler_also_with_a_fused_optimizer(overflow: bool) -> None:
-    assert one_step(fused=False, overflow=overflow) == (overflow, overflow)
-    assert one_step(fused=True, overflow=overflow) == (False, overflow)  # Accelerate does not see it
+def test_accelerate_does_not_see_that_a_fused_optimizer_skipped() -> None:
+    assert says_skipped(fused=False, overflow=True)
+    assert not says_skipped(fused=False, overflow=False)
+    assert not says_skipped(fused=True, overflow=True)
 
 
 def test_accelerate_runs_float32_on_a_cpu_where_fp16_was_asked_for() -> None:

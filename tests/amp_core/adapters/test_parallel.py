@@ -87,6 +87,16 @@ def test_the_first_rank_saves_what_all_can_load_and_so_can_a_single_process(rank
     assert found == dict.fromkeys(found, True)
 
 
+@each_way
+def test_a_loop_that_was_killed_goes_on_to_the_same_bits_on_every_rank(ranks: Any, how: str) -> None:
+    assert ranks["a_killed_fit_goes_on_bit_for_bit"][how] == {
+        "distance": 0.0,
+        "applied": 10,
+        "files": ["step-00000005.pt", "step-00000010.pt"],
+        "own generators": True,
+    }
+
+
 def test_ranks_that_exchange_no_gradients_skip_together_if_they_agree(ranks: Any) -> None:
     found = ranks["ranks_without_an_exchange_skip_together_if_they_agree"]
     assert found == {"agreed": [1, 1], "alone": [0, 1]}

@@ -24,6 +24,7 @@ def a_gpt(**options: Any) -> GPT:
 @pytest.mark.parametrize(("name", "least", "most"), [("fp32", 0.0, 1e-5), ("fp16", 1e-5, 5e-3), ("bf16", 1e-4, 4e-2)])
 def test_the_error_is_that_of_the_precision(name: str, least: float, most: float, lean: bool) -> None:
     model = a_gpt(lean=lean)
+    model.head.weight.grad = torch.full_like(model.head.weight, 1e3)  # a leftover, which must not count
     found = gradient_integrity(model, TOKENS, next_token_loss, precision_for(name, "cpu"))
     assert least < found.total.relative_error < most
     assert 1.0 - most**2 < found.total.cosine <= 1.0 + 1e-12
@@ -78,6 +79,32 @@ def test_a_wrong_gradient_is_found_out_by_parameter() -> None:
     assert weight == GradientError("weight", 6, 2.0, weight.cosine, flushed=0.0, non_finite=0.0)
     assert bias.cosine == pytest.approx(1.0)
     assert bias == GradientError("bias", 2, 0.0, bias.cosine, flushed=0.0, non_finite=0.0)
+
+
+def test_a_gradient_that_is_flushed_whole_and_one_that_is_zero_have_a_meaning() -> None:
+    model = nn.Linear(2, 1)
+
+    def loss(module: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+        weight, bias = module.parameters()
+        return (functional.linear(batch[0], weight) * 1e-12).sum() + (bias * 0.0).sum()
+
+    fp16 = precision_for("fp16", "cpu")
+    weight, bias = gradient_integrity(model, (torch.ones(3, 2),), loss, fp16, loss_scale=1.0).parameters
+    assert weight == GradientError("weight", 2, relative_error=1.0, cosine=0.0, flushed=1.0, non_finite=0.0)
+    assert bias == GradientError("bias", 1, relative_error=0.0, cosine=1.0, flushed=0.0, non_finite=0.0)
+
+
+def test_tf32_is_measured_with_its_own_matrix_products_and_the_setting_is_put_back() -> None:
+    settings = []
+
+    def loss(module: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+        settings.append(torch.get_float32_matmul_precision())
+        total: Tensor = module(batch[0]).sum()
+        return total
+
+    gradient_integrity(nn.Linear(2, 1), (torch.ones(3, 2),), loss, precision_for("tf32", "cpu"))
+    assert settings == ["highest", "high"]
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_model_gradients_buffers_and_random_state_stay_as_they_are() -> None:

@@ -31,6 +31,7 @@ def condition(tensor: Tensor) -> str:
         (lambda value: value.nonzero(), "aten::nonzero"),
         (lambda value: value[value > 0], "aten::index.Tensor"),
         (lambda value: value.masked_select(value > 0), "aten::masked_select"),
+        (lambda value: assign(value, value[:2]), "aten::index_put_"),
         (lambda value: value.unique(), "aten::_unique2"),
         (lambda value: torch.equal(value, value), "aten::equal"),
         (
@@ -42,6 +43,10 @@ def condition(tensor: Tensor) -> str:
 def test_each_way_to_read_counts_once(read: Callable[[Tensor], Any], call: str) -> None:
     found = host_reads(lambda: read(VALUE))
     assert [(each.call, each.count) for each in found.reads] == [(call, 1)]
+
+
+def assign(tensor: Tensor, value: Tensor | float) -> None:
+    tensor.clone()[tensor > 0] = value
 
 
 def a_gradient() -> Tensor:
@@ -56,6 +61,7 @@ def test_what_stays_on_the_device_is_no_read() -> None:
         total = (value * 2.0)[torch.tensor([0, 2])].sum().to(torch.float64)
         torch.where(value > 0, value, 0.0).sum().backward()  # type: ignore[no-untyped-call]
         VALUE.to("cpu", non_blocking=True)
+        assign(VALUE, 3.0)
         total.detach().isfinite().logical_not()
 
     assert host_reads(compute).reads == ()

@@ -16,6 +16,7 @@ from amp_core.benchmark.setup import Plan
 from amp_core.benchmark.workload import Workload
 from amp_core.model import GPTConfig
 from amp_core.samples import SCHEMA
+from gates.samples import read
 
 TIMED = ("fp32", "bf16", "bf16_by_hand")
 TRAINED = ("fp32", "bf16", "fp16")
@@ -37,6 +38,11 @@ def samples(finished: tuple[subprocess.CompletedProcess[str], Path]) -> Any:
     done, folder = finished
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads((folder / "s.json").read_text(encoding="utf-8"))
+
+
+def test_the_gates_believe_the_samples_file(finished: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    text = (finished[1] / "s.json").read_text(encoding="utf-8")
+    assert "step_time_s" in read(text).metrics
 
 
 @pytest.mark.criterion("T035/AC5")

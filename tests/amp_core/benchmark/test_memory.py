@@ -1,10 +1,12 @@
 """Tests of the memory part: predictions are told apart from measurements, and come to what the step needs."""
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 import torch
 
+from amp_core.audit import Peak, predict_peak
 from amp_core.benchmark import memory
 from amp_core.benchmark.memory import measure_memory, predicted_memory, saved_memory
 from amp_core.benchmark.setup import Plan, Setup
@@ -52,6 +54,21 @@ def test_half_precision_saves_less_for_backward() -> None:
     saved = {arm: saved_memory(SMALL, arm, CPU) for arm in ("fp32", "bf16", "fp16")}
     assert saved["bf16"] == pytest.approx(saved["fp16"], abs=8)  # fp16 also keeps its loss, to scale it
     assert saved["bf16"] < 0.9 * saved["fp32"]
+
+
+@pytest.mark.parametrize(("device", "like_cuda"), [(CPU, False), (CUDA, True)], ids=["cpu", "cuda"])
+def test_a_gpus_prediction_follows_its_own_autocast_policy(
+    device: torch.device, like_cuda: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    def note(make_step: Callable[[], Callable[[], object]], *, like_cuda: bool) -> Peak:
+        seen.append(like_cuda)
+        return predict_peak(make_step, like_cuda=like_cuda)
+
+    monkeypatch.setattr(memory, "predict_peak", note)
+    predicted_memory(SMALL, "bf16", device)
+    assert seen == [like_cuda]
 
 
 def test_predicting_is_done_without_the_memory() -> None:
