@@ -52,9 +52,13 @@ def cli() -> None:
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite,
               help="Seconds that each command may take [default: 900].")  # fmt: skip
 @click.option("--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one].")
+@click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N",
+              help="Run the tests N times, in random orders: a test with two outcomes is a finding.")  # fmt: skip
+@click.option("--claims", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+              help="Check the claims of a file or report, too; may be repeated.")  # fmt: skip
 def run(
     task: str, gates: tuple[str, ...], only: str | None, out: Path | None, formats: tuple[str, ...],
-    fail_fast: bool | None, timeout: float | None, python: str | None,
+    fail_fast: bool | None, timeout: float | None, python: str | None, repeat: int, claims: tuple[Path, ...],
 ) -> None:  # fmt: skip
     """Collect evidence for TASK, judge it, and write the reports."""
     from gates.run_command import Request, perform
@@ -71,6 +75,8 @@ def run(
         keep_going=settings.keep_going if fail_fast is None else not fail_fast,
         timeout_s=timeout or settings.timeout_s,
         python=python or settings.python or sys.executable,
+        repeat=repeat,
+        claims=claims,
     )
     text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
     click.echo(text, nl=False)

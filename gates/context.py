@@ -10,13 +10,15 @@ class Context:
     """The world as the collectors see it.
 
     `root` is the project's folder, `evidence` a fresh folder outside of it for raw files, `python` the interpreter
-    that runs the project's code, `timeout_s` the limit of a command that sets none of its own.
+    that runs the project's code, `timeout_s` the limit of a command that sets none of its own, `repeat` how often the
+    tests are run.
     """
 
     root: Path
     evidence: Path
     python: str
     timeout_s: float
+    repeat: int = 1
 
     def argv(self, words: Sequence[str], **filled: str) -> list[str]:
         """Return a command of a task file with its placeholders filled in and `python` made the interpreter."""

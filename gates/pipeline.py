@@ -85,7 +85,8 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
     evidence = EvidenceSet()
     reports: list[GateReport] = []
     blocked_by = ""
-    for _, group in itertools.groupby(discover(), key=lambda gate: gate.stage):
+    applying = [gate for gate in discover() if gate.applies(task)]
+    for _, group in itertools.groupby(applying, key=lambda gate: gate.stage):
         done = [_run_gate(gate, task, context, evidence, selection, blocked_by, progress) for gate in group]
         reports += done
         blocking = [gate.name for gate in done if gate.decision is Decision.BLOCK]

@@ -34,6 +34,8 @@ class Request:
     keep_going: bool
     timeout_s: float
     python: str
+    repeat: int = 1
+    claims: tuple[Path, ...] = ()
 
 
 def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
@@ -48,6 +50,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     if not path.resolve().is_relative_to(request.root):
         raise UsageError(f"{path}: the task file lies outside of the project {str(request.root)!r}; put it inside")
     pipeline.narrowed(task, request.only)
+    task = task.model_copy(update={"claims": (*task.claims, *_claims(request))})
     out = request.out or request.root / request.settings.reports / task.id
     store.prepare(out)
     templates = request.root / TEMPLATES
@@ -58,6 +61,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             evidence=Path(folder).resolve(),
             python=request.python,
             timeout_s=request.timeout_s,
+            repeat=request.repeat,
         )
         selection = pipeline.Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
         with shown(say) as progress:
@@ -70,6 +74,17 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     summary = text.render(report, None)["summary.txt"]
     first = "summary.md" if "summary.md" in files else "result.json"
     return f"{summary}\nreport: {_near(out / first)}\n", report.verdict.exit_code
+
+
+def _claims(request: Request) -> tuple[str, ...]:
+    """Return the files of claims as paths in the project; raise `UsageError` for one that is not there."""
+    paths = [Path(path).resolve() for path in request.claims]
+    for path in paths:
+        if not path.is_file():
+            raise UsageError(f"there is no file of claims {str(path)!r}")
+        if not path.is_relative_to(request.root):
+            raise UsageError(f"{path}: the file of claims lies outside of the project {str(request.root)!r}")
+    return tuple(path.relative_to(request.root).as_posix() for path in paths)
 
 
 def _named(name: str, known: Sequence[N], what: str) -> N:

@@ -1,10 +1,11 @@
 """A task and its acceptance criteria: what was asked."""
 
+import json
 import re
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
 
 from gates.errors import UsageError
 from gates.model import Level, Location, Model
@@ -130,11 +131,31 @@ class Criterion(Located):
 
 
 class EntryPoint(Located):
-    """Production code that must run to its end with exit code 0; `{out}` is a fresh file to write to."""
+    """Production code that must run to its end: a command, with exit code 0, or a callable, without an exception.
 
-    run: Command
+    In a command, `{out}` is a fresh file to write to. A callable is called with `args`, in a process of its own.
+    """
+
+    run: Command | None = None
+    call: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")] | None = None
+    args: tuple[JsonValue, ...] = ()
     criteria: tuple[Name, ...] = ()
     timeout_s: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if (self.run is None) == (self.call is None):
+            raise ValueError("expected either 'run' or 'call'")
+        if self.args and not self.call:
+            raise ValueError("'args' goes with 'call', not with 'run'")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Return what the entry point is called in reports: its command, or its call."""
+        if self.call is None:
+            return " ".join(self.run or ())
+        return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
 
 
 class Measurement(Located):
@@ -163,6 +184,7 @@ class Task(Located):
     entry_points: tuple[EntryPoint, ...] = ()
     criteria: Annotated[tuple[Criterion, ...], Field(min_length=1)]
     measurements: tuple[Measurement, ...] = ()
+    claims: tuple[InsidePath, ...] = ()
     coverage_at_least: Annotated[float, Field(ge=0, le=1)] = 0.8
     path: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
     digest: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})

@@ -42,7 +42,7 @@ class EntryPointRuns(Evidence):
             commands=tuple(
                 CommandRecord(
                     purpose="entry point",
-                    argv=task.entry_points[run.index].run,
+                    argv=tuple(task.entry_points[run.index].name.split(" ")),
                     ended=run.process.ended if run.process else run.problem,
                     duration_s=run.process.duration_s if run.process else 0,
                 )
@@ -53,8 +53,8 @@ class EntryPointRuns(Evidence):
 
 
 def _run(index: int, entry: EntryPoint, context: Context, folder: Path) -> EntryRun:
-    name = " ".join(entry.run)
-    argv = context.argv(entry.run, out=str(folder / f"{index}.out"))
+    name = entry.name
+    argv = context.argv(entry.run or (), out=str(folder / f"{index}.out"))
     limit = entry.timeout_s or context.timeout_s
     try:
         ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / str(index))

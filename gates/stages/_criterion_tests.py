@@ -7,7 +7,7 @@ from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestRecord
 from gates.model import Finding, Location, Outcome
 from gates.stages._about import About
-from gates.stages._suite import BAD, LOG
+from gates.stages._belief import BAD, LOG
 from gates.stages.bound_tests import NAMED, is_under, more, tests_of
 from gates.task import Criterion, Task
 

@@ -1,39 +1,17 @@
-"""What the report of the execution gate tells beside its findings."""
+"""What the report of the execution gate tells of the test run beside its findings."""
 
 from collections.abc import Iterator
 
-from gates.evidence.entry_points import EntryPointRuns
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.model import Section
-from gates.task import Task
 
 SLOWEST = 10
 LISTED = 200
 
 
-def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell the run: command, counts, tests by name, slowest tests, warnings, entry points."""
-    run = evidence.get(PytestRun)
-    if run is None:
-        yield Section(title="Test Execution Results", text=f"Not run: {evidence.why_missing(PytestRun)}.")
-    else:
-        yield from _describe_run(run)
-    entries = evidence.get(EntryPointRuns)
-    yield Section(
-        title="Entry Points",
-        text="" if entries else f"Not run: {evidence.why_missing(EntryPointRuns)}.",
-        columns=("Command", "Ended", "Duration (s)"),
-        rows=tuple(
-            (run.name, run.process.ended if run.process else run.problem,
-             f"{run.process.duration_s:.2f}" if run.process else "-")
-            for run in (entries.runs if entries else ())
-        ),
-    )  # fmt: skip
-
-
-def _describe_run(run: PytestRun) -> Iterator[Section]:
+def describe_run(run: PytestRun) -> Iterator[Section]:
+    """Tell the run: command, counts, tests by name, slowest tests, warnings."""
     counts = ", ".join(f"{run.count(o)} {o.value}" for o in TestOutcome if run.count(o)) or "no test"
     yield Section(
         title="Test Execution Results",

@@ -1,99 +1,70 @@
-"""Whether a test run as a whole can be believed."""
+"""The part of the execution gate on the test suite: can the run be believed, what failed, what was left out?"""
 
 from collections.abc import Iterator
 
+from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import TestOutcome
-from gates.model import Finding, Location, Outcome, Severity
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section, Severity
+from gates.stages._belief import judge_suite
+from gates.stages._execution_sections import describe_run
+from gates.stages._outcomes import judge_left_out, judge_tests
+from gates.task import Task
 
-LOG = "pytest/run.stdout.txt"
-BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
+RULES = (
+    RuleText(
+        id="EX001",
+        title="The test run can be believed",
+        meaning="The process ended by itself, every planned test has an end, none was deselected, and process "
+        "status, plugin, JSON report and JUnit file agree. A crash or a file that cannot be collected fails; a run "
+        "that was cut short, collected nothing or contradicts itself is unknown.",
+    ),
+    RuleText(
+        id="EX002",
+        title="Every test that ran passed",
+        meaning="A failed or broken test fails. Where no test passed, or the run cannot be believed, it is unknown.",
+    ),
+    RuleText(
+        id="EX003",
+        title="No test was left out",
+        meaning="Skipped, expected-to-fail and unexpectedly passing tests are listed. They prove nothing, "
+        "count for "
+        "no criterion, and cost score; alone they do not block.",
+    ),
+)
 
 
-def judge_suite(run: PytestRun) -> Iterator[Finding]:
-    """Say whether the run as a whole can be believed."""
-    ended = run.process
-    facts = {
-        "rule": "EX001",
-        "check": "suite",
-        "evidence": LOG,
-        "expected": "exit code 0, all witnesses agree",
-    }
-    yield from _collect_errors(run)
-    during = f" while running {', '.join(run.running[:3])}" if run.running else ""
-    if ended.signal:
-        yield Finding(
-            **facts, outcome=Outcome.FAILED, severity=Severity.CRITICAL, actual=ended.ended,
-            message=f"The test process was {ended.ended}{during}.", impact="No test after this one was seen.",
-            location=_where(run, run.running), remediation="Run the named test alone and mend the crash.",
-        )  # fmt: skip
-    elif ended.timed_out:
-        yield Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
-            message=f"The test suite was {ended.ended}{during}.", location=_where(run, run.running),
-            remediation="Mend the hang, or raise the limit with --timeout where the suite is only slow.",
-        )  # fmt: skip
-    elif run.collect_errors:
-        return
-    elif ended.exit_code not in {0, 1, 5}:
-        yield Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
-            message=f"pytest did not come to its end ({ended.ended}: {ended.last_words}).",
-            remediation="Run the command of the audit trail by hand and mend what it reports.",
-        )  # fmt: skip
-    elif not run.tests:
-        yield Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=f"no test, {ended.ended}",
-            message=f"pytest ran no test ({ended.ended}: {ended.last_words}).",
-            remediation="Point 'tests' of the task at files that hold tests, and check that pytest collects them.",
-        )  # fmt: skip
-    elif run.disagreements:
-        for said in run.disagreements:
-            yield Finding(
-                **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=said, subject=said,
-                message=f"The records of the run contradict each other: {said}.",
-                impact="A run whose witnesses disagree proves nothing.",
-                remediation="Find what changes results or ends the run early: conftest.py, plugins, os._exit.",
-            )  # fmt: skip
+def plan(_task: Task) -> Iterator[Check]:
+    """Plan the suite as a whole, its tests, and what was left out of it."""
+    yield Check(id="suite", title="Test suite ran to its end, and all records of it agree")
+    yield Check(id="tests", title="Every test that ran passed")
+    yield Check(id="left-out", title="No test was skipped or expected to fail", level=Level.ADVISORY)
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Believe a run only where process, plan, records and files agree; a skipped test proves nothing."""
+    run = evidence.get(PytestRun)
+    if run is None:
+        yield from _without_run(task, evidence.why_missing(PytestRun))
     else:
-        yield from _believed(run, facts)
+        yield from judge_suite(run)
+        yield from judge_tests(run)
+        yield from judge_left_out(run)
 
 
-def _believed(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
-    """Judge a run whose witnesses agree: its exit code must be explained by its tests, and none be deselected."""
-    if run.process.exit_code == 1 and not any(test.outcome in BAD for test in run.tests):
+def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell the run, or why there is none."""
+    run = evidence.get(PytestRun)
+    if run is None:
+        yield Section(title="Test Execution Results", text=f"Not run: {evidence.why_missing(PytestRun)}.")
+    else:
+        yield from describe_run(run)
+
+
+def _without_run(task: Task, why: str) -> Iterator[Finding]:
+    for check, rule, level in (("suite", "EX001", Level.MUST), ("tests", "EX002", Level.MUST),
+                               ("left-out", "EX003", Level.ADVISORY)):  # fmt: skip
         yield Finding(
-            **facts, outcome=Outcome.FAILED, severity=Severity.HIGH, actual=run.process.ended,
-            message=f"pytest ended with exit code 1 though no test failed: {run.process.last_words}",
-            remediation="Read the end of the log: a plugin (such as a coverage limit) failed the run.",
+            rule=rule, check=check, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, level=level,
+            message=f"No test run to judge: {why}", location=Location(path=task.path, line=task.line),
+            remediation="Name the tests of the task under 'tests' and make them run.",
         )  # fmt: skip
-        return
-    unexplained = [test for test in run.deselected if not test.by_mark]
-    if unexplained:
-        yield Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, actual=f"{len(unexplained)} tests deselected",
-            message=f"{len(unexplained)} tests were deselected and not seen, first {unexplained[0].id}.",
-            location=unexplained[0].location, impact="What a deselected test would have said is unknown.",
-            remediation="Remove -k or --deselect from the pytest configuration, or name exact 'tests' in the task.",
-        )  # fmt: skip
-        return
-    yield Finding(
-        **facts, outcome=Outcome.PASSED, severity=Severity.INFO, actual=run.process.ended,
-        message=f"{len(run.tests)} tests planned, {len(run.tests)} ended; process, plan, records and files agree.",
-    )  # fmt: skip
-
-
-def _collect_errors(run: PytestRun) -> Iterator[Finding]:
-    for error in run.collect_errors:
-        lines = [line for line in error.message.splitlines() if line.strip()]
-        yield Finding(
-            rule="EX001", check="suite", outcome=Outcome.FAILED, severity=Severity.CRITICAL, subject=error.id,
-            location=Location(path=error.id.split("::")[0]) if error.id else None, evidence=LOG,
-            message=f"{error.id or 'A file'} could not be collected: {lines[-1] if lines else 'no reason given'}",
-            expected="every test file imports", actual="collection error", impact="None of its tests ran.",
-            remediation="Mend the import or syntax error.",
-        )  # fmt: skip
-
-
-def _where(run: PytestRun, ids: tuple[str, ...]) -> Location | None:
-    return next((test.location for test in run.tests if test.id in ids), None)

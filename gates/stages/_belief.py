@@ -1,0 +1,99 @@
+"""Whether a test run as a whole can be believed."""
+
+from collections.abc import Iterator
+
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.test_records import TestOutcome
+from gates.model import Finding, Location, Outcome, Severity
+
+LOG = "pytest/run.stdout.txt"
+BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
+
+
+def judge_suite(run: PytestRun) -> Iterator[Finding]:
+    """Say whether the run as a whole can be believed."""
+    ended = run.process
+    facts = {
+        "rule": "EX001",
+        "check": "suite",
+        "evidence": LOG,
+        "expected": "exit code 0, all witnesses agree",
+    }
+    yield from _collect_errors(run)
+    during = f" while running {', '.join(run.running[:3])}" if run.running else ""
+    if ended.signal:
+        yield Finding(
+            **facts, outcome=Outcome.FAILED, severity=Severity.CRITICAL, actual=ended.ended,
+            message=f"The test process was {ended.ended}{during}.", impact="No test after this one was seen.",
+            location=_where(run, run.running), remediation="Run the named test alone and mend the crash.",
+        )  # fmt: skip
+    elif ended.timed_out:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
+            message=f"The test suite was {ended.ended}{during}.", location=_where(run, run.running),
+            remediation="Mend the hang, or raise the limit with --timeout where the suite is only slow.",
+        )  # fmt: skip
+    elif run.collect_errors:
+        return
+    elif ended.exit_code not in {0, 1, 5}:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
+            message=f"pytest did not come to its end ({ended.ended}: {ended.last_words}).",
+            remediation="Run the command of the audit trail by hand and mend what it reports.",
+        )  # fmt: skip
+    elif not run.tests:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=f"no test, {ended.ended}",
+            message=f"pytest ran no test ({ended.ended}: {ended.last_words}).",
+            remediation="Point 'tests' of the task at files that hold tests, and check that pytest collects them.",
+        )  # fmt: skip
+    elif run.disagreements:
+        for said in run.disagreements:
+            yield Finding(
+                **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=said, subject=said,
+                message=f"The records of the run contradict each other: {said}.",
+                impact="A run whose witnesses disagree proves nothing.",
+                remediation="Find what changes results or ends the run early: conftest.py, plugins, os._exit.",
+            )  # fmt: skip
+    else:
+        yield from _believed(run, facts)
+
+
+def _believed(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
+    """Judge a run whose witnesses agree: its exit code must be explained by its tests, and none be deselected."""
+    if run.process.exit_code == 1 and not any(test.outcome in BAD for test in run.tests):
+        yield Finding(
+            **facts, outcome=Outcome.FAILED, severity=Severity.HIGH, actual=run.process.ended,
+            message=f"pytest ended with exit code 1 though no test failed: {run.process.last_words}",
+            remediation="Read the end of the log: a plugin (such as a coverage limit) failed the run.",
+        )  # fmt: skip
+        return
+    unexplained = [test for test in run.deselected if not test.by_mark]
+    if unexplained:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, actual=f"{len(unexplained)} tests deselected",
+            message=f"{len(unexplained)} tests were deselected and not seen, first {unexplained[0].id}.",
+            location=unexplained[0].location, impact="What a deselected test would have said is unknown.",
+            remediation="Remove -k or --deselect from the pytest configuration, or name exact 'tests' in the task.",
+        )  # fmt: skip
+        return
+    yield Finding(
+        **facts, outcome=Outcome.PASSED, severity=Severity.INFO, actual=run.process.ended,
+        message=f"{len(run.tests)} tests planned, {len(run.tests)} ended; process, plan, records and files agree.",
+    )  # fmt: skip
+
+
+def _collect_errors(run: PytestRun) -> Iterator[Finding]:
+    for error in run.collect_errors:
+        lines = [line for line in error.message.splitlines() if line.strip()]
+        yield Finding(
+            rule="EX001", check="suite", outcome=Outcome.FAILED, severity=Severity.CRITICAL, subject=error.id,
+            location=Location(path=error.id.split("::")[0]) if error.id else None, evidence=LOG,
+            message=f"{error.id or 'A file'} could not be collected: {lines[-1] if lines else 'no reason given'}",
+            expected="every test file imports", actual="collection error", impact="None of its tests ran.",
+            remediation="Mend the import or syntax error.",
+        )  # fmt: skip
+
+
+def _where(run: PytestRun, ids: tuple[str, ...]) -> Location | None:
+    return next((test.location for test in run.tests if test.id in ids), None)
