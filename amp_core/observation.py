@@ -15,13 +15,14 @@ MATRIX_PRODUCTS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 class ObservedDtypes:
     """Watches the linear and convolution layers of a model until it is told to conclude, once.
 
-    Nothing is seen of a model without such layers, nor of a compiled one, whose layers do not run one by one.
+    Nothing is seen of a model without such layers, nor of one that is compiled, whole or in part: hooks would break
+    its graphs, and taking them away would compile it a second time.
     """
 
     def __init__(self, model: nn.Module) -> None:
         self.dtypes: set[torch.dtype] = set()
         self._handles: list[RemovableHandle] = []
-        if not hasattr(model, "_orig_mod"):  # torch.compile's wrapper: hooks would break its graph
+        if not any(map(_is_compiled, model.modules())):
             layers = (module for module in model.modules() if isinstance(module, MATRIX_PRODUCTS))
             self._handles = [layer.register_forward_hook(self._see) for layer in layers]
 
@@ -41,3 +42,8 @@ class ObservedDtypes:
     def _see(self, _module: nn.Module, _inputs: Any, output: Any) -> None:  # noqa: ANN401  hooks take what comes
         if isinstance(output, Tensor):
             self.dtypes.add(output.dtype)
+
+
+def _is_compiled(module: nn.Module) -> bool:
+    """Say whether torch.compile(module) or module.compile() made this."""
+    return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None

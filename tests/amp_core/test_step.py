@@ -495,6 +495,19 @@ def test_the_dtype_that_ran_is_observed_once(name: str) -> None:
     assert not any(module._forward_hooks for module in step.model.modules())
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_compiled_model_is_not_watched(whole: bool) -> None:
+    model = a_model()
+    if whole:
+        model.compile(backend="eager")
+    else:
+        model[0] = torch.compile(model[0], backend="eager")
+    step = a_step("bf16", model=model)
+    assert not any(module._forward_hooks for module in model.modules())
+    step(a_batch())
+    assert step.observed_dtypes == frozenset()
+
+
 def test_a_model_that_turns_autocast_off_is_announced() -> None:
     class Stubborn(nn.Module):
         def __init__(self) -> None:
