@@ -13,7 +13,13 @@ from torch import nn
 from amp_core import checkpoint
 from amp_core.checkpoint import CheckpointError, load, refuse_other_model, save, unwrapped
 
-STATE: dict[str, Any] = {"weight": torch.arange(6.0).view(2, 3), "step": 7, "name": "run", "list": [1, 2.5, None], "pair": (1, "x")}
+STATE: dict[str, Any] = {
+    "weight": torch.arange(6.0).view(2, 3),
+    "step": 7,
+    "name": "run",
+    "list": [1, 2.5, None],
+    "pair": (1, "x"),
+}
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:

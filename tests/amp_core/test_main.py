@@ -74,7 +74,13 @@ def test_a_killed_run_is_resumed_to_the_digest_of_an_undisturbed_one(tmp_path: P
     assert 3 <= int(seen[0].stem.removeprefix("step-")) < 120
     ends = [
         subprocess.run(
-            [*command, *each], capture_output=True, text=True, encoding="utf-8", timeout=240, check=True, env=environment
+            [*command, *each],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=240,
+            check=True,
+            env=environment,
         )
         for each in ([*saved, "--resume"], options)
     ]
