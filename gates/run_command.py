@@ -1,6 +1,5 @@
 """What `gates run` does: load, check what can be checked before anything runs, run, publish."""
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from gates import pipeline, registry, render, spec, store
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
+from gates.guardian import guarded_folder
 from gates.progress import shown
 from gates.render import json, markdown, text
 from gates.render.format import Format
@@ -55,10 +55,10 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     store.prepare(out)
     templates = request.root / TEMPLATES
     markdown.check(templates)
-    with tempfile.TemporaryDirectory(prefix="gates-") as folder:
+    with guarded_folder() as folder:
         context = Context(
             root=request.root,
-            evidence=Path(folder).resolve(),
+            evidence=folder,
             python=request.python,
             timeout_s=request.timeout_s,
             repeat=request.repeat,

@@ -1,0 +1,80 @@
+"""Tests of the child that cleans up after a killed run."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from gates.guardian import MARK, guarded_folder
+
+GUARDED = """
+import subprocess, sys, time
+from gates.guardian import guarded_folder
+with guarded_folder() as folder:
+    (folder / "locked").mkdir()
+    (folder / "locked" / "file").write_text("x")
+    (folder / "locked").chmod(0o500)
+    child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    print(folder, child.pid, flush=True)
+    {then}
+"""
+
+
+def guarded(then: str, temporary: Path) -> subprocess.Popen[str]:
+    environment = os.environ | {"TMPDIR": str(temporary)}
+    return subprocess.Popen(
+        [sys.executable, "-c", GUARDED.format(then=then)], stdout=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def gone(check: Path, pid: int, limit_s: float = 10.0) -> bool:
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        alive = psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        if not alive and not check.exists():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_killed_process_leaves_neither_folder_nor_child(tmp_path: Path) -> None:
+    process = guarded("time.sleep(600)", tmp_path)
+    assert process.stdout is not None
+    folder, pid = process.stdout.readline().split()
+    assert Path(folder).is_dir()
+    process.send_signal(signal.SIGKILL)
+    process.wait(10)
+    process.stdout.close()
+    assert gone(Path(folder), int(pid))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_ends_by_itself_leaves_no_folder_and_no_guardian(tmp_path: Path) -> None:
+    process = guarded("child.kill(); child.wait()", tmp_path)
+    out, _ = process.communicate(timeout=30)
+    folder, pid = out.split()
+    assert process.returncode == 0
+    assert gone(Path(folder), int(pid), limit_s=0.5)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_is_fresh_and_private_and_the_environment_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MARK, "outer")
+    with guarded_folder() as one, guarded_folder() as other:
+        assert one != other
+        assert one.stat().st_mode & 0o777 == 0o700
+        assert os.environ[MARK].startswith("outer:")
+    assert os.environ[MARK] == "outer"
+    assert not one.exists()
+    assert not other.exists()
+
+
+def test_an_error_inside_is_raised_and_the_folder_is_gone() -> None:
+    with pytest.raises(KeyError), guarded_folder() as folder:
+        raise KeyError
+    assert not folder.exists()
