@@ -25,7 +25,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = _config(arguments)
         if arguments.json is not None:
             refuse_unwritable(arguments.json)
-    except ValueError as error:
+        if arguments.checkpoints is not None:
+            arguments.checkpoints.mkdir(parents=True, exist_ok=True)
+            refuse_unwritable(arguments.checkpoints / "step-00000000.pt")
+    except (ValueError, OSError) as error:
         return _say(error, WRONG_USAGE)
     try:
         with plain_warnings():
@@ -38,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
     except ScaleCollapsed as error:
         return _say(error, 1)
-    except CheckpointError as error:
+    except (CheckpointError, OSError) as error:
         return _say(error, WRONG_USAGE)
     except KeyboardInterrupt:
         return _say(_interrupted(arguments.checkpoints), INTERRUPTED)
@@ -97,7 +100,9 @@ def _say(message: object, code: int) -> int:
 
 
 def _interrupted(checkpoints: Path | None) -> str:
-    return "interrupted" if checkpoints is None else f"interrupted: --resume goes on from {str(checkpoints)!r}"
+    if checkpoints is None or not list(checkpoints.glob("step-*.pt")):
+        return "interrupted: no checkpoint was written"
+    return f"interrupted: --resume goes on from {str(checkpoints)!r}"
 
 
 def _as_json(result: TrainResult) -> dict[str, object]:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 FORMAT = "amp_core.checkpoint/1"
+PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device)  # what weights_only reads, beside tensors
 
 
 class CheckpointError(ValueError):
@@ -21,9 +22,13 @@ class CheckpointError(ValueError):
 def save(path: Path | str, state: Mapping[str, Any]) -> None:
     """Write a state of tensors, numbers, strings, lists and dictionaries; a crash leaves the old file or the new one.
 
+    NumPy's scalars become Python's.
+
     Raises:
+        ValueError: the state holds what `load` would refuse, named by its place in it; nothing is written.
         OSError: the file cannot be written; what stood there is untouched.
     """
+    state = plain(state, "state")
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
@@ -88,11 +93,35 @@ def refuse_other_model(model: nn.Module, saved: Mapping[str, Tensor]) -> None:
         ]
         raise CheckpointError(f"the checkpoint is of another model: it {' and '.join(parts)}: build the model it is of")
     for name, value in own.items():
-        if saved[name].shape != value.shape:
+        if isinstance(value, Tensor) and _form(saved[name]) != _form(value):
             raise CheckpointError(
-                f"the checkpoint is of another model: {name!r} has shape {tuple(saved[name].shape)},"
-                f" expected {tuple(value.shape)}: build the model it is of"
+                f"the checkpoint is of another model: {name!r} is {_form(saved[name])}, expected {_form(value)}:"
+                " build the model it is of"
             )
+
+
+def plain(value: Any, place: str) -> Any:  # noqa: ANN401  a state is a tree of anything
+    """Return a state with NumPy's scalars made Python's.
+
+    Raises:
+        ValueError: it holds something that only unpickling code could bring back, named by its place.
+    """
+    if isinstance(value, Mapping):
+        return {key: plain(each, f"{place}[{key!r}]") for key, each in value.items()}
+    if type(value) in (list, tuple, torch.Size):
+        return type(value)(plain(each, f"{place}[{index}]") for index, each in enumerate(value))
+    if isinstance(value, Tensor) or value is None or type(value) in PLAIN:
+        return value
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+        return value.item()
+    raise ValueError(
+        f"{place} is a {type(value).__name__}, expected tensors, numbers, strings, lists and dictionaries:"
+        " a checkpoint holds nothing that would be code"
+    )
+
+
+def _form(value: Any) -> str:  # noqa: ANN401  another model's entry may be anything
+    return f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 
 def _refuse_flipped_bits(path: Path) -> None:

@@ -50,8 +50,9 @@ def pick(requested: str | None) -> torch.device:
     return device
 
 
-def inspect(device: torch.device) -> DeviceFacts:
+def inspect(device: torch.device | str) -> DeviceFacts:
     """Return the type, name and native capabilities of a device that is present."""
+    device = torch.device(device)
     if device.type == "cpu":
         return DeviceFacts("cpu", *_describe_cpu(_cpuinfo()))
     if device.type == "cuda":

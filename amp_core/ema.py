@@ -25,6 +25,7 @@ class Ema:
             raise ValueError("there is no parameter to average: pass model.parameters()")
         self.decay = decay
         self.averages = [param.detach().clone() for param in self.params]
+        self.swapped = 0  # how many blocks have the averages in the parameters' place
 
     @torch.no_grad()
     def update(self, found_inf: Tensor) -> None:
@@ -36,12 +37,16 @@ class Ema:
 
     @contextmanager
     def swapped_in(self) -> Iterator[None]:
-        """Put the averages in the place of the parameters for a block, such as an evaluation."""
-        self._swap()
+        """Put the averages in the place of the parameters for a block, such as an evaluation; blocks may nest."""
+        if not self.swapped:
+            self._swap()
+        self.swapped += 1
         try:
             yield
         finally:
-            self._swap()
+            self.swapped -= 1
+            if not self.swapped:
+                self._swap()
 
     def state_dict(self) -> dict[str, list[Tensor]]:
         """Return the averages, in the parameters' order."""
@@ -62,6 +67,12 @@ class Ema:
             )
         for average, value in zip(self.averages, state_dict["averages"], strict=True):
             average.copy_(value)
+
+    @torch.no_grad()
+    def restart(self) -> None:
+        """Begin again at the parameters as they are."""
+        for param, average in zip(self.params, self.averages, strict=True):
+            average.copy_(param)
 
     @torch.no_grad()
     def _swap(self) -> None:

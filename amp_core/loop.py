@@ -1,15 +1,20 @@
 """A training loop: steps, evaluations, an early stop, checkpoints, and going on from one as if nothing had happened."""
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import torch
+from torch import nn
+
 from amp_core import checkpoint
 from amp_core.checkpoint import CheckpointError
-from amp_core.data import Stream
+from amp_core.data import Stream, samples_in
 from amp_core.parallel import from_every_rank, is_first, of_this_rank
 from amp_core.progress import bar
 from amp_core.randomness import random_state, restore_random_state
@@ -79,7 +84,7 @@ class Checkpoints:
     `run` says what the run is, in plain values; going on from a checkpoint of another one is refused.
 
     Raises:
-        ValueError: a number is out of range.
+        ValueError: a number is out of range, or `run` holds what a checkpoint cannot.
     """
 
     def __init__(self, folder: Path | str, *, every: int, keep: int = 2, run: Mapping[str, Any] | None = None) -> None:
@@ -89,18 +94,18 @@ class Checkpoints:
         self.folder = Path(folder)
         self.every = every
         self.keep = keep
-        self.run = dict(run or {})
+        self.run = checkpoint.plain(dict(run or {}), "run")
 
     def latest(self) -> Path | None:
         """Return the newest checkpoint, or None."""
-        return max(self._all(), default=None)
+        return max(self._all(), default=None, key=_step_of)
 
     def save(self, step: int, state: Mapping[str, Any]) -> None:
         """Write a checkpoint, and only then remove those that are too old; of several ranks, the first one does."""
         if not is_first():
             return
         checkpoint.save(self.folder / f"step-{step:08}.pt", {"run": self.run, **state})
-        for old in sorted(self._all())[: -self.keep]:
+        for old in sorted(self._all(), key=_step_of)[: -self.keep]:
             old.unlink(missing_ok=True)
 
     def load(self, path: Path) -> dict[str, Any]:
@@ -109,9 +114,14 @@ class Checkpoints:
         Raises:
             CheckpointError: it cannot be read, or is of another run; the message names the first difference.
         """
-        state = checkpoint.load(path)
+        try:
+            state = checkpoint.load(path)
+        except CheckpointError as error:
+            older = [other.name for other in sorted(self._all(), key=_step_of) if other != path]
+            hint = f"; delete it, and {older[-1]} is resumed from" if older else ""
+            raise CheckpointError(f"{error}{hint}") from error
         for name, value in self.run.items():
-            found = state["run"].get(name)
+            found = state.get("run", {}).get(name)
             if found != value:
                 raise CheckpointError(
                     f"checkpoint {str(path)!r} is of a run with {name}={found!r}, expected {value!r}:"
@@ -120,7 +130,11 @@ class Checkpoints:
         return state
 
     def _all(self) -> Iterator[Path]:
-        return self.folder.glob("step-*.pt")
+        return (path for path in self.folder.glob("step-*.pt") if re.fullmatch(r"step-\d{8,}", path.stem))
+
+
+def _step_of(path: Path) -> int:
+    return int(path.stem.removeprefix("step-"))
 
 
 def fit(
@@ -137,8 +151,10 @@ def fit(
     """Train as planned; with `resume`, from the newest checkpoint on, to the same bits as without the interruption.
 
     A checkpoint holds the model, optimizers, scaler, schedule, averages, random generators, the loader's position
-    and the early stop's. `validate()` returns a loss; with an EMA it sees the averages. A collapse is seen at the
-    tracker's next flush. Ranks that train together all call this; the first one writes, all resume from its folder.
+    and the early stop's; the last step is saved, too. `validate()` returns a loss; it runs without gradients, with
+    an EMA on the averages, and modules it sets to eval mode are put back. `plan.steps` is the run's total. A collapse
+    is seen at the tracker's next flush. Ranks that train together all call this; the first one writes, all resume
+    from its folder.
     Their validation losses must agree (`amp_core.parallel.mean_over_ranks`), or they would stop at different steps.
 
     Raises:
@@ -146,7 +162,8 @@ def fit(
         CheckpointError: a checkpoint cannot be resumed from, or one is there and `resume` was not asked for.
     """
     validations = _begin(step, stream, tracker, checkpoints, resume=resume)
-    step.model.train()
+    if not step.model.training:
+        step.model.train()
     with bar(plan.steps, tracker.step, shown=show_progress) as advance:
         while tracker.step < plan.steps and not _out_of_patience(plan, validations):
             flushed = _take(step, stream, tracker, plan)
@@ -154,20 +171,32 @@ def fit(
                 step.read()
                 advance(tracker.step)
             if validate is not None and plan.validate_every and tracker.step % plan.validate_every == 0:
-                with tracker.paused(), step.with_averages():
-                    validations.note(tracker.step, validate(), plan.min_delta)
-            if checkpoints is not None and tracker.step % checkpoints.every == 0:
+                with tracker.paused(), step.with_averages(), _modes_kept(step.model), torch.no_grad():
+                    validations.note(tracker.step, float(validate()), plan.min_delta)
+            ended = tracker.step == plan.steps or _out_of_patience(plan, validations)
+            if checkpoints is not None and (ended or tracker.step % checkpoints.every == 0):
                 with tracker.paused():  # which flushes: what a checkpoint has seen, the sinks have seen
                     checkpoints.save(tracker.step, _state(step, stream, tracker, validations))
     stopped = tracker.step < plan.steps
     return FitResult(step.read(), tracker.step, stopped, tuple(validations.seen))
 
 
+@contextmanager
+def _modes_kept(model: nn.Module) -> Iterator[None]:
+    """Put every module back into its mode, train or eval, after a block that may change it."""
+    before = [(module, module.training) for module in model.modules()]
+    try:
+        yield
+    finally:
+        for module, training in before:
+            module.training = training
+
+
 def _take(step: TrainStep, stream: Stream, tracker: Tracker, plan: Plan) -> bool:
     """Take one optimizer step; return whether the tracker flushed."""
     window = [next(stream) for _ in range(plan.accumulate)]
     tokens = 0 if plan.tokens is None else sum(map(plan.tokens, window))
-    return tracker.add(step(*window), samples=sum(len(batch[0]) for batch in window), tokens=tokens)
+    return tracker.add(step(*window), samples=sum(map(samples_in, window)), tokens=tokens)
 
 
 def _out_of_patience(plan: Plan, validations: Validations) -> bool:

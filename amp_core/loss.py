@@ -68,7 +68,7 @@ class _ChunkedHead(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor | None, None, None, None]:
         hidden, weight, index, kept, log_sum = ctx.saved_tensors
         matrix = weight.to(hidden.dtype)
-        share = (grad / kept.sum() * kept).unsqueeze(1)  # each row's part in the mean, times the loss scale
+        share = (grad / kept.sum()).where(kept, 0.0).unsqueeze(1)  # each row's part in the mean, times the loss scale
         grad_hidden = torch.empty_like(hidden)
         wide = torch.promote_types(weight.dtype, torch.float32)
         grad_weight = torch.zeros_like(weight, dtype=wide) if ctx.needs_input_grad[1] else None

@@ -2,12 +2,12 @@
 
 import difflib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
 
-from amp_core.device import DeviceFacts
+from amp_core.device import DeviceFacts, inspect, pick
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 ALIASES = {
@@ -23,7 +23,7 @@ class Precision:
     """How one training step computes; parameters, gradients and optimizer states stay in float32.
 
     "tf32" is float32 whose matrix products an NVIDIA GPU of compute capability 8.0 or newer rounds to 10 bits of
-    mantissa: a setting of the process (`float32_matmul(precision.matmul)`), not of the forward pass.
+    mantissa: a setting of the process, made for the length of a step (`products`).
     """
 
     name: str
@@ -35,6 +35,10 @@ class Precision:
     def matmul(self) -> str:
         """Return what torch.set_float32_matmul_precision takes: "high" for tf32, "highest" for all others."""
         return "high" if self.name == "tf32" else "highest"
+
+    def products(self) -> AbstractContextManager[None]:
+        """Return a context in which float32 matrix products are rounded, for tf32; for all others, it does nothing."""
+        return float32_matmul(self.matmul) if self.name == "tf32" else nullcontext()
 
     def autocast(self) -> torch.amp.autocast:
         """Return a fresh autocast context for the forward pass; for fp32 and tf32 it turns autocast off."""
@@ -69,12 +73,13 @@ def float32_matmul(setting: str) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def precision_for(name: str, device_type: str) -> Precision:
+def precision_for(name: str | int, device_type: str) -> Precision:
     """Return the precision of that name (or Lightning-style alias, such as "16-mixed") on a device type.
 
     Raises:
         ValueError: the name is not accepted.
     """
+    name = str(name)  # Lightning takes 16 and 32, too
     canonical = ALIASES.get(name, name)
     if canonical not in DTYPES:
         accepted = [*DTYPES, *ALIASES]
@@ -84,16 +89,21 @@ def precision_for(name: str, device_type: str) -> Precision:
     return Precision(canonical, DTYPES[canonical], device_type, needs_scaler=canonical == "fp16")
 
 
-def resolve(requested: str | None, use_amp: bool | None, device: DeviceFacts) -> Resolved:
-    """Return the effective precision of a request, with the reason.
+def resolve(
+    requested: str | int | None,
+    use_amp: bool | None = None,
+    device: DeviceFacts | torch.device | str | None = None,
+) -> Resolved:
+    """Return the effective precision of a request on a device (by default the accelerator, else the CPU), and why.
 
     `use_amp=False` means fp32 whatever was requested. A 16-bit precision that was asked for by name is kept on
     every device. `use_amp=True` alone means fp16 on an accelerator, and fp32 with one warning on a CPU. "tf32" is
     kept where the device has it, and is fp32 with one warning elsewhere.
 
     Raises:
-        ValueError: the requested name is not accepted.
+        ValueError: the requested name is not accepted, or the device is not there.
     """
+    device = device if isinstance(device, DeviceFacts) else inspect(pick(None if device is None else str(device)))
     asked = None if requested is None else precision_for(requested, device.type)
     fp32 = precision_for("fp32", device.type)
     if use_amp is False:

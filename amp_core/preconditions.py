@@ -2,10 +2,117 @@
 
 import inspect
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+from amp_core.device import inspect as inspect_device
+from amp_core.ema import Ema
+from amp_core.precision import Precision, Resolved, resolve
+from amp_core.scaler import LossScaler
+from amp_core.schedule import Schedule
+
+
+def as_precision(precision: Precision | Resolved | str, device: torch.device) -> Precision:
+    """Return the precision that a step was given, by itself, in an answer of `resolve`, or by its name.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if isinstance(precision, str):
+        resolved = resolve(precision, None, inspect_device(device))
+        for message in resolved.warnings:
+            warnings.warn(message, stacklevel=4)
+        precision = resolved
+    if isinstance(precision, Resolved):
+        precision = precision.precision
+    if not isinstance(precision, Precision):
+        raise ValueError(  # noqa: TRY004  an argument out of range, as the others
+            f"precision must be a name such as 'bf16', or what resolve() returned, found {precision!r:.80}"
+        )
+    return precision
+
+
+def as_loss(loss: object) -> Tensor:
+    """Return what a loss function returned, as a scalar.
+
+    Raises:
+        ValueError: it is no tensor with one element.
+    """
+    if isinstance(loss, Tensor) and loss.ndim == 0:
+        return loss
+    if isinstance(loss, Tensor) and loss.numel() == 1:
+        return loss.reshape(())
+    found = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"a {type(loss).__name__}"
+    raise ValueError(f"loss_fn must return one number, a scalar tensor, found {found}")
+
+
+def refuse_bare_tensor(batch: object) -> None:
+    """Raise ValueError for a batch that is a tensor: unpacked, its rows would be taken for inputs and targets."""
+    if isinstance(batch, Tensor):
+        raise ValueError(  # noqa: TRY004  as the others
+            f"a batch is a tuple of tensors, found a tensor of shape {tuple(batch.shape)}: call step((inputs, targets))"
+        )
+
+
+def all_optimizers(
+    given: torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
+) -> tuple[torch.optim.Optimizer, ...]:
+    """Return the optimizers that a step was given, one or several.
+
+    Raises:
+        ValueError: something else was given.
+    """
+    if isinstance(given, torch.optim.Optimizer):
+        return (given,)
+    found = tuple(given) if isinstance(given, Sequence) else ()
+    if not found or not all(isinstance(each, torch.optim.Optimizer) for each in found):
+        raise ValueError(f"expected an optimizer or a sequence of them, found a {type(given).__name__}")
+    return found
+
+
+def refuse_foreign(
+    model: nn.Module,
+    optimizers: Sequence[torch.optim.Optimizer],
+    *,
+    schedule: object,
+    ema: Ema | None,
+    scaler: object,
+) -> None:
+    """Raise ValueError for parts of a step that belong to another model or optimizer, or to another library."""
+    own = {id(param) for param in model.parameters()}
+    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+    if own.isdisjoint(id(param) for group in groups for param in group["params"]):
+        raise ValueError("the optimizer holds no parameter of the model: make it of model.parameters()")
+    if ema is not None and own.isdisjoint(id(param) for param in ema.params):
+        raise ValueError("the averages hold no parameter of the model: make them of model.parameters()")
+    if scaler is not None and not isinstance(scaler, LossScaler):
+        raise ValueError(f"the scaler must be an amp_core.LossScaler, found {type(scaler).__name__}")
+    if schedule is None:
+        return
+    if not isinstance(schedule, Schedule):
+        raise ValueError(  # noqa: TRY004  as the others
+            f"the schedule must be an amp_core.Schedule, which follows applied steps, found {type(schedule).__name__}"
+        )
+    if groups[0]["lr"] is not schedule.lr:
+        raise ValueError("the schedule is of another optimizer, or another schedule has taken this one over")
+
+
+def refuse_other_optimizers(optimizers: Sequence[torch.optim.Optimizer], state: Mapping[str, Any]) -> None:
+    """Raise ValueError unless a step's saved state is of optimizers of these types and parameter counts."""
+    types = [type(optimizer).__name__ for optimizer in optimizers]
+    saved = state.get("optimizer_types", types)
+    if saved != types:
+        raise ValueError(f"the checkpoint is of {', '.join(saved)}, expected {', '.join(types)}: build that optimizer")
+    found = [[len(group["params"]) for group in each["param_groups"]] for each in state["optimizers"]]
+    expected = [[len(group["params"]) for group in each.param_groups] for each in optimizers]
+    if found != expected:
+        raise ValueError(
+            f"the checkpoint's optimizers hold {found} parameters by group, expected {expected}:"
+            " build the optimizers as they were when it was saved"
+        )
 
 
 def trainable(optimizers: Sequence[torch.optim.Optimizer]) -> list[nn.Parameter]:

@@ -1,6 +1,7 @@
 """The loss scaler: dynamic for fp16, a guard against non-finite gradients for every precision."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 
 from amp_core.gradients import GradientNorms, measure_gradients
+from amp_core.momentum import begin_momentum
 
 
 class ScaleCollapsed(RuntimeError):
@@ -23,6 +25,13 @@ class ScaleState:
     skipped: int
 
 
+def refuse_foreign_state(state: Mapping[str, Any]) -> None:
+    """Raise ValueError unless this is a scaler's state, ours or torch's, or an empty one."""
+    missing = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"} - set(state)
+    if state and missing:
+        raise ValueError(f"a scaler's state needs {', '.join(sorted(missing))}, found only {sorted(state)}")
+
+
 class LossScaler(torch.amp.GradScaler):
     """A gradient scaler for every precision, whose counters, floor and ceiling live on the device.
 
@@ -35,6 +44,9 @@ class LossScaler(torch.amp.GradScaler):
 
     `across` maps this rank's mark of a bad step, a float32 scalar (1 or 0), to that of all ranks; it is needed only
     where ranks hold different parameters and exchange no gradients (`amp_core.parallel.on_any_rank`).
+
+    Raises:
+        ValueError: a number is out of range.
     """
 
     def __init__(
@@ -50,6 +62,12 @@ class LossScaler(torch.amp.GradScaler):
         across: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         self.device = torch.device(device)
+        if not 0.0 < min_scale <= max_scale < math.inf:
+            raise ValueError(f"expected 0 < min_scale <= max_scale, found {min_scale!r} and {max_scale!r}")
+        if not 0.0 < init_scale < math.inf or growth_interval < 1:
+            raise ValueError(
+                f"init_scale and growth_interval must be positive, found {init_scale!r} and {growth_interval!r}"
+            )
         super().__init__(
             self.device.type,
             init_scale=min(max(init_scale, min_scale), max_scale) if dynamic else 1.0,
@@ -98,6 +116,7 @@ class LossScaler(torch.amp.GradScaler):
         and moments would move on nothing.
         """
         bad = torch.sub(norms.total, norms.total).ne_(0.0)  # inf - inf and NaN - NaN are NaN, which is not zero
+        bad = bad.to(torch.float32)  # of a float64 model: fused optimizers take no other mark
         if self.across is not None:
             bad = self.across(bad)
         for optimizer in optimizers:
@@ -117,6 +136,7 @@ class LossScaler(torch.amp.GradScaler):
         if id(optimizer) not in self._marks:
             self._decide_alone(optimizer)
         self._stepped.add(id(optimizer))
+        begin_momentum(optimizer)
         bad = self._marks[id(optimizer)]
         if not getattr(optimizer, "_step_supports_amp_scaling", False):
             return None if bad.item() else optimizer.step(**kwargs)
@@ -143,6 +163,10 @@ class LossScaler(torch.amp.GradScaler):
                 self._adapt()
         if self.dynamic and new_scale is not None:
             self.loss_scale.copy_(torch.as_tensor(new_scale)).clamp_(self.min_scale, self.max_scale)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Forget the step that is under way, as after an exception in its middle; scale and counters stay."""
         self._per_optimizer_states.clear()
         self._marks.clear()
         self._stepped.clear()
@@ -183,11 +207,10 @@ class LossScaler(torch.amp.GradScaler):
         """
         if not state_dict:
             return
-        missing = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"} - set(state_dict)
-        if missing:
-            raise ValueError(f"a scaler's state needs {', '.join(sorted(missing))}, found only {sorted(state_dict)}")
+        refuse_foreign_state(state_dict)
         if state_dict.get("dynamic", True) == self.dynamic:
             super().load_state_dict(state_dict)
+            self.loss_scale.clamp_(self.min_scale, self.max_scale)
         self._attempts = state_dict.get("applied", 0) + state_dict.get("skipped", 0)
         self.skipped.fill_(state_dict.get("skipped", 0))
         self._skipped_in_a_row.fill_(state_dict.get("skipped_in_a_row", 0))

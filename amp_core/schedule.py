@@ -41,7 +41,7 @@ class Schedule:
         """Give the optimizer these rates; loading an optimizer's state puts others in their place.
 
         Raises:
-            ValueError: there are not as many parameter groups as the schedule has rates.
+            ValueError: there are not as many parameter groups as the schedule has rates, or one takes none of them.
         """
         groups = _groups(optimizer)
         if len(groups) != len(self._rates):
@@ -50,6 +50,10 @@ class Schedule:
                 " make it after the last add_param_group"
             )
         for group, rate in zip(groups, self._rates, strict=True):
+            if group.get("foreach") and not group.get("capturable"):
+                raise ValueError(
+                    "foreach optimizers take no learning rate on the device: pass fused=True, or capturable=True"
+                )
             group["lr"] = rate
 
     def advance(self, applied: Tensor) -> None:

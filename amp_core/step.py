@@ -1,6 +1,7 @@
 """One training step, the same lines for every precision."""
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -12,11 +13,22 @@ from torch import Tensor, nn
 from amp_core.checkpoint import refuse_other_model, unwrapped
 from amp_core.ema import Ema
 from amp_core.gradients import GradientNorms, measure_gradients
-from amp_core.observation import ObservedDtypes
+from amp_core.observation import observed_dtypes, warn_unless_seen
 from amp_core.parallel import gathered, sharded, total_over_ranks, without_sync
-from amp_core.precision import Precision
-from amp_core.preconditions import announce_host_read, refuse_closures, refuse_half_precision, trainable
-from amp_core.scaler import LossScaler, ScaleState
+from amp_core.precision import Precision, Resolved
+from amp_core.preconditions import (
+    all_optimizers,
+    announce_host_read,
+    as_loss,
+    as_precision,
+    refuse_bare_tensor,
+    refuse_closures,
+    refuse_foreign,
+    refuse_half_precision,
+    refuse_other_optimizers,
+    trainable,
+)
+from amp_core.scaler import LossScaler, ScaleState, refuse_foreign_state
 from amp_core.schedule import Schedule
 
 Batch: TypeAlias = tuple[Tensor, ...]
@@ -49,18 +61,21 @@ class TrainStep:
 
     Several optimizers step together or not at all. With fused ones a step reads nothing back to the host.
     `max_grad_norm=None` does not clip. A step whose gradients are not finite is skipped, in every precision: it
-    changes no parameter, learning rate or average.
+    changes no parameter, moment, learning rate or average. What the forward pass did to buffers, such as BatchNorm's
+    statistics, stays.
+
+    The precision is one of `precision_for`, what `resolve` returned, or a name. Each step has a scaler of its own.
 
     Raises:
         ValueError: at construction, for an argument out of range, parameters in half precision, an optimizer that
-            needs a closure, or one with nothing to train; in a call, for an empty window.
+            needs a closure, or one with nothing to train; in a call, for an empty window, or a loss that is no scalar.
     """
 
     def __init__(
         self,
         model: nn.Module,
         optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
-        precision: Precision,
+        precision: Precision | Resolved | str,
         loss_fn: LossFn,
         *,
         max_grad_norm: float | None = 1.0,
@@ -69,32 +84,41 @@ class TrainStep:
         scaler: LossScaler | None = None,
         weigh: Weigh | None = None,
     ) -> None:
-        if max_grad_norm is not None and not 0.0 < max_grad_norm < math.inf:
+        if max_grad_norm is not None and not max_grad_norm > 0.0:
             raise ValueError(f"max_grad_norm must be a positive number or None (no clipping), found {max_grad_norm!r}")
-        self.optimizers = (optimizer,) if isinstance(optimizer, torch.optim.Optimizer) else tuple(optimizer)
-        self.params = trainable(self.optimizers)
-        refuse_half_precision(model, self.params)
+        self.optimizers = all_optimizers(optimizer)
+        params = trainable(self.optimizers)
+        refuse_half_precision(model, params)
+        refuse_foreign(model, self.optimizers, schedule=schedule, ema=ema, scaler=scaler)
         for each in self.optimizers:
             refuse_closures(each)
             announce_host_read(each)
-        self.device = self.params[0].device
+        self.device = params[0].device
         self.model = model
-        self.precision = precision
+        self.precision = as_precision(precision, self.device)
         self.loss_fn = loss_fn
-        self.max_grad_norm = max_grad_norm
+        self.max_grad_norm = None if max_grad_norm == math.inf else max_grad_norm
         self.schedule = schedule
         self.ema = ema
         self.weigh = weigh
-        self.scaler = scaler or LossScaler(self.device, dynamic=precision.needs_scaler)
+        self.scaler = scaler or LossScaler(self.device, dynamic=self.precision.needs_scaler)
+        if self.precision.needs_scaler and not self.scaler.dynamic:
+            raise ValueError("fp16 needs a scaler that scales: pass LossScaler(device, dynamic=True), or none")
         self._constant_lr = (math.nan, torch.zeros((), device=self.device))
         self._norms: GradientNorms | None = None
-        self._watch: ObservedDtypes | None = ObservedDtypes(model)
+        self._has_run = False
         self.observed_dtypes: frozenset[torch.dtype] = frozenset()
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:
         """Return the optimizer, the first one of several."""
         return self.optimizers[0]
+
+    @property
+    def params(self) -> list[nn.Parameter]:
+        """Return all parameters that the optimizers hold now, also those added or unfrozen since the construction."""
+        groups = (group for optimizer in self.optimizers for group in optimizer.param_groups)
+        return [param for group in groups for param in group["params"]]
 
     @property
     def lr(self) -> Tensor:
@@ -107,7 +131,20 @@ class TrainStep:
         return self._constant_lr[1]
 
     def __call__(self, *window: Batch) -> StepResult:
-        """Take one optimizer step, or skip it, over a window of micro-batches."""
+        """Take one optimizer step, or skip it, over a window of micro-batches.
+
+        What it raises, such as out of memory, leaves no gradient and no half step behind: the next call begins anew.
+        """
+        if self.ema is not None and self.ema.swapped:
+            raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
+        try:
+            with self.precision.products():
+                return self._take(window)
+        except BaseException:
+            self._abandon()
+            raise
+
+    def _take(self, window: Sequence[Batch]) -> StepResult:
         loss = self._accumulate(window)
         lr, loss_scale = self._kept_lr(), self._kept_scale()
         for optimizer in self.optimizers:
@@ -123,8 +160,7 @@ class TrainStep:
             self.schedule.advance(self.scaler.applied)  # a skipped step must not advance it
         if self.ema is not None:
             self.ema.update(self.scaler.found_inf)
-        for optimizer in self.optimizers:
-            optimizer.zero_grad(set_to_none=True)
+        self._clear_gradients()
         return StepResult(loss, norms.total, lr, loss_scale, self.scaler.found_inf)
 
     def read(self) -> ScaleState:
@@ -143,11 +179,17 @@ class TrainStep:
         """Return all that the next step depends on, as tensors and plain values: no pickled classes.
 
         It is the same for one process, DDP and FSDP2: each rank calls this, and one of them saves.
+
+        Raises:
+            RuntimeError: the model holds its averages just now.
         """
+        if self.ema is not None and self.ema.swapped:
+            raise RuntimeError("the model holds its averages now: leave with_averages() before saving")
         state = {
             "precision": self.precision.name,
             "model": unwrapped(self.model).state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "optimizer_types": [type(optimizer).__name__ for optimizer in self.optimizers],
             "scaler": self.scaler.state_dict(),
             "ema": None if self.ema is None else self.ema.state_dict(),
         }
@@ -160,19 +202,22 @@ class TrainStep:
         Raises:
             ValueError: it is the state of another model or other optimizers; nothing is changed then.
         """
+        missing = {"model", "optimizers", "scaler", "ema"} - set(state)
+        if missing:
+            raise ValueError(
+                f"a step's state needs {', '.join(sorted(missing))}, found {sorted(state)}: pass its part 'step'"
+            )
         model = unwrapped(self.model)
         refuse_other_model(model, state["model"])
-        groups = [[len(group["params"]) for group in each["param_groups"]] for each in state["optimizers"]]
-        expected = [[len(group["params"]) for group in each.param_groups] for each in self.optimizers]
-        if groups != expected:
-            raise ValueError(
-                f"the checkpoint's optimizers hold {groups} parameters by group, expected {expected}:"
-                " build the optimizers as they were when it was saved"
-            )
+        refuse_other_optimizers(self.optimizers, state)
+        refuse_foreign_state(state["scaler"])
         state = sharded(self, state)
         if self.ema is not None and state["ema"] is not None:
             self.ema.load_state_dict(state["ema"])
+        self._abandon()
         model.load_state_dict(state["model"])
+        if (self.ema is None) != (state["ema"] is None):
+            self._tell_of_averages()
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.scaler.load_state_dict(state["scaler"])
@@ -180,9 +225,17 @@ class TrainStep:
             self.schedule.bind(self.optimizers)  # the loaded rates are others, which the schedule would not move
             self.schedule.advance(self.scaler.applied)
 
+    def _tell_of_averages(self) -> None:
+        if self.ema is None:
+            warnings.warn("the checkpoint has averages, this step keeps none: they are left out", stacklevel=3)
+            return
+        self.ema.restart()
+        warnings.warn("the checkpoint has no averages: they begin at its parameters", stacklevel=3)
+
     def _kept_lr(self) -> Tensor:
-        """Return the learning rate of this step; a schedule changes its tensors in place."""
-        return self.lr if self.schedule is None else self.lr.clone()
+        """Return the learning rate of this step; a schedule, or the user, may change its tensor in place."""
+        rate = self.lr
+        return rate if rate is self._constant_lr[1] else rate.detach().clone().reshape(())
 
     def _kept_scale(self) -> Tensor:
         """Return the loss scale of this step; a dynamic scaler changes it in place."""
@@ -193,20 +246,39 @@ class TrainStep:
         if not window:
             raise ValueError("a step needs at least one batch, found none: is the loader empty?")
         weights = self._weights(window)
-        mean: Tensor | None = None
+        mean = torch.zeros((), device=self.device)
         for index, (batch, weight) in enumerate(zip(window, weights, strict=True)):
             last = index == len(window) - 1
             with nullcontext() if last else without_sync(self.model):
-                with self.precision.autocast():
-                    loss = self.loss_fn(self.model, batch)
+                loss = self._forward(batch)
                 weighted = loss if weight is None else loss * weight
                 scaled = self.scaler.scale(weighted)
                 scaled.backward()
-            mean = weighted.detach() if mean is None else mean + weighted.detach()
-        if self._watch is not None:
-            self._conclude(self._watch)
-        assert mean is not None
+            share = weighted.detach().float()
+            mean = mean + (share.masked_fill(weight == 0.0, 0.0) if isinstance(weight, Tensor) else share)
         return mean
+
+    def _forward(self, batch: Batch) -> Tensor:
+        """Return a batch's loss, of the first one with a look at the dtypes that it is computed in."""
+        if self._has_run:
+            with self.precision.autocast():
+                return as_loss(self.loss_fn(self.model, batch))
+        refuse_bare_tensor(batch)
+        with observed_dtypes(self.model) as dtypes, self.precision.autocast():
+            loss = as_loss(self.loss_fn(self.model, batch))
+        warn_unless_seen(dtypes, self.precision)
+        self.observed_dtypes = frozenset(dtypes)
+        self._has_run = True
+        return loss
+
+    def _clear_gradients(self) -> None:
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+
+    def _abandon(self) -> None:
+        """Leave nothing of a step that was not finished."""
+        self._clear_gradients()
+        self.scaler.abandon()
 
     def _weights(self, window: Sequence[Batch]) -> Sequence[float | Tensor | None]:
         """Return each micro-batch's weight in the mean over the window, and over the ranks; None for 1."""
@@ -220,11 +292,6 @@ class TrainStep:
         if isinstance(count, Tensor):
             return count.to(self.device, torch.float32)
         return torch.full((), float(count), device=self.device)  # a fill, where a copy would wait for the device
-
-    def _conclude(self, watch: ObservedDtypes) -> None:
-        watch.conclude(self.precision)
-        self.observed_dtypes = frozenset(watch.dtypes)
-        self._watch = None
 
     def _blame(self) -> str:
         if self._norms is None:

@@ -66,6 +66,8 @@ class TrainConfig:
                 raise ValueError(f"{number} must be at least {least}, found {value!r}")
         if not 0.0 < self.lr < math.inf:
             raise ValueError(f"lr must be a positive number, found {self.lr!r}")
+        if self.seed >= 2**62:
+            raise ValueError(f"seed must be below 2**62, found {self.seed!r}")
         if self.ema_decay is not None and not 0.0 <= self.ema_decay < 1.0:
             raise ValueError(f"ema_decay must be at least 0 and below 1, found {self.ema_decay!r}")
         self.plan()

@@ -3,7 +3,7 @@
 from amp_core.data.loading import loader, loader_options
 from amp_core.data.order import EpochOrder
 from amp_core.data.stream import Stream, windows
-from amp_core.data.transfer import pins_memory, to_device
+from amp_core.data.transfer import pins_memory, samples_in, to_device
 
 __all__ = [
     "EpochOrder",
@@ -11,6 +11,7 @@ __all__ = [
     "loader",
     "loader_options",
     "pins_memory",
+    "samples_in",
     "to_device",
     "windows",
 ]

@@ -30,7 +30,7 @@ def loader(
     dataset: Dataset[Batch],
     *,
     batch_size: int,
-    device: torch.device,
+    device: torch.device | str,
     workers: int = 0,
     seed: int | None = None,
     drop_last: bool | None = None,
@@ -54,7 +54,10 @@ def loader(
         ValueError: no batch would come of it, the dataset has no length, or a number is out of range.
     """
     options = loader_options(
-        device_type=device.type, workers=workers, prefetch_factor=prefetch_factor, persistent_workers=persistent_workers
+        device_type=torch.device(device).type,
+        workers=workers,
+        prefetch_factor=prefetch_factor,
+        persistent_workers=persistent_workers,
     )
     _refuse_below(1, batch_size=batch_size, world=world)
     if rank not in range(world):

@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 
 from amp_core.data.order import EpochOrder, epoch_seed
 from amp_core.data.transfer import SideStream, pins_memory, to_device
+from amp_core.randomness import random_state, restore_random_state
 from amp_core.step import Batch
 
 NO_BATCH = "the loader has no batch: pass data that fill one, and a loader that can be iterated again every epoch"
@@ -25,13 +26,15 @@ class Stream:
 
     What `loader` made resumes by index, loading nothing twice. Any other iterable of batches resumes by loading
     and dropping the batches before, which takes as long as they took; torch's generators that order it are seeded by
-    (`seed`, epoch). Random numbers that samples draw repeat after a resume only if seeded by the sample's index.
+    (`seed`, epoch). Random numbers that samples draw in workers repeat after a resume only if seeded by the sample's
+    index.
 
     Raises:
         ValueError: an epoch has no batch.
     """
 
-    def __init__(self, loader: Iterable[Batch], device: torch.device, *, seed: int = 0) -> None:
+    def __init__(self, loader: Iterable[Batch], device: torch.device | str, *, seed: int = 0) -> None:
+        device = torch.device(device)
         self.epoch = 0
         self.batch = 0
         self.wait_s = 0.0
@@ -60,7 +63,7 @@ class Stream:
 
     def state_dict(self) -> dict[str, int]:
         """Return the position and what it depends on, as plain integers."""
-        return {"epoch": self.epoch, "batch": self.batch, **_depends_on(self._loader)}
+        return {"epoch": self.epoch, "batch": self.batch, **_depends_on(self._loader, self._seed)}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Go to a position; the next batch is the one that would have come next there.
@@ -68,10 +71,15 @@ class Stream:
         Raises:
             ValueError: the batches there came in another order than they do here.
         """
-        for name, here in _depends_on(self._loader).items():
-            if state.get(name, here) != here:
+        ours = _depends_on(self._loader, self._seed)
+        for kind in ("seed", "stream_seed"):  # what `loader` made has the one, all else the other
+            if kind in state and kind not in ours:
+                raise ValueError("the state is of a stream over another kind of loader: resume with the same loader")
+        for name, here in ours.items():
+            there = state.get(name, here)
+            if there != here:
                 raise ValueError(
-                    f"the state is of a stream with {name}={state[name]!r}, here it is {here!r}:"
+                    f"the state is of a stream with {name}={there!r}, here it is {here!r}:"
                     " resume with the same data and loader, or start without the state"
                 )
         self.epoch, self.batch = self._loaded = (state["epoch"], state["batch"])
@@ -100,7 +108,9 @@ class Stream:
             order.set_epoch(epoch, done * batch_size)
             return iter(self._loader)
         batches = self._seeded(epoch)
+        before = random_state()
         dropped = sum(1 for _ in islice(batches, done))
+        restore_random_state(before)  # samples that draw random numbers drew them before the state was saved
         if dropped < done:
             raise ValueError(f"the state is at batch {done}, the loader has only {dropped}: resume with the same data")
         return batches
@@ -139,15 +149,15 @@ def _own(batches: Iterable[Batch]) -> tuple[EpochOrder, int] | None:
     return batches.sampler, batches.batch_size
 
 
-def _depends_on(batches: Iterable[Batch]) -> dict[str, int]:
+def _depends_on(batches: Iterable[Batch], stream_seed: int) -> dict[str, int]:
     """Return the numbers that decide which batch has which position, as far as they are known."""
     length, own = _length(batches), _own(batches)
     known = {} if length is None else {"batches": length}
     if own is None:
-        return known
+        return {**known, "stream_seed": stream_seed}
     order, batch_size = own
-    seeded = {} if order.seed is None else {"seed": order.seed}
-    return {**known, "samples": order.samples, "batch_size": batch_size, "world": order.world, **seeded}
+    seed = -1 if order.seed is None else order.seed  # -1: in the order of the data
+    return {**known, "samples": order.samples, "batch_size": batch_size, "world": order.world, "seed": seed}
 
 
 def _length(sized: object) -> int | None:

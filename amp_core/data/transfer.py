@@ -1,5 +1,8 @@
 """Copies of batches to a device."""
 
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -12,11 +15,36 @@ def pins_memory(device_type: str) -> bool:
 
 
 def to_device(batch: Batch, device: torch.device, *, non_blocking: bool = True) -> Batch:
-    """Return the batch on the device; what may be copied without blocking is, if that is safe: from pinned memory.
+    """Return the batch, a tuple, list or dictionary of tensors, on the device; lists become tuples.
 
-    A copy to the host always blocks: whoever read it before it had ended would read garbage.
+    What may be copied without blocking is, if that is safe: from pinned memory. A copy to the host always blocks:
+    whoever read it before it had ended would read garbage.
+
+    Raises:
+        ValueError: the batch is a bare tensor, whose rows would be taken for inputs and targets.
     """
-    return tuple(tensor.to(device, non_blocking=non_blocking and _may_not_block(tensor)) for tensor in batch)
+    if isinstance(batch, Tensor):
+        raise ValueError(  # noqa: TRY004  the data are wrong, not the code
+            f"the loader's batches are tensors of shape {tuple(batch.shape)}, expected tuples of tensors: wrap the data"
+            " in a TensorDataset"
+        )
+    placed: Batch = _each(batch, lambda tensor: tensor.to(device, non_blocking=non_blocking and _may_not_block(tensor)))
+    return placed
+
+
+def tensors_of(batch: Any) -> Iterator[Tensor]:  # noqa: ANN401  a batch may be nested
+    """Yield the tensors of a batch: a tuple, a list or a dictionary of tensors, or of such."""
+    if isinstance(batch, Mapping | list | tuple):
+        for each in batch.values() if isinstance(batch, Mapping) else batch:
+            yield from tensors_of(each)
+    elif hasattr(batch, "record_stream"):
+        yield batch
+
+
+def samples_in(batch: Batch) -> int:
+    """Return how many samples a batch holds: the length of its first tensor, 1 if that is a scalar."""
+    first = next(tensors_of(batch), None)
+    return 0 if first is None else len(first) if first.ndim else 1
 
 
 class SideStream:
@@ -35,8 +63,17 @@ class SideStream:
         """Make the current stream wait for the copies so far, and its allocator keep their memory until it is done."""
         current = self._module.current_stream(self._stream.device)
         current.wait_stream(self._stream)
-        for tensor in batch:
+        for tensor in tensors_of(batch):
             tensor.record_stream(current)
+
+
+def _each(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:  # noqa: ANN401  the same
+    if isinstance(batch, Mapping):
+        return {name: _each(each, change) for name, each in batch.items()}
+    if isinstance(batch, list | tuple):
+        kept = [_each(each, change) for each in batch]
+        return type(batch)(*kept) if hasattr(batch, "_fields") else tuple(kept)
+    return change(batch) if hasattr(batch, "is_pinned") else batch  # text and numbers have no device
 
 
 def _may_not_block(tensor: Tensor) -> bool:

@@ -14,7 +14,7 @@ class JsonlSink:
     goes on as if it had never stopped, and a new one begins anew. Lines are written whole or not at all.
 
     Raises:
-        ValueError: no file can be written at the path.
+        ValueError: no file can be written at the path, or one is there that holds something else.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -28,6 +28,10 @@ class JsonlSink:
                 f"cannot write {str(path)!r}: {error.strerror}; pass a file in a folder that is there"
             ) from error
         self._end: int | None = None
+        first = self._file.readline()
+        if first and not first.startswith(b'{"step": '):
+            self._file.close()
+            raise ValueError(f"{str(path)!r} holds something else than steps, which would be lost: choose another file")
 
     def write(self, flush: Flush) -> None:
         """Write the steps as lines; if that fails, leave the lines before and close the file."""

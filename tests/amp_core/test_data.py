@@ -245,7 +245,7 @@ def test_a_list_of_batches_streams_for_ever_and_resumes() -> None:
     batches = [(torch.tensor([number]),) for number in range(3)]
     stream = Stream(batches, CPU)
     assert take(stream, 7) == [[0], [1], [2], [0], [1], [2], [0]]
-    assert stream.state_dict() == {"epoch": 2, "batch": 1, "batches": 3}
+    assert stream.state_dict() == {"epoch": 2, "batch": 1, "batches": 3, "stream_seed": 0}
     stream.load_state_dict({"epoch": 0, "batch": 2})
     assert take(stream, 2) == [[2], [0]]
 

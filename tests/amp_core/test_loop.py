@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -73,7 +74,7 @@ def test_an_improvement_smaller_than_min_delta_is_none() -> None:
 def test_only_the_newest_checkpoints_stay(tmp_path: Path) -> None:
     with Tracker(5, []) as tracker:
         fit(a_step(), a_stream(), tracker, Plan(11), checkpoints=Checkpoints(tmp_path, every=2, keep=3))
-    assert sorted(path.name for path in tmp_path.iterdir()) == [f"step-{step:08}.pt" for step in (6, 8, 10)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"step-{step:08}.pt" for step in (8, 10, 11)]
 
 
 def test_resuming_an_empty_folder_begins_at_the_beginning(tmp_path: Path) -> None:
@@ -117,3 +118,77 @@ def test_plans_out_of_range_are_refused(options: dict[str, Any], message: str) -
 def test_checkpoints_out_of_range_are_refused(option: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must be at least 1, found 0"):
         Checkpoints(tmp_path, **option)
+
+
+def test_files_that_are_no_checkpoints_of_a_step_are_left_alone(tmp_path: Path) -> None:
+    own = tmp_path / "step-best.pt"
+    own.write_bytes(b"a copy of the user's")
+    checkpoints = Checkpoints(tmp_path, every=1, keep=1)
+    with Tracker(5, []) as tracker:
+        fit(a_step(), a_stream(), tracker, Plan(3), checkpoints=checkpoints)
+    assert checkpoints.latest() == tmp_path / "step-00000003.pt"
+    assert own.read_bytes() == b"a copy of the user's"
+
+
+def test_a_damaged_newest_checkpoint_names_the_one_before(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, every=1)
+    with Tracker(5, []) as tracker:
+        fit(a_step(), a_stream(), tracker, Plan(2), checkpoints=checkpoints)
+    latest = checkpoints.latest()
+    assert latest is not None
+    latest.write_bytes(b"")
+    with pytest.raises(CheckpointError, match=r"; delete it, and step-00000001\.pt is resumed from$"):
+        checkpoints.load(latest)
+
+
+@pytest.mark.parametrize("value", [np.float64(0.25), torch.tensor(0.25), 0.25])
+def test_any_number_may_be_a_validation_loss_and_is_saved_as_a_plain_one(value: Any, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, every=2, run={"lr": np.float64(0.5)})
+    with Tracker(5, []) as tracker:
+        plan = Plan(2, validate_every=1)
+        result = fit(a_step(), a_stream(), tracker, plan, validate=lambda: value, checkpoints=checkpoints)
+    latest = checkpoints.latest()
+    assert latest is not None
+    assert checkpoints.load(latest)["validations"]["seen"] == [(1, 0.25), (2, 0.25)]
+    assert [type(loss) for _, loss in result.validations] == [float, float]
+
+
+def test_what_no_checkpoint_can_hold_is_refused_by_its_place_before_training() -> None:
+    with pytest.raises(ValueError, match=r"^run\['data'\] is a PosixPath, expected tensors, numbers, "):
+        Checkpoints(Path("nowhere"), every=1, run={"data": Path("x")})
+
+
+def test_a_validation_that_changes_modes_and_keeps_gradients_does_no_harm() -> None:
+    step = a_step()
+    frozen = nn.BatchNorm1d(1).eval()
+    step.model.add_module("frozen", frozen)
+    modes: list[bool] = []
+
+    def validate() -> float:
+        step.model.eval()
+        modes.append(torch.is_grad_enabled())
+        return 0.0
+
+    with Tracker(5, []) as tracker:
+        fit(step, a_stream(), tracker, Plan(4, validate_every=2), validate=validate)
+    assert step.model.training
+    assert not frozen.training
+    assert modes == [False, False]
+
+
+def test_dictionaries_of_tensors_are_batches_too() -> None:
+    model = nn.Linear(1, 1)
+    batches: Any = [{"inputs": torch.ones(2, 1), "names": ["a", "b"]}]
+    step = TrainStep(
+        model, torch.optim.SGD(model.parameters(), fused=True), "fp32", lambda m, b: m(b["inputs"]).sum()  # type: ignore[call-overload]
+    )  # fmt: skip
+    sink = MemorySink()
+    with Tracker(2, [sink]) as tracker:
+        assert fit(step, Stream(batches, "cpu"), tracker, Plan(2)).state.applied == 2
+    assert (sink.rates[0].samples_per_s or 0.0) > 0.0
+
+
+def test_bare_tensors_are_no_batches() -> None:
+    rows: Any = [torch.ones(4, 1)]
+    with pytest.raises(ValueError, match=r"^the loader's batches are tensors of shape \(4, 1\), expected tuples"):
+        next(Stream(rows, CPU))
