@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GATES"}
 MAX_TIMEOUT_S = 7 * 24 * 3600.0
-SCHEMAS = ("result", "task", "samples")
+SCHEMAS = ("result", "task", "samples", "claims")
 
 
 def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
@@ -109,9 +109,38 @@ def explain(subject: str, criterion: str | None, out: Path | None) -> None:
 
 
 @cli.command()
+@click.argument("report", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--task", metavar="TASK", help="Compare its numbers with this task's tests and measurements, run now.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write a Markdown page here, too.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite,
+              help="Seconds that each command may take [default: 900].")  # fmt: skip
+@click.option("--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one].")
+def audit(report: Path, task: str | None, out: Path | None, timeout: float | None, python: str | None) -> None:
+    """Check what a REPORT somebody else wrote claims: counts, numbers, quoted lines, totals.
+
+    Exit codes: 0 nothing is contradicted, 1 something is, 3 nothing could be confirmed.
+    """
+    from gates.audit_command import AuditRequest, perform
+
+    root, settings = _project()
+    request = AuditRequest(
+        report=report.resolve(),
+        root=root,
+        settings=settings,
+        task=task,
+        out=out,
+        timeout_s=timeout or settings.timeout_s,
+        python=python or settings.python or sys.executable,
+    )
+    text, exit_code = perform(request)
+    click.echo(text, nl=False)
+    raise Exit(exit_code)
+
+
+@cli.command()
 @click.argument("name", type=click.Choice(SCHEMAS))
 def schema(name: str) -> None:
-    """Print the JSON schema of a result, a task file or a samples file."""
+    """Print the JSON schema of a result, a task file, a samples file or a file of claims."""
     from gates.schemas import schema_of
 
     click.echo(schema_of(name))

@@ -85,8 +85,7 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
     evidence = EvidenceSet()
     reports: list[GateReport] = []
     blocked_by = ""
-    applying = [gate for gate in discover() if gate.applies(task)]
-    for _, group in itertools.groupby(applying, key=lambda gate: gate.stage):
+    for _, group in itertools.groupby(applying(task), key=lambda gate: gate.stage):
         done = [_run_gate(gate, task, context, evidence, selection, blocked_by, progress) for gate in group]
         reports += done
         blocking = [gate.name for gate in done if gate.decision is Decision.BLOCK]
@@ -110,6 +109,11 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
 def discover() -> list[Gate]:
     """Return the gates in the order of their stages."""
     return sorted(registry.values(stages, Gate), key=lambda gate: (gate.stage, -gate.weight, gate.name))
+
+
+def applying(task: Task) -> list[Gate]:
+    """Return the gates that have something to judge of a task, in the order of their stages."""
+    return [gate for gate in discover() if gate.applies(task)]
 
 
 def rule_texts() -> dict[str, RuleText]:

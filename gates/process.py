@@ -16,6 +16,7 @@ from typing import IO
 
 import psutil
 
+from gates.channel import Channel
 from gates.model import Model
 
 MARK = "GATES_RUN_ID"
@@ -24,7 +25,8 @@ KEEP_TAIL = 256 * 1024
 GRACE_S = 2.0
 PR_SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
 # prefixes: options and traces of another test run; and -O, under which no assertion is executed
-DROPPED = ("PYTEST_", "COV_", "PYTHONOPTIMIZE")
+DROPPED = ("PYTEST_", "COV_", "COVERAGE_", "PYTHONOPTIMIZE")
+OOM_KILLS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
 
 
 class Stream(Model):
@@ -36,7 +38,11 @@ class Stream(Model):
 
 
 class ProcessRun(Model):
-    """How a process ended. `exit_code` is `None` when a signal or the time limit ended it."""
+    """How a process ended. `exit_code` is `None` when a signal or the time limit ended it.
+
+    `peak_memory_bytes` is the most that one process of its family held, as far as the family was waited for; what
+    this process held when it started the child is its least value.
+    """
 
     argv: tuple[str, ...]
     exit_code: int | None
@@ -47,6 +53,8 @@ class ProcessRun(Model):
     stdout: Stream
     stderr: Stream
     orphans: int
+    peak_memory_bytes: int | None = None
+    out_of_memory: bool = False
 
     @property
     def ended(self) -> str:
@@ -54,7 +62,7 @@ class ProcessRun(Model):
         if self.timed_out:
             return f"stopped at the time limit of {self.timeout_s:g} s"
         if self.signal:
-            return f"killed by {self.signal}"
+            return f"killed by {self.signal}{', out of memory' if self.out_of_memory else ''}"
         return f"exit code {self.exit_code}"
 
     @property
@@ -68,8 +76,9 @@ class ProcessRun(Model):
 
 
 def run(
-    argv: Sequence[str], *, cwd: Path, timeout_s: float, log: Path, env: Mapping[str, str] | None = None
-) -> ProcessRun:
+    argv: Sequence[str], *, cwd: Path, timeout_s: float, log: Path, env: Mapping[str, str] | None = None,
+    channel: Channel | None = None,
+) -> ProcessRun:  # fmt: skip
     """Run a command to its end and return how it ended; both streams are kept, bounded, beside `log`.
 
     The process and everything that it starts are gone when this returns or raises. Raises `OSError` where the
@@ -79,25 +88,31 @@ def run(
     started = time.monotonic()
     child: subprocess.Popen[bytes] | None = None
     streams: list[_Reader] = []
-    timed_out = False
-    orphans = 0
     _adopt_orphans()
     before = {process.pid for process in psutil.Process().children()}
+    killed = _oom_kills()
+    peak: int | None = None
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
-            child = _start(argv, cwd, {**_environment(), **(env or {}), MARK: f"{os.environ.get(MARK, '')}:{mark}"})
+            told = {**(env or {}), **(channel.env if channel else {})}
+            marked = {**_environment(), **told, MARK: f"{os.environ.get(MARK, '')}:{mark}"}
+            child = _start(argv, cwd, marked, channel.theirs if channel else ())
             streams = [
                 _Reader(child.stdout, log.with_suffix(".stdout.txt")),
                 _Reader(child.stderr, log.with_suffix(".stderr.txt")),
             ]
-        try:
-            child.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            timed_out = True
+            if channel:
+                channel.started()
+        peak = _reaped(child, timeout_s)
         duration = time.monotonic() - started
+        timed_out = child.returncode is None
+        if timed_out and channel:
+            channel.ask_for_stacks(child.pid)
     finally:
         with uninterrupted():
-            orphans = _sweep(child, mark, before) if child else 0
+            late, orphans = _sweep(child, mark, before) if child else (None, 0)
+            if channel:
+                channel.close()
             for stream in streams:
                 stream.close()
     code = child.returncode
@@ -111,10 +126,12 @@ def run(
         stdout=streams[0].result(),
         stderr=streams[1].result(),
         orphans=orphans,
+        peak_memory_bytes=peak or late,
+        out_of_memory=_oom_kills() > killed,
     )
 
 
-def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], handed: tuple[int, ...]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         list(argv),
         cwd=cwd,
@@ -123,7 +140,37 @@ def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> subprocess
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        pass_fds=handed,
     )
+
+
+def _reaped(child: subprocess.Popen[bytes], timeout_s: float) -> int | None:
+    """Wait for the end of a child, so long at most; return its peak memory in bytes, or `None` where it runs on."""
+    limit, delay = time.monotonic() + timeout_s, 0.0005
+    while child.returncode is None:
+        try:
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+        except ChildProcessError:  # somebody else has waited for it
+            child.wait(GRACE_S)
+            return None
+        if pid:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        left = limit - time.monotonic()
+        if left <= 0:
+            break
+        delay = min(delay * 2, left, 0.05)
+        time.sleep(delay)
+    return None
+
+
+def _oom_kills() -> int:
+    """Return how many processes of our memory group the kernel has killed for want of memory, as far as it says."""
+    for path in OOM_KILLS:
+        with suppress(OSError, ValueError, StopIteration):
+            words = (line.split() for line in path.read_text(encoding="ascii").splitlines())
+            return next(int(count) for name, count in words if name == "oom_kill")
+    return 0
 
 
 def joined_paths(first: str) -> str:
@@ -160,7 +207,8 @@ class _Reader:
         self._pipe.close()  # where somebody still holds its other end, the thread ends with its next read
         left_out = self._size - len(self._head) - len(self._tail)
         gap = f"\n[... {left_out} bytes left out ...]\n".encode() if left_out > 0 else b""
-        self._path.write_bytes(bytes(self._head) + gap + bytes(self._tail))
+        with suppress(FileNotFoundError):  # the child removed the folder
+            self._path.write_bytes(bytes(self._head) + gap + bytes(self._tail))
 
     def result(self) -> Stream:
         kept = bytes(self._tail[-8192:] if len(self._tail) >= 8192 else (self._head + self._tail)[-8192:])
@@ -177,21 +225,21 @@ def _environment() -> dict[str, str]:
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _sweep(child: subprocess.Popen[bytes], mark: str, before: set[int]) -> int:
-    """Stop the child if it still runs, then everything that it left behind; return how many that were."""
+def _sweep(child: subprocess.Popen[bytes], mark: str, before: set[int]) -> tuple[int | None, int]:
+    """Stop the child if it still runs, then all that it left behind; return its peak memory and how many those were."""
+    peak = None
     if child.poll() is None:
         _kill_group(child.pid, signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(GRACE_S)
+        peak = _reaped(child, GRACE_S)
     # SIGKILL also where the leader is gone: its group may live on
     _kill_group(child.pid, signal.SIGKILL)
-    child.wait()
+    peak = peak or _reaped(child, 60)
     left = {process.pid: process for process in (*_marked(mark), *_adopted(before)) if process.pid != child.pid}
     for process in left.values():
         with suppress(psutil.Error):
             process.kill()
     psutil.wait_procs(list(left.values()), timeout=GRACE_S)
-    return len(left)
+    return peak, len(left)
 
 
 def _adopt_orphans() -> None:

@@ -2,6 +2,7 @@
 
 import json
 
+from gates.claims.claims_file import ClaimsFile
 from gates.model import Model, Report
 from gates.samples import Samples
 from gates.task import Task
@@ -11,6 +12,7 @@ MODELS: dict[str, tuple[type[Model], str]] = {
     "result": (Report, "serialization"),
     "task": (Task, "validation"),
     "samples": (Samples, "validation"),
+    "claims": (ClaimsFile, "validation"),
 }
 
 

@@ -92,7 +92,7 @@ def _with_lines(value: Value, key: Key, document: Document) -> object:
     """Add to every mapping the line that it stands in."""
     if isinstance(value, dict):
         inner = {name: _with_lines(item, (*key, name), document) for name, item in value.items()}
-        return {**inner, "line": document.place(key)[0]}
+        return inner if yaml_source.TYPED in key else {**inner, "line": document.place(key)[0]}
     if isinstance(value, list):
         return [_with_lines(item, (*key, i), document) for i, item in enumerate(value)]
     return value
@@ -101,7 +101,7 @@ def _with_lines(value: Value, key: Key, document: Document) -> object:
 def _reserved(document: Document) -> Iterator[Problem]:
     """Refuse the names that the loader itself fills in."""
     for key in document.keys:
-        if key[-1] == "line" or (len(key) == 1 and key[0] in {"path", "digest"}):
+        if (key[-1] == "line" and yaml_source.TYPED not in key) or (len(key) == 1 and key[0] in {"path", "digest"}):
             yield Problem(*document.keys[key], f"unknown key {key[-1]!r}")
 
 

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+import psutil
 from pydantic import ValidationError
 
 from gates.errors import GatesError, UsageError
@@ -14,12 +15,18 @@ from gates.process import uninterrupted
 
 RESULT = "result.json"
 EVIDENCE = "evidence"
+STAGING = ".gates-"
 
 
 def prepare(out: Path) -> None:
-    """Make sure that reports can be written into a folder, before anything is run; raise `UsageError` if not."""
+    """Make sure that reports can be written into a folder, before anything is run; raise `UsageError` if not.
+
+    What a run that was killed while it published left there is taken back.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
+        for staging in out.glob(f"{STAGING}*-*"):
+            _heal(out, staging)
         with tempfile.NamedTemporaryFile(dir=out, prefix=".gates-"):
             pass
     except (OSError, ValueError) as error:
@@ -32,13 +39,18 @@ def prepare(out: Path) -> None:
 def publish(out: Path, files: dict[str, str], evidence: Path, *, obsolete: Iterable[str] = ()) -> None:
     """Put a run's files and raw evidence into a folder, in place of those of the run before.
 
-    Everything is written beside its place first and then renamed, `result.json` last, with Ctrl-C held back; where
-    one rename fails, those before it are taken back. `obsolete` names pages that must not outlive the run before.
+    Everything is written beside its place first and then renamed, `result.json` last; where one rename fails, those
+    before it are taken back. Ctrl-C is held back meanwhile. `obsolete` names pages that must not outlive the last run.
     """
-    try:
-        staging = Path(tempfile.mkdtemp(dir=out, prefix=".gates-"))
-    except OSError as error:
-        raise GatesError(f"reports cannot be written into {str(out)!r}: {error.strerror or error}") from error
+    with uninterrupted():
+        try:
+            staging = Path(tempfile.mkdtemp(dir=out, prefix=f"{STAGING}{os.getpid()}-"))
+        except OSError as error:
+            raise GatesError(f"reports cannot be written into {str(out)!r}: {error.strerror or error}") from error
+        _publish(out, staging, files, evidence, frozenset(obsolete))
+
+
+def _publish(out: Path, staging: Path, files: dict[str, str], evidence: Path, obsolete: frozenset[str]) -> None:
     try:
         shutil.copytree(evidence, staging / EVIDENCE, ignore=_links)
         for name, text in files.items():
@@ -47,15 +59,28 @@ def publish(out: Path, files: dict[str, str], evidence: Path, *, obsolete: Itera
                 file.flush()
                 os.fsync(file.fileno())
         (staging / "old").mkdir()
-        with uninterrupted():
-            new = [EVIDENCE, *sorted(files, key=lambda name: name == RESULT)]
-            _swap(out, staging, sorted(set(obsolete) - set(files)), new)
+        new = [EVIDENCE, *sorted(files, key=lambda name: name == RESULT)]
+        _swap(out, staging, sorted(obsolete - set(files)), new)
     except OSError as error:
         raise GatesError(
             f"reports cannot be written into {str(out)!r}: {error.strerror or error}; the earlier ones are as they were"
         ) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def _heal(out: Path, staging: Path) -> None:
+    """Remove the staging folder of a run that is dead; where it had not moved all, put the earlier reports back."""
+    pid = staging.name.removeprefix(STAGING).split("-")[0]
+    if not pid.isdecimal() or psutil.pid_exists(int(pid)):
+        return
+    if (staging / RESULT).exists():  # it goes last: some of the new files may be in place, not all
+        for old in (staging / "old").iterdir() if (staging / "old").is_dir() else ():
+            new = out / old.name
+            if new.is_dir():
+                shutil.rmtree(new)
+            old.replace(new)
+    shutil.rmtree(staging, ignore_errors=True)
 
 
 def last(out: Path) -> Report | None:

@@ -1,10 +1,12 @@
 """YAML read with the place of every value, and without the surprises of YAML 1.1.
 
 Scalars stay text (the model gives them their types, so `no` is never `False` and `1e-3` is a number); only an empty
-value, `~` and `null` are `None`. Duplicate keys, aliases, tags, and nesting beyond all sense are errors.
+value, `~` and `null` are `None`. Under a key of TYPED, where no model knows the type, they are what JSON says.
+Duplicate keys, aliases, tags, and nesting beyond all sense are errors.
 """
 
 import difflib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +19,9 @@ from gates.errors import UsageError
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 20
 
-Value: TypeAlias = "str | list[Value] | dict[str, Value] | None"
+TYPED = "args"
+
+Value: TypeAlias = "str | bool | int | float | list[Value] | dict[str, Value] | None"
 Key: TypeAlias = tuple[str | int, ...]
 
 
@@ -145,8 +149,9 @@ def _refused_events(path: str, text: str) -> list[Problem]:
 def _build(node: yaml.Node, key: Key, document: Document, problems: list[Problem]) -> Value:
     document.places[key] = _place(node)
     if isinstance(node, yaml.ScalarNode):
-        plain = node.style is None
-        return None if plain and node.value in {"", "~", "null"} else str(node.value)
+        if node.style is not None:
+            return str(node.value)
+        return None if node.value in {"", "~", "null"} else _typed(node.value) if TYPED in key else str(node.value)
     if isinstance(node, yaml.SequenceNode):
         return [_build(item, (*key, i), document, problems) for i, item in enumerate(node.value)]
     result: dict[str, Value] = {}
@@ -162,6 +167,15 @@ def _build(node: yaml.Node, key: Key, document: Document, problems: list[Problem
         document.keys[(*key, name)] = _place(name_node)
         result[name] = _build(value_node, (*key, name), document, problems)
     return result
+
+
+def _typed(text: str) -> Value:
+    """Return what a plain scalar is in JSON: a number, true or false; else it is text."""
+    try:
+        value = json.loads(text, parse_constant=str)
+    except ValueError:
+        return text
+    return value if isinstance(value, bool | int | float) else text
 
 
 def _place(node: yaml.Node) -> tuple[int, int]:

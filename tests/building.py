@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from covering import executed, started
+
 from gates.context import Context
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.kind import Evidence, EvidenceSet
@@ -88,6 +90,8 @@ def a_record(outcome: TestOutcome = TestOutcome.PASSED, **changes: Any) -> TestR
         "criteria": (),
         "outcome": outcome,
         "duration_s": 0.01,
+        "executed": 1,
+        "first_assertion": 5,
     }
     return TestRecord.model_validate({**facts, **changes})
 
@@ -188,7 +192,7 @@ def evidence(*pieces: Evidence) -> EvidenceSet:
 
 def all_evidence(task: Task, *instead: Evidence) -> EvidenceSet:
     """Everything that a task asks for, seen and good, save for the pieces given instead."""
-    good: list[Evidence] = [a_run(), a_tree(task), entries(task), measured()]
+    good: list[Evidence] = [a_run(), a_tree(task), entries(task), measured(), executed(), started()]
     return evidence(*good, *instead)
 
 

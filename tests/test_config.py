@@ -93,7 +93,7 @@ def test_without_a_table_the_nearest_file_is_the_root(tmp_path: Path) -> None:
 def limit_used(project: Path, *args: str, **env: str) -> str:
     ended = gates(project, "run", "T1", *args, env=env)
     assert ended.code == 3
-    ((command),) = result(project)["commands"]
+    (command,) = (each for each in result(project)["commands"] if each["purpose"] == "entry point")
     return str(command["ended"])
 
 

@@ -72,7 +72,7 @@ def folded(task: Task, *instead: Evidence) -> Report:
     evidence = all_evidence(task, *instead)
     return pipeline.fold(
         task,
-        tuple(pipeline.judge(gate, task, evidence) for gate in pipeline.discover()),
+        tuple(pipeline.judge(gate, task, evidence) for gate in pipeline.applying(task)),
         evidence,
         revision=Revision(commit=None, dirty=None, digest="0" * 64, files=()),
         environment={},

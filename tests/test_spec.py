@@ -294,3 +294,23 @@ def test_folder_without_tasks_says_where_to_write_one(tmp_path: Path) -> None:
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"^no task file 'tasks/nope\.yaml'"):
         found(tmp_path, "tasks/nope.yaml")
+
+
+def test_the_arguments_of_a_call_have_the_types_of_json(tmp_path: Path) -> None:
+    call = 'entry_points:\n  - {call: "pkg.core:run", args: [1, 0.5, true, "true", null, no, 1e3, NaN, {a: [2]}]}\n'
+    (entry,) = loaded(tmp_path, SMALL + call).entry_points
+    assert entry.args == (1, 0.5, True, "true", None, "no", 1000.0, "NaN", {"a": [2]})
+    assert [type(arg) for arg in entry.args[:3]] == [int, float, bool]
+    assert entry.name.startswith("pkg.core:run(1, 0.5, true, ")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("{}", "expected either 'run' or 'call'"),
+        ('{run: [x], call: "pkg:f"}', "expected either 'run' or 'call'"),
+        ("{run: [x], args: [1]}", "'args' goes with 'call', not with 'run'"),
+    ],
+)
+def test_an_entry_point_is_a_command_or_a_call(entry: str, message: str, tmp_path: Path) -> None:
+    assert message in said(tmp_path, SMALL + f"entry_points:\n  - {entry}\n")

@@ -1,5 +1,8 @@
 """Reports on disk: whole or not at all, and nothing of an earlier run is damaged or left beside a new one."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +10,7 @@ from building import written
 
 from gates import store
 from gates.errors import GatesError, UsageError
+from gates.store import prepare
 
 OLD = {"summary.md": "old", "result.json": "old", "evidence/raw.txt": "old"}
 
@@ -127,3 +131,32 @@ def test_last_that_is_not_ours_is_refused(tmp_path: Path, text: str) -> None:
     written(tmp_path, {"result.json": text})
     with pytest.raises(UsageError, match="not a result of this version"):
         store.last(tmp_path)
+
+
+def dead_pid() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_what_a_killed_run_left_is_taken_back(complete: bool, tmp_path: Path) -> None:
+    staging = tmp_path / f".gates-{dead_pid()}-x"
+    old = {f"{staging.name}/old/summary.md": "old", f"{staging.name}/old/evidence/a": "old"}
+    new = {"summary.md": "new", "evidence/a": "new", "evidence/b": "new", "result.json": "new" if complete else "old"}
+    written(tmp_path, {**old, **new, **({} if complete else {f"{staging.name}/result.json": "new"})})
+    prepare(tmp_path)
+    assert not staging.exists()
+    kept = "new" if complete else "old"
+    assert {path.name: path.read_text() for path in tmp_path.rglob("*") if path.is_file()} == {
+        "summary.md": kept,
+        "a": kept,
+        "result.json": kept,
+        **({"b": "new"} if complete else {}),
+    }
+
+
+def test_what_a_living_run_is_writing_is_left_alone(tmp_path: Path) -> None:
+    written(tmp_path, {f".gates-{os.getpid()}-x/result.json": "new"})
+    prepare(tmp_path)
+    assert (tmp_path / f".gates-{os.getpid()}-x" / "result.json").is_file()

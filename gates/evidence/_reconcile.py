@@ -24,6 +24,7 @@ def disagreements(
         yield f"pytest's session ended with {ends[-1]['exit_code']}, its process with {ended.exit_code}"
     if any(event["event"] == "start" and not event["asserts"] for event in events):
         yield "Python ran with -O, under which no assertion is executed"
+    yield from _workers(events)
     missing = [test.id for test in tests if test.outcome is TestOutcome.NOT_RUN]
     if missing:
         yield f"{len(missing)} of {len(tests)} planned tests have no end, first {missing[0]}"
@@ -33,26 +34,51 @@ def disagreements(
     taken = [event["args"] for event in events if event["event"] == "asked"]
     if any(set(args) != set(asked) for args in taken):
         yield f"pytest was asked for {', '.join(asked)}, but collected {', '.join(taken[0]) or 'nothing'}"
-    yield from _lost(events, tests)
+    yield from _lost(events)
+    yield from _without_canaries(events)
     yield from _uncalled(events, tests)
     yield from _rewritten(events)
+    yield from _unheard(events)
+    yield from _strayed(events)
+    yield from _replaced(events, tests)
     yield from _against_json(folder / "report.json", ended, tests)
     yield from _against_junit(folder / "junit.xml", events, tests)
 
 
-def _lost(events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
+def _workers(events: list[Event]) -> Iterator[str]:
+    """Name worker processes that never came to their end."""
+    ended = {event["pid"] for event in events if event["event"] == "end"}
+    for event in events:
+        if event["event"] == "start" and event["worker"] and event["pid"] not in ended:
+            yield f"worker {event['worker']} vanished: it never came to the end of its session"
+    began = {event["worker"] for event in events if event["event"] == "start"}
+    unheard = sorted({event["worker"] for event in events if event["event"] == "worker_down"} - began)
+    if unheard:
+        yield f"worker {', '.join(unheard)} was never heard of"
+
+
+def _lost(events: list[Event]) -> Iterator[str]:
     """Name tests that were collected and then neither planned nor said to be deselected."""
-    known = {test.id for test in tests} | set(last_of(events, "deselected"))
-    lost = set(last_of(events, "collected")) - known
-    if lost:
-        yield f"{len(lost)} tests were collected and then dropped without a word, first {min(lost)}"
+    for event in events:
+        if event["event"] == "lost" and event["count"]:
+            yield f"{event['count']} tests were collected and then dropped without a word, first {event['ids'][0]}"
+            return
+
+
+def _without_canaries(events: list[Event]) -> Iterator[str]:
+    """Say so where tests were called by a harness that was never tried."""
+    callers = {event["pid"] for event in events if event["event"] == "ran"}
+    tried = {event["pid"] for event in events if event["event"] == "canaries"}
+    if callers - tried:
+        yield "tests were called, but not by the harness that our own tests of it were to try"
 
 
 def _uncalled(events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
     """Name tests that passed though nobody called their function."""
-    planned, called = last_of(events, "planned"), last_of(events, "called")
+    planned, ran = last_of(events, "planned"), last_of(events, "ran")
     for test in tests:
-        if test.outcome is TestOutcome.PASSED and planned[test.id]["plain"] and test.id not in called:
+        passed = test.outcome is TestOutcome.PASSED
+        if passed and planned[test.id]["plain"] and not ran.get(test.id, {}).get("called"):
             yield f"{test.id} passed, but its function was never called"
             return
 
@@ -62,19 +88,58 @@ def _rewritten(events: list[Event]) -> Iterator[str]:
     raised: dict[tuple[str, str], list[str]] = defaultdict(list)
     inner: dict[tuple[str, str], str] = {}
     admitted: Counter[tuple[str, str]] = Counter()
+    expected: Counter[tuple[str, str]] = Counter()
+    excused: Counter[tuple[str, str]] = Counter()
     for event in events:
         key = (event.get("id", ""), event.get("when", ""))
-        if event["event"] == "raw" and event["failed"]:
+        if event["event"] == "raw":
             raised[key].append(event["error"])
-        elif event["event"] == "raised":
-            inner[key] = event["error"]
+            expected[key] += event["expected"]
+        elif event["event"] == "ran" and event.get("error"):
+            inner[event["id"], "call"] = event["error"]
         elif event["event"] == "report" and (event["outcome"] in {"failed", "rerun"} or event["xfail"]):
             admitted[key] += 1
+            excused[key] += event["xfail"]
+    inner_only = inner.keys() - raised.keys()
     for key, error in inner.items():
         raised[key] = raised[key] or [error]
     for key, errors in raised.items():
         if len(errors) > admitted[key]:
             yield f"{key[0]} raised {errors[0]} in its {key[1]}, but its report does not say so"
+        elif excused[key] > expected[key] and key not in inner_only:
+            yield f"{key[0]} raised {errors[0]}, which only its report calls an expected failure"
+
+
+def _strayed(events: list[Event]) -> Iterator[str]:
+    """Say so where a fork of the run went on as if it were the run."""
+    for event in events:
+        if event["event"] == "strayed":
+            yield f"a fork of the process went on with the session after {event['id'] or 'a test'}"
+            return
+    ends = Counter(event["pid"] for event in events if event["event"] == "end")
+    if ends and max(ends.values()) > 1:
+        yield "the end of one session was told more than once: a fork of the process went on with it"
+
+
+def _unheard(events: list[Event]) -> Iterator[str]:
+    """Name assertions that failed where no test heard of it."""
+    for event in events:
+        if event["event"] == "ran" and event["unheard"]:
+            yield f"{event['unheard'][0]} was raised during or just before {event['id']}, and no test failed of it"
+        elif event["event"] == "unheard" and event["errors"]:
+            yield f"{event['errors'][0]} was raised after the last test, and no test failed of it"
+
+
+def _replaced(events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
+    """Name the first test that passed by running another function than the one that its file holds."""
+    ran = last_of(events, "ran")
+    for test in tests:
+        line, _, file = ran.get(test.id, {}).get("code", "").partition(":")
+        if test.outcome is TestOutcome.PASSED and test.lines and file:
+            first, last = test.lines
+            if Path(file).name != Path(test.location.path).name or not first <= int(line) <= last:
+                yield f"{test.id} passed by running {Path(file).name}:{line}, its file holds it in line {last}"
+                return
 
 
 def _against_json(path: Path, ended: ProcessRun, tests: tuple[TestRecord, ...]) -> Iterator[str]:
@@ -88,7 +153,10 @@ def _against_json(path: Path, ended: ProcessRun, tests: tuple[TestRecord, ...]) 
     if code != ended.exit_code:
         yield f"the JSON report says exit code {code}, the process {ended.exit_code}"
     ours = {test.id: _broken(test.outcome.value) for test in tests}
+    rerun = {test.id for test in tests if test.reruns}
     for test_id in sorted(ours.keys() | theirs.keys()):
+        if theirs.get(test_id) == "rerun" and test_id in rerun:
+            continue
         if ours.get(test_id) != theirs.get(test_id):
             yield f"{test_id}: the plugin saw {ours.get(test_id)}, the JSON report {theirs.get(test_id)}"
             return
@@ -111,6 +179,7 @@ def _against_junit(path: Path, events: list[Event], tests: tuple[TestRecord, ...
     if (bad > 0) != (ours > 0) or bad < ours:
         yield f"the JUnit file has {bad} failed cases, the plugin saw {ours}"
     planned = len(tests) + len(last_of(events, "collect_skipped"))
-    plain = not any(event["event"] == "report" and event["subtest"] for event in events)
+    reports = [event for event in events if event["event"] == "report"]
+    plain = not any(event["subtest"] or event["outcome"] == "rerun" for event in reports)
     if len(cases) < planned or (plain and not bad and len(cases) != planned):
         yield f"the JUnit file has {len(cases)} cases, the plan {planned}"

@@ -1,28 +1,44 @@
-"""Production code run to its end: the entry points that a task names."""
+"""Production code run to its end: the entry points that a task names, commands and callables."""
 
-import re
+import json
+import os
 from pathlib import Path
 from typing import Self
 
 from gates import process
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
+from gates.evidence._import_paths import import_roots
+from gates.evidence._tracebacks import crash_of, warnings_of
 from gates.evidence.kind import Evidence
+from gates.evidence.test_records import Warned
 from gates.model import CommandRecord, Location, Model
 from gates.process import ProcessRun
 from gates.task import EntryPoint, Task
+from gates.terminal import printable
 
-FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)', re.MULTILINE)
+RUNNER = Path(__file__).with_name("_call_runner.py")
+READ = 256 * 1024
+# shown once for each line, as a developer sees them; all other warnings are shown anyway
+DEPRECATIONS = "default::DeprecationWarning,default::PendingDeprecationWarning"
 
 
 class EntryRun(Model):
-    """One entry point: how it ended, and for a crash the innermost line in the project."""
+    """One entry point: how it ended; for a crash the exception and the innermost line in the project.
+
+    `error` is the exception's type and message, `function` the one that the crash was in; `returned` is what a
+    callable returned, as `repr` shows it, cut to a bounded length.
+    """
 
     index: int
     name: str
     process: ProcessRun | None
     problem: str = ""
     crash: Location | None = None
+    error: str = ""
+    function: str = ""
+    returned: str | None = None
+    warnings: tuple[Warned, ...] = ()
 
 
 class EntryPointRuns(Evidence):
@@ -36,13 +52,13 @@ class EntryPointRuns(Evidence):
         if not task.entry_points:
             raise EvidenceUnavailable(f"{task.path} names no 'entry_points'")
         inside = context.folder("entry_points")
-        runs = tuple(_run(i, entry, context, inside.evidence) for i, entry in enumerate(task.entry_points))
+        runs = tuple(_run(i, entry, task, context, inside.evidence) for i, entry in enumerate(task.entry_points))
         return cls(
-            how="each command run once, in a process of its own",
+            how="each command and each call made once, in a process of its own",
             commands=tuple(
                 CommandRecord(
                     purpose="entry point",
-                    argv=tuple(task.entry_points[run.index].name.split(" ")),
+                    argv=task.entry_points[run.index].run or (run.name,),
                     ended=run.process.ended if run.process else run.problem,
                     duration_s=run.process.duration_s if run.process else 0,
                 )
@@ -52,23 +68,55 @@ class EntryPointRuns(Evidence):
         )
 
 
-def _run(index: int, entry: EntryPoint, context: Context, folder: Path) -> EntryRun:
-    name = entry.name
-    argv = context.argv(entry.run or (), out=str(folder / f"{index}.out"))
+def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Path) -> EntryRun:
+    name, result = entry.name, folder / f"{index}.result.json"
+    argv = _argv(entry, task, context, result, out=folder / f"{index}.out")
     limit = entry.timeout_s or context.timeout_s
+    env = {"PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS") or DEPRECATIONS}
     try:
-        ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / str(index))
+        ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / str(index), env=env)
     except OSError as error:
         return EntryRun(index=index, name=name, process=None, problem=f"cannot be started: {error.strerror or error}")
-    return EntryRun(index=index, name=name, process=ended, crash=innermost(ended.stderr.tail, context))
+    told = _result(result) if entry.call else {}
+    text = _written(folder / f"{index}.stderr.txt")
+    problem = printable(told.get("problem", ""))
+    clean_end = ended.exit_code == 0 and not ended.timed_out
+    if entry.call and clean_end and "returned" not in told:
+        problem = "the process ended before the call returned"
+    crash = None if problem or clean_end else crash_of(text, context)
+    return EntryRun(
+        index=index,
+        name=name,
+        process=None if problem else ended,
+        problem=problem,
+        crash=crash.location if crash else None,
+        error=": ".join(part for part in (crash.error, crash.message) if part) if crash else "",
+        function=crash.function if crash else "",
+        returned=printable(told["returned"]) if "returned" in told else None,
+        warnings=tuple(warnings_of(text, context)),
+    )
 
 
-def innermost(text: str, context: Context) -> Location | None:
-    """Return the innermost frame of the last traceback in a text that lies in the project."""
-    last = text.rpartition("Traceback (most recent call last):")[2]
-    for match in reversed(list(FRAME.finditer(last))):
-        path = Path(match["path"])
-        absolute = path if path.is_absolute() else context.root / path
-        if int(match["line"]) and absolute.is_relative_to(context.root) and "site-packages" not in absolute.parts:
-            return Location(path=context.shown(absolute), line=int(match["line"]))
-    return None
+def _argv(entry: EntryPoint, task: Task, context: Context, result: Path, *, out: Path) -> list[str]:
+    if entry.call is None:
+        return context.argv(entry.run or (), out=str(out))
+    paths = [str(path) for path in import_roots(task, context)]
+    asked = json.dumps({"call": entry.call, "args": entry.args, "paths": paths})
+    return [context.python, str(RUNNER), asked, str(result)]
+
+
+def _result(path: Path) -> dict[str, str]:
+    """Return what the runner wrote; nothing where it did not come to that."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {str(name): str(value) for name, value in told.items()} if isinstance(told, dict) else {}
+
+
+def _written(path: Path) -> str:
+    """Return the end of what a process wrote."""
+    try:
+        return printable(path.read_bytes()[-READ:].decode("utf-8", errors="backslashreplace"))
+    except OSError:
+        return ""

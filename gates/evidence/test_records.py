@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from gates.model import Location, Model
+from gates.process import ProcessRun
 
 Event: TypeAlias = dict[str, Any]
 
@@ -24,7 +25,13 @@ class TestOutcome(StrEnum):
 
 
 class TestRecord(Model):
-    """One planned test and how it ended; `crash` is the innermost line of a failure's traceback."""
+    """One planned test and how it ended; `crash` is the innermost line of a failure's traceback.
+
+    `executed` counts the assertions that were executed while it was called (`None` where nobody counted),
+    `executed_around` those from its set-up to its teardown, and `first_assertion` is the line of the first that is
+    written in it. `reruns` counts the failures that a plugin answered by running the test again. `lines` are those
+    where its definition begins, from the first decorator to `def`, where its file alone tells what function it is.
+    """
 
     __test__ = False
 
@@ -36,6 +43,22 @@ class TestRecord(Model):
     message: str = ""
     crash: Location | None = None
     subtests_left_out: int = 0
+    marks: tuple[str, ...] = ()
+    executed: int | None = None
+    executed_around: int | None = None
+    first_assertion: int | None = None
+    reruns: int = 0
+    lines: tuple[int, int] | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Return whether the test passed without executing any of the assertions that are written in it."""
+        return self.outcome is TestOutcome.PASSED and self.executed == 0 and self.first_assertion is not None
+
+    @property
+    def asserts(self) -> bool:
+        """Return whether the test or its fixtures were seen to execute an assertion, or may have: nobody counted."""
+        return self.executed is None or self.executed > 0 or bool(self.executed_around)
 
     @property
     def passed(self) -> bool:
@@ -53,6 +76,28 @@ class TestRecord(Model):
     def reason(self) -> str:
         """Return the first line of the reason."""
         return next(iter(self.message.strip().splitlines()), "no reason given")
+
+
+class Unplanned(Model):
+    """A test function that is written in a collected file and was neither planned nor deselected, and why, if known.
+
+    `certain` says that by all that can be read pytest should have collected it.
+    """
+
+    id: str
+    location: Location
+    why: str
+    certain: bool
+
+
+class Repeat(Model):
+    """Another run of the same tests, in an order made from `seed`: how it ended, and each test in it."""
+
+    seed: str
+    process: ProcessRun
+    outcomes: dict[str, TestOutcome]
+    disagreements: tuple[str, ...]
+    running: tuple[str, ...] = ()
 
 
 class Deselected(Model):

@@ -8,6 +8,7 @@ from gates.model import Finding, Location, Outcome, Severity
 
 LOG = "pytest/run.stdout.txt"
 BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
+NAMED = 50  # so many tests have a finding of their own
 
 
 def judge_suite(run: PytestRun) -> Iterator[Finding]:
@@ -20,17 +21,19 @@ def judge_suite(run: PytestRun) -> Iterator[Finding]:
         "expected": "exit code 0, all witnesses agree",
     }
     yield from _collect_errors(run)
-    during = f" while running {', '.join(run.running[:3])}" if run.running else ""
+    during = f" while running {', '.join(run.running[:3])}" if run.running else f" {run.stage}" if run.stage else ""
+    held = f"; it held {ended.peak_memory_bytes / 2**20:.0f} MiB at most" if ended.peak_memory_bytes else ""
     if ended.signal:
         yield Finding(
             **facts, outcome=Outcome.FAILED, severity=Severity.CRITICAL, actual=ended.ended,
-            message=f"The test process was {ended.ended}{during}.", impact="No test after this one was seen.",
+            message=f"The test process was {ended.ended}{during}.", impact=f"No test after this one was seen{held}.",
             location=_where(run, run.running), remediation="Run the named test alone and mend the crash.",
         )  # fmt: skip
     elif ended.timed_out:
         yield Finding(
             **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
-            message=f"The test suite was {ended.ended}{during}.", location=_where(run, run.running),
+            message=f"The test suite was {ended.ended}{during}.", impact=f"What would have come is unknown{held}.",
+            location=_where(run, run.running),
             remediation="Mend the hang, or raise the limit with --timeout where the suite is only slow.",
         )  # fmt: skip
     elif run.collect_errors:
@@ -38,20 +41,29 @@ def judge_suite(run: PytestRun) -> Iterator[Finding]:
     elif ended.exit_code not in {0, 1, 5}:
         yield Finding(
             **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
-            message=f"pytest did not come to its end ({ended.ended}: {ended.last_words}).",
+            message=f"pytest did not come to its end ({ended.ended}: {ended.last_words}){_at(run)}.",
+            location=_where(run, run.running),
             remediation="Run the command of the audit trail by hand and mend what it reports.",
         )  # fmt: skip
     elif not run.tests:
         yield Finding(
             **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=f"no test, {ended.ended}",
-            message=f"pytest ran no test ({ended.ended}: {ended.last_words}).",
+            message=f"pytest ran no test ({ended.ended}: {ended.last_words}){_at(run)}.",
             remediation="Point 'tests' of the task at files that hold tests, and check that pytest collects them.",
         )  # fmt: skip
+    elif run.canaries:
+        for said in run.canaries:
+            yield Finding(
+                **facts, outcome=Outcome.FAILED, severity=Severity.CRITICAL, actual=said, subject=said,
+                message=f"The harness is rigged: {said}.", impact="No result of this harness means anything.",
+                remediation="Find what rewrites results or removes assertions: conftest.py, plugins, options.",
+            )  # fmt: skip
     elif run.disagreements:
         for said in run.disagreements:
             yield Finding(
                 **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=said, subject=said,
-                message=f"The records of the run contradict each other: {said}.",
+                message=f"The records of the run contradict each other: {said}{_at(run)}.",
+                location=_where(run, run.running),
                 impact="A run whose witnesses disagree proves nothing.",
                 remediation="Find what changes results or ends the run early: conftest.py, plugins, os._exit.",
             )  # fmt: skip
@@ -77,10 +89,46 @@ def _believed(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
             remediation="Remove -k or --deselect from the pytest configuration, or name exact 'tests' in the task.",
         )  # fmt: skip
         return
+    unplanned = [test for test in run.unplanned if test.certain]
+    for test in unplanned[:NAMED]:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, subject=test.id, location=test.location,
+            actual="written, not planned", message=f"{test.id} is written as a test and was never planned: {test.why}.",
+            impact="What this test would have said is unknown.",
+            remediation="Give the test a name of its own, or find what hides it from pytest.",
+        )  # fmt: skip
+    broken = [*_repeats(run, facts)]
+    yield from broken
+    if unplanned or broken:
+        return
     yield Finding(
         **facts, outcome=Outcome.PASSED, severity=Severity.INFO, actual=run.process.ended,
         message=f"{len(run.tests)} tests planned, {len(run.tests)} ended; process, plan, records and files agree.",
     )  # fmt: skip
+
+
+def _repeats(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
+    """Name the further runs of the same tests that did not come to their end, or contradict themselves."""
+    for number, repeat in enumerate(run.repeats, 2):
+        ended = repeat.process
+        said = repeat.disagreements
+        if ended.exit_code in {0, 1} and not said:
+            continue
+        what = said[0] if said else f"its end is {ended.ended}"
+        during = f", while running {repeat.running[0]}" if repeat.running else ""
+        yield Finding(
+            **facts, outcome=Outcome.FAILED if ended.signal else Outcome.UNKNOWN, severity=Severity.CRITICAL,
+            subject=f"run {number}", actual=what, location=_where(run, repeat.running),
+            message=f"Run {number} of the tests (seed {repeat.seed}) cannot be believed: {what}{during}.",
+            remediation="Find which test leaves something behind that another one meets.",
+        )  # fmt: skip
+
+
+def _at(run: PytestRun) -> str:
+    """Return, in words, which test was running when a run ended, or nothing where none was."""
+    if run.running:
+        return f", while running {', '.join(run.running[:3])}"
+    return f", {run.stage}" if run.stage and not run.stage.startswith("after the session") else ""
 
 
 def _collect_errors(run: PytestRun) -> Iterator[Finding]:

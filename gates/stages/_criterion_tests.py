@@ -24,7 +24,7 @@ def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iter
         )  # fmt: skip
         return
     bound = tests_of(task, criterion, run)
-    doubts = [*_left_out(about, task, criterion, run), *_not_passed(about, task, criterion, bound)]
+    doubts = [*_left_out(about, task, criterion, run), *_not_passed(about, task, criterion, bound, run)]
     yield from doubts
     if not bound and not doubts:
         yield _without_tests(about, task, criterion)
@@ -57,17 +57,21 @@ def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) ->
             )  # fmt: skip
 
 
-def _not_passed(about: About, task: Task, criterion: Criterion, bound: list[TestRecord]) -> Iterator[Finding]:
-    """Name the tests that ran and did not pass, those that failed first."""
+def _not_passed(
+    about: About, task: Task, criterion: Criterion, bound: list[TestRecord], run: PytestRun
+) -> Iterator[Finding]:
+    """Name the tests that ran and do not stand for the criterion, those that failed first."""
+    unstable = {test.id: ends for test, ends in run.unstable}
     failing = [test for test in bound if test.outcome in BAD]
-    bad = [*failing, *(test for test in bound if not test.passed and test.outcome not in BAD)]
+    bad = [*failing, *(test for test in bound if _doubt(test, unstable) and test.outcome not in BAD)]
     for test in bad[:NAMED]:
         failed = test.outcome in BAD
+        ended = test.ended if failed else _doubt(test, unstable)
         yield about(
             outcome=Outcome.FAILED if failed else Outcome.UNKNOWN, location=test.crash or test.location,
-            subject=test.id, message=f"{test.id} {test.ended}: {test.reason}", expected="passed", actual=test.ended,
-            evidence=LOG, remediation="Make the test pass." if failed
-            else "Run the test where it can run; skipped, it proves nothing.",
+            subject=test.id, message=f"{test.id} {ended}: {test.reason}" if test.message else f"{test.id} {ended}",
+            expected="passed", actual=ended, evidence=LOG, remediation="Make the test pass." if failed
+            else "Run the test where it can run, to its assertions; as it is, it proves nothing.",
         )  # fmt: skip
     if rest := more(bad, f"of {criterion.id} did not pass"):
         yield about(
@@ -77,8 +81,23 @@ def _not_passed(about: About, task: Task, criterion: Criterion, bound: list[Test
         )  # fmt: skip
 
 
+def _doubt(test: TestRecord, unstable: dict[str, str]) -> str:
+    """Return, in words, why a test does not stand for a criterion, or nothing where it does."""
+    if not test.passed:
+        return test.ended
+    if test.id in unstable:
+        return unstable[test.id]
+    return "passed, and executed none of its assertions" if test.empty else ""
+
+
 def _passed(about: About, criterion: Criterion, bound: list[TestRecord], *, believed: bool) -> Finding:
     count = len(bound)
+    if believed and not any(test.asserts for test in bound):
+        return about(
+            outcome=Outcome.UNKNOWN, location=bound[0].location, expected="a test that asserts something",
+            actual="no assertion", evidence=LOG, remediation="Assert what the criterion demands.",
+            message=f"{count} tests stand for {criterion.id} and passed, but none of them asserts anything.",
+        )  # fmt: skip
     if believed:
         return about(
             outcome=Outcome.PASSED, location=bound[0].location, expected="all passed", evidence=LOG,

@@ -1,16 +1,20 @@
 """What the report of the execution gate tells of the test run beside its findings."""
 
+import re
 from collections.abc import Iterator
 
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.model import Section
+from gates.stages.bound_tests import tests_of
+from gates.task import Task
 
 SLOWEST = 10
 LISTED = 200
+DEVICE = re.compile(r"\b(cuda|gpus?|rocm|xpu|mps|tpu|nvidia|accelerators?)\b", re.IGNORECASE)
 
 
-def describe_run(run: PytestRun) -> Iterator[Section]:
+def describe_run(task: Task, run: PytestRun) -> Iterator[Section]:
     """Tell the run: command, counts, tests by name, slowest tests, warnings."""
     counts = ", ".join(f"{run.count(o)} {o.value}" for o in TestOutcome if run.count(o)) or "no test"
     yield Section(
@@ -20,13 +24,29 @@ def describe_run(run: PytestRun) -> Iterator[Section]:
             ("Ended", run.process.ended),
             ("Results", f"{counts}, {len(run.warnings)} distinct warnings"),
             ("Duration", f"{run.process.duration_s:.2f} s"),
+            ("Peak memory", _memory(run.process.peak_memory_bytes)),
+            ("Orders", _orders(run)),
             ("Versions", ", ".join(f"{name} {version}" for name, version in sorted(run.versions.items()))),
         ),
     )
+    if run.process.exit_code is None or run.running:
+        yield _certificate(run)
     for outcome in TestOutcome:
         tests = [test for test in run.tests if test.outcome is outcome]
         if tests:
             yield _test_table(outcome, tests)
+    yield from _not_seen_here(task, run)
+    without = [test for test in run.tests if test.outcome is TestOutcome.PASSED and not test.asserts]
+    if without:
+        yield Section(
+            title=f"Passed Tests That Executed No Assertion ({len(without)})",
+            text=listed(len(without)) or "They show that nothing is raised; alone they stand for no criterion.",
+            columns=("Test", "Place", "Assertions written"),
+            rows=tuple(
+                (t.id, str(t.location), f"line {t.first_assertion}" if t.first_assertion else "none")
+                for t in without[:LISTED]
+            ),
+        )
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
     yield Section(
         title="Slowest Tests",
@@ -39,6 +59,50 @@ def describe_run(run: PytestRun) -> Iterator[Section]:
         columns=("Category", "Place", "Message"),
         rows=tuple((w.category, str(w.location), w.message) for w in run.warnings[:LISTED]),
     )
+
+
+def _certificate(run: PytestRun) -> Section:
+    """Tell how a run died: what was running, of what, how much memory it held, and where it was."""
+    return Section(
+        title="Death Certificate",
+        facts=(
+            ("Ended", run.process.ended),
+            ("Running", ", ".join(run.running[:LISTED]) or "no test"),
+            ("Last seen", run.stage or "never"),
+            ("Peak memory", _memory(run.process.peak_memory_bytes)),
+        ),
+        code=run.stack or "No stack was written: SIGKILL and os._exit leave no time for one.",
+    )
+
+
+def _not_seen_here(task: Task, run: PytestRun) -> Iterator[Section]:
+    """List the tests that were skipped for want of a device, with the criteria that are not verified by that."""
+    bound: dict[str, list[str]] = {}
+    for criterion in task.criteria:
+        for test in tests_of(task, criterion, run):
+            bound.setdefault(test.id, []).append(criterion.id)
+    skipped = [test for test in run.tests if test.outcome is TestOutcome.SKIPPED]
+    here = [test for test in skipped if DEVICE.search(test.message.replace("_", " ")) or _marked(test)]
+    if here:
+        yield Section(
+            title=f"Not Verified Here: Tests That Want Another Device ({len(here)})",
+            text=listed(len(here)),
+            columns=("Test", "Criteria not verified by it", "Reason"),
+            rows=tuple((t.id, ", ".join(bound.get(t.id, ())) or "-", t.reason) for t in here[:LISTED]),
+        )
+
+
+def _marked(test: TestRecord) -> bool:
+    return any(DEVICE.search(mark.partition("(")[0].replace("_", " ")) for mark in test.marks)
+
+
+def _memory(count: int | None) -> str:
+    return f"{count / 2**20:.0f} MiB (largest process)" if count else "not known"
+
+
+def _orders(run: PytestRun) -> str:
+    seeds = ", ".join(repeat.seed for repeat in run.repeats)
+    return f"as collected; then shuffled, seeds {seeds}" if seeds else "as collected, once"
 
 
 def _test_table(outcome: TestOutcome, tests: list[TestRecord]) -> Section:

@@ -15,6 +15,7 @@ ASIDE = {TestOutcome.SKIPPED, TestOutcome.XFAILED, TestOutcome.XPASSED}
 def judge_tests(run: PytestRun) -> Iterator[Finding]:
     """Name every test that failed; a pass needs a believed run in which something passed."""
     passed = sum(test.passed for test in run.tests)
+    each = f", in each of {1 + len(run.repeats)} runs" if run.repeats else ""
     actual = f"{passed} of {len(run.tests)} passed"
     bad = [test for test in run.tests if test.outcome in BAD]
     for test in bad[:NAMED]:
@@ -32,7 +33,8 @@ def judge_tests(run: PytestRun) -> Iterator[Finding]:
             message=rest, expected="every test passes", actual=actual, evidence=LOG,
             remediation="Mend the tests that are named first.",
         )  # fmt: skip
-    if bad:
+    yield from _unstable(run)
+    if bad or run.unstable:
         return
     if not run.complete or not passed:
         why = "the run cannot be believed (EX001)" if not run.complete else "no test passed: all were skipped"
@@ -44,7 +46,53 @@ def judge_tests(run: PytestRun) -> Iterator[Finding]:
         return
     yield Finding(
         rule="EX002", check="tests", outcome=Outcome.PASSED, severity=Severity.INFO, evidence=LOG,
-        message=f"{passed} tests passed, none failed.", expected="every test passes", actual=actual,
+        message=f"{passed} tests passed, none failed{each}.", expected="every test passes", actual=actual,
+    )  # fmt: skip
+
+
+def _unstable(run: PytestRun) -> Iterator[Finding]:
+    """Name every test that ended in two ways: running it again until it passes hides one of them."""
+    unstable = run.unstable
+    for test, ends in unstable[:NAMED]:
+        yield Finding(
+            rule="EX011", check="tests", outcome=Outcome.FAILED, severity=Severity.HIGH, subject=test.id,
+            location=test.crash or test.location, expected="one end in every run", actual=ends, evidence=LOG,
+            message=f"{test.id} {ends}: {test.reason}" if test.message else f"{test.id} {ends}.",
+            impact="Whether the behaviour holds depends on chance or on the order of tests.",
+            remediation="Find what differs: state left by another test, time, randomness, order of a set.",
+        )  # fmt: skip
+    if rest := more([test for test, _ in unstable], "ended in two ways"):
+        yield Finding(
+            rule="EX011", check="tests", outcome=Outcome.FAILED, severity=Severity.HIGH, subject="more",
+            message=rest, evidence=LOG, remediation="Mend the tests that are named first.",
+        )  # fmt: skip
+
+
+def judge_empty(run: PytestRun) -> Iterator[Finding]:
+    """Name every test that passed without executing one of the assertions that are written in it."""
+    common = {"rule": "EX010", "check": "empty", "level": Level.ADVISORY, "evidence": LOG}
+    empty = [test for test in run.tests if test.empty]
+    for test in empty[:NAMED]:
+        where = Location(path=test.location.path, line=test.first_assertion)
+        yield Finding(
+            **common, outcome=Outcome.UNKNOWN, severity=Severity.MEDIUM, subject=test.id, location=where,
+            expected="at least one assertion executed", actual="none executed",
+            message=f"{test.id} passed, and executed none of the assertions that are written in it.",
+            impact="It would have passed whatever the code does.", remediation="Let the test reach its assertions.",
+        )  # fmt: skip
+    if rest := more(empty, "executed none of their assertions"):
+        yield Finding(
+            **common, outcome=Outcome.UNKNOWN, severity=Severity.MEDIUM, subject="more", message=rest,
+            remediation="Mend the tests that are named first.",
+        )  # fmt: skip
+    if empty:
+        return
+    counted = sum(test.executed is not None for test in run.tests)
+    without = sum(test.outcome is TestOutcome.PASSED and not test.asserts for test in run.tests)
+    yield Finding(
+        **common, severity=Severity.INFO, outcome=Outcome.PASSED if counted and run.complete else Outcome.UNKNOWN,
+        message=f"Assertions were counted in {counted} of {len(run.tests)} tests; each that contains some executed "
+        f"one; {without} contain none.", actual=f"{counted} counted",
     )  # fmt: skip
 
 
@@ -68,13 +116,20 @@ def judge_left_out(run: PytestRun) -> Iterator[Finding]:
             expected="collected", actual="not collected",
             remediation="Let pytest collect it: see collect_ignore, --ignore, norecursedirs and python_files.",
         )  # fmt: skip
+    unplanned = [test for test in run.unplanned if not test.certain]
+    for written in unplanned[:NAMED]:
+        yield _aside(
+            f"{written.id} is written as a test and was not planned: {written.why}.", written.location,
+            subject=written.id, expected="planned", actual="not planned",
+            remediation="Let pytest collect it, or give it a name that is no test's.",
+        )  # fmt: skip
     if by_mark:
         yield _aside(
             f"{len(by_mark)} tests were left out by the project's mark expression, first {by_mark[0].id}.",
             by_mark[0].location, subject="deselected", actual="not run",
             remediation="Run them where they can run: remove -m, or run them in a task of their own.",
         )  # fmt: skip
-    if not aside and not by_mark and not run.collect_skips and not run.uncollected:
+    if not aside and not by_mark and not run.collect_skips and not run.uncollected and not unplanned:
         known = run.complete
         yield Finding(
             rule="EX003", check="left-out", severity=Severity.INFO, level=Level.ADVISORY, evidence=LOG,

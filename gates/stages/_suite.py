@@ -7,7 +7,7 @@ from gates.evidence.pytest_run import PytestRun
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section, Severity
 from gates.stages._belief import judge_suite
 from gates.stages._execution_sections import describe_run
-from gates.stages._outcomes import judge_left_out, judge_tests
+from gates.stages._outcomes import judge_empty, judge_left_out, judge_tests
 from gates.task import Task
 
 RULES = (
@@ -30,6 +30,20 @@ RULES = (
         "count for "
         "no criterion, and cost score; alone they do not block.",
     ),
+    RuleText(
+        id="EX010",
+        title="A test executes its assertions",
+        meaning="A test in which assertions are written and that passed without executing one would have passed "
+        "whatever the code does; it stands for no criterion. A test without any assertion shows that nothing is "
+        "raised: it is listed, and does not stand for a criterion alone. Assertions are counted where pytest rewrites "
+        "modules.",
+    ),
+    RuleText(
+        id="EX011",
+        title="A test ends the same way each time",
+        meaning="A test that ended in two ways, in runs of different order (--repeat) or when a plugin ran it again, "
+        "fails: the run that passed does not take back the one that did not.",
+    ),
 )
 
 
@@ -37,6 +51,7 @@ def plan(_task: Task) -> Iterator[Check]:
     """Plan the suite as a whole, its tests, and what was left out of it."""
     yield Check(id="suite", title="Test suite ran to its end, and all records of it agree")
     yield Check(id="tests", title="Every test that ran passed")
+    yield Check(id="empty", title="Every test that contains assertions executed one", level=Level.ADVISORY)
     yield Check(id="left-out", title="No test was skipped or expected to fail", level=Level.ADVISORY)
 
 
@@ -48,21 +63,22 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     else:
         yield from judge_suite(run)
         yield from judge_tests(run)
+        yield from judge_empty(run)
         yield from judge_left_out(run)
 
 
-def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell the run, or why there is none."""
     run = evidence.get(PytestRun)
     if run is None:
         yield Section(title="Test Execution Results", text=f"Not run: {evidence.why_missing(PytestRun)}.")
     else:
-        yield from describe_run(run)
+        yield from describe_run(task, run)
 
 
 def _without_run(task: Task, why: str) -> Iterator[Finding]:
     for check, rule, level in (("suite", "EX001", Level.MUST), ("tests", "EX002", Level.MUST),
-                               ("left-out", "EX003", Level.ADVISORY)):  # fmt: skip
+                               ("empty", "EX010", Level.ADVISORY), ("left-out", "EX003", Level.ADVISORY)):  # fmt: skip
         yield Finding(
             rule=rule, check=check, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, level=level,
             message=f"No test run to judge: {why}", location=Location(path=task.path, line=task.line),

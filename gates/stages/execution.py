@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 
 from gates.evidence.entry_points import EntryPointRuns
+from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
+from gates.evidence.source_tree import SourceTree
+from gates.evidence.startup import Startup
 from gates.model import Check, Finding, Section
-from gates.stages import _entries, _suite
+from gates.stages import _coverage, _entries, _startup, _suite
 from gates.stages.gate import Gate
 from gates.task import Task
 
-PARTS = (_suite, _entries)
+PARTS = (_suite, _entries, _coverage, _startup)
 
 
 def plan(task: Task) -> tuple[Check, ...]:
@@ -36,7 +39,7 @@ GATE = Gate(
     stage=2,
     weight=40,
     code="EX",
-    uses=(PytestRun, EntryPointRuns),
+    uses=(PytestRun, EntryPointRuns, SourceTree, ExecutedLines, Startup),  # what was executed is read after the run
     rules=tuple(rule for part in PARTS for rule in part.RULES),
     plan=plan,
     judge=judge,

@@ -1,11 +1,18 @@
 """Entry points, run for real: how they end, and the line of the project that a crash comes from."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from building import a_context, a_task, written
+from building import a_context, a_project, a_task, written
 
-from gates.evidence.entry_points import EntryPointRuns, EntryRun, innermost
+from gates.evidence._tracebacks import crash_of, innermost, warnings_of
+from gates.evidence.entry_points import EntryPointRuns, EntryRun
+from gates.evidence.executed_lines import ExecutedLines
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.pytest_run import PytestRun
+from gates.model import Outcome, Severity
+from gates.stages import _entries
 
 CRASHING = "import json\n\n\ndef go():\n    json.loads('{')\n\n\ngo()\n"
 
@@ -63,3 +70,169 @@ def test_innermost_frame_of_the_project(tmp_path: Path, case: str) -> None:
     context = a_context(tmp_path / "project")
     found = innermost(text.replace("ROOT", str(context.root)), context)
     assert (str(found) if found else None) == expected
+
+
+def called(tmp_path: Path, call: str, *args: object, files: dict[str, str | bytes] | None = None) -> EntryRun:
+    root = written(tmp_path / "project", {"pkg/__init__.py": "", "pkg/core.py": CALLED, **(files or {})})
+    task = a_task(entry_points=[{"call": call, "args": list(args)}])
+    (one,) = EntryPointRuns.collect(task, a_context(root)).runs
+    return one
+
+
+CALLED = """\
+import os, sys, warnings
+
+
+def add(a, b):
+    return a + b
+
+
+async def later(x):
+    return x + 1
+
+
+def many(n):
+    yield from range(n)
+    raise ValueError("at the end")
+
+
+def leaving(code):
+    sys.exit(code)
+
+
+def vanishing():
+    os._exit(0)
+
+
+def long():
+    return "x" * 100_000
+
+
+def old():
+    warnings.warn("use new", DeprecationWarning)
+
+
+class Made:
+    @staticmethod
+    def here(x):
+        return {"x": x}
+"""
+RETURNED: dict[str, tuple[tuple[object, ...], str]] = {
+    "pkg.core:add": ((1, 2.5), "3.5"),
+    "pkg.core:later": ((1,), "2"),
+    "pkg.core:Made.here": (([1, {"a": None}],), "{'x': [1, {'a': None}]}"),
+    "pkg.core:leaving": ((0,), "SystemExit(0)"),
+}
+
+
+@pytest.mark.parametrize("call", RETURNED)
+def test_call_tells_what_it_returned(call: str, tmp_path: Path) -> None:
+    args, returned = RETURNED[call]
+    one = called(tmp_path, call, *args)
+    assert one.process is not None
+    assert (one.process.exit_code, one.returned, one.error) == (0, returned, "")
+
+
+def test_returned_value_is_bounded(tmp_path: Path) -> None:
+    assert len(called(tmp_path, "pkg.core:long").returned or "") == 2000
+
+
+def test_call_that_raises_names_its_error_function_and_line(tmp_path: Path) -> None:
+    one = called(tmp_path, "pkg.core:add", 1, "x")
+    assert one.error == "TypeError: unsupported operand type(s) for +: 'int' and 'str'"
+    assert (str(one.crash), one.function) == ("pkg/core.py:5", "add")
+    assert one.process is not None
+    assert "_call_runner" not in one.process.stderr.tail
+
+
+def test_generator_runs_to_its_end(tmp_path: Path) -> None:
+    assert called(tmp_path, "pkg.core:many", 3).error == "ValueError: at the end"
+
+
+PROBLEMS = {
+    "pkg.core:vanishing": "the process ended before the call returned",
+    "pkg.core:absent": "pkg.core has no 'absent'",
+    "pkg.absent:f": "there is no module 'pkg.absent'",
+}
+
+
+@pytest.mark.parametrize("call", PROBLEMS)
+def test_call_that_was_not_seen_is_a_problem(call: str, tmp_path: Path) -> None:
+    one = called(tmp_path, call)
+    assert (one.process, one.problem) == (None, PROBLEMS[call])
+
+
+def test_module_that_breaks_when_it_is_imported_is_a_crash(tmp_path: Path) -> None:
+    one = called(tmp_path, "pkg.bad:f", files={"pkg/bad.py": "import pkg.core\nx = undefined\n"})
+    assert (one.error, str(one.crash)) == ("NameError: name 'undefined' is not defined", "pkg/bad.py:2")
+
+
+def test_call_finds_a_package_under_src(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {"src/lib/__init__.py": "def f():\n    return 'here'\n"}
+    assert called(tmp_path, "lib:f", files=files).returned == "'here'"
+
+
+def test_deprecation_is_kept_with_its_line(tmp_path: Path) -> None:
+    (warned,) = called(tmp_path, "pkg.core:old").warnings
+    assert (warned.category, warned.message, str(warned.location)) == (
+        "DeprecationWarning",
+        "use new",
+        "pkg/core.py:30",
+    )
+
+
+ERRORS = {
+    "plain": ("ValueError: x: y\n", "ValueError", "x: y"),
+    "no message": ("KeyboardInterrupt\n", "KeyboardInterrupt", ""),
+    "dotted": ("pkg.core.OwnError: more\nlines: of it\n", "pkg.core.OwnError", "more"),
+    "talk afterwards": ("ValueError: x\nDone: 3 of 4\n", "ValueError", "x"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_error_of_a_traceback(case: str, tmp_path: Path) -> None:
+    text, error, message = ERRORS[case]
+    (tmp_path / "project").mkdir()
+    crash = crash_of(FRAME.format("m", 3) + "    x()\n" + text, a_context(tmp_path / "project"))
+    assert crash is not None
+    assert (crash.error, crash.message, crash.function) == (error, message, "f")
+
+
+def test_text_without_a_traceback_is_no_crash(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    context = a_context(tmp_path / "project")
+    assert crash_of("ValueError: x\n", context) is None
+    assert list(warnings_of("<string>:1: UserWarning: x\nno: 3: warning\n", context)) == []
+
+
+TRAINING = """\
+def set_up(use_amp):
+    return {"use_amp": use_amp, "train_loader": [1, 2], "val_loader": [3]}
+
+
+def run_training(use_amp=False):
+    env = set_up(use_amp)
+    print(f"Training samples: {len(env['train_data'])}")
+    return env
+"""
+GREEN = "from pkg.training import set_up\n\n\ndef test_set_up():\n    assert set_up(True)['use_amp']\n"
+
+
+def test_key_that_a_callee_no_longer_returns_is_found_behind_a_green_suite(tmp_path: Path) -> None:
+    """A caller was left behind by a change of what its callee returns; no test calls the caller."""
+    root = a_project(tmp_path / "project", {"pkg/training.py": TRAINING, "tests/test_training.py": GREEN})
+    entry: dict[str, Any] = {"call": "pkg.training:run_training", "args": [True]}
+    task, seen, context = a_task(entry_points=[entry]), EvidenceSet(), a_context(root)
+    for kind in (PytestRun, EntryPointRuns, ExecutedLines):
+        seen.collect(kind, task, context)
+    run = seen.get(PytestRun)
+    assert run is not None
+    assert run.process.exit_code == 0
+    (finding,) = _entries.judge(task, seen)
+    assert (finding.outcome, finding.severity, str(finding.location)) == (
+        Outcome.FAILED,
+        Severity.CRITICAL,
+        "pkg/training.py:7",
+    )
+    assert "KeyError: 'train_data' in `run_training`" in finding.message
+    assert "`run_training` (pkg/training.py:5-8) was executed by no test." in finding.impact

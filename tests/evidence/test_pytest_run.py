@@ -225,7 +225,8 @@ def test_good_suite_passes_whatever_the_environment_and_however_much_it_prints(
         "import os\ndef test_flood() -> None:\n    for _ in range(300): os.write(1, b'x' * 65536); print('y' * 65536)\n"
     )
     seen = seen_in(tmp_path, {"tests/test_good.py": GOOD + flood, "pyproject.toml": pytest_options("-s")})
-    assert [f.outcome for f in seen.findings] == [Outcome.PASSED] * 3
+    of_the_suite = [f for f in seen.findings if f.check in {"suite", "tests", "left-out", "empty"}]
+    assert [f.outcome for f in of_the_suite] == [Outcome.PASSED] * 4
     assert seen.run.process.stdout.truncated
     assert sum(f.stat().st_size for f in (tmp_path / "project-evidence").rglob("*") if f.is_file()) < 4 * 1024 * 1024
 
@@ -295,12 +296,13 @@ def pytest_runtest_makereport(item, call):
     yield
 """
 DELETES = """
-import os
+import pathlib, sys
 def pytest_sessionfinish(session):
-    os.remove(os.environ["GATES_WITNESS"])
+    path = [a.split('=')[1] for a in sys.argv if a.startswith('--json-report-file')][0]
+    pathlib.Path(path).with_name("witness.txt").unlink()
     session.exitstatus = 0
 """
-UNREGISTERS = "def pytest_configure(config):\n    config.pluginmanager.unregister(name='gates_pytest_witness')\n"
+UNREGISTERS = "def pytest_configure(config):\n    config.pluginmanager.unregister(name='gates_pytest_witness.hooks')\n"
 LEAVES = "import os\ndef test_leave() -> None: os._exit(0)\n"
 EXITS = "import pytest\ndef test_exit() -> None: pytest.exit('enough', returncode=0)\n"
 INTERRUPTS = "def test_stop() -> None: raise KeyboardInterrupt\n"
@@ -339,11 +341,20 @@ UNSEEN: dict[str, dict[str, str | bytes]] = {
 }
 
 
+RIGGED = {
+    "rewritten reports", "rewritten reports of unittest", "rewritten reports of subtests",
+    "failure swallowed by a wrapper", "failure swallowed around the function", "exception forgotten",
+    "function never called",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("case", UNSEEN)
 def test_run_that_hides_something_is_never_believed(tmp_path: Path, case: str) -> None:
     seen = seen_in(tmp_path, UNSEEN[case])
-    assert seen.decision is Decision.INCONCLUSIVE
-    assert seen.outcome("EX001") is Outcome.UNKNOWN
+    rigged = bool(seen.run.canaries)
+    assert seen.decision is (Decision.BLOCK if rigged else Decision.INCONCLUSIVE)
+    assert seen.outcome("EX001") is (Outcome.FAILED if rigged else Outcome.UNKNOWN)
+    assert rigged == (case in RIGGED)
     assert all(f.message and "\n" not in f.message for f in seen.findings)
 
 
@@ -406,7 +417,7 @@ def test_report_that_is_a_pipe_does_not_hang(tmp_path: Path) -> None:
 
 
 def test_witness_cannot_be_turned_off_by_an_option(tmp_path: Path) -> None:
-    seen = seen_in(tmp_path, with_options("-p no:gates_pytest_witness"))
+    seen = seen_in(tmp_path, with_options("-p no:gates_pytest_witness.hooks -p no:gates_pytest_witness"))
     assert (seen.outcome("EX001"), seen.decision) == (Outcome.PASSED, Decision.BLOCK)
 
 

@@ -37,7 +37,7 @@ def a_report(task: Task, seen: EvidenceSet) -> Report:
     digest = FileDigest(path="pkg/core.py", sha256="a" * 64, bytes=54)
     return pipeline.fold(
         task,
-        tuple(pipeline.judge(gate, task, seen) for gate in pipeline.discover()),
+        tuple(pipeline.judge(gate, task, seen) for gate in pipeline.applying(task)),
         seen,
         revision=Revision(commit="c" * 40, dirty=True, digest="b" * 64, files=(digest,)),
         environment={"gates": "0.1.0", "platform": "a platform", "processor": "a processor"},

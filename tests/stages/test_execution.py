@@ -34,7 +34,8 @@ P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 
 def test_good_run_passes_every_check() -> None:
     seen = list(judge(TASK, all_evidence(TASK)))
-    assert {f.outcome for f in seen} == {P}
+    assert {f.outcome for f in seen} <= {P, Outcome.NOT_APPLICABLE}
+    assert {f.check for f in seen if f.outcome is P} >= {"suite", "tests", "left-out", "empty", "entry:0"}
     assert [f.check for f in seen] == [check.id for check in GATE.plan(TASK)]
 
 

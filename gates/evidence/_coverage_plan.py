@@ -1,0 +1,28 @@
+"""What the coverage plugin is told before a test run, and where it leaves what it saw."""
+
+import json
+from pathlib import Path
+
+from gates.context import Context
+from gates.task import Task
+
+COVERAGE_PLUGIN = "gates_pytest_coverage"
+FOLDER = "coverage"
+
+
+def coverage_source() -> Path:
+    """Return the file of the plugin, which is copied to where the project's interpreter finds it."""
+    return Path(__file__).with_name("_pytest_coverage.py")
+
+
+def coverage_env(folder: Path, task: Task, context: Context) -> dict[str, str]:
+    """Make the folder that the plugin writes to, and return the environment that tells it what to trace."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [str(path) for entry in task.implementation for path in _patterns(context.root / entry)]
+    return {"GATES_COVERAGE": json.dumps({"folder": str(folder), "paths": paths})}
+
+
+def _patterns(path: Path) -> list[str]:
+    """Return a path as a pattern that matches it alone, or all below it."""
+    plain = "".join("?" if sign in "*?[]" else sign for sign in str(path))
+    return [f"{plain}/*"] if path.is_dir() else [plain]

@@ -1,0 +1,108 @@
+"""The functions of a file, each with the lines that run only when it is called."""
+
+import ast
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from gates.syntax import SourceModule, is_hollow, live_statements
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+COMPILING = {"jit", "njit", "compile", "script", "vectorize", "guvectorize", "cfunc", "kernel"}  # they run no Python
+
+
+@dataclass(frozen=True)
+class Body:
+    """A function and its own lines, from the first statement after the docstring to the last.
+
+    `public` says whether no name on the way to it starts with one underscore, `promise` whether it has nothing to run
+    (`...`, `raise NotImplementedError`, an overload, an abstract method or one of a protocol), `told` whether its lines
+    can be told from that of its `def` and run as Python (not compiled by a decorator), `cached` whether a decorator may
+    answer in its place.
+    """
+
+    name: str
+    line: int
+    first: int
+    last: int
+    public: bool
+    promise: bool
+    told: bool
+    cached: bool
+
+
+def functions_of(module: SourceModule, exported: AbstractSet[str] = frozenset()) -> list[Body]:
+    """Return the functions of a file that can come to life, those inside of others too.
+
+    Of a private module only what a package exports is public.
+    """
+    if not _is_private_path(module.path):
+        return list(_in(module.tree.body, "", public=True, promise=False))
+    bodies = _in(module.tree.body, "", public=True, promise=False)
+    return [replace(body, public=body.public and body.name.split(".")[0] in exported) for body in bodies]
+
+
+def exports_of(module: SourceModule) -> set[str]:
+    """Return the names that a public package takes from elsewhere to give them on."""
+    if not module.path.endswith("__init__.py") or _is_private_path(module.path):
+        return set()
+    taken = (node for node in live_statements(module.tree.body) if isinstance(node, ast.ImportFrom))
+    return {alias.name for node in taken for alias in node.names}
+
+
+def innermost(bodies: list[Body], line: int) -> Body | None:
+    """Return the function that a line belongs to."""
+    around = [body for body in bodies if body.first <= line <= body.last]
+    return max(around, key=lambda body: body.first, default=None)
+
+
+def _in(statements: list[ast.stmt], owner: str, *, public: bool, promise: bool) -> Iterator[Body]:
+    for node in live_statements(statements):
+        if isinstance(node, ast.ClassDef):
+            seen = public and not _is_private(node.name)
+            yield from _in(node.body, f"{owner}{node.name}.", public=seen, promise=_is_protocol(node))
+        elif isinstance(node, Function):
+            yield _body(node, owner, public=public, promise=promise)
+            yield from _in(node.body, f"{owner}{node.name}.", public=False, promise=False)
+
+
+def _body(node: Function, owner: str, *, public: bool, promise: bool) -> Body:
+    rest = [part for part in node.body if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))]
+    first = min((_first_line(part) for part in rest), default=node.end_lineno or node.lineno)
+    head = [node.args, *node.decorator_list, *([node.returns] if node.returns else [])]
+    signature = max([node.lineno, *(getattr(part, "end_lineno", 0) or 0 for top in head for part in ast.walk(top))])
+    decorators = {name for part in node.decorator_list if (name := _last_name(part))}
+    return Body(
+        name=owner + node.name,
+        line=node.lineno,
+        first=first,
+        last=node.end_lineno or node.lineno,
+        public=public and not _is_private(node.name),
+        promise=promise or not rest or is_hollow(node) or any("abstract" in name for name in decorators),
+        told=first > signature and not decorators & COMPILING,
+        cached=any("cache" in name for name in decorators),
+    )
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators = node.decorator_list if isinstance(node, Function | ast.ClassDef) else []
+    return min([node.lineno, *(part.lineno for part in decorators)])
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
+
+
+def _is_private_path(path: str) -> bool:
+    return any(_is_private(part) for part in path.removesuffix(".py").split("/"))
+
+
+def _is_protocol(node: ast.ClassDef) -> bool:
+    return any(_last_name(base) == "Protocol" for base in node.bases)
+
+
+def _last_name(node: ast.expr) -> str:
+    """Return the last name of a decorator or base: `c` for `a.b.c`, `a.b.c[T]` and `a.b.c(...)`."""
+    while isinstance(node, ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,1 @@
+"""The pytest plugin that is copied beside the evidence and loaded in the project's process; `hooks` is its door."""

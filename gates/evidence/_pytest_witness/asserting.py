@@ -1,0 +1,55 @@
+"""Which statements assert something, by their syntax alone."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+# a call of such a name is taken for an assertion, as are an assert statement and a raise of AssertionError
+ASSERTING = re.compile(
+    r"_*(assert|fail|raises|warns|deprecated_call|expect|should|must|check|verify|validate|ensure|compare)",
+    re.IGNORECASE,
+)
+HEADERS = ("test", "items", "iter", "subject", "context_expr")
+
+
+def asserts(statement: ast.AST) -> bool:
+    """Return whether a statement itself asserts something; what stands in its blocks speaks for itself."""
+    if isinstance(statement, ast.Assert):
+        return True
+    if _gives_up(statement):
+        return True
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    if any(_gives_up(inner) for block in blocks_of(statement) for inner in block):
+        return True  # `if wrong: raise AssertionError` asserts where it asks, not where it raises
+    blocks = hasattr(statement, "body")
+    parts = [getattr(statement, name, None) for name in HEADERS] if blocks else [statement]
+    flat = [one for part in parts for one in (part if isinstance(part, list) else [part])]
+    return any(_is_asserting(node) for part in flat if isinstance(part, ast.AST) for node in ast.walk(part))
+
+
+def blocks_of(statement: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Yield the blocks of a statement."""
+    for field in ("body", "orelse", "finalbody"):
+        inner = getattr(statement, field, None)
+        if isinstance(inner, list):  # the body of a lambda is none
+            yield inner
+    for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        yield part.body
+
+
+def _gives_up(statement: ast.AST) -> bool:
+    """Return whether a statement fails the test by itself: `raise AssertionError`, `pytest.fail()`."""
+    if isinstance(statement, ast.Raise):
+        raised = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
+        return isinstance(raised, ast.Name) and raised.id == "AssertionError"
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and _called(call).startswith("fail")
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _is_asserting(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ASSERTING.match(_called(node)) is not None

@@ -1,0 +1,265 @@
+"""A pytest plugin that runs inside the tested project's process and tells over a pipe what happens there.
+
+It stands alone (the standard library and pytest), because the project's interpreter need not have this package.
+Outcomes are told twice: as the exception says, noted around the test function itself, inside of all that a conftest
+could put around it; and as the report says.
+"""
+
+import faulthandler
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+from warnings import WarningMessage
+
+import pytest
+
+from . import assertions, canaries, order
+from .inside import watched_function, watched_test
+from .reading import crash_of, is_left_out_by_mark, marks_of, reason_of, text_of
+from .wire import Wire
+
+wire = Wire()
+_in_worker = "PYTEST_XDIST_WORKER" in os.environ
+STACK_SIGNAL = signal.SIGRTMAX - 3 if hasattr(signal, "SIGRTMAX") else None
+
+
+class Worker(Protocol):
+    """A worker of pytest-xdist, as its controller sees it."""
+
+    workerinput: dict[str, object]
+
+
+def pytest_addoption() -> None:
+    """Attach before any conftest file is read; count assertions from the first module on."""
+    wire.attach(os.environ.pop("GATES_WITNESS", ""))
+    assertions.install()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell of the start; after pytest's own plugin, take the stack of a process that dies."""
+    config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test stands for")
+    if hasattr(config, "workerinput"):
+        wire.take_over(config.workerinput.pop("gates", {}))
+    if wire.stack is not None:
+        faulthandler.enable(file=wire.stack, all_threads=True)
+        if STACK_SIGNAL:
+            faulthandler.register(STACK_SIGNAL, file=wire.stack, all_threads=True)
+    assertions.listen()
+    wire.tell(
+        "start",
+        time=time.time(),
+        pytest=pytest.__version__,
+        python=".".join(map(str, sys.version_info[:3])),
+        asserts=not sys.flags.optimize,
+        worker=os.environ.get("PYTEST_XDIST_WORKER", ""),
+        root=str(config.rootpath),
+        functions=list(config.getini("python_functions")),
+        classes=list(config.getini("python_classes")),
+        files=list(config.getini("python_files")),
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Worker) -> None:
+    """Let a worker of pytest-xdist tell on the same pipe."""
+    node.workerinput["gates"] = wire.handed_on()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Worker, error: object) -> None:
+    """Tell of the end of a worker."""
+    wire.tell("worker_down", worker=node.workerinput.get("workerid"), error=str(error or "")[:200])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """Tell which file is read: its import may end the process."""
+    if isinstance(collector, pytest.File):
+        wire.tell("collecting", id=collector.nodeid)
+    return (yield)
+
+
+_collected: set[str] = set()
+_deselected: set[str] = set()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Keep what was collected, to find what is dropped without a word."""
+    _collected.add(item.nodeid)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Take another order where one is asked for."""
+    if wire.seed:
+        order.shuffle(items, wire.seed)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Tell the plan."""
+    wire.note("asked", args=[str(arg) for arg in session.config.args])
+    for item in session.items:
+        path, line, _ = item.location
+        # an async test is called by its plugin, a unittest one by unittest
+        plain = type(item) is pytest.Function or hasattr(item, "addFailure")
+        plain = plain and watched_function(getattr(item, "obj", None), {}) is not None
+        name, marks = getattr(item, "originalname", "") or "", marks_of(item)
+        _tell_of("planned", item, path=path, line=(line or 0) + 1, plain=plain, name=name, marks=marks)
+    planned = {item.nodeid for item in session.items}
+    lost = _collected - planned - _deselected
+    wire.note("lost", ids=sorted(lost)[:20], count=len(lost))
+    wire.tell("counted", files=sorted(assertions.counted))
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Tell what is left out."""
+    for item in items:
+        path, line, _ = item.location
+        _deselected.add(item.nodeid)
+        name = getattr(item, "originalname", "") or ""
+        by_mark = is_left_out_by_mark(item)
+        _tell_of("deselected", item, path=path, line=(line or 0) + 1, mark=by_mark, name=name)
+
+
+def _tell_of(event: str, item: pytest.Item, **facts: object) -> None:
+    criteria = sorted({str(arg) for mark in item.iter_markers("criterion") for arg in mark.args})
+    chain = [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
+    wire.note(event, id=item.nodeid, criteria=criteria, file=str(item.path), chain=chain, **facts)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Tell what was read, and what could not be."""
+    if report.failed:
+        wire.tell("collect_failed", id=report.nodeid, message=text_of(report))
+    elif report.skipped:
+        where = report.longrepr
+        line = where[1] if isinstance(where, tuple) and len(where) == 3 else None
+        wire.note("collect_skipped", id=report.nodeid, message=reason_of(report), line=line)
+    else:
+        wire.note("visited", id=report.nodeid)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
+    """Have the canaries judged before the tests and after them."""
+    options = session.config.option
+    runs_here = not options.collectonly and getattr(options, "dist", "no") == "no"
+    if runs_here:
+        wire.tell("canaries", when="before", said=canaries.judged(session))
+    result = yield
+    if runs_here:
+        wire.tell("canaries", when="after", said=canaries.judged(session))
+    return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Tell which test is begun, and that it is over."""
+    wire.tell("began", id=item.nodeid)
+    before = assertions.executed[0]
+    result = yield
+    wire.note("over", id=item.nodeid, asserted=assertions.executed[0] - before)  # told with the next test's begin
+    return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Watch the test from the inside of all that is wrapped around it."""
+    if canaries.running:
+        return (yield)
+    wire.tell("phase", id=item.nodeid, when="call")
+    told: dict[str, object] = {}
+    wire.in_test = True
+    with watched_test(item, told):
+        try:
+            return (yield)
+        finally:
+            wire.in_test = False
+            wire.note("ran", id=item.nodeid, unheard=assertions.unheard[:], **{"asserted": 0, **told})
+            assertions.unheard.clear()
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+    """Note that the test function is really called, and what it raises."""
+    watched = None if canaries.running else watched_function(pyfuncitem.obj, _told_of(pyfuncitem))
+    if watched is None or type(pyfuncitem) is not pytest.Function:
+        return (yield)
+    function = pyfuncitem.obj
+    pyfuncitem.obj = watched
+    try:
+        return (yield)
+    finally:
+        pyfuncitem.obj = function
+
+
+def _told_of(item: pytest.Item) -> dict[str, object]:
+    told: dict[str, object] = getattr(item, "_gates_told", {})
+    return told
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Tell that the test itself is over."""
+    if not canaries.running:
+        wire.tell("phase", id=item.nodeid, when="teardown")
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Note what a phase raised, before and after the report is made: unittest tells only then."""
+    before = _raw(call)
+    yield
+    failed, error = max(before, _raw(call))
+    if failed and not canaries.running:
+        expected = error == "XFailed" or any(True for _ in item.iter_markers("xfail"))
+        wire.note("raw", id=item.nodeid, when=call.when, error=error, expected=expected)
+
+
+def _raw(call: pytest.CallInfo[None]) -> tuple[bool, str]:
+    """Return whether a phase raised more than a skip, and what."""
+    error = call.excinfo
+    if error is None or error.errisinstance(pytest.skip.Exception) or error.typename == "SkipTest":
+        return False, ""
+    return True, error.typename
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note what a report says; of a worker's tests its controller hears too."""
+    if _in_worker:
+        return
+    sub = type(report).__name__ == "SubtestReport" or getattr(report, "context", None) is not None
+    facts: dict[str, object] = {"reason": reason_of(report)} if report.outcome == "skipped" else {}
+    if report.outcome in {"failed", "rerun"}:
+        path, line = crash_of(report)
+        facts = {"message": text_of(report), "path": path, "line": line}
+    xfail = hasattr(report, "wasxfail")
+    wire.note("report", id=report.nodeid, when=report.when, outcome=report.outcome, xfail=xfail, subtest=sub,
+              duration=report.duration, **facts)  # fmt: skip
+
+
+def pytest_warning_recorded(warning_message: WarningMessage, when: str, nodeid: str) -> None:
+    """Note a warning and its place."""
+    wire.note("warning", id=nodeid, when=when, category=warning_message.category.__name__,
+              message=str(warning_message.message)[:500], path=str(warning_message.filename),
+              line=warning_message.lineno)  # fmt: skip
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Tell the end."""
+    worker = hasattr(session.config, "workerinput")
+    wire.note("unheard", errors=assertions.unheard)
+    wire.tell("end", exit_code=int(exitstatus), collected=session.testscollected, worker=worker, time=time.time())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """Tell what was kept; take the stack again, which pytest's own plugin has given up by now."""
+    wire.flush()
+    if wire.stack is not None:
+        faulthandler.enable(file=wire.stack, all_threads=True)

@@ -1,0 +1,179 @@
+"""The records of a test run, folded from the events that its witness told."""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+
+from gates.context import Context
+from gates.evidence._inventory import Names, Written, written_tests
+from gates.evidence.test_records import (
+    CollectError,
+    Deselected,
+    Event,
+    TestRecord,
+    Unplanned,
+    Warned,
+    last_of,
+    outcome_of,
+)
+from gates.files import files_of
+from gates.model import Location
+from gates.task import Task
+
+
+class Records:
+    """Reads the events of one run; each source file is parsed once."""
+
+    def __init__(self, events: list[Event], context: Context, task: Task) -> None:
+        self._events = events
+        self._real: Callable[[str | Path], str] = cache(os.path.realpath)  # asked for each test, and slow
+        self._context = context
+        self._task = task
+        start = next((event for event in events if event["event"] == "start"), {})
+        self._names = Names(
+            functions=("test_*", *start.get("functions", ())), classes=("Test*", *start.get("classes", ()))
+        )
+        self._patterns: Sequence[str] = start.get("files", ())
+        self._written: dict[str, list[Written]] = {}
+        self._by_line: dict[tuple[str, int], Written] = {}
+
+    def tests(self) -> Iterator[TestRecord]:
+        """Yield a record of each planned test."""
+        reports: dict[str, list[Event]] = defaultdict(list)
+        for event in self._events:
+            if event["event"] == "report":
+                reports[event["id"]].append(event)
+        counted = {file for event in self._events if event["event"] == "counted" for file in event["files"]}
+        ran, over = last_of(self._events, "ran"), last_of(self._events, "over")
+        for test_id, event in ran.items():
+            event["around"] = over.get(test_id, event)["asserted"]
+        for test_id, plan in last_of(self._events, "planned").items():
+            yield self._record(test_id, plan, reports[test_id], ran.get(test_id), counted)
+
+    def _record(self, test_id: str, plan: Event, seen: list[Event], ran: Event | None, counted: set[str]) -> TestRecord:
+        telling = next((event for event in seen if event["outcome"] == "failed"), None)
+        telling = telling or next((event for event in seen if event["outcome"] in {"skipped", "rerun"}), {})
+        inside = telling.get("path") and telling["line"] > 0 and self._is_inside(telling["path"])
+        crash = Location(path=self._shown(telling["path"]), line=telling["line"]) if inside else None
+        written = self._written_at(plan)
+        own = self._own(plan)
+        return TestRecord(
+            id=test_id,
+            location=Location(path=self._shown(plan["path"]), line=max(plan["line"], 1)),
+            criteria=tuple(plan["criteria"]),
+            outcome=outcome_of(seen),
+            duration_s=round(sum(event["duration"] for event in seen), 4),
+            message=str(telling.get("message") or telling.get("reason") or ""),
+            crash=crash,
+            subtests_left_out=sum(event["subtest"] and event["outcome"] == "skipped" for event in seen),
+            marks=tuple(plan["marks"]),
+            executed=ran["asserted"] if ran and self._real(plan["file"]) in counted else None,
+            executed_around=ran["around"] if ran else None,
+            first_assertion=written.assertion if written else None,
+            reruns=sum(event["outcome"] == "rerun" for event in seen),
+            lines=(own.first_line, own.line) if own else None,
+        )
+
+    def unplanned(self) -> Iterator[Unplanned]:
+        """Yield the test functions of collected files that pytest did not plan."""
+        told = [event for event in self._events if event["event"] in {"planned", "deselected"}]
+        if not any(event["name"] for event in told):
+            return
+        names = {(self._real(event["file"]), *event["chain"], event["name"]) for event in told}
+        lines = {(self._absolute(event["path"]), event["line"]) for event in told}
+        left = {event["id"] for event in self._events if event["event"] in {"collect_skipped", "collect_failed"}}
+        heard = {event["id"].split("::")[0] for event in self._events if event["event"] == "visited"} - left
+        for path in files_of(tuple(path for path in self._task.tests if "::" not in path), self._context.root):
+            shown = self._context.shown(path)
+            if shown not in heard or not self._is_test_file(path):
+                continue
+            file = self._real(path)
+            for test in self._tests_in(file):
+                planned = (file, *test.chain, test.name) in names
+                seen = any((file, line) in lines for line in range(test.first_line, test.line + 1))
+                if seen or (planned and not test.shadowed) or not all(map(self._names.a_class, test.chain)):
+                    continue
+                why = "the same name is defined again below it" if test.shadowed else "pytest did not plan it"
+                where = Location(path=shown, line=test.line)
+                yield Unplanned(id=f"{shown}::{test.shown}", location=where, why=why, certain=test.certain)
+
+    def collect_events(self, name: str) -> Iterator[CollectError]:
+        """Yield the files and classes that could not be collected, or were skipped as a whole."""
+        for event in last_of(self._events, name).values():
+            yield CollectError(id=event["id"], message=event["message"], line=event.get("line"))
+
+    def never_collected(self) -> Iterator[str]:
+        """Yield the files that look like tests of the task and of which pytest never collected anything."""
+        heard = {event["id"].split("::")[0] for event in self._events if event.get("id")}
+        for path in files_of(tuple(path for path in self._task.tests if "::" not in path), self._context.root):
+            shown = self._context.shown(path)
+            named = path.stem.startswith("test_") or path.stem.endswith("_test")
+            if path.suffix == ".py" and named and shown not in heard:
+                yield shown
+
+    def deselected(self) -> Iterator[Deselected]:
+        """Yield the tests that were collected and then left out."""
+        for test_id, event in sorted(last_of(self._events, "deselected").items()):
+            yield Deselected(
+                id=test_id,
+                location=Location(path=self._shown(event["path"]), line=max(event["line"], 1)),
+                criteria=tuple(event["criteria"]),
+                by_mark=event["mark"],
+            )
+
+    def warnings(self) -> Iterator[Warned]:
+        """Yield each distinct warning once."""
+        seen = set()
+        for event in self._events:
+            if event["event"] == "warning":
+                where = Location(path=self._shown(event["path"]), line=max(int(event["line"]), 1))
+                warned = Warned(category=event["category"], message=event["message"], location=where)
+                if warned not in seen:
+                    seen.add(warned)
+                    yield warned
+
+    def running(self) -> tuple[str, ...]:
+        """Return the tests that began and were never over."""
+        began: dict[str, int] = defaultdict(int)
+        for event in self._events:
+            if event["event"] in {"began", "over"}:
+                began[event["id"]] += 1 if event["event"] == "began" else -1
+        return tuple(test_id for test_id, count in began.items() if count > 0)
+
+    def _own(self, plan: Event) -> Written | None:
+        """Return the one definition of a test in its file, where nothing there could put another in its place."""
+        key = (tuple(plan["chain"]), plan["name"])
+        found = [test for test in self._tests_in(self._real(plan["file"])) if (test.chain, test.name) == key]
+        return found[0] if len(found) == 1 and found[0].certain else None
+
+    def _written_at(self, plan: Event) -> Written | None:
+        """Return what is written at the line that pytest names for a test."""
+        file = self._absolute(plan["path"])
+        self._tests_in(file)
+        return self._by_line.get((file, plan["line"]))
+
+    def _tests_in(self, file: str) -> list[Written]:
+        if file not in self._written:
+            path = Path(file)
+            source = path.read_bytes() if path.suffix == ".py" and path.is_file() else b""
+            self._written[file] = written_tests(source, self._names)
+            self._by_line |= {
+                (file, line): test for test in self._written[file] for line in range(test.first_line, test.line + 1)
+            }
+        return self._written[file]
+
+    def _is_test_file(self, path: Path) -> bool:
+        shown = path.as_posix()
+        return any(fnmatch(path.name, p) or ("/" in p and fnmatch(shown, f"*/{p}")) for p in self._patterns)
+
+    def _absolute(self, path: str) -> str:
+        return self._real(self._context.root / path)
+
+    def _is_inside(self, path: str) -> bool:
+        return (self._context.root / path).is_relative_to(self._context.root)
+
+    def _shown(self, path: str) -> str:
+        return self._context.shown(self._context.root / path)

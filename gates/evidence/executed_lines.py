@@ -1,0 +1,230 @@
+"""Which test ran which lines of the implementation, as the library `coverage` saw it inside of the test run."""
+
+import json
+import os
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, JsonValue
+
+from gates.context import Context
+from gates.errors import EvidenceUnavailable
+from gates.evidence._coverage_plan import FOLDER
+from gates.evidence._functions import Body, exports_of, functions_of, innermost
+from gates.evidence.kind import Evidence
+from gates.evidence.symbols import Resolver
+from gates.files import files_of
+from gates.model import Location, Model
+from gates.syntax import SourceModule, Unparsed
+from gates.task import Task
+
+TEST = "test:"
+Where = dict[str, dict[int, frozenset[str]]]
+
+
+class FunctionLines(Model):
+    """A function, and of each of its lines that ran the set of contexts that it ran in (see `ExecutedLines`).
+
+    `told` says whether its lines can be seen running, `counts` whether it is public too, `cached` whether a decorator
+    may answer in its place.
+    """
+
+    name: str
+    location: Location
+    first: int
+    last: int
+    counts: bool
+    told: bool
+    cached: bool
+    lines: dict[int, int]
+
+
+class ExecutedLines(Evidence):
+    """The functions of the implementation and the contexts that their lines ran in.
+
+    A context is a test (`test:<id>`), the setup of a fixture wider than a function (`fixture:<name>`), or nothing:
+    import, collection, between tests. `sets` holds sets of contexts as runs of their numbers, such as `0-4,7`.
+    `children` names the programs that were started, by context; what they ran was not seen. `doubts` says what else
+    was not seen.
+    """
+
+    version: str
+    functions: tuple[FunctionLines, ...]
+    contexts: tuple[str, ...]
+    sets: tuple[str, ...]
+    children: dict[str, str] = Field(default={})
+    lost: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    unparsed: tuple[str, ...] = ()
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Read what the plugin left beside the test run, which must have been collected before."""
+        folder = context.evidence / "pytest" / FOLDER
+        states = {path.name: _state(path) for path in sorted(folder.glob("state*.json"))}
+        if not states:
+            raise EvidenceUnavailable("no test run left a record of the lines that it executed")
+        workers = {name: state for name, state in states.items() if name != "state.json"}
+        told = workers or states
+        reasons = [str(state["reason"]) for state in told.values() if state.get("reason")]
+        if reasons:
+            raise EvidenceUnavailable(f"executed lines were not measured: {reasons[0]}")
+        if not files_of(task.implementation, context.root):
+            raise EvidenceUnavailable(f"no file in {', '.join(task.implementation)} ({task.path})")
+        return cls._read(task, context, told, sorted(folder.glob("data*")))
+
+    @classmethod
+    def _read(cls, task: Task, context: Context, states: dict[str, dict[str, JsonValue]], data: list[Path]) -> Self:
+        where = _lines(data)
+        contexts = sorted({name for lines in where.values() for names in lines.values() for name in names})
+        numbers = {name: number for number, name in enumerate(contexts)}
+        sets: dict[str, int] = {}
+        functions: list[FunctionLines] = []
+        unparsed: list[str] = []
+        resolver = Resolver(task, context)
+        modules: dict[Path, SourceModule] = {}
+        for path in files_of(task.implementation, context.root):
+            try:
+                modules |= {path: resolver.module(path)} if path.suffix == ".py" else {}
+            except Unparsed as error:
+                unparsed.append(str(error))
+        exported = {name for module in modules.values() for name in exports_of(module)}
+        for path, module in modules.items():
+            lines = where.get(os.path.realpath(path), {})
+            functions += _functions(module.path, functions_of(module, exported), lines, numbers, sets)
+        ended = all(state.get("ended") for state in states.values())
+        unheard = sorted({name for state in states.values() for name in _texts(state.get("unheard"))})
+        return cls(
+            how="coverage, inside of the test run, one context a test",
+            version=next((str(state["version"]) for state in states.values() if state.get("version")), ""),
+            functions=tuple(functions),
+            contexts=tuple(contexts),
+            sets=tuple(sets),
+            children={
+                name: str(program)
+                for state in states.values()
+                if isinstance(started := state.get("children"), dict)
+                for name, program in started.items()
+            },
+            lost=tuple(name for state in states.values() for name in _texts(state.get("lost"))),
+            doubts=(
+                *(() if ended else ("the test run did not come to its end",)),
+                *unheard,
+            ),
+            unparsed=tuple(unparsed),
+        )
+
+    def contexts_of(self, function: FunctionLines) -> frozenset[str]:
+        """Return the contexts in which any line of a function ran."""
+        return frozenset(name for number in set(function.lines.values()) for name in self._set(number))
+
+    def contexts_at(self, function: FunctionLines, line: int) -> frozenset[str]:
+        """Return the contexts in which a line of a function ran."""
+        return frozenset(self._set(function.lines[line])) if line in function.lines else frozenset()
+
+    def function_at(self, location: Location) -> FunctionLines | None:
+        """Return the innermost function around a line."""
+        line = location.line or 0
+        around = [f for f in self.functions if f.location.path == location.path and f.first <= line <= f.last]
+        return max(around, key=lambda f: f.first, default=None)
+
+    def within(self, location: Location) -> list[FunctionLines]:
+        """Return the functions that begin within some lines of a file."""
+        first, last = location.line or 1, location.last_line or location.line or 1
+        return [
+            f for f in self.functions
+            if f.location.path == location.path and first <= (f.location.line or 0) <= last
+        ]  # fmt: skip
+
+    def doubt(self, tests: Iterable[str] | None = None) -> str:
+        """Return what may have run unseen in some tests (in all where none is named), or nothing."""
+        named = None if tests is None else {f"{TEST}{test}" for test in tests}
+        for name, program in sorted(self.children.items()):
+            if named is None or name in named or not name.startswith(TEST):
+                who = name.removeprefix(TEST) or "the run"
+                return f"{who} started another process ({program}), which was not followed"
+        for name in self.lost:
+            if named is None or name in named:
+                return f"{name.removeprefix(TEST)} took the tracer away"
+        return next(iter(self.doubts), "")
+
+    def _set(self, number: int) -> Iterator[str]:
+        for run in self.sets[number].split(","):
+            first, _, last = run.partition("-")
+            yield from self.contexts[int(first) : int(last or first) + 1]
+
+
+def named_tests(contexts: Iterable[str]) -> list[str]:
+    """Return the ids of the tests among contexts."""
+    return sorted(name.removeprefix(TEST) for name in contexts if name.startswith(TEST))
+
+
+def _state(path: Path) -> dict[str, JsonValue]:
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise EvidenceUnavailable(f"the record of executed lines cannot be read: {error!r:.200}") from error
+    if not isinstance(state, dict):
+        raise EvidenceUnavailable("the record of executed lines cannot be read: it is no object")
+    return state
+
+
+def _texts(value: JsonValue) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list) else []
+
+
+def _lines(data: list[Path]) -> Where:
+    """Return for each file and line the contexts that ran it, of all processes together."""
+    import coverage  # a quarter of a second, paid only where it is used
+
+    found: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for path in data:
+        records = coverage.CoverageData(basename=str(path))
+        try:
+            records.read()
+            for name in records.measured_files():
+                for line, contexts in records.contexts_by_lineno(name).items():
+                    found[os.path.realpath(name)][line] |= set(contexts)
+        except (coverage.CoverageException, sqlite3.Error) as error:
+            raise EvidenceUnavailable(f"the records of executed lines cannot be read: {error!r:.200}") from error
+        finally:
+            records.close()
+    return {name: {line: frozenset(who) for line, who in lines.items()} for name, lines in found.items()}
+
+
+def _functions(
+    path: str, bodies: list[Body], lines: dict[int, frozenset[str]], numbers: dict[str, int], sets: dict[str, int]
+) -> Iterator[FunctionLines]:
+    """Give each line that ran to the innermost function around it."""
+    own: dict[Body, dict[int, int]] = defaultdict(dict)
+    for line, contexts in sorted(lines.items()):
+        if body := innermost(bodies, line):
+            text = _runs(sorted(numbers[name] for name in contexts))
+            own[body][line] = sets.setdefault(text, len(sets))
+    for body in bodies:
+        if body.promise:
+            continue
+        yield FunctionLines(
+            name=body.name,
+            location=Location(path=path, line=body.line, last_line=body.last),
+            first=body.first,
+            last=body.last,
+            counts=body.public and body.told,
+            told=body.told,
+            cached=body.cached,
+            lines=own[body],
+        )
+
+
+def _runs(numbers: list[int]) -> str:
+    """Return numbers in rising order as text, runs of neighbours as `first-last`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ",".join("-".join(map(str, run)) for run in runs)

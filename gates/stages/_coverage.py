@@ -1,0 +1,215 @@
+"""The part of the execution gate on what the tests run: all public code, and the code of their own criterion?"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.source_tree import SourceTree
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section, Severity
+from gates.stages.bound_tests import NAMED, tests_of
+from gates.task import Criterion, Task
+
+RAW = "ExecutedLines.json"
+SHOWN = 3
+
+RULES = (
+    RuleText(
+        id="EX005",
+        title="Public code is executed by a test",
+        meaning="A public function or method of the implementation of which no line ran in the test run is listed: "
+        "nothing would notice that it breaks. Definitions without a body of their own (protocols, overloads, abstract "
+        "methods) do not count. What tests run in other processes is not followed; where they started some, a function "
+        "that was not seen running is unknown. It costs score and never blocks.",
+    ),
+    RuleText(
+        id="EX006",
+        title="The tests of a criterion execute its code",
+        meaning="Tests that stand for a criterion and never run a line of the code that it is traced to prove nothing "
+        "of it. It is said only where nothing else could have run that code: no other process, no fixture shared by "
+        "several tests, no import, no cache, no entry point.",
+    ),
+)
+
+
+def plan(task: Task) -> Iterator[Check]:
+    """Plan the public code as a whole, and each criterion that is traced to symbols."""
+    yield Check(id="executed", title="Every public function was executed by a test", level=Level.ADVISORY)
+    for criterion in _traced(task):
+        title = f"The tests of {criterion.id} execute its code"
+        yield Check(id=f"code:reached:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id)
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge what was measured; what was not is unknown, and asks nothing of anybody."""
+    seen = evidence.get(ExecutedLines)
+    if seen is None:
+        why = evidence.why_missing(ExecutedLines)
+        for check in plan(task):
+            yield Finding(
+                rule="EX005" if check.id == "executed" else "EX006", check=check.id, outcome=Outcome.UNKNOWN,
+                severity=Severity.LOW, level=Level.ADVISORY, message=f"Not known which lines the tests executed: {why}",
+                actual="not measured", remediation="Install `coverage` for the project, and trace nothing yourself.",
+            )  # fmt: skip
+        return
+    yield from _unexecuted(seen, evidence.get(PytestRun))
+    for criterion in _traced(task):
+        yield _reached(task, criterion, seen, evidence)
+
+
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell the share of public functions that ran, by file, and which tests ran the code of each criterion."""
+    seen = evidence.get(ExecutedLines)
+    if seen is None:
+        yield Section(title="Executed Code", text=f"Not measured: {evidence.why_missing(ExecutedLines)}.")
+        return
+    doubt = seen.doubt()
+    files: dict[str, list[FunctionLines]] = defaultdict(list)
+    for function in seen.functions:
+        if function.counts:
+            files[function.location.path].append(function)
+    yield Section(
+        title="Executed Code",
+        text=f"Public functions of which a line ran in the test run. Not all was seen: {doubt}." if doubt
+        else "Public functions of which a line ran in the test run.",
+        columns=("File", "Functions", "Executed", "Share", "Not executed"),
+        rows=tuple(_file_row(path, functions) for path, functions in sorted(files.items())),
+    )  # fmt: skip
+    yield Section(
+        title="Tests That Executed the Code of Each Criterion",
+        columns=("Criterion", "Code", "Executed by", "Of its own tests"),
+        rows=tuple(row for criterion in _traced(task) for row in _criterion_rows(task, criterion, seen, evidence)),
+    )
+
+
+def _traced(task: Task) -> list[Criterion]:
+    return [c for c in task.criteria if any(binding.symbol for binding in c.code)]
+
+
+def _unexecuted(seen: ExecutedLines, run: PytestRun | None) -> Iterator[Finding]:
+    counting = [function for function in seen.functions if function.counts]
+    absent = [function for function in counting if not function.lines]
+    actual = f"{len(counting) - len(absent)} of {len(counting)} executed"
+    facts = {"rule": "EX005", "check": "executed", "level": Level.ADVISORY, "evidence": RAW}
+    doubt = seen.doubt() or ("" if run and run.complete else "the run cannot be believed (EX001)")
+    outcome = Outcome.UNKNOWN if doubt else Outcome.FAILED
+    caveat = f" (not all was seen: {doubt})" if doubt else ""
+    for function in absent[:NAMED]:
+        yield Finding.model_validate({
+            **facts, "outcome": outcome, "severity": Severity.MEDIUM, "location": function.location,
+            "subject": _label(function), "expected": "executed by a test", "actual": "not executed",
+            "message": f"No test was seen to execute `{function.name}`{caveat}.",
+            "impact": "No test would notice that it crashes.", "remediation": "Add a test that calls it.",
+        })  # fmt: skip
+    if len(absent) > NAMED:
+        yield Finding.model_validate({
+            **facts, "outcome": outcome, "severity": Severity.MEDIUM, "subject": "more", "actual": actual,
+            "message": f"{len(absent) - NAMED} more public functions were not seen executed; all are in {RAW}.",
+            "remediation": "Add tests that call them.",
+        })  # fmt: skip
+    if absent:
+        return
+    message = f"All {len(counting)} public functions were executed by the test run."
+    unread = f"; not read: {', '.join(seen.unparsed[:SHOWN])}" if seen.unparsed else ""
+    good = Outcome.UNKNOWN if unread else Outcome.PASSED if counting else Outcome.NOT_APPLICABLE
+    yield Finding.model_validate({
+        **facts, "outcome": good, "severity": Severity.INFO, "actual": actual,
+        "message": (message if counting else "The implementation has no public function") + unread,
+    })  # fmt: skip
+
+
+def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: EvidenceSet) -> Finding:
+    """Say whether tests of a criterion ran its code; only what is certain leaves the criterion open."""
+    facts = {"rule": "EX006", "check": f"code:reached:{criterion.id}", "evidence": RAW}
+    aside = {**facts, "level": Level.ADVISORY, "severity": Severity.INFO}
+    functions, problem = _code_of(criterion, seen, evidence)
+    bound = [test for test in tests_of(task, criterion, evidence.get(PytestRun)) if test.passed]
+    own = {test.id for test in bound}
+    contexts = {name for function in functions for name in seen.contexts_of(function)}
+    touching = own & set(named_tests(contexts))
+    if touching:
+        return Finding.model_validate({
+            **aside, "outcome": Outcome.PASSED, "actual": f"{len(touching)} of {len(own)} tests",
+            "message": f"{len(touching)} of the {len(own)} passed tests of {criterion.id} executed its code.",
+        })  # fmt: skip
+    why_not = problem or _excuse(task, criterion, functions, contexts, seen, own)
+    if why_not:
+        return Finding.model_validate({
+            **aside, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged",
+            "message": f"Whether the tests of {criterion.id} execute its code was not judged: {why_not}.",
+        })  # fmt: skip
+    names = ", ".join(sorted({binding.symbol for binding in criterion.code if binding.symbol}))
+    return Finding.model_validate({
+        **facts, "outcome": Outcome.UNKNOWN, "level": criterion.level, "criterion": criterion.id,
+        "severity": Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
+        "location": functions[0].location, "expected": "executed by its tests", "actual": "not executed",
+        "message": f"{len(own)} tests stand for {criterion.id} and passed, but none executed a line of {names}.",
+        "impact": "These tests would pass whatever that code does.",
+        "remediation": "Bind tests that run the code, or trace the criterion to the code that its tests run.",
+    })  # fmt: skip
+
+
+def _excuse(
+    task: Task, criterion: Criterion, functions: list[FunctionLines], contexts: set[str], seen: ExecutedLines,
+    own: set[str],
+) -> str:  # fmt: skip
+    """Return what else could have run the code of a criterion for its tests, or nothing."""
+    if not own:
+        return "no test of it passed"
+    if any(criterion.id in entry.criteria for entry in task.entry_points):
+        return "an entry point runs it"
+    if not all(function.told for function in functions):
+        return "the lines of its code cannot be told from their definition"
+    if any(function.cached for function in functions):
+        return "its code may be answered from a cache"
+    if len(named_tests(contexts)) < len(contexts):
+        return "its code ran in a fixture that tests share, or at import"
+    return seen.doubt(own)
+
+
+def _code_of(criterion: Criterion, seen: ExecutedLines, evidence: EvidenceSet) -> tuple[list[FunctionLines], str]:
+    """Return the functions that a criterion is traced to, or why they are not known."""
+    tree = evidence.get(SourceTree)
+    if tree is None:
+        return [], f"its code was not resolved ({evidence.why_missing(SourceTree)})"
+    found: dict[tuple[str, int], FunctionLines] = {}
+    for binding in criterion.code:
+        trace = tree.symbol(binding) if binding.symbol else None
+        within = seen.within(trace.location) if trace and trace.location else []
+        if binding.symbol and not within:
+            return [], f"{binding.symbol} has no lines that run only when it is called"
+        found |= {(function.location.path, function.first): function for function in within}
+    return [function for _, function in sorted(found.items())], ""
+
+
+def _label(function: FunctionLines) -> str:
+    return f"{function.location.path}:{function.name}"
+
+
+def _file_row(path: str, functions: list[FunctionLines]) -> tuple[str, ...]:
+    absent = [function for function in functions if not function.lines]
+    names = [f"{function.name} ({_place(function.location)})" for function in absent]
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    ran = len(functions) - len(absent)
+    return path, str(len(functions)), str(ran), f"{ran / len(functions):.0%}", ", ".join(names[:SHOWN]) + more or "-"
+
+
+def _place(location: Location) -> str:
+    return f"line {location.line}"
+
+
+def _criterion_rows(
+    task: Task, criterion: Criterion, seen: ExecutedLines, evidence: EvidenceSet
+) -> Iterator[tuple[str, ...]]:
+    tree = evidence.get(SourceTree)
+    own = {test.id for test in tests_of(task, criterion, evidence.get(PytestRun))}
+    for binding in criterion.code:
+        trace = tree.symbol(binding) if tree and binding.symbol else None
+        if trace is None or trace.location is None:
+            continue
+        contexts = {name for function in seen.within(trace.location) for name in seen.contexts_of(function)}
+        tests = named_tests(contexts)
+        more = f" and {len(tests) - SHOWN} more" if len(tests) > SHOWN else ""
+        names = ", ".join(tests[:SHOWN]) + more or ("import or shared fixtures" if contexts else "no test")
+        yield criterion.id, f"{trace.symbol} ({trace.location})", names, f"{len(own & set(tests))} of {len(own)}"

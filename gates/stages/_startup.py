@@ -1,0 +1,231 @@
+"""The part of the execution gate on build, start-up and deprecated API: does the package come to life by itself?"""
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from gates.evidence.entry_points import EntryPointRuns
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.owners import OURS, is_deprecation, owner_of
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.startup import BuildEnding, Ending, Imported, Startup
+from gates.evidence.test_records import Warned
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section, Severity
+from gates.stages.bound_tests import NAMED
+from gates.task import Task
+
+RAW = "Startup.json"
+LISTED = 100
+
+RULES = (
+    RuleText(
+        id="EX007",
+        title="The package builds",
+        meaning="A copy of the project is built into a wheel by its own backend, without network. A build that fails "
+        "is high, or medium where sources of another language are compiled, which needs tools that may not be here. "
+        "Where the backend is not installed it is unknown and asks nothing of anybody.",
+    ),
+    RuleText(
+        id="EX008",
+        title="Each module imports by itself",
+        meaning="Each module of the implementation is imported in a process of its own. A syntax error, a name that is "
+        "not defined, a cycle, or a missing module of the project or of its requirements is high. A module that needs "
+        "something optional, another platform or surroundings of its own is listed, as are warnings of its own code.",
+    ),
+    RuleText(
+        id="EX009",
+        title="No deprecated API is used",
+        meaning="Deprecations that Python or a library announced to lines of the project: in the test run, in entry "
+        "points, at import. Those announced to lines of a dependency are listed with its name. It never blocks.",
+    ),
+)
+
+
+def plan(_task: Task) -> Iterator[Check]:
+    """Plan the build, the imports, and the use of deprecated API."""
+    yield Check(id="build", title="The package builds", level=Level.SHOULD)
+    yield Check(id="imports", title="Each module imports by itself", level=Level.SHOULD)
+    yield Check(id="deprecations", title="No deprecated API is used", level=Level.ADVISORY)
+
+
+def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge what was seen of build, imports and warnings."""
+    seen = evidence.get(Startup)
+    if seen is None:
+        why = evidence.why_missing(Startup)
+        for check, rule in (("build", "EX007"), ("imports", "EX008")):
+            yield _unseen(rule, check, f"It was not seen starting up: {why}")
+    else:
+        yield _build(seen)
+        yield from _imports(seen)
+    yield from _deprecations(evidence)
+
+
+def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell build, imports and deprecations."""
+    seen = evidence.get(Startup)
+    if seen is None:
+        yield Section(title="Build and Start-up", text=f"Not seen: {evidence.why_missing(Startup)}.")
+    else:
+        yield _startup_section(seen)
+    rows = [(source, warned) for source, warned in _warned(evidence) if is_deprecation(warned.category)]
+    yield Section(
+        title="Deprecations",
+        text=f"The first {LISTED} of {len(rows)}." if len(rows) > LISTED else "" if rows else "None was seen.",
+        columns=("Place", "Owner", "Category", "Message", "Seen in"),
+        rows=tuple((str(w.location), owner_of(w.location), w.category, w.message, s) for s, w in rows[:LISTED]),
+    )
+
+
+def _build(seen: Startup) -> Finding:
+    built = seen.build
+    if built.ending is BuildEnding.UNSEEN:
+        return _unseen("EX007", "build", f"The package was not built: {built.problem}")
+    facts = {"rule": "EX007", "check": "build", "level": Level.SHOULD, "actual": built.ending.value, "evidence": RAW}
+    if built.ending is BuildEnding.NONE:
+        return Finding.model_validate({
+            **facts, "outcome": Outcome.NOT_APPLICABLE, "severity": Severity.INFO,
+            "message": f"There is no package to build: {built.problem}.",
+        })  # fmt: skip
+    if built.ending is BuildEnding.FAILED:
+        return Finding.model_validate({
+            **facts, "outcome": Outcome.FAILED, "severity": Severity.MEDIUM if built.compiled else Severity.HIGH,
+            "location": Location(path="pyproject.toml") if built.backend else None, "expected": "a wheel",
+            "message": f"{built.backend} built no wheel: {built.problem}", "evidence": "startup/build.stderr.txt",
+            "impact": "Nobody can install this version.", "remediation": "Mend what the backend's last line names.",
+            "command": "python -m pip wheel --no-deps --no-build-isolation .",
+        })  # fmt: skip
+    return Finding.model_validate({
+        **facts, "outcome": Outcome.PASSED, "severity": Severity.INFO,
+        "message": f"{built.backend} built {built.wheel}, {built.files} files.",
+    })  # fmt: skip
+
+
+def _imports(seen: Startup) -> Iterator[Finding]:
+    facts = {"rule": "EX008", "check": "imports", "evidence": RAW, "expected": "imported"}
+    broken = _by_cause([module for module in seen.modules if module.ending is Ending.BROKEN])
+    for module, others in broken[:NAMED]:
+        yield Finding.model_validate({
+            **facts, "outcome": Outcome.FAILED, "severity": Severity.HIGH, "level": Level.SHOULD,
+            "location": module.location, "subject": module.name, "actual": module.error,
+            "message": f"{module.name}{others} does not import by itself: {module.error}",
+            "impact": "Whoever imports it first meets this error.", "remediation": "Mend the import.",
+            "command": f"python -c 'import {module.name}'",
+        })  # fmt: skip
+    aside = _by_cause([m for m in seen.modules if m.ending not in {Ending.BROKEN, Ending.IMPORTED}])
+    for module, others in aside[:NAMED]:
+        why = _why_aside(module, others)
+        yield _unseen("EX008", "imports", why, location=module.location, subject=module.name)
+    ours = [w for w in seen.warnings if owner_of(w.location) == OURS and not is_deprecation(w.category)]
+    for warned in ours[:NAMED]:
+        yield Finding.model_validate({
+            **facts, "outcome": Outcome.FAILED, "severity": Severity.LOW, "level": Level.ADVISORY,
+            "location": warned.location, "subject": f"{warned.category}: {warned.message}", "actual": warned.category,
+            "message": f"Importing it warns: {warned.category}: {warned.message}", "expected": "no warning",
+            "remediation": "Mend what the warning speaks of.",
+        })  # fmt: skip
+    over = sum(max(count - NAMED, 0) for count in (len(broken), len(aside), len(ours)))
+    if over:
+        yield _unseen("EX008", "imports", f"{over} more modules or warnings are in {RAW}.", subject="more")
+    if seen.problem:
+        yield _unseen("EX008", "imports", seen.problem, subject="unreached")
+    elif not broken and not aside and not ours:
+        known = Outcome.PASSED if seen.modules else Outcome.NOT_APPLICABLE
+        yield Finding.model_validate({
+            **facts, "outcome": known, "severity": Severity.INFO, "level": Level.SHOULD,
+            "actual": f"{len(seen.modules)} imported",
+            "message": f"{len(seen.modules)} modules import by themselves, without a warning of their own code."
+            if seen.modules else "The implementation holds no module of a package.",
+        })  # fmt: skip
+
+
+def _by_cause(modules: list[Imported]) -> list[tuple[Imported, str]]:
+    """Return one module for each cause, with what to say of the others that fail by the same."""
+    causes: dict[tuple[str, str], list[Imported]] = {}
+    for module in modules:
+        causes.setdefault((str(module.location), module.error), []).append(module)
+    return [
+        (alike[0], f" (as {len(alike) - 1} others)" if len(alike) > 1 else "") for alike in causes.values()
+    ]  # fmt: skip
+
+
+def _why_aside(module: Imported, others: str) -> str:
+    if module.missing:
+        return f"{module.name}{others} was not imported: it needs {module.missing}, which is not here and not required"
+    if module.ending is Ending.UNSEEN:
+        return f"{module.name}{others} was not seen importing: {module.error}"
+    return f"{module.name}{others} refuses to be imported alone: {module.error}"
+
+
+def _deprecations(evidence: EvidenceSet) -> Iterator[Finding]:
+    facts = {"rule": "EX009", "check": "deprecations", "level": Level.ADVISORY}
+    warned = [warned for _, warned in _warned(evidence) if is_deprecation(warned.category)]
+    ours = [w for w in warned if owner_of(w.location) == OURS and not _is_test(w.location)]
+    first = list({f"{w.location.path} {w.category} {w.message}": w for w in reversed(ours)}.items())[::-1]
+    for key, one in first[:NAMED]:
+        yield Finding.model_validate({
+            **facts, "outcome": Outcome.FAILED, "severity": Severity.LOW, "location": one.location,
+            "subject": key, "expected": "no deprecated use", "actual": one.category,
+            "message": f"Deprecated use: {one.category}: {one.message}", "impact": "A later version drops it.",
+            "remediation": "Use what the warning names instead.",
+        })  # fmt: skip
+    if ours:
+        return
+    looked = [kind for kind in (PytestRun, EntryPointRuns, Startup) if evidence.get(kind)]
+    message = f"No line of the implementation was told of deprecated use; {len(warned)} were announced to others."
+    yield Finding.model_validate({
+        **facts, "outcome": Outcome.PASSED if Startup in looked or PytestRun in looked else Outcome.UNKNOWN,
+        "severity": Severity.INFO, "actual": "none" if looked else "not seen",
+        "message": message if looked else "Neither tests nor imports were seen, and so no warning of them.",
+    })  # fmt: skip
+
+
+def _warned(evidence: EvidenceSet) -> Iterator[tuple[str, Warned]]:
+    """Yield each warning once, with where it was seen first."""
+    run, entries, startup = evidence.get(PytestRun), evidence.get(EntryPointRuns), evidence.get(Startup)
+    told = [
+        *(("tests", warned) for warned in (run.warnings if run else ())),
+        *((f"entry point {r.index + 1}", warned) for r in (entries.runs if entries else ()) for warned in r.warnings),
+        *(("imports", warned) for warned in (startup.warnings if startup else ())),
+    ]
+    seen = set()
+    for source, warned in told:
+        if warned not in seen:
+            seen.add(warned)
+            yield source, warned
+
+
+def _is_test(location: Location) -> bool:
+    path = PurePosixPath(location.path)
+    return path.stem.startswith("test_") or path.stem == "conftest" or bool({"tests", "test"} & {*path.parts})
+
+
+def _startup_section(seen: Startup) -> Section:
+    built = seen.build
+    imported = sum(module.ending is Ending.IMPORTED for module in seen.modules)
+    told = built.problem or f"{built.wheel}, {built.files} files, {built.bytes} bytes"
+    absent = (("Not in the wheel", ", ".join(built.absent[:10])),) if built.absent else ()
+    others = [w for w in seen.warnings if owner_of(w.location) != OURS]
+    facts = (
+        ("Build", f"{built.ending.value}{f' ({built.backend})' if built.backend else ''}: {told}"),
+        *absent,
+        ("Modules imported by themselves", f"{imported} of {len(seen.modules)}"),
+        ("Not imported", ", ".join(seen.aside[:10]) or "-"),
+        ("Warnings at import", f"{len(seen.warnings) - len(others)} of the project, {len(others)} of others"),
+    )
+    return Section(
+        title="Build and Start-up",
+        facts=facts,
+        columns=("Module", "Ended", "Error", "Place"),
+        rows=tuple(
+            (module.name, module.ending.value, module.error, str(module.location or module.path))
+            for module in seen.modules if module.ending is not Ending.IMPORTED
+        )[:LISTED],
+    )  # fmt: skip
+
+
+def _unseen(rule: str, check: str, message: str, *, location: Location | None = None, subject: str = "") -> Finding:
+    return Finding(
+        rule=rule, check=check, outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY, message=message,
+        location=location, subject=subject, actual="not seen", evidence=RAW,
+        remediation="Run it where what it needs is installed.",
+    )  # fmt: skip

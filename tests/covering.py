@@ -1,0 +1,56 @@
+"""Builders of what was seen of coverage and start-up, with honest defaults."""
+
+from typing import Any
+
+from gates.evidence.executed_lines import ExecutedLines, FunctionLines
+from gates.evidence.startup import BuildEnding, Built, Ending, Imported, Startup
+from gates.model import Location
+
+TEST = "tests/test_core.py::test_double"
+
+
+def a_function(name: str = "double", *, line: int = 1, ran: bool = True, **changes: Any) -> FunctionLines:
+    """A public function of two lines in pkg/core.py, of which the second ran in the first set of contexts."""
+    facts: dict[str, Any] = {
+        "name": name,
+        "location": Location(path="pkg/core.py", line=line, last_line=line + 1),
+        "first": line + 1,
+        "last": line + 1,
+        "counts": True,
+        "told": True,
+        "cached": False,
+        "lines": {line + 1: 0} if ran else {},
+    }
+    return FunctionLines.model_validate({**facts, **changes})
+
+
+def executed(*functions: FunctionLines, **changes: Any) -> ExecutedLines:
+    """Lines of one function that one test ran, where nothing else is given."""
+    facts: dict[str, Any] = {
+        "how": "coverage",
+        "version": "7.6",
+        "functions": functions or (a_function(),),
+        "contexts": (f"test:{TEST}",),
+        "sets": ("0",),
+    }
+    return ExecutedLines.model_validate({**facts, **changes})
+
+
+def a_module(name: str = "pkg.core", ending: Ending = Ending.IMPORTED, **changes: Any) -> Imported:
+    """A module that was imported by itself."""
+    path = f"{name.replace('.', '/')}.py"
+    facts = {"path": path, "name": name, "ending": ending, "location": Location(path=path)}
+    return Imported.model_validate({**facts, **changes})
+
+
+def started(*modules: Imported, **changes: Any) -> Startup:
+    """A package that was built, and modules that import by themselves without a warning."""
+    facts: dict[str, Any] = {
+        "how": "a wheel, and each module alone",
+        "build": Built(ending=BuildEnding.BUILT, backend="flit_core.buildapi", wheel="pkg-1-py3-none-any.whl", files=3),
+        "modules": modules or (a_module(),),
+        "aside": (),
+        "warnings": (),
+        "announced": (),
+    }
+    return Startup.model_validate({**facts, **changes})

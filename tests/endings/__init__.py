@@ -1,0 +1,1 @@
+"""A corpus of ways in which a pytest run can end, each as a small real project, and what is right to say of it."""

@@ -1,0 +1,15 @@
+"""Every ending of every family."""
+
+from endings import crashes, empty, hangs, narrowed, patched, rigged, sound, sound_projects, with_plugins
+from endings.ending import Ending
+
+FAMILIES: dict[str, tuple[Ending, ...]] = {
+    "Cut short": crashes.ENDINGS,
+    "Never ending": hangs.ENDINGS,
+    "Narrowed by settings": narrowed.ENDINGS,
+    "Rigged": (*rigged.ENDINGS, *patched.ENDINGS),
+    "Failing, or nothing to see": empty.ENDINGS,
+    "Under plugins": with_plugins.ENDINGS,
+    "Sound": (*sound.ENDINGS, *sound_projects.ENDINGS),
+}
+CORPUS = tuple(ending for family in FAMILIES.values() for ending in family)

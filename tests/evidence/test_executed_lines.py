@@ -1,0 +1,270 @@
+"""Executed lines, from real test runs: who ran what, what was not followed, and when the plugin stands down."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from building import QUICK, a_context, a_task, clean, written
+
+from gates.context import Context
+from gates.errors import EvidenceUnavailable
+from gates.evidence._coverage_plan import COVERAGE_PLUGIN, coverage_env, coverage_source
+from gates.evidence._functions import exports_of, functions_of
+from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
+from gates.model import Location
+from gates.syntax import parse
+
+CORE = """\
+def double(x):
+    \"\"\"Double it.\"\"\"
+    if x < 0:
+        return -x - x
+    return x + x
+
+
+def made_once(x):
+    return [x]
+
+
+def untouched(x):
+    return x
+"""
+TESTS = """\
+import pytest
+
+from pkg.core import double, made_once
+
+
+@pytest.fixture(scope="module")
+def shared():
+    return made_once(1)
+
+
+@pytest.mark.parametrize("x", [1, 2], ids=["a::b", "ünd\\n"])
+def test_double(x):
+    assert double(x) == x + x
+
+
+def test_shared(shared):
+    assert shared == [1]
+"""
+
+
+def run(root: Path, *options: str, tests: str = TESTS, python: str = sys.executable) -> Context:
+    """Run pytest with the plugin and nothing else of ours, and return the context that holds what it left."""
+    written(root, {"pkg/__init__.py": "", "pkg/core.py": CORE, "tests/test_core.py": tests, "pytest.ini": "[pytest]\n"})
+    context = a_context(root)
+    plugin = root.parent / "plugin"
+    plugin.mkdir()
+    shutil.copy(coverage_source(), plugin / f"{COVERAGE_PLUGIN}.py")
+    env = {
+        **clean(),
+        "PYTHONPATH": f"{plugin}:{root}",
+        **coverage_env(context.evidence / "pytest/coverage", a_task(), context),
+    }
+    argv = [python, "-m", "pytest", "-q", "-W", "error", "-p", COVERAGE_PLUGIN, *QUICK.split(), *options, "tests"]
+    subprocess.run(argv, cwd=root, env=env, capture_output=True, check=False, timeout=60)
+    return context
+
+
+def lines(context: Context) -> ExecutedLines:
+    return ExecutedLines.collect(a_task(), context)
+
+
+def function(seen: ExecutedLines, name: str) -> FunctionLines:
+    (one,) = [function for function in seen.functions if function.name == name]
+    return one
+
+
+def test_each_line_names_the_tests_that_ran_it(tmp_path: Path) -> None:
+    seen = lines(run(tmp_path / "project"))
+    double = function(seen, "double")
+    both = ["tests/test_core.py::test_double[a::b]", "tests/test_core.py::test_double[\\xfcnd\\n]"]
+    assert named_tests(seen.contexts_of(double)) == sorted(both)
+    assert named_tests(seen.contexts_at(double, 5)) == sorted(both)
+    assert seen.contexts_at(double, 4) == frozenset()
+    assert function(seen, "untouched").lines == {}
+    assert seen.doubt() == ""
+
+
+def test_what_a_shared_fixture_runs_belongs_to_no_test(tmp_path: Path) -> None:
+    seen = lines(run(tmp_path / "project"))
+    assert seen.contexts_of(function(seen, "made_once")) == {"fixture:shared"}
+
+
+STARTING = """\
+import os, subprocess, sys
+from pkg.core import double
+
+
+def test_git():
+    subprocess.run(["git", "--version"])
+
+
+def test_child():
+    subprocess.run([sys.executable, "-c", "1"])
+
+
+def test_fork():
+    if not os.fork():
+        double(1)
+        os._exit(0)
+    os.wait()
+
+
+def test_no_tracer():
+    sys.settrace(None)
+    double(1)
+
+
+def test_after():
+    double(3)
+"""
+
+
+def test_what_was_not_followed_is_named(tmp_path: Path) -> None:
+    seen = lines(run(tmp_path / "project", tests=STARTING))
+    name = "tests/test_core.py::test_"
+    assert seen.children.keys() == {f"test:{name}child", f"test:{name}fork"}
+    assert seen.lost == (f"test:{name}no_tracer",)
+    assert "which was not followed" in seen.doubt([f"{name}child"])
+    assert "took the tracer away" in seen.doubt([f"{name}no_tracer"])
+    assert seen.doubt([f"{name}after", f"{name}git"]) == ""
+    assert named_tests(seen.contexts_of(function(seen, "double"))) == [f"{name}after"]
+
+
+def test_run_that_dies_keeps_what_it_saw_and_says_so(tmp_path: Path) -> None:
+    dying = (
+        "import os\nfrom pkg.core import double\n\n\ndef test_a():\n    double(1)\n\n\ndef test_b():\n    os._exit(0)\n"
+    )
+    seen = lines(run(tmp_path / "project", tests=dying))
+    assert named_tests(seen.contexts_of(function(seen, "double"))) == ["tests/test_core.py::test_a"]
+    assert seen.doubt() == "the test run did not come to its end"
+
+
+CONFTESTS = {
+    "a tracer of its own": "import sys\nsys.settrace(lambda *a: None)\n",
+    "a tracer that takes over": "import sys, pytest\n\n\n@pytest.fixture(autouse=True)\ndef traced():\n"
+    "    sys.settrace(lambda *a: None)\n",
+}
+
+
+@pytest.mark.parametrize("case", CONFTESTS)
+def test_project_that_traces_itself_is_left_alone(case: str, tmp_path: Path) -> None:
+    written(tmp_path / "project", {"conftest.py": CONFTESTS[case]})
+    context = run(tmp_path / "project")
+    with pytest.raises(EvidenceUnavailable, match="another tracer took over in"):
+        lines(context)
+
+
+def test_coverage_that_is_not_there_is_said(tmp_path: Path) -> None:
+    written(tmp_path / "project", {"coverage.py": "raise ImportError('hidden')\n"})
+    with pytest.raises(EvidenceUnavailable, match="cannot be imported by the project's interpreter \\(ImportError\\)"):
+        lines(run(tmp_path / "project"))
+
+
+def test_no_run_leaves_no_lines(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    with pytest.raises(EvidenceUnavailable, match="no test run left a record"):
+        lines(a_context(tmp_path / "project"))
+
+
+def test_record_that_cannot_be_read_is_no_evidence(tmp_path: Path) -> None:
+    context = run(tmp_path / "project")
+    (context.evidence / "pytest/coverage/data").write_bytes(b"SQLite format 3\0 and then nothing of it")
+    with pytest.raises(EvidenceUnavailable, match="cannot be read"):
+        lines(context)
+
+
+def test_workers_are_read_together_and_the_starts_of_their_controller_do_not_count(tmp_path: Path) -> None:
+    context = run(tmp_path / "project")
+    folder = context.evidence / "pytest/coverage"
+    state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+    (folder / "state.gw0.json").write_text(json.dumps(state), encoding="utf-8")
+    (folder / "state.json").write_text(json.dumps({**state, "children": {"": "python"}}), encoding="utf-8")
+    (folder / "data").rename(folder / "data.gw0")
+    seen = lines(context)
+    assert (len(seen.contexts_of(function(seen, "double"))), seen.doubt()) == (2, "")
+
+
+SOURCE = """\
+import typing
+from typing import Protocol, overload, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    def never(): return 1
+
+
+class Shape(Protocol):
+    def area(self):
+        return 0
+
+
+class Square:
+    def area(self):
+        return 1
+
+    def _private(self):
+        return 1
+
+    def __len__(self):
+        return 1
+
+    @property
+    def side(
+        self,
+    ):
+        def inner():
+            return 1
+
+        return inner()
+
+    @abc.abstractmethod
+    def must(self):
+        return 1
+
+
+@overload
+def over(x: int): ...
+def promised():
+    raise NotImplementedError
+def documented():
+    "Only this."
+def short(): return 1
+@numba.njit(fastmath=True)
+def compiled():
+    return 1
+@functools.lru_cache
+def kept():
+    return 1
+"""
+
+
+def test_functions_that_count_are_those_with_public_lines_of_their_own() -> None:
+    bodies = functions_of(parse(SOURCE.encode(), "pkg/shapes.py", "pkg"))
+    counting = [body.name for body in bodies if body.public and body.told and not body.promise]
+    assert counting == ["Square.area", "Square.__len__", "Square.side", "kept"]
+    assert [body.name for body in bodies if body.cached] == ["kept"]
+
+
+def test_private_module_counts_by_what_its_package_exports() -> None:
+    private = parse(SOURCE.encode(), "pkg/_shapes.py", "pkg")
+    package = parse(b"from pkg._shapes import Square as S, gone\n", "pkg/__init__.py", "pkg")
+    assert not any(body.public for body in functions_of(private))
+    counting = [body.name for body in functions_of(private, exports_of(package)) if body.public]
+    assert counting == ["Square.area", "Square.__len__", "Square.side", "Square.must"]
+
+
+def test_line_belongs_to_the_innermost_function() -> None:
+    def of(name: str, first: int, last: int) -> FunctionLines:
+        place = Location(path="m.py", line=first - 1, last_line=last)
+        return FunctionLines(
+            name=name, location=place, first=first, last=last, counts=True, told=True, cached=False, lines={}
+        )
+
+    seen = ExecutedLines(how="", version="", functions=(of("f", 2, 9), of("g", 4, 5)), contexts=(), sets=())
+    named = [seen.function_at(Location(path="m.py", line=line)) for line in (3, 4, 6, 10)]
+    assert [one.name if one else None for one in named] == ["f", "g", "f", None]

@@ -1,0 +1,87 @@
+"""The test functions that are written in a file, by its syntax alone."""
+
+from typing import Any
+
+import pytest
+
+from gates.evidence._inventory import Names, Written, written_tests
+
+NAMES = Names(functions=("test",), classes=("Test",))
+
+
+def written(source: str) -> dict[str, Written]:
+    return {test.shown: test for test in written_tests(source.encode(), NAMES)}
+
+
+PLAIN = """
+import pytest
+
+def test_one():
+    assert True
+
+@pytest.mark.parametrize("x", [1])
+async def test_two(x):
+    def test_inside(): assert x
+
+class TestOf:
+    def test_method(self):
+        if self:
+            assert True
+    def helper(self): pass
+
+def helper(): assert True
+"""
+
+
+def test_functions_and_methods_are_found_with_the_line_of_their_first_assertion() -> None:
+    found = written(PLAIN)
+    assert {name: (test.line, test.assertion, test.certain) for name, test in found.items()} == {
+        "test_one": (4, 5, True), "test_two": (8, 9, True), "TestOf::test_method": (12, 14, True),
+    }  # fmt: skip
+    assert found["test_two"].first_line == 7
+
+
+UNCERTAIN = {
+    "under a condition": "import sys\nif sys.platform == 'x':\n    def test_x(): pass\n",
+    "in a class with arguments": "class TestX:\n    def __init__(self): pass\n    def test_x(self): pass\n",
+    "in a class with a base": "class TestX(Base):\n    def test_x(self): pass\n",
+    "in a class that says no": "class TestX:\n    __test__ = False\n    def test_x(self): pass\n",
+    "in a module that says no": "__test__ = False\ndef test_x(): pass\n",
+    "told apart by an attribute": "def test_x(): pass\ntest_x.__test__ = False\n",
+    "decorated by somebody": "@other\ndef test_x(): pass\n",
+    "bound again": "def test_x(): pass\ntest_x = other(test_x)\n",
+}
+
+
+@pytest.mark.parametrize("case", UNCERTAIN)
+def test_what_pytest_may_leave_out_is_not_certain(case: str) -> None:
+    (test,) = written(UNCERTAIN[case]).values()
+    assert not test.certain
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["def helper(): pass\n", "import pytest\n@pytest.fixture\ndef test_data(): pass\n", "def test_x(:\n", "x = '\0'"],
+)
+def test_what_is_no_test_is_not_found(source: str) -> None:
+    assert written(source) == {}
+
+
+def test_only_the_earlier_of_two_is_shadowed_and_not_where_a_branch_chooses() -> None:
+    both = "def test_x(): assert 0\ndef test_x(): assert 1\n"
+    assert [test.shadowed for test in written_tests(both.encode(), NAMES)] == [True, False]
+    branches = "if a:\n    def test_x(): assert 0\nelse:\n    def test_x(): assert 1\n"
+    assert [test.shadowed for test in written_tests(branches.encode(), NAMES)] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("assert x", 2), ("self.assertEqual(1, x)", 2), ("with pytest.raises(ValueError): x()", 2),
+        ("mock.assert_called_once()", 2), ("pytest.fail('x')", 2), ("raise AssertionError", 2),
+        ("if x:\n        raise AssertionError(x)", 2),
+        ("for y in x:\n        np.testing.assert_allclose(x, y)", 3), ("print(x)", None), ("raise ValueError(x)", None),
+    ],
+)  # fmt: skip
+def test_assertion_is_what_asserts(body: str, line: Any) -> None:
+    assert written(f"def test_x(x):\n    {body}\n")["test_x"].assertion == line

@@ -1,0 +1,179 @@
+"""Build and start-up, seen for real: what a build comes to, and how a module by itself imports or does not."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from building import a_context, a_task, written
+
+from gates.evidence.owners import OURS, owner_of
+from gates.evidence.startup import BuildEnding, Ending, Imported, Startup
+from gates.model import Location
+
+BACKEND = """\
+import zipfile
+
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    with zipfile.ZipFile(f"{folder}/pkg-1-py3-none-any.whl", "w") as wheel:
+        wheel.write("pkg/__init__.py")
+    return "pkg-1-py3-none-any.whl"
+"""
+BUILDABLE = """\
+[build-system]
+requires = ["no-such; python_version < '3'"]
+build-backend = "backend"
+backend-path = ["."]
+"""
+
+
+def seen(tmp_path: Path, files: dict[str, str | bytes], **changes: object) -> Startup:
+    root = written(tmp_path / "project", {"pkg/__init__.py": "", **files})
+    return Startup.collect(a_task(**changes), a_context(root))
+
+
+def endings(found: Startup) -> dict[str, Ending]:
+    return {module.name: module.ending for module in found.modules}
+
+
+def module(found: Startup, name: str) -> Imported:
+    (one,) = [module for module in found.modules if module.name == name]
+    return one
+
+
+def test_package_is_built_in_a_copy(tmp_path: Path) -> None:
+    found = seen(tmp_path, {"pyproject.toml": BUILDABLE, "backend.py": BACKEND, "pkg/core.py": "x = 1\n"})
+    built = found.build
+    assert (built.ending, built.wheel, built.files, built.absent) == (
+        BuildEnding.BUILT,
+        "pkg-1-py3-none-any.whl",
+        1,
+        ("pkg/core",),
+    )
+    assert not list((tmp_path / "project").rglob("*.whl"))
+    assert not (tmp_path / "project-evidence/startup/source").exists()
+
+
+BUILDS: dict[str, tuple[dict[str, str | bytes], BuildEnding, str]] = {
+    "nothing to build": ({"pyproject.toml": "[tool.x]\n"}, BuildEnding.NONE, "neither"),
+    "no such backend": (
+        {"pyproject.toml": '[build-system]\nrequires = ["no-such-thing>=1"]\nbuild-backend = "nope"\n'},
+        BuildEnding.UNSEEN,
+        "not installed here: no-such-thing>=1",
+    ),
+    "a backend that asks for more": (
+        {
+            "pyproject.toml": BUILDABLE,
+            "backend.py": "def get_requires_for_build_wheel():\n    return ['no-such-thing']\n",
+        },
+        BuildEnding.UNSEEN,
+        "not installed here: no-such-thing",
+    ),
+    "a backend that is too old": (
+        {"pyproject.toml": '[build-system]\nrequires = ["pytest>=9999"]\nbuild-backend = "x"\n'},
+        BuildEnding.UNSEEN,
+        "not installed here: pytest>=9999",
+    ),
+    "a failing build": (
+        {"pyproject.toml": BUILDABLE, "backend.py": "def build_wheel(folder):\n    raise ValueError('no version')\n"},
+        BuildEnding.FAILED,
+        "exit code 1: ValueError: no version",
+    ),
+    "a file that is no TOML": ({"pyproject.toml": "["}, BuildEnding.UNSEEN, "pyproject.toml cannot be read"),
+}
+
+
+@pytest.mark.parametrize("case", BUILDS)
+def test_build_that_is_not_seen_is_told_from_one_that_fails(case: str, tmp_path: Path) -> None:
+    files, ending, problem = BUILDS[case]
+    built = seen(tmp_path, files).build
+    assert built.ending is ending
+    assert problem in built.problem
+
+
+IMPORTS: dict[str, str] = {
+    "good": "import os\n",
+    "typo": "x = undefined_name\n",
+    "syntax": "def f(:\n",
+    "absent": "import pkg.nowhere\n",
+    "cycle_a": "from pkg.cycle_b import b\na = 1\n",
+    "cycle_b": "from pkg.cycle_a import a\nb = 1\n",
+    "optional": "import no_such_library_at_all\n",
+    "wrapped": "try:\n    import no_such_library\nexcept ImportError as e:\n    raise ImportError('get it') from e\n",
+    "required": "import needed_library\n",
+    "gone": "import asyncore, no_such_library\n" if sys.version_info >= (3, 12) else "import pkg.gone_too\n",
+    "windows": "import winreg\n",
+    "from_windows": "from ctypes import windll\n",
+    "refusing": "raise RuntimeError('only on Tuesdays')\n",
+    "declining": "raise ImportError('only on servers')\n",
+    "setting": "import os\nos.environ['NO_SUCH_SETTING']\n",
+    "script": "import sys\nsys.exit(3)\n",
+    "dying": "import os\nos._exit(7)\n",
+    "noisy": "import warnings\nwarnings.warn('careful')\nwarnings.warn('old', DeprecationWarning)\n",
+    "shim": "import warnings\nwarnings.warn('use good', DeprecationWarning, stacklevel=2)\n",
+}
+BROKEN = {"typo", "syntax", "absent", "cycle_a", "cycle_b", "required", "gone"}
+REFUSING = {"refusing", "declining", "setting", "script"}
+OPTIONAL = {"optional", "wrapped", "windows", "from_windows"}
+
+
+def test_modules_import_alone_or_say_why_not(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {f"pkg/{name}.py": text for name, text in IMPORTS.items()}
+    project = '[project]\nname = "pkg"\nversion = "1"\ndependencies = ["needed-library>=2"]\n'
+    more: dict[str, str | bytes] = {"pkg/__main__.py": "", "pkg/tests/test_x.py": "1/0\n"}
+    found = seen(tmp_path, {**files, **more, "pyproject.toml": project})
+    by_name = {name.removeprefix("pkg."): ending for name, ending in endings(found).items()}
+    assert {name for name, ending in by_name.items() if ending is Ending.BROKEN} == BROKEN
+    assert {name for name, ending in by_name.items() if ending is Ending.OPTIONAL} == OPTIONAL
+    assert {name for name, end in by_name.items() if end is Ending.REFUSED} == REFUSING
+    assert by_name["dying"] is Ending.UNSEEN
+    assert found.problem == ""
+    assert str(module(found, "pkg.typo").location) == "pkg/typo.py:1"
+    assert module(found, "pkg.optional").missing == "no_such_library_at_all"
+    assert found.aside == (
+        "pkg/__main__.py: it is run, not imported",
+        "pkg/tests/test_x.py: it belongs to the tests",
+    )
+    ours = {(str(w.location), w.category, w.message) for w in found.warnings if owner_of(w.location) == OURS}
+    assert ours >= {("pkg/noisy.py:2", "UserWarning", "careful"), ("pkg/noisy.py:3", "DeprecationWarning", "old")}
+    assert [(str(w.location), w.message) for w in found.announced] == [("pkg/shim.py", "use good")]
+
+
+def test_module_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gates.evidence.startup.MODULE_LIMIT_S", 1.0)
+    found = seen(tmp_path, {"pkg/slow.py": "import time\ntime.sleep(60)\n", "pkg/zebra.py": ""})
+    assert endings(found) == {"pkg": Ending.IMPORTED, "pkg.slow": Ending.UNSEEN, "pkg.zebra": Ending.IMPORTED}
+
+
+def test_use_of_a_deprecated_package_is_placed_at_the_import_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warning = "import warnings\nwarnings.warn('old is old', DeprecationWarning, stacklevel=2)\n"
+    old = tmp_path / "site-packages"
+    written(old, {"old_library.py": warning})
+    monkeypatch.setenv("PYTHONPATH", str(old))
+    found = seen(tmp_path, {"pkg/core.py": "import os\nimport old_library\n"})
+    places = [str(w.location) for w in found.warnings if w.message == "old is old"]
+    assert places == ["pkg/core.py:2"]
+
+
+def test_src_layout_and_single_modules_are_found(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {"src/lib/__init__.py": "", "src/lib/core.py": "import lib\n", "one.py": "x = 1\n"}
+    files |= {"scripts/run.py": "raise SystemExit\n", "pkg/bad-name.py": ""}
+    found = seen(tmp_path, files, implementation=["src/lib", "one.py", "scripts", "pkg"])
+    assert endings(found) == dict.fromkeys(["lib", "lib.core", "one", "pkg"], Ending.IMPORTED)
+    assert {text.partition(":")[0] for text in found.aside} == {"scripts/run.py", "pkg/bad-name.py"}
+
+
+OWNERS = {
+    "pkg/core.py": OURS,
+    "/usr/lib/python3/site-packages/torch/_tensor.py": "torch",
+    "/usr/lib/python3/dist-packages/six.py": "six",
+    ".venv/lib/site-packages/numpy/core.py": "numpy",
+    "/usr/lib/python3.12/asyncio/base.py": "Python",
+}
+
+
+@pytest.mark.parametrize("path", OWNERS)
+def test_owner_of_a_place(path: str) -> None:
+    assert owner_of(Location(path=path)) == OWNERS[path]

@@ -1,0 +1,192 @@
+"""What the witness tells from inside of a run: how it died, what it executed, and that nobody speaks in its place."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from building import a_context, a_criterion, a_task, all_evidence, evidence, pytest_options, written
+
+from gates.evidence.pytest_run import PytestRun
+from gates.model import Decision, Finding, Outcome
+from gates.stages import _criterion_tests, _suite
+from gates.verdict import decide
+
+TASK = a_task(entry_points=[], criteria=[a_criterion(tests=["tests"])], measurements=[])
+GOOD = "def test_good() -> None:\n    assert True\n"
+
+
+def run_of(tmp_path: Path, code: str, *, conftest: str = "", timeout_s: float = 60, repeat: int = 1) -> PytestRun:
+    files = {"pyproject.toml": pytest_options(), "tests/test_one.py": code, "tests/conftest.py": conftest}
+    root = written(tmp_path / "project", files)
+    return PytestRun.collect(TASK, replace(a_context(root, timeout_s=timeout_s), repeat=repeat))
+
+
+def found(run: PytestRun) -> list[Finding]:
+    return list(_suite.judge(TASK, evidence(run)))
+
+
+def texts(run: PytestRun) -> str:
+    return "\n".join(finding.message for finding in found(run) if finding.outcome is not Outcome.PASSED)
+
+
+def report(run: PytestRun) -> str:
+    return "\n".join(f"{s.title} {s.facts} {s.rows} {s.code}" for s in _suite.describe(TASK, evidence(run)))
+
+
+DEATHS = {
+    "abort": ("import os\ndef test_it(): os.abort()\n", "killed by SIGABRT", "in test_it"),
+    "stack overflow": (
+        ("import sys\ndef test_it():\n    sys.setrecursionlimit(10**9)\n"
+        "    class A:\n        def __repr__(self): return repr([self])\n    repr(A())\n"),
+        "killed by SIGSEGV", "__repr__"),
+    "kill": ("import os\ndef test_it(): os.kill(os.getpid(), 9)\n", "killed by SIGKILL", "No stack was written"),
+    "exit": ("import os\ndef test_it(): os._exit(0)\n", "never came to the end", "exit code 0"),
+    "hang": ("import time\ndef test_it(): time.sleep(600)\n", "stopped at the time limit", "in test_it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DEATHS)
+def test_death_names_the_test_the_cause_the_memory_and_the_last_stack(tmp_path: Path, case: str) -> None:
+    code, cause, stack = DEATHS[case]
+    run = run_of(tmp_path, GOOD + code, timeout_s=4 if case == "hang" else 60)
+    assert run.running == ("tests/test_one.py::test_it",)
+    assert cause in texts(run)
+    assert "tests/test_one.py::test_it" in texts(run)
+    assert stack in report(run)
+    assert "Death Certificate" in report(run)
+    assert 10 * 2**20 < (run.process.peak_memory_bytes or 0) < 2**34
+    assert decide(found(run)).decision is not Decision.PASS
+
+
+@pytest.mark.parametrize("leave", ["import os\nos._exit(0)\n", "import sys\nsys.exit(0)\n"])
+def test_exit_during_import_names_the_file(tmp_path: Path, leave: str) -> None:
+    run = run_of(tmp_path, leave)
+    assert "while collecting tests/test_one.py" in texts(run)
+    assert decide(found(run)).decision is Decision.INCONCLUSIVE
+
+
+HIDDEN = {
+    "shadowed": ("def test_x(): assert 0\ndef test_x(): assert 1\n", "", "defined again below"),
+    "deleted": (GOOD + "def test_x(): assert 0\ndel test_x\n", "", "pytest did not plan it"),
+    "made into nothing": (GOOD + "def test_x(): assert 0\n",
+        "def pytest_pycollect_makeitem(name):\n    if name == 'test_x': return []\n", "pytest did not plan it"),
+    "raised in a thread": (("import threading\ndef f(): assert 0\ndef test_x():\n    t = threading.Thread(target=f)\n"
+        "    t.start(); t.join()\n"), "", "AssertionError in a thread was raised"),
+    "both sides of a fork": (("import os\ndef test_x():\n    pid = os.fork()\n    if pid == 0: assert 0\n"
+        "    os.waitpid(pid, 0)\n"), "", "a fork of the process went on"),
+    "called an expected failure": ("def test_x(): assert 0\n" + GOOD,
+        ("import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n"
+        "    report = (yield).get_result()\n    if report.failed and item.name == 'test_x':\n"
+        "        report.outcome, report.wasxfail = 'skipped', 'known'\n"), "only its report calls an expected failure"),
+    "another function": ("def test_x(): assert 0\n",
+        "def pytest_collection_modifyitems(items):\n    items[0].obj = lambda: None\n", "passed by running"),
+    "swallowed closest to the function": ("def test_x(): assert 0\n" + GOOD,
+        ("import pytest\n@pytest.hookimpl(wrapper=True, trylast=True)\ndef pytest_pyfunc_call(pyfuncitem):\n"
+        "    try: return (yield)\n    except AssertionError:\n"
+        "        if pyfuncitem.name != 'test_x': raise\n        return True\n"), "but its report does not say so"),
+    "told by somebody else": (GOOD + "import os\ndef test_x():\n    for n in range(3, 1200):\n        try:\n"
+        "            if os.readlink(f'/proc/self/fd/{n}').startswith('pipe'): os.write(n, b'1.{}\\n')\n"
+        "        except OSError: pass\n    assert 1\n", "", "are not its own"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", HIDDEN)
+def test_what_is_hidden_is_named_and_the_run_not_believed(tmp_path: Path, case: str) -> None:
+    code, conftest, said = HIDDEN[case]
+    run = run_of(tmp_path, code, conftest=conftest)
+    assert said in texts(run)
+    assert decide(found(run)).decision is not Decision.PASS
+
+
+def test_harness_that_passes_everything_is_rigged_and_blocks(tmp_path: Path) -> None:
+    passes = (
+        "import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n"
+        "    (yield).get_result().outcome = 'passed'\n"
+    )
+    run = run_of(tmp_path, GOOD, conftest=passes)
+    (finding, *_) = [f for f in found(run) if f.rule == "EX001"]
+    assert finding.outcome is Outcome.FAILED
+    assert "asserts 1 + 1 == 3 raised AssertionError, and the harness called it passed" in finding.message
+
+
+EMPTY = """
+import pytest
+def check(x): assert x
+
+def test_returns():
+    return
+    assert 0
+
+def test_over_nothing():
+    for x in []: assert x
+
+def test_without(): print()
+def test_by_helper(): check(1)
+def test_raises():
+    with pytest.raises(ValueError): raise ValueError
+"""
+
+
+def test_empty_tests_are_named_with_their_line_and_stand_for_nothing(tmp_path: Path) -> None:
+    run = run_of(tmp_path, EMPTY)
+    places = {str(f.location) for f in found(run) if f.rule == "EX010"}
+    assert places == {"tests/test_one.py:7", "tests/test_one.py:10"}
+    assert [(t.id.rpartition("::")[2], t.executed) for t in run.tests] == [
+        ("test_returns", 0), ("test_over_nothing", 0), ("test_without", 0), ("test_by_helper", 2), ("test_raises", 1),
+    ]  # fmt: skip
+    assert decide(found(run)).decision is Decision.PASS
+    judged = list(_criterion_tests.judge_tests(TASK, TASK.criteria[0], all_evidence(TASK, run)))
+    assert {f.subject.rpartition("::")[2] for f in judged if f.outcome is Outcome.UNKNOWN} == {
+        "test_returns", "test_over_nothing",
+    }  # fmt: skip
+
+
+def test_criterion_needs_a_test_that_asserts(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "def test_without(): print()\n")
+    (judged,) = _criterion_tests.judge_tests(TASK, TASK.criteria[0], all_evidence(TASK, run))
+    assert (judged.outcome, judged.actual) == (Outcome.UNKNOWN, "no assertion")
+
+
+def test_test_with_two_ends_fails_and_names_both(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "seen = []\ndef test_one():\n    seen.append(1)\n    assert 1\ndef test_two(): assert seen",
+                 repeat=2)  # fmt: skip
+    (flaky,) = [f for f in found(run) if f.rule == "EX011"]
+    assert (flaky.outcome, flaky.subject) == (Outcome.FAILED, "tests/test_one.py::test_two")
+    assert flaky.actual == "passed in the first run and failed in run 2 (seed 2)"
+    assert "shuffled, seeds 2" in report(run)
+
+
+def test_same_end_in_every_order_passes(tmp_path: Path) -> None:
+    run = run_of(tmp_path, GOOD + GOOD.replace("good", "too"), repeat=2)
+    assert decide(found(run)).decision is Decision.PASS
+    assert len(run.repeats) == 1
+
+
+SOUND = {
+    "closes the files of others": "import os\ndef test_it():\n    os.closerange(100, 4096)\n    assert 1\n",
+    "forks": "import os\ndef test_it():\n    pid = os.fork()\n    if pid == 0: os._exit(0)\n"
+    "    assert os.waitpid(pid, 0)[1] == 0\n",
+    "reads its environment": "import os\ndef test_it():\n    assert not [n for n in os.environ if 'WITNESS' in n]\n",
+}
+
+
+@pytest.mark.parametrize("case", SOUND)
+def test_sound_suite_is_not_stopped(tmp_path: Path, case: str) -> None:
+    run = run_of(tmp_path, SOUND[case] + GOOD)
+    assert decide(found(run)).decision is Decision.PASS, texts(run)
+
+
+def test_skip_for_want_of_a_device_is_listed_with_its_criteria(tmp_path: Path) -> None:
+    run = run_of(
+        tmp_path, "import pytest\n@pytest.mark.skipif(True, reason='needs CUDA')\n" + GOOD + "def test_b(): pass"
+    )
+    assert "Not Verified Here: Tests That Want Another Device (1)" in report(run)
+    assert run.tests[0].marks == ("skipif(True, reason='needs CUDA')",)
+
+
+def test_run_leaves_no_open_file(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    run_of(tmp_path, GOOD)
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208

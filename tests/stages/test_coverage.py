@@ -1,0 +1,151 @@
+"""What the tests execute, judged on built evidence: what fails, what stays open, and what must never block."""
+
+from typing import Any
+
+import pytest
+from building import a_criterion, a_process, a_record, a_run, a_task, a_tree, evidence
+from covering import TEST, a_function, executed
+
+from gates.evidence.executed_lines import ExecutedLines
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.source_tree import SourceTree
+from gates.evidence.symbols import SymbolTrace
+from gates.model import Decision, Finding, Level, Location, Outcome, Severity
+from gates.stages._coverage import describe, judge, plan
+from gates.task import Task
+from gates.verdict import decide
+
+TASK = a_task(entry_points=[], criteria=[a_criterion()])
+P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
+OTHER = "tests/test_other.py::test_x"
+
+
+def findings(seen: ExecutedLines, rule: str, task: Task = TASK, **changes: Any) -> list[Finding]:
+    pieces = evidence(seen, changes.get("run", a_run()), changes.get("tree", a_tree(task)))
+    everything = list(judge(task, pieces))
+    assert {f.check for f in everything} == {check.id for check in plan(task)}
+    return [f for f in everything if f.rule == rule]
+
+
+def test_function_that_no_test_executes_is_listed_at_its_line() -> None:
+    seen = executed(a_function(), a_function("lost", line=5, ran=False))
+    (finding,) = findings(seen, "EX005")
+    assert (finding.outcome, finding.severity, finding.level) == (F, Severity.MEDIUM, Level.ADVISORY)
+    assert str(finding.location) == "pkg/core.py:5-6"
+    assert "`lost`" in finding.message
+    assert not finding.blocks
+
+
+def test_function_that_does_not_count_is_not_asked_for() -> None:
+    (finding,) = findings(executed(a_function(), a_function("_own", line=5, ran=False, counts=False)), "EX005")
+    assert (finding.outcome, finding.actual) == (P, "1 of 1 executed")
+
+
+UNSEEN: dict[str, dict[str, Any]] = {
+    "another process": {"children": {f"test:{OTHER}": "python"}},
+    "a tracer that was taken away": {"lost": (f"test:{OTHER}",)},
+    "a run that died": {"doubts": ("the test run did not come to its end",)},
+}
+
+
+@pytest.mark.parametrize("case", UNSEEN)
+def test_function_that_may_have_run_unseen_is_unknown(case: str) -> None:
+    (finding,) = findings(executed(a_function("lost", ran=False), **UNSEEN[case]), "EX005")
+    assert (finding.outcome, finding.leaves_open) == (U, False)
+
+
+def test_function_that_did_not_run_in_a_run_that_cannot_be_believed_is_unknown() -> None:
+    (finding,) = findings(executed(a_function("lost", ran=False)), "EX005", run=a_run(process=a_process(3)))
+    assert (finding.outcome, finding.leaves_open) == (U, False)
+
+
+def test_long_list_is_cut() -> None:
+    seen = executed(*(a_function(f"f{i}", line=3 * i + 1, ran=False) for i in range(60)))
+    found = findings(seen, "EX005")
+    assert len(found) == 51
+    assert found[-1].message.startswith("10 more public functions")
+    assert len({f.fingerprint for f in found}) == 51
+
+
+def test_file_that_cannot_be_read_leaves_the_functions_unknown() -> None:
+    (finding,) = findings(executed(unparsed=("pkg/x.py:1: bad",)), "EX005")
+    assert finding.outcome is U
+
+
+def test_tests_that_run_the_code_of_their_criterion_are_no_pass_of_it() -> None:
+    (finding,) = findings(executed(), "EX006")
+    assert (finding.outcome, finding.level, finding.criterion) == (P, Level.ADVISORY, None)
+
+
+def elsewhere(**changes: Any) -> ExecutedLines:
+    """The code of AC1 was executed by a test that stands for something else."""
+    return executed(**{"contexts": (f"test:{OTHER}",), **changes})
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_tests_that_never_run_the_code_of_their_criterion_leave_it_open(level: Level) -> None:
+    task = a_task(entry_points=[], criteria=[a_criterion(level=level)])
+    (finding,) = findings(elsewhere(), "EX006", task)
+    assert (finding.outcome, finding.level, finding.criterion) == (U, level, "AC1")
+    assert str(finding.location) == "pkg/core.py:1-2"
+    assert decide([finding]).decision is Decision.INCONCLUSIVE
+
+
+EXCUSES: dict[str, tuple[ExecutedLines, str]] = {
+    "a child of its own test": (elsewhere(children={f"test:{TEST}": "python"}), "another process"),
+    "a child of a shared fixture": (elsewhere(children={"fixture:server": "python"}), "another process"),
+    "a shared fixture": (elsewhere(contexts=("fixture:shared",)), "a fixture that tests share"),
+    "an import": (elsewhere(contexts=("",)), "at import"),
+    "a cache": (elsewhere(functions=(a_function(cached=True),)), "cache"),
+    "one line": (elsewhere(functions=(a_function(told=False),)), "cannot be told"),
+    "no function": (elsewhere(functions=(a_function(line=50),)), "no lines that run only when it is called"),
+    "a run that died": (elsewhere(doubts=("it died",)), "it died"),
+}
+
+
+@pytest.mark.parametrize("case", EXCUSES)
+def test_nothing_is_said_where_something_else_may_have_run_the_code(case: str) -> None:
+    seen, why = EXCUSES[case]
+    (finding,) = findings(seen, "EX006")
+    assert (finding.outcome, finding.criterion) == (N, None)
+    assert why in finding.message
+
+
+def test_child_of_another_test_excuses_nothing() -> None:
+    (finding,) = findings(elsewhere(children={f"test:{OTHER}": "python"}), "EX006")
+    assert finding.outcome is U
+
+
+def test_criterion_that_an_entry_point_shows_is_not_judged() -> None:
+    task = a_task(criteria=[a_criterion()])
+    (finding,) = findings(elsewhere(), "EX006", task)
+    assert (finding.outcome, "entry point" in finding.message) == (N, True)
+
+
+def test_criterion_without_a_passed_test_is_not_judged_here() -> None:
+    (finding,) = findings(elsewhere(), "EX006", run=a_run(a_record(id=OTHER)))
+    assert (finding.outcome, "no test of it passed" in finding.message) == (N, True)
+
+
+def test_class_is_reached_by_any_of_its_methods() -> None:
+    where = Location(path="pkg/core.py", line=1, last_line=20)
+    trace = SymbolTrace(symbol="pkg.core:double", wanted=(), location=where)
+    tree = SourceTree(how="", files=1, symbols=(trace,), rules=(), unparsed=())
+    seen = executed(a_function("C.a", ran=False), a_function("C.b", line=5))
+    (finding,) = findings(seen, "EX006", tree=tree)
+    assert finding.outcome is P
+
+
+def test_lines_that_were_not_measured_ask_nothing_of_anybody() -> None:
+    found = list(judge(TASK, EvidenceSet.withheld("the project measures coverage itself")))
+    assert {f.outcome for f in found} == {U}
+    assert not any(f.blocks or f.leaves_open or f.criterion for f in found)
+    (section,) = describe(TASK, EvidenceSet.withheld("the project measures coverage itself"))
+    assert section.text == "Not measured: the project measures coverage itself."
+
+
+def test_report_tells_shares_and_who_ran_what() -> None:
+    seen = executed(a_function(), a_function("lost", line=5, ran=False))
+    shares, reached = describe(TASK, evidence(seen, a_run(), a_tree(TASK)))
+    assert shares.rows == (("pkg/core.py", "2", "1", "50%", "lost (line 5)"),)
+    assert reached.rows == (("AC1", "pkg.core:double (pkg/core.py:1-3)", TEST, "1 of 1"),)

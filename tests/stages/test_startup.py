@@ -1,0 +1,110 @@
+"""Build, imports and deprecations, judged on built evidence: what blocks, and what only costs score."""
+
+import pytest
+from building import a_process, a_run, a_task, evidence
+from covering import a_module, started
+
+from gates.evidence.entry_points import EntryPointRuns, EntryRun
+from gates.evidence.kind import Evidence, EvidenceSet
+from gates.evidence.startup import BuildEnding, Built, Ending, Startup
+from gates.evidence.test_records import Warned
+from gates.model import Finding, Location, Outcome, Severity
+from gates.stages._startup import describe, judge, plan
+
+TASK = a_task()
+P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
+
+
+def findings(rule: str, *pieces: Evidence) -> list[Finding]:
+    everything = list(judge(TASK, evidence(*pieces)))
+    assert {f.check for f in everything} == {check.id for check in plan(TASK)}
+    return [f for f in everything if f.rule == rule]
+
+
+def a_build(ending: BuildEnding, **changes: bool) -> Startup:
+    return started(build=Built(ending=ending, backend="flit_core", problem="why", **changes))
+
+
+BUILDS = {
+    "built": (started(), P, Severity.INFO, False),
+    "no package": (a_build(BuildEnding.NONE), N, Severity.INFO, False),
+    "not seen": (a_build(BuildEnding.UNSEEN), U, Severity.LOW, False),
+    "failed": (a_build(BuildEnding.FAILED), F, Severity.HIGH, True),
+    "failed to compile": (a_build(BuildEnding.FAILED, compiled=True), F, Severity.MEDIUM, False),
+}
+
+
+@pytest.mark.parametrize("case", BUILDS)
+def test_build_blocks_only_where_it_was_seen_to_fail(case: str) -> None:
+    seen, outcome, severity, blocks = BUILDS[case]
+    (finding,) = findings("EX007", seen)
+    assert (finding.outcome, finding.severity, finding.blocks) == (outcome, severity, blocks)
+    assert not finding.leaves_open
+
+
+@pytest.mark.parametrize("ending", list(Ending))
+def test_import_blocks_only_where_it_is_a_defect(ending: Ending) -> None:
+    (finding,) = findings("EX008", started(a_module(ending=ending, error="E: x", missing="")))
+    expected = {Ending.IMPORTED: P, Ending.BROKEN: F}.get(ending, U)
+    assert (finding.outcome, finding.blocks, finding.leaves_open) == (expected, ending is Ending.BROKEN, False)
+
+
+def test_modules_that_fail_by_one_cause_share_a_finding() -> None:
+    where = Location(path="pkg/__init__.py", line=3)
+    modules = [a_module(f"pkg.m{i}", Ending.BROKEN, error="E: x", location=where) for i in range(3)]
+    (finding,) = findings("EX008", started(*modules))
+    assert finding.message == "pkg.m0 (as 2 others) does not import by itself: E: x"
+
+
+def test_module_that_was_not_reached_is_unknown() -> None:
+    (finding,) = findings("EX008", started(problem="2 modules were not reached"))
+    assert (finding.outcome, finding.leaves_open) == (U, False)
+
+
+def a_warning(path: str = "pkg/core.py", category: str = "DeprecationWarning", message: str = "old") -> Warned:
+    return Warned(category=category, message=message, location=Location(path=path, line=3))
+
+
+def test_warning_of_own_code_at_import_is_low() -> None:
+    (finding,) = findings("EX008", started(warnings=(a_warning(category="SyntaxWarning"),)))
+    assert (finding.outcome, finding.severity, finding.blocks) == (F, Severity.LOW, False)
+    (finding,) = findings("EX008", started(warnings=(a_warning("/x/site-packages/a.py", "SyntaxWarning"),)))
+    assert finding.outcome is P
+
+
+SOURCES: dict[str, Evidence] = {
+    "tests": a_run(warnings=(a_warning(),)),
+    "entry point 1": EntryPointRuns(
+        how="", runs=(EntryRun(index=0, name="x", process=a_process(), warnings=(a_warning(),)),)
+    ),
+    "imports": started(warnings=(a_warning(),)),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_deprecated_use_is_found_wherever_it_was_announced(source: str) -> None:
+    (finding,) = findings("EX009", SOURCES[source])
+    assert (finding.outcome, finding.severity, str(finding.location)) == (F, Severity.LOW, "pkg/core.py:3")
+    assert not finding.blocks
+    *_, section = describe(TASK, evidence(SOURCES[source]))
+    assert section.rows == (("pkg/core.py:3", "the project", "DeprecationWarning", "old", source),)
+
+
+@pytest.mark.parametrize("path", ["tests/test_core.py", "/x/site-packages/torch/a.py", "conftest.py"])
+def test_deprecated_use_by_tests_and_dependencies_is_only_listed(path: str) -> None:
+    (finding,) = findings("EX009", a_run(warnings=(a_warning(path),)))
+    assert finding.outcome is P
+    *_, section = describe(TASK, evidence(a_run(warnings=(a_warning(path),))))
+    assert len(section.rows) == 1
+
+
+def test_one_message_at_many_lines_of_a_file_is_one_finding() -> None:
+    lines = tuple(Warned(**{**a_warning().model_dump(), "location": Location(path="a.py", line=i)}) for i in (4, 5, 6))
+    (finding,) = findings("EX009", a_run(warnings=lines))
+    assert str(finding.location) == "a.py:4"
+
+
+def test_nothing_seen_is_unknown_and_asks_for_nothing() -> None:
+    found = list(judge(TASK, EvidenceSet()))
+    assert {f.outcome for f in found} == {U}
+    assert not any(f.blocks or f.leaves_open for f in found)

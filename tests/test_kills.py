@@ -1,0 +1,39 @@
+"""A run that is killed leaves nobody and nothing behind, and the last reports as they were."""
+
+import signal
+from pathlib import Path
+
+import pytest
+from building import a_project, gates
+from killing import Left, busy, killed, snapshot, torn
+
+LONGEST_S = 2.5
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with good reports, whose suite now takes a moment."""
+    project = a_project(tmp_path_factory.mktemp("killed") / "project")
+    assert gates(project, "run", "T1").code == 0
+    return busy(project)
+
+
+@pytest.mark.parametrize("after_s", [0.4, 1.3])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_killed_run_leaves_nothing_behind(
+    reported: Path, tmp_path: Path, number: signal.Signals, after_s: float
+) -> None:
+    left = killed(reported, tmp_path, number=number, after_s=after_s, name=f"{number.name}-{after_s}")
+    assert left == Left(number.name, after_s, left.exit_code, (), (), ())
+    assert left.exit_code == (-signal.SIGKILL if number is signal.SIGKILL else 130)
+
+
+def test_torn_reports_are_noticed(tmp_path: Path) -> None:
+    (tmp_path / "reports/T1").mkdir(parents=True)
+    (tmp_path / "reports/T1/result.json").write_text("{}", encoding="utf-8")
+    before = snapshot(tmp_path)
+    assert torn(tmp_path, before) == ()
+    (tmp_path / "reports/T1/.gates-x").write_text("", encoding="utf-8")
+    assert torn(tmp_path, before) == (".gates-x",)
+    (tmp_path / "reports/T1/result.json").unlink()
+    assert torn(tmp_path, before) == (".gates-x", "T1/result.json")
