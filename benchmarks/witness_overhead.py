@@ -75,9 +75,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure(root: Path, rounds: int, python: str) -> dict[str, list[tuple[float, float]]]:
     """Return CPU and wall seconds by arm, one a round, the order turned every other round; one round warms up."""
     arms: dict[str, Callable[[], None]] = {
-        "bare": lambda: _bare(root, python), "bare, again": lambda: _bare(root, python), "with reports": lambda: _reported(root, python),
+        "bare": lambda: _bare(root, python),
+        "bare, again": lambda: _bare(root, python),
+        "with reports": lambda: _reported(root, python),
         "witnessed": lambda: _witnessed(root, python),
-    }  # fmt: skip
+    }
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in ARMS}
     for index in range(rounds + 1):
         for name in ARMS[:: 1 if index % 2 else -1]:

@@ -119,7 +119,7 @@ def entries(task: Task, *ended: ProcessRun, crash: Location | None = None) -> En
     """The runs of a task's entry points, each with exit code 0 where nothing else is given."""
     ends = ended or tuple(a_process() for _ in task.entry_points)
     runs = tuple(
-        EntryRun(index=i, name=" ".join(entry.run), process=end, crash=crash)
+        EntryRun(index=i, name=entry.name, process=end, crash=crash)
         for i, (entry, end) in enumerate(zip(task.entry_points, ends, strict=True))
     )
     return EntryPointRuns(how="each command once", runs=runs)

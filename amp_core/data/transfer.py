@@ -23,9 +23,10 @@ def to_device(batch: Batch, device: torch.device, *, non_blocking: bool = True) 
     Raises:
         ValueError: the batch is a bare tensor, whose rows would be taken for inputs and targets.
     """
-    if isinstance(batch, Tensor):
+    found: object = batch
+    if isinstance(found, Tensor):
         raise ValueError(  # noqa: TRY004  the data are wrong, not the code
-            f"the loader's batches are tensors of shape {tuple(batch.shape)}, expected tuples of tensors: wrap the data"
+            f"the loader's batches are tensors of shape {tuple(found.shape)}, expected tuples of tensors: wrap the data"
             " in a TensorDataset"
         )
     placed: Batch = _each(batch, lambda tensor: tensor.to(device, non_blocking=non_blocking and _may_not_block(tensor)))

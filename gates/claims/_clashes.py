@@ -23,7 +23,7 @@ HISTORY = re.compile(
 
 def clashes(page: Page, found: Sequence[Pair]) -> list[tuple[Line, Said]]:
     """Return the contradictions between what a page says in two places; the later line is told with the earlier."""
-    now = [(line, said) for line, said in found if not HISTORY.search(line.above)]
+    now = [(line, said) for line, said in found if not HISTORY.search(line.sections)]
     return [*_counts(now), *_totals(now), *_decisions(now), *_numbers(now), *_coverages(now), *_met(page),
             *_scores(page)]  # fmt: skip
 
@@ -80,7 +80,7 @@ def _numbers(found: Sequence[Pair]) -> Iterator[tuple[Line, Said]]:
 def _coverages(found: Sequence[Pair]) -> Iterator[tuple[Line, Said]]:
     said_first: tuple[Line, Coverage] | None = None
     for line, said in found:
-        if isinstance(said, Coverage) and not said.path:
+        if isinstance(said, Coverage):
             if said_first is None:
                 said_first = (line, said)
             elif abs(said.percent - said_first[1].percent) > 1:
@@ -92,7 +92,7 @@ def _scores(page: Page) -> Iterator[tuple[Line, Said]]:
     first: tuple[Line, str] | None = None
     for line in page.prose:
         match = SCORE.match(line.text)
-        if match and line.form is not Form.ROW and len(line.heads) < DEEP and not HISTORY.search(line.above):
+        if match and line.form is not Form.ROW and len(line.heads) < DEEP and not HISTORY.search(line.sections):
             first = first or (line, match[1])
             if float(first[1]) != float(match[1]):
                 yield _clash(line, first[0], f"a score of {match[1]} here, of {first[1]} there")
@@ -103,7 +103,7 @@ def _met(page: Page) -> Iterator[tuple[Line, Said]]:
     first: dict[str, tuple[Line, float]] = {}
     for line in page.prose:
         match = MET.match(line.text)
-        if match and line.form is not Form.ROW and not HISTORY.search(line.above):
+        if match and line.form is not Form.ROW and not HISTORY.search(line.sections):
             other = first.setdefault(match[2], (line, float(match[1])))
             if other[1] != float(match[1]):
                 yield _clash(line, other[0], f"{match[1]} of {match[2]} here, {other[1]:g} of {match[2]} there")

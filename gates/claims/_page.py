@@ -47,6 +47,11 @@ class Line:
         """Return the headings above, in lower case."""
         return " / ".join(title for _, title in self.heads).lower()
 
+    @property
+    def sections(self) -> str:
+        """Return the headings above without the title of the page, in lower case."""
+        return " / ".join(title for level, title in self.heads if level > 1).lower()
+
 
 @dataclass(frozen=True)
 class Block:

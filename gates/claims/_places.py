@@ -8,7 +8,7 @@ from gates.claims._page import Form, Line, Page
 from gates.claims.claim import Place
 
 SUFFIXES = "py|pyi|ya?ml|toml|cfg|ini|md|rst|txt|json|sh|c|h|cc|cpp|cu|rs|go|java|js|ts|tsx|j2|html|css|sql"
-FILE = rf"(?<![\w/.:@-])(/?(?:[\w.@+-]{{1,80}}/){{0,12}}[\w.@+-]{{0,80}}\w\.(?:{SUFFIXES}))(?![\w/])"
+FILE = rf"(?<![\w/.:@-])(?![A-Z]\w*\.js\b)(/?(?:[\w.@+-]{{1,80}}/){{0,12}}[\w.@+-]{{0,80}}\w\.(?:{SUFFIXES}))(?![\w/])"
 SPAN = r"\d{1,7}(?: ?[-\u2013] ?\d{1,7})?"
 SPANS = rf"({SPAN}(?: ?(?:,|and|&) ?(?:lines? )?{SPAN}){{0,12}})"
 NAMED = re.compile(rf"{FILE}:{SPANS}(?![\w:]|\.\d)")

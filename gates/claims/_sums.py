@@ -37,6 +37,7 @@ PLURAL = re.compile(r"[a-z]{2}(?<!s)s\b|\bcriteria\b", re.IGNORECASE)
 MORE = re.compile(r"\.\.\.|\u2026|\b(more|others|etc|omitted|truncated|remaining|among|selected|top)\b", re.IGNORECASE)
 SCALE = {"gb": 1e9, "gib": 2**30, "mb": 1e6, "mib": 2**20, "kb": 1e3, "kib": 2**10, "b": 1.0,
          "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0}  # fmt: skip
+YEARS = range(1900, 2101)
 MAX_LISTED = 2000
 SHORT = 60  # characters of an entry that says there are more
 MAX_REST = 3  # lines that may stand between the parts of a score and its total
@@ -150,7 +151,7 @@ def _tallies(page: Page) -> Iterator[Found]:
         if not match or line.form not in {Form.HEADING, Form.TEXT} or not PLURAL.search(match[1]):
             continue
         listed = _listed(page.lines[i + 1 : i + MAX_LISTED])
-        if listed:
+        if listed and int(match[2]) not in YEARS:
             yield line, Tally(title=match[1].strip(), said=int(match[2]), listed=listed)
 
 

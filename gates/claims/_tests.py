@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from gates.claims._page import Form, Line, Page
 from gates.claims.claim import AllPassed, Duration, ExitCode, TestCounts, TestEnd
 
-N = r"(?<![\w./-])(\d{1,7})"
+N = r"(?<![\w.:/-])(\d{1,7})"
 WORDS = "passed|failed|skipped|errors?|xfailed|xpassed|deselected"
 COUNT = re.compile(rf"(?<!of )(?<!of the ){N} (?:tests? )?(?:were )?({WORDS})\b(?! ?[=:]| tests?\b)", re.IGNORECASE)
 FOREIGN = re.compile(  # a list of counts of other things
@@ -116,7 +116,7 @@ def _of_sentence(line: Line, text: str, scope: str) -> Iterator[Found]:
 
 
 def _heading(line: Line) -> str:
-    return line.heads[-1][1].lower() if line.heads else ""
+    return line.heads[-1][1].lower() if line.heads and line.heads[-1][0] > 1 else ""
 
 
 def _in_table(line: Line) -> bool:

@@ -135,18 +135,22 @@ def _percentage(exact: float, stated: float, digits: int, roughly: bool, of: str
 def coverage(said: Coverage, evidence: EvidenceSet) -> Answer:
     """Answer from the lines of functions that the tests were seen to execute."""
     seen = evidence.get(ExecutedLines)
-    expected = f"{'at least ' if said.at_least else ''}{percent_text(said.percent, said.digits)} covered"
+    of = "of public functions executed" if said.at_least else "covered"
+    expected = f"{'at least ' if said.at_least else ''}{percent_text(said.percent, said.digits)} {of}"
     if seen is None:
         return unsupported(expected, f"coverage was not seen: {evidence.why_missing(ExecutedLines)}")
-    told = [f for f in seen.functions if f.told and f.counts and f.location.path.startswith(said.path)]
+    told = [function for function in seen.functions if function.counts]
     if not told:
-        return unsupported(expected, "no function was told apart")
-    ran = sum(any(f.lines.values()) for f in told)
+        return unsupported(expected, "no public function was told apart")
+    ran = sum(bool(function.lines) for function in told)
     percent = 100 * ran / len(told)
     text = f"{ran} of {len(told)} public functions executed ({percent:.1f} %)"
-    if said.at_least and not seen.doubts:
-        return (confirmed if percent >= said.percent else contradicted)(expected, text)
-    return unsupported(expected, f"{text}; the share of lines was not measured")
+    if not said.at_least:
+        return unsupported(expected, f"{text}; the share of lines was not measured")
+    if percent >= said.percent:
+        return confirmed(expected, text)
+    doubt = seen.doubt()
+    return unsupported(expected, f"{text}, but {doubt}") if doubt else contradicted(expected, text)
 
 
 def verdict(said: Verdict, world: World) -> Answer:

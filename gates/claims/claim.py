@@ -163,12 +163,11 @@ class Tally(Model):
 
 
 class Coverage(Model):
-    """The share of the lines or functions that a test runs."""
+    """The share of the code that tests run: of lines, or with `at_least` of the implementation's public functions."""
 
     kind: Literal["coverage"] = "coverage"
     percent: Percent
     digits: int = 0
-    path: str = ""
     at_least: bool = False
 
 

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic.config import JsonDict
+from pydantic_core import ErrorDetails
 
 from gates import yaml_source
 from gates.claims import reading
@@ -120,6 +121,9 @@ class ClaimedVerdict(Model):
         return self
 
 
+FORMS: tuple[type[Model], ...] = (ClaimedTests, ClaimedEnd, ClaimedMeasure, ClaimedLine, ClaimedVerdict)
+
+
 class Entry(Model):
     """One claim: a sentence, or one of the other keys (then the sentence is for people)."""
 
@@ -161,7 +165,6 @@ class ClaimsFile(Model):
 def load(path: Path, shown_as: str) -> tuple[Claim, ...]:
     """Return the claims of a YAML file; raise `UsageError` that names everything wrong in it, with its place."""
     document = yaml_source.read(path, shown_as)
-    problems = []
     value = document.value
     entries = value.get("claims") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(entries, list):
@@ -170,13 +173,28 @@ def load(path: Path, shown_as: str) -> tuple[Claim, ...]:
     try:
         loaded = ClaimsFile.model_validate(value)
     except ValidationError as error:
-        for item in error.errors():
-            key = tuple(part for part in item["loc"] if not (isinstance(part, str) and part.startswith("function-")))
-            known = "" if item["type"] != "extra_forbidden" else did_you_mean(str(key[-1]), Entry.model_fields)
-            reason = item.get("ctx", {}).get("error", item["msg"])
-            problems.append(Problem(*document.key_place(key), f"{'.'.join(map(str, key))}: {reason}{known}"))
+        problems = [_problem(item, document) for item in error.errors() if not _follows(item)]
         raise SourceError(shown_as, document.text, problems) from error
     return tuple(claim for i, entry in enumerate(loaded.claims) for claim in _claims(entry, i, document))
+
+
+def _follows(item: ErrorDetails) -> bool:
+    """Return whether a complaint only follows from others: a list is not empty because its entries are wrong."""
+    return item["type"] == "too_short" and bool(item["input"])
+
+
+def _problem(item: ErrorDetails, document: Document) -> Problem:
+    """Turn one complaint of pydantic into a place and a line for people."""
+    key = tuple(item["loc"])
+    name = ".".join(map(str, key))
+    if item["type"] == "extra_forbidden":
+        field = next((Entry.model_fields[part] for part in key[:-1] if part in Entry.model_fields), None)
+        inside = next((form for form in FORMS if field and form in get_args(field.annotation)), None)
+        known = (inside or (Entry if len(key) > 2 else ClaimsFile)).model_fields  # noqa: PLR2004  # claims, index, key
+        names = [field.alias or name for name, field in known.items()]
+        return Problem(*document.key_place(key), f"unknown key {key[-1]!r}{did_you_mean(str(key[-1]), names)}")
+    reason = str(item.get("ctx", {}).get("error", item["msg"]))
+    return Problem(*document.place(key), f"{name}: {reason[0].lower()}{reason[1:]}")
 
 
 def _claims(entry: Entry, index: int, document: Document) -> Iterator[Claim]:

@@ -735,7 +735,7 @@ def test_averages_may_be_swapped_in_twice_and_no_step_is_taken_meanwhile() -> No
 def test_averages_that_a_checkpoint_lacks_begin_at_its_parameters() -> None:
     model = a_model()
     with torch.no_grad():
-        model[0].weight.add_(1.0)
+        linear(model, 0).weight.add_(1.0)
     step = a_step("fp32", model=model, ema=Ema(model.parameters(), 0.5))
     with pytest.warns(UserWarning, match="the checkpoint has no averages: they begin at its parameters"):
         step.load_state_dict(a_step("fp32").state_dict())

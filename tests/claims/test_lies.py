@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from building import a_record, a_run, evidence, written
 
-from claims.reporting import REPORT, STEP, a_reported_project, rulings, seen, standing
+from reporting import REPORT, STEP, a_reported_project, rulings, seen, standing
 from gates.claims.claim import Standing
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.test_records import TestOutcome
@@ -48,7 +48,9 @@ SAID_TWICE = {
 def test_an_honest_report_is_not_contradicted(tmp_path: Path) -> None:
     found = standing(REPORT, a_reported_project(tmp_path), seen())
     assert Standing.CONTRADICTED not in {how for _, how in found}
-    assert sum(how is Standing.CONFIRMED for _, how in found) == len(found) - 1  # a heading that names lines says no more
+    assert (
+        sum(how is Standing.CONFIRMED for _, how in found) == len(found) - 1
+    )  # a heading that names lines says no more
 
 
 @pytest.mark.parametrize(("old", "new", "told"), LIES.values(), ids=LIES.keys())
@@ -105,7 +107,7 @@ def test_of_several_files_of_one_name_one_that_fits_is_enough(tmp_path: Path) ->
 
 def test_quote_survives_other_quotes_line_breaks_and_comments(tmp_path: Path) -> None:
     project = written(tmp_path, {"a.py": STEP.replace('"train/overflow"', "'train/overflow'")})
-    page = "`a.py:19-26`:\n```python\n# the guard:\ngrad_norm = self.clip(batch, limit=1.0)\n...\nself.log(\"train/overflow\", 1.0)  # x\n```\n"
+    page = '`a.py:19-26`:\n```python\n# the guard:\ngrad_norm = self.clip(batch, limit=1.0)\n...\nself.log("train/overflow", 1.0)  # x\n```\n'
     assert standing(page, project) == [("place", Standing.CONFIRMED)]
 
 
