@@ -43,7 +43,7 @@ def _in_file(said: Place, seen: Sighting, expected: str) -> Answer:
     at = [hit for hit in found if any(hit[0] <= last and first <= hit[1] for first, last in said.lines)]
     if at:
         first, last = at[0]
-        return confirmed(expected, f"{_spans(at)} of {seen.path} hold it",
+        return confirmed(expected, f"it stands in {_spans(at)} of {seen.path}",
                          Location(path=seen.path, line=first, last_line=last))  # fmt: skip
     if found:
         there = Location(path=seen.path, line=found[0][0])
@@ -56,7 +56,8 @@ def _in_file(said: Place, seen: Sighting, expected: str) -> Answer:
 
 def _spans(hits: Sequence[tuple[int, int]]) -> str:
     shown = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in hits[:SHOWN])
-    return f"lines {shown}" + (" and others" if len(hits) > SHOWN else "")
+    one = len(hits) == 1 and hits[0][0] == hits[0][1]
+    return f"line{'' if one else 's'} {shown}" + (" and others" if len(hits) > SHOWN else "")
 
 
 def length(said: Length, sightings: Sequence[Sighting]) -> Answer:

@@ -1,7 +1,7 @@
 """Claims about a test run against the records of this run."""
 
 from gates.claims._answer import Answer, confirmed, contradicted, unsupported
-from gates.claims.claim import AllPassed, Duration, ExitCode, Said, TestCounts, TestEnd
+from gates.claims.claim import AllPassed, Duration, ExitCode, Said, Standing, TestCounts, TestEnd
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome, TestRecord
@@ -32,7 +32,10 @@ def answer(said: Said, evidence: EvidenceSet) -> Answer:
     tests = _in_scope(said.scope, run)
     if not tests:
         return unsupported(expected, f"this run has no test in {said.scope}")
-    return _counts(said, run, tests, expected) if isinstance(said, TestCounts) else _all(tests, expected)
+    told = _counts(said, run, tests, expected) if isinstance(said, TestCounts) else _all(tests, expected)
+    if said.part and told.standing is Standing.CONTRADICTED:
+        return unsupported(expected, f"it speaks of a part ({said.part:.40}) that this run does not know; {told.seen}")
+    return told
 
 
 def _expected(said: Said) -> str:
@@ -89,6 +92,8 @@ def _test_end(said: TestEnd, run: PytestRun, expected: str) -> Answer:
         return unsupported(expected, "this run has no such test")
     outcomes = sorted({test.outcome.value for test in found})
     seen = f"{' and '.join(outcomes)} in this run"
+    if len(outcomes) > 1 and said.outcome in outcomes:
+        return unsupported(expected, f"{len(found)} tests have this name: {seen}", found[0].location)
     return (confirmed if outcomes == [said.outcome] else contradicted)(expected, seen, found[0].location)
 
 
@@ -101,5 +106,12 @@ def _is_named(test: str, name: str) -> bool:
 def _exit_code(said: ExitCode, run: PytestRun, expected: str) -> Answer:
     if run.process.exit_code is None or run.disagreements:
         return unsupported(expected, f"this run: {run.process.ended}")
+    if said.scope:
+        tests = _in_scope(said.scope, run)
+        if not tests or said.value not in {0, 1}:
+            return unsupported(expected, f"{len(tests)} tests of this run are in {said.scope}")
+        bad = sum(test.outcome in BAD for test in tests)
+        check = confirmed if bool(bad) == bool(said.value) else contradicted
+        return check(expected, f"{bad} of {len(tests)} tests in {said.scope} failed")
     check = confirmed if run.process.exit_code == said.value else contradicted
     return check(expected, f"this run: {run.process.ended}")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gates.claims._page import Form, Line, Page
+from gates.claims._scope import is_general
 from gates.claims.claim import Clash, Coverage, Number, Said, TestCounts, Verdict
 from gates.model import Decision
 
@@ -14,7 +15,7 @@ MET = re.compile(
     re.IGNORECASE,
 )
 SCORE = re.compile(r"^(?:final |overall |total )?score ?: ?(\d{1,3}(?:\.\d)?) ?/ ?100\b", re.IGNORECASE)
-DEEP = 4  # headings above a score that belongs to a part
+OF_ALL = re.compile(r"requirement|criteri|specification|acceptance|summary|overall|coverage|compliance")
 HISTORY = re.compile(
     r"\b(before|after|previous\w*|baseline|version|history|earlier|prior|expected|v\d+|run \d+|comparison)\b",
     re.IGNORECASE,
@@ -41,7 +42,7 @@ def _counts(found: Sequence[Pair]) -> Iterator[tuple[Line, Said]]:
         scope = said.scope or (next(iter(scopes)) if len(scopes) == 1 else "")
         stated = {**said.counts, **({"total": said.total} if said.total is not None else {})}
         for name, count in stated.items():
-            other = first.setdefault((scope, name), (line, count))
+            other = first.setdefault((scope, name), (line, count)) if not said.part else (line, count)
             if other[1] != count:
                 yield _clash(line, other[0], f"{count} {name} here, {other[1]} {name} there")
 
@@ -69,7 +70,7 @@ def _numbers(found: Sequence[Pair]) -> Iterator[tuple[Line, Said]]:
     """Yield two numbers for the whole that do not meet; numbers about a part or from our own tables name their own."""
     first: dict[tuple[str, str, str], tuple[Line, Number]] = {}
     for line, said in found:
-        if not isinstance(said, Number) or said.part or said.of or said.guessed:
+        if not isinstance(said, Number) or said.part or said.of or said.guessed or not said.about:
             continue
         key = (said.what, said.about, said.on)
         other = first.setdefault(key, (line, said))
@@ -92,7 +93,7 @@ def _scores(page: Page) -> Iterator[tuple[Line, Said]]:
     first: tuple[Line, str] | None = None
     for line in page.prose:
         match = SCORE.match(line.text)
-        if match and line.form is not Form.ROW and len(line.heads) < DEEP and not HISTORY.search(line.sections):
+        if match and line.form is not Form.ROW and is_general(line) and not HISTORY.search(line.sections):
             first = first or (line, match[1])
             if float(first[1]) != float(match[1]):
                 yield _clash(line, first[0], f"a score of {match[1]} here, of {first[1]} there")
@@ -103,7 +104,7 @@ def _met(page: Page) -> Iterator[tuple[Line, Said]]:
     first: dict[str, tuple[Line, float]] = {}
     for line in page.prose:
         match = MET.match(line.text)
-        if match and line.form is not Form.ROW and not HISTORY.search(line.sections):
+        if match and line.form is not Form.ROW and OF_ALL.search(line.sections) and not HISTORY.search(line.sections):
             other = first.setdefault(match[2], (line, float(match[1])))
             if other[1] != float(match[1]):
                 yield _clash(line, other[0], f"{match[1]} of {match[2]} here, {other[1]:g} of {match[2]} there")

@@ -1,9 +1,11 @@
 """Numbers of a page that only a measurement can give: speedups, reductions, differences, times and sizes."""
 
+import math
 import re
 from collections.abc import Iterator
 
 from gates.claims._page import Line, Page
+from gates.claims._scope import ABOUT_AMP, WHOLE, part_of
 from gates.claims._sums import digits
 from gates.claims.claim import Number
 
@@ -68,6 +70,7 @@ PART = re.compile(
     re.IGNORECASE,
 )
 CODELESS = re.compile(r"`[^`]{1,200}`")
+PLAIN = re.compile(r"-?\d{1,15}(\.\d{1,15})?(e[+-]?\d{1,3})?")
 BEFORE_AND_AFTER = 60
 Found = tuple[Line, Number]
 
@@ -87,7 +90,7 @@ def numbers(page: Page) -> Iterator[Found]:
     """Yield the numbers that are stated as achieved, estimated ones marked as such; targets are no claims."""
     for line in page.prose:
         own = OWN.search(line.text)
-        if own:
+        if own and PLAIN.fullmatch(own[7]) and math.isfinite(float(own[7])):
             yield line, _own(own)
             continue
         if ASKED.search(line.above):
@@ -134,7 +137,9 @@ def _number(line: Line, match: re.Match[str], what: str, about: str) -> Number:
         low=ends[0],
         high=ends[1],
         on=_device(line.text),
-        part=what == "gain" or bool(PART.search(CODELESS.sub("", line.text))),
+        part=what == "gain"
+        or bool(part_of(line, line.text[: match.start()], known=WHOLE | ABOUT_AMP))
+        or bool(PART.search(CODELESS.sub("", line.text))),
         guessed=bool(GUESSED.search(line.text) or GUESSED.search(line.above)),
     )
 
@@ -157,7 +162,7 @@ def _ends(low: str, high: str | None, *, roughly: bool) -> tuple[float, float]:
 def _own(match: re.Match[str]) -> Number:
     """Return a number as our own reports print it: `ratio a/b of metric >= 1 on cpu: 2.01 [1.9, 2.1]`."""
     what, first, _, second, metric, device, value = match.groups()
-    number = float(value) if re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", value) else 0.0
+    number = float(value)
     slack = abs(number) * 5e-4
     return Number.model_validate({
         "what": what, "low": number - slack, "high": number + slack, "of": metric, "on": device,

@@ -36,6 +36,11 @@ NOT_AS_IT_IS = re.compile(
     r"remediation|example|wanted|trace|traceback|output)\b",
     re.IGNORECASE,
 )
+PRESENTED = re.compile(
+    r"(?:current |actual |key )?(?:files?|location|path|source|module|implementation|target|where)\b"
+    r"|`?[\w./-]{1,200}\.\w{1,5}\b",
+    re.IGNORECASE,
+)
 SHOWN = re.compile(r": ?`[^`]{1,300}`\)")
 MAX_QUOTE = 60
 MIN_CODE = 4
@@ -85,6 +90,8 @@ class _Files:
         if line.form is Form.ROW:
             return
         files = {match[1] for match in ANY_FILE.finditer(line.text)}
+        if not (line.form is Form.HEADING or PRESENTED.match(line.text)):
+            return
         if len(files) == 1:
             self._named = [(d, path) for d, path in self._named if d < depth]
             self._named.append((depth, files.pop()))
@@ -95,6 +102,9 @@ class _Files:
         if line.form is Form.ROW:
             files = {match[1] for match in ANY_FILE.finditer(line.text)}
             return files.pop() if len(files) == 1 else None
+        here = {match[1] for match in ANY_FILE.finditer(line.text)}
+        if here:
+            return here.pop() if len(here) == 1 else None
         return self._named[-1][1] if self._named else None
 
 

@@ -10,7 +10,7 @@ NUM = r"\d{1,9}(?:\.\d{1,6})?"
 OUT_OF = rf"(?<![\w./-])({NUM}) ?(?:/|of|out of) ?({NUM})(?![\w/]|\.\d)"
 NOUN = r"(?: [a-z]{2,20}){0,3}"
 PERCENT = rf"(~|\u2248|about )?({NUM}) ?%"
-SHARE = re.compile(rf"{OUT_OF}{NOUN} ?[(=:\u2014-] ?{PERCENT}", re.IGNORECASE)
+SHARE = re.compile(rf"{OUT_OF}{NOUN} ?[(=] ?{PERCENT}(?= ?(?:[),;.|]|$))", re.IGNORECASE)
 SHARE_BACK = re.compile(rf"(?<![\w.]){PERCENT} ?\({OUT_OF}{NOUN}\)", re.IGNORECASE)
 POINTS = re.compile(rf"^([^:|]{{2,80}}): ?`?({NUM}) ?/ ?({NUM})\b")
 DEDUCTION = re.compile(rf"^([^:|]{{2,80}}): ?`?([-+\u2212]{NUM})\b(?! ?[%\w])")
@@ -38,6 +38,12 @@ MORE = re.compile(r"\.\.\.|\u2026|\b(more|others|etc|omitted|truncated|remaining
 SCALE = {"gb": 1e9, "gib": 2**30, "mb": 1e6, "mib": 2**20, "kb": 1e3, "kib": 2**10, "b": 1.0,
          "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0}  # fmt: skip
 YEARS = range(1900, 2101)
+WEIGHTED = re.compile(r"%|\bweight", re.IGNORECASE)
+POINTS_HEADING = re.compile(r"\bscor(?:e|es|ing)\b|breakdown|points|rating")
+NAMED_ENTRY = re.compile(r"`|[\w./-]{1,120}(?:::|_|/|\.py)")
+GROUP = re.compile(
+    r"\d tests?\b|\d cases?\b|\(\d{1,4}\)|\b\d{1,4} (?:passed|failed|items)\b|[x\u00d7] ?\d", re.IGNORECASE
+)
 MAX_LISTED = 2000
 SHORT = 60  # characters of an entry that says there are more
 MAX_REST = 3  # lines that may stand between the parts of a score and its total
@@ -84,7 +90,8 @@ def _scores(page: Page) -> Iterator[Found]:
     for line in page.lines:
         total = TOTAL.match(line.text)
         if total and len(parts) > 1 and line.form is not Form.ROW:
-            yield line, _sum("score", parts, float(total[1]), float(total[2]))
+            if _is_breakdown(line, parts, float(total[2])):
+                yield line, _sum("score", parts, float(total[1]), float(total[2]))
             parts = []
             continue
         points, less = POINTS.match(line.text), DEDUCTION.match(line.text)
@@ -100,6 +107,14 @@ def _scores(page: Page) -> Iterator[Found]:
         else:
             continue
         rest = 0
+
+
+def _is_breakdown(line: Line, parts: list[tuple[str, float, float | None]], of: float) -> bool:
+    """Return whether points are parts of the total under them, and not of an average or of something else."""
+    possible = [of_part for _, _, of_part in parts if of_part is not None]
+    if any(WEIGHTED.search(title) for title, _, _ in parts) or (len(possible) > 1 and set(possible) == {of}):
+        return False
+    return not possible or sum(possible) == of or bool(POINTS_HEADING.search(line.sections))
 
 
 def _sum(title: str, parts: list[tuple[str, float, float | None]], total: float, of: float | None) -> Sum:
@@ -170,8 +185,17 @@ def _listed(lines: tuple[Line, ...]) -> int:
         if MORE.search(line.text) and len(line.text) < SHORT:
             return 0
         entries.append(line)
-    like_first = [line for line in entries if line.indent == first.indent and line.numbered is first.numbered]
-    count = sum(line.form is first.form for line in like_first)
+    like_first = [line for line in entries if line.form is first.form and line.indent == first.indent
+                  and line.numbered is first.numbered]  # fmt: skip
     if first.form is Form.ROW:
-        return count - 2 if len(entries) > 1 and not entries[1].cells else 0
-    return count
+        return _rows(like_first)
+    one_by_one = first.numbered or all(NAMED_ENTRY.match(line.text) for line in like_first)
+    return len(like_first) if one_by_one and not any(GROUP.search(line.text) for line in like_first) else 0
+
+
+def _rows(lines: list[Line]) -> int:
+    """Count the rows of a table; 0 where a column counts, for then a row may stand for several."""
+    if len(lines) < 3 or lines[1].cells:  # head, rule, and a row
+        return 0
+    columns = zip(*(line.cells for line in lines[2:]), strict=False)
+    return 0 if any(all(cell.isdigit() for cell in column) for column in columns) else len(lines) - 2

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from gates.claims._page import Form, Line, Page
+from gates.claims._scope import part_of
 from gates.claims.claim import AllPassed, Duration, ExitCode, TestCounts, TestEnd
 
 N = r"(?<![\w.:/-])(\d{1,7})"
@@ -93,8 +94,8 @@ def tests(page: Page) -> Iterator[Found]:
 def _of_line(line: Line, scope: str) -> Iterator[Found]:
     about_tests = ABOUT_TESTS.search(line.above)
     exit_code = EXIT.match(line.text)
-    if exit_code and about_tests and not _in_table(line):
-        yield line, ExitCode(value=int(exit_code[1]))
+    if exit_code and ABOUT_TESTS.search(f"{_heading(line) or line.above} {line.text.lower()}") and not _in_table(line):
+        yield line, ExitCode(value=int(exit_code[1]), scope=scope)
     took = TIME.match(line.text)
     if took and (about_tests or "test" in line.text.lower()) and "suite" not in line.text.lower():
         yield line, Duration(seconds=float(took[1]))
@@ -105,14 +106,19 @@ def _of_line(line: Line, scope: str) -> Iterator[Found]:
 
 def _of_sentence(line: Line, text: str, scope: str) -> Iterator[Found]:
     counts = _counts(text)
+    if not (counts or ALL.search(text)):
+        return
     whole = OF_TOTAL.search(text)
     all_of = ALL.search(text)
+    starts = [found.start() for found in (whole, all_of, COUNT.search(text), TESTS_PASS.search(text)) if found]
+    part = part_of(line, text[: min(starts)])
     if all_of:
-        yield line, AllPassed(scope=scope)
+        yield line, AllPassed(scope=scope, part=part)
         if all_of[1] and "passed" not in counts:
             counts["passed"] = int(all_of[1])
-    if counts and (ABOUT_TESTS.search(line.above) or ABOUT_TESTS.search(text.lower())):
-        yield line, TestCounts(counts=counts, total=int(whole[2]) if whole else None, scope=scope)
+    about_tests = ABOUT_TESTS.search(f"{line.above} {text.lower()}")
+    if counts and (about_tests or (len(counts) > 1 and "execution" in line.above)):
+        yield line, TestCounts(counts=counts, total=int(whole[2]) if whole else None, scope=scope, part=part)
 
 
 def _heading(line: Line) -> str:
@@ -152,10 +158,12 @@ def _labelled(page: Page, scopes: dict[int, str]) -> Iterator[Found]:
         if match and about_tests and (not line.cells or len(line.cells) == 2):
             total = int(match[3]) if match[3] else None
             name = SINGULAR.get(match[1].lower(), match[1].lower())
-            yield line, TestCounts(counts={name: int(match[2])}, total=total, scope=scopes.get(line.number, ""))
+            yield line, TestCounts(counts={name: int(match[2])}, total=total, scope=scopes.get(line.number, ""),
+                                   part=part_of(line, ""))  # fmt: skip
         whole = TESTS_TOTAL.match(text)
         if whole and about_tests and (not line.cells or len(line.cells) == 2) and "test" in text.lower():
-            yield line, TestCounts(counts={"total": int(whole[1])}, scope=scopes.get(line.number, ""))
+            yield line, TestCounts(counts={"total": int(whole[1])}, scope=scopes.get(line.number, ""),
+                                   part=part_of(line, ""))  # fmt: skip
 
 
 def _scopes(page: Page) -> dict[int, str]:

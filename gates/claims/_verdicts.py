@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from gates.claims._page import Form, Line, Page
 from gates.claims._places import ANY_FILE
+from gates.claims._scope import is_general, part_of
 from gates.claims._sums import digits
 from gates.claims.claim import Coverage, CriterionStatus, Length, Verdict
 from gates.model import Decision
@@ -34,11 +35,11 @@ def verdicts(page: Page) -> Iterator[Found]:
     gate = _gate(page)
     for line in page.prose:
         decision = _decision(line)
-        if decision:
+        if decision and is_general(line):
             own = "" if line.text.lower().startswith("task") else gate
             yield line, Verdict(gate=own, decision=decision)
         covered = COVERAGE.match(line.text)
-        if covered and not OF_REQUIREMENTS.search(line.above) and float(covered[1]) <= 100:
+        if covered and not part_of(line, "") and not OF_REQUIREMENTS.search(line.above) and float(covered[1]) <= 100:
             yield line, Coverage(percent=float(covered[1]), digits=digits(covered[1]))
         if line.form is Form.ROW and len(line.cells) > 2:
             yield from _criterion(line)

@@ -19,7 +19,10 @@ class Standing(StrEnum):
 
 
 class TestCounts(Model):
-    """How many tests ended in which way; `total` is all of them, `scope` the tests that are meant (all where empty)."""
+    """How many tests ended in which way; `total` is all of them, `scope` the tests that are meant (all where empty).
+
+    `part` are words that make it a statement about some of them only, nobody knows which.
+    """
 
     __test__ = False
 
@@ -27,6 +30,7 @@ class TestCounts(Model):
     counts: Annotated[dict[str, int], Field(min_length=1)]
     total: int | None = None
     scope: str = ""
+    part: str = ""
 
 
 class AllPassed(Model):
@@ -34,6 +38,7 @@ class AllPassed(Model):
 
     kind: Literal["all passed"] = "all passed"
     scope: str = ""
+    part: str = ""
 
 
 class TestEnd(Model):
@@ -51,6 +56,7 @@ class ExitCode(Model):
 
     kind: Literal["exit code"] = "exit code"
     value: int
+    scope: str = ""
 
 
 class Duration(Model):

@@ -190,7 +190,7 @@ def _problem(item: ErrorDetails, document: Document) -> Problem:
     if item["type"] == "extra_forbidden":
         field = next((Entry.model_fields[part] for part in key[:-1] if part in Entry.model_fields), None)
         inside = next((form for form in FORMS if field and form in get_args(field.annotation)), None)
-        known = (inside or (Entry if len(key) > 2 else ClaimsFile)).model_fields  # noqa: PLR2004  # claims, index, key
+        known = (inside or (Entry if len(key) > 2 else ClaimsFile)).model_fields  # claims, index, key
         names = [field.alias or name for name, field in known.items()]
         return Problem(*document.key_place(key), f"unknown key {key[-1]!r}{did_you_mean(str(key[-1]), names)}")
     reason = str(item.get("ctx", {}).get("error", item["msg"]))

@@ -18,6 +18,7 @@ SPREAD = 10  # lines of the file that may lie between two quoted ones, and more 
 LEFT_OUT = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
 GAP = re.compile(r"\.\.\.|\u2026")
 SPACE = re.compile(r"\s+")
+Code = tuple[str, list[int]]  # the code of a file without blanks, and where each line begins in it
 LOOSE_COMMA = re.compile(r",(?=[)\]}])")
 
 
@@ -50,6 +51,8 @@ class Sources:
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
         self._texts: dict[Path, tuple[list[str], str]] = {}
+        self._codes: dict[str, Code] = {}
+        self._files_of: dict[str, list[str]] = {}
         self._tree: list[str] | None = None
 
     def look(self, claim: Claim) -> Looked:
@@ -65,9 +68,12 @@ class Sources:
 
     def _files(self, name: str) -> list[str]:
         """Return the files of a name: the path itself, or else those whose path ends so."""
+        if name not in self._files_of:
+            self._files_of[name] = self._found(name)
+        return self._files_of[name]
+
+    def _found(self, name: str) -> list[str]:
         wanted = PurePosixPath(name.removeprefix("./"))
-        if ".." in wanted.parts:
-            return []
         own = wanted.as_posix().removeprefix("/")
         if (self._root / own).is_file() and self._inside(own):
             return [own]
@@ -110,7 +116,9 @@ class Sources:
         if problem:
             return seen
         if said.quote:
-            hits, missing = find_quote(lines, said.quote)
+            if path not in self._codes:
+                self._codes[path] = joined(lines)
+            hits, missing = find_quote(self._codes[path], said.quote)
             return seen.model_copy(update={"hits": hits, "missing": missing})
         name = said.symbol or said.hint
         if not name:
@@ -136,13 +144,13 @@ class Sources:
                                missing="" if bodies else name)  # fmt: skip
 
 
-def find_quote(lines: list[str], quote: tuple[str, ...]) -> tuple[tuple[tuple[int, int], ...], str]:
+def find_quote(code: Code, quote: tuple[str, ...]) -> tuple[tuple[tuple[int, int], ...], str]:
     """Return the ranges of lines that hold the pieces of a quote one after another, or the piece that is nowhere."""
     parts = [squeezed(part).removesuffix(",") for text in _code_of(quote) for part in GAP.split(text)]
     pieces = [part for part in parts if len(part) > 1]
     if not pieces:
         return (), ""
-    text, starts = _joined(lines)
+    text, starts = code
     absent = next((piece for piece in pieces if piece not in text), "")
     if absent:
         return (), absent
@@ -203,7 +211,7 @@ def _without_comment(line: str) -> str:
     return line
 
 
-def _joined(lines: list[str]) -> tuple[str, list[int]]:
+def joined(lines: list[str]) -> Code:
     """Return the code of a file without blanks in one string, and where each line begins in it."""
     starts: list[int] = []
     parts: list[str] = []

@@ -2,16 +2,20 @@
 
 import random
 import time
+from pathlib import Path
 
 import pytest
 
+from gates.claims.claim import Claim
 from gates.claims.reading import read
-from gates.claims.sources import find_quote
+from gates.claims.sources import Sources, find_quote, joined
 
 SIZE = 1_000_000
 LIMIT_S = 12.0  # of CPU time; what is quadratic takes minutes
-PATTERNS = ["1", "`a`(", "a/", "1/2 (", "speedup 1x ", "lines 1-2, ", "Test::test_", "1 passed ", "a.py:1,", "\\", "x.py ",
-            "- a: 1/2\n", "## lines 5 `x.py`\n", "Things (5)\n- a\n", "`x.py:5`:\n```\ncode\n```\n", "| a | 1 |\n"]  # fmt: skip
+PATTERNS = [
+    *("1", "`a`(", "a/", "1/2 (", "speedup 1x ", "lines 1-2, ", "Test::test_", "1 passed ", "a.py:1,", "x.py "),
+    *("- a: 1/2\n", "## lines 5 `x.py`\n", "Things (5)\n- a\n", "`x.py:5`:\n```\ncode\n```\n", "| a | 1 |\n"),
+]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -54,6 +58,23 @@ def test_noise_is_read_without_an_error(seed: int) -> None:
 
 def test_quote_that_nearly_fits_everywhere_is_looked_for_in_time() -> None:
     before = time.process_time()
-    find_quote(["a" * 50] * 40_000, ("aa", "aab", "aa"))
-    find_quote(["xx = 1"] * 100_000, ("xx = 1",) * 50 + ("y = 2",))
+    find_quote(joined(["a" * 50] * 40_000), ("aa", "aab", "aa"))
+    find_quote(joined(["xx = 1"] * 100_000 + ["y = 2"]), ("xx = 1",) * 50 + ("y = 2",))
     assert time.process_time() - before < LIMIT_S
+
+
+def test_many_claims_on_a_large_file_are_looked_up_in_time(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("".join(f"name_{i} = call({i})\n" for i in range(60_000)), encoding="utf-8")
+    page = "".join(f"`name_{i}()` (a.py:{i + 1})\n\n`call({i})` (a.py:{i + 2})\n\n" for i in range(400))
+    files = Sources(tmp_path)
+    before = time.process_time()
+    looked = [files.look(claim) for claim in read(page, "r.md")]
+    assert time.process_time() - before < LIMIT_S
+    assert len(looked) == 800
+
+
+def test_claims_survive_being_saved() -> None:
+    page = "# Tests\n3/4 (75%), 3 passed, Speedup: 2x\n\n`f()` (a.py:3)\n\n**Decision**: PASS\n\nThings (1)\n1. a\n"
+    found = read(page, "r.md")
+    assert len(found) > 4
+    assert [Claim.model_validate_json(claim.model_dump_json()) for claim in found] == list(found)

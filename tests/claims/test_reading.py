@@ -35,6 +35,12 @@ def test_counts_of_tests(line: str, expected: tuple[dict[str, int], int | None])
     assert said(f"# Report\n\n## Test Results\n\n{line}\n") == [{"kind": "tests", "counts": counts, **whole}]
 
 
+def test_counts_of_an_execution_report_need_no_word_about_tests() -> None:
+    page = "# Execution Verification Report\n\n## Results\n\n"
+    assert [one["counts"] for one in said(f"{page}16 passed, 3 skipped\n")] == [{"passed": 16, "skipped": 3}]
+    assert said(f"{page}9 passed\n") == said("# Checks\n\n16 passed, 3 skipped\n") == []
+
+
 def test_counts_belong_to_the_one_file_that_their_section_names() -> None:
     page = "# Report\n## Test Suite: tests/test_a.py\n**Results**: 3 passed\n## Tests\n4 passed\n"
     scopes = [claim.said.scope for claim in claims(page) if claim.said.kind == "tests"]
@@ -99,6 +105,8 @@ def test_references_to_lines(page: str, expected: tuple[str, tuple[tuple[int, in
 
 NOISE = [
     "The target is a speedup of 1.5-2x.",
+    "Required: speedup of 1.5x.",
+    "## Target Requirements\n- Speedup: 1.5x",
     "### 1. Response Time: 1.5-2x speedup target",
     "- Speedup: >= 1.5x",
     "- Memory reduction maintained at 40%+",
@@ -142,8 +150,8 @@ def test_every_claim_carries_its_line_and_the_very_text() -> None:
 
 
 def test_what_others_claimed_is_not_claimed_again() -> None:
-    page = "# Claims Verification\n### 1. [HIGH] CL001 - `a.md:3`\n- 9 passed in the tests\n## Claims of a.md\n3 tests passed\n"
-    assert said(page) == []
+    page = "# Claims Verification\n### 1. [HIGH] CL001 - `a.md:3`\n- 9 passed in the tests\n"
+    assert said(f"{page}## Claims of a.md\n3 tests passed\n") == []
     assert said("# Audit of a.md\n\n## Contradicted\n\n3 tests passed\n") == []
 
 
