@@ -110,7 +110,7 @@ def _finding(ruling: Ruling, source: ClaimsSource, *, subject: str) -> Finding:
         check=_check(source.path),
         outcome=Outcome.FAILED if wrong else Outcome.UNKNOWN,
         severity=Severity.HIGH if wrong else SEVERITY[claim.level],
-        level=claim.level,
+        level=Level.MUST if wrong else claim.level,
         message=f"{' '.join(claim.text.split())!r} is {ruling.standing.value}: {ruling.seen}{where}",
         location=claim.at,
         subject=subject,
