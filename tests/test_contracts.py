@@ -52,6 +52,7 @@ TASKS = {
     "of nothing but a criterion": a_task(tests=[], entry_points=[], criteria=[a_criterion(code=[], tests=[])]),
     "of a rule": a_task(criteria=[a_criterion(code=[{"rule": "amp-step-order"}], measures=[a_measure(when=["amx"])])]),
     "of no coverage": a_task(coverage_at_least=0),
+    "of claims": a_task(claims=["report.md"]),
 }
 gate = pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)
 task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
