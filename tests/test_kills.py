@@ -7,8 +7,6 @@ import pytest
 from building import a_project, gates
 from killing import Left, busy, killed, snapshot, torn
 
-LONGEST_S = 2.5
-
 
 @pytest.fixture(scope="module")
 def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
