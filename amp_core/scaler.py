@@ -116,7 +116,8 @@ class LossScaler(torch.amp.GradScaler):
         and moments would move on nothing.
         """
         bad = torch.sub(norms.total, norms.total).ne_(0.0)  # inf - inf and NaN - NaN are NaN, which is not zero
-        bad = bad.to(torch.float32)  # of a float64 model: fused optimizers take no other mark
+        if bad.dtype is not torch.float32:  # of a float64 model: fused optimizers take no other mark
+            bad = bad.float()
         if self.across is not None:
             bad = self.across(bad)
         for optimizer in optimizers:

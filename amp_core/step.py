@@ -117,8 +117,8 @@ class TrainStep:
     @property
     def params(self) -> list[nn.Parameter]:
         """Return all parameters that the optimizers hold now, also those added or unfrozen since the construction."""
-        groups = (group for optimizer in self.optimizers for group in optimizer.param_groups)
-        return [param for group in groups for param in group["params"]]
+        optimizers = self.optimizers
+        return [param for each in optimizers for group in each.param_groups for param in group["params"]]
 
     @property
     def lr(self) -> Tensor:
@@ -246,7 +246,7 @@ class TrainStep:
         if not window:
             raise ValueError("a step needs at least one batch, found none: is the loader empty?")
         weights = self._weights(window)
-        mean = torch.zeros((), device=self.device)
+        mean: Tensor | None = None
         for index, (batch, weight) in enumerate(zip(window, weights, strict=True)):
             last = index == len(window) - 1
             with nullcontext() if last else without_sync(self.model):
@@ -254,8 +254,9 @@ class TrainStep:
                 weighted = loss if weight is None else loss * weight
                 scaled = self.scaler.scale(weighted)
                 scaled.backward()
-            share = weighted.detach().float()
-            mean = mean + (share.masked_fill(weight == 0.0, 0.0) if isinstance(weight, Tensor) else share)
+            share = _share(weighted.detach(), weight)
+            mean = share if mean is None else mean + share
+        assert mean is not None
         return mean
 
     def _forward(self, batch: Batch) -> Tensor:
@@ -297,3 +298,9 @@ class TrainStep:
         if self._norms is None:
             return "no gradient was seen"
         return self._norms.first_non_finite({id(param): name for name, param in self.model.named_parameters()})
+
+
+def _share(weighted: Tensor, weight: float | Tensor | None) -> Tensor:
+    """Return a micro-batch's part in the window's mean loss, float32; one that weighs nothing has none, even if NaN."""
+    share = weighted if weighted.dtype is torch.float32 else weighted.float()
+    return share.masked_fill(weight == 0.0, 0.0) if isinstance(weight, Tensor) else share
