@@ -1,6 +1,7 @@
 """How good a language model is: loss and accuracy over a validation split."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -24,29 +25,36 @@ class Evaluation:
 def evaluate(model: nn.Module, batches: Iterable[Batch], device: torch.device, precision: Precision) -> Evaluation:
     """Return the loss and accuracy of a language model; it computes in `precision`, the metrics in float32.
 
-    The model's train or eval mode is put back afterwards. The host reads once, at the end.
+    Every module's train or eval mode is put back afterwards. The host reads once, at the end.
 
     Raises:
         ValueError: there is no batch.
     """
-    was_training = model.training
-    model.eval()
     sums: list[Tensor] = []
     tokens = 0
-    try:
-        with torch.inference_mode():
-            for batch in batches:
-                (sequences,) = to_device(batch, device)
-                with precision.autocast():
-                    logits = model(sequences[:, :-1])
-                sums.append(_summed(logits.float().flatten(0, 1), sequences[:, 1:].flatten()))
-                tokens += sequences[:, 1:].numel()
-    finally:
-        model.train(was_training)
+    with modes_kept(model), torch.inference_mode():
+        model.eval()
+        for batch in batches:
+            (sequences,) = to_device(batch, device)
+            with precision.autocast():
+                logits = model(sequences[:, :-1])
+            sums.append(_summed(logits.float().flatten(0, 1), sequences[:, 1:].flatten()))
+            tokens += sequences[:, 1:].numel()
     if not tokens:
         raise ValueError("nothing to evaluate: the loader has no batch")
     loss, correct = torch.stack(sums).sum(0).tolist()
     return Evaluation(loss / tokens, correct / tokens, tokens)
+
+
+@contextmanager
+def modes_kept(model: nn.Module) -> Iterator[None]:
+    """Put every module back into its mode, train or eval, after a block that may change it."""
+    before = [(module, module.training) for module in model.modules()]
+    try:
+        yield
+    finally:
+        for module, training in before:
+            module.training = training
 
 
 def _summed(logits: Tensor, targets: Tensor) -> Tensor:

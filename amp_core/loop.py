@@ -4,17 +4,16 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-from torch import nn
 
 from amp_core import checkpoint
 from amp_core.checkpoint import CheckpointError
 from amp_core.data import Stream, samples_in
+from amp_core.evaluation import modes_kept
 from amp_core.parallel import from_every_rank, is_first, of_this_rank
 from amp_core.progress import bar
 from amp_core.randomness import random_state, restore_random_state
@@ -154,8 +153,8 @@ def fit(
     and the early stop's; the last step is saved, too. `validate()` returns a loss; it runs without gradients, with
     an EMA on the averages, and modules it sets to eval mode are put back. `plan.steps` is the run's total. A collapse
     is seen at the tracker's next flush. Ranks that train together all call this; the first one writes, all resume
-    from its folder.
-    Their validation losses must agree (`amp_core.parallel.mean_over_ranks`), or they would stop at different steps.
+    from its folder. Their validation losses must agree (`amp_core.parallel.mean_over_ranks`), or they would stop at
+    different steps.
 
     Raises:
         ScaleCollapsed: training makes no progress.
@@ -171,7 +170,7 @@ def fit(
                 step.read()
                 advance(tracker.step)
             if validate is not None and plan.validate_every and tracker.step % plan.validate_every == 0:
-                with tracker.paused(), step.with_averages(), _modes_kept(step.model), torch.no_grad():
+                with tracker.paused(), step.with_averages(), modes_kept(step.model), torch.no_grad():
                     validations.note(tracker.step, float(validate()), plan.min_delta)
             ended = tracker.step == plan.steps or _out_of_patience(plan, validations)
             if checkpoints is not None and (ended or tracker.step % checkpoints.every == 0):
@@ -179,17 +178,6 @@ def fit(
                     checkpoints.save(tracker.step, _state(step, stream, tracker, validations))
     stopped = tracker.step < plan.steps
     return FitResult(step.read(), tracker.step, stopped, tuple(validations.seen))
-
-
-@contextmanager
-def _modes_kept(model: nn.Module) -> Iterator[None]:
-    """Put every module back into its mode, train or eval, after a block that may change it."""
-    before = [(module, module.training) for module in model.modules()]
-    try:
-        yield
-    finally:
-        for module, training in before:
-            module.training = training
 
 
 def _take(step: TrainStep, stream: Stream, tracker: Tracker, plan: Plan) -> bool:

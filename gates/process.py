@@ -17,9 +17,9 @@ from typing import IO
 import psutil
 
 from gates.channel import Channel
+from gates.guardian import MARK
 from gates.model import Model
 
-MARK = "GATES_RUN_ID"
 KEEP_HEAD = 1024 * 1024
 KEEP_TAIL = 256 * 1024
 GRACE_S = 2.0
