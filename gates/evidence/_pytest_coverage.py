@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.assertion import rewrite
 
 STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{n}" for n in ("system", "exec", "fork", "forkpty", "posix_spawn"))}
 # programs that never run Python of the project
@@ -74,6 +75,7 @@ class _Lines:
                 if before is not None:
                     os.environ["COVERAGE_CORE"] = before
         self.coverage, self.version, self.tracer = measuring, coverage.__version__, sys.gettrace()
+        _leave_rewriting_alone()
         sys.addaudithook(self._hear)
         os.register_at_fork(after_in_child=self._leave)
 
@@ -141,6 +143,23 @@ class _Lines:
         if self.coverage is not None and sys.gettrace() is self.tracer:
             sys.settrace(None)
         self.coverage = None
+
+
+def _leave_rewriting_alone() -> None:
+    """Do not trace pytest while it rewrites assertions: nothing of the project runs there, and it is most of a start."""
+    rewriting = getattr(rewrite, "_rewrite_test", None)
+    if rewriting is None:
+        return
+
+    def untraced(*args: object, **more: object) -> object:
+        tracer = sys.gettrace()
+        sys.settrace(None)
+        try:
+            return rewriting(*args, **more)
+        finally:
+            sys.settrace(tracer)
+
+    rewrite._rewrite_test = untraced  # noqa: SLF001  # there is no public way
 
 
 def _why_not(config: pytest.Config) -> str:
