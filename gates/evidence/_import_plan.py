@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from gates.context import Context
 from gates.evidence._import_paths import import_roots, package_root
+from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
 from gates.files import files_of
 from gates.model import Location
@@ -26,7 +27,7 @@ class ImportPlan:
         self.own: set[str] = set()
         self.uses: dict[str, list[Location]] = {}
         self.aside: list[str] = []
-        resolver = Resolver(task, context)
+        resolver = Resolver(task, Sources(context.root))
         files = [path for path in files_of(task.implementation, context.root) if path.suffix == ".py"]
         for path in files:
             names = _names(path, context, self.roots)

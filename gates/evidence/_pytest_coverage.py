@@ -146,7 +146,7 @@ class _Lines:
 
 
 def _leave_rewriting_alone() -> None:
-    """Do not trace pytest while it rewrites assertions: nothing of the project runs there, and it is most of a start."""
+    """Do not trace pytest while it rewrites assertions: nothing of the project runs there, and it takes long."""
     rewriting = getattr(rewrite, "_rewrite_test", None)
     if rewriting is None:
         return

@@ -15,6 +15,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence._coverage_plan import FOLDER
 from gates.evidence._functions import Body, exports_of, functions_of, innermost
 from gates.evidence.kind import Evidence
+from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
 from gates.files import files_of
 from gates.model import Location, Model
@@ -84,7 +85,7 @@ class ExecutedLines(Evidence):
         sets: dict[str, int] = {}
         functions: list[FunctionLines] = []
         unparsed: list[str] = []
-        resolver = Resolver(task, context)
+        resolver = Resolver(task, Sources(context.root))
         modules: dict[Path, SourceModule] = {}
         for path in files_of(task.implementation, context.root):
             try:

@@ -6,6 +6,7 @@ from gates import registry, rules
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.kind import Evidence
+from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver, SymbolTrace
 from gates.files import files_of
 from gates.model import Location, Model
@@ -44,7 +45,7 @@ class SourceTree(Evidence):
         paths = [path for path in files_of(task.implementation, context.root) if path.suffix == ".py"]
         if not paths:
             raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
-        resolver = Resolver(task, context)
+        resolver = Resolver(task, Sources(context.root))
         modules: dict[str, SourceModule] = {}
         unparsed: list[str] = []
         for path in paths:

@@ -4,25 +4,13 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from gates.context import Context
-from gates.files import files_of
+from gates.evidence._uses import use_lines
+from gates.evidence.sources import Sources
 from gates.model import Location, Model
-from gates.syntax import (
-    Definition,
-    SourceModule,
-    Unparsed,
-    live_nodes,
-    member,
-    module_file,
-    origin,
-    parse,
-    star_imports,
-)
+from gates.syntax import Definition, SourceModule, Unparsed, live_nodes, member, origin, star_imports
 from gates.task import CodeBinding, Task
 
-MAX_BYTES = 2 * 1024 * 1024
 MAX_HOPS = 5
-TYPE_TESTS = {"isinstance", "issubclass"}
 
 
 class Use(Model):
@@ -50,17 +38,14 @@ class Undecided(Exception):
 class Resolver:
     """Finds the symbols of a task; each module is parsed once."""
 
-    def __init__(self, task: Task, context: Context) -> None:
-        self._context = context
-        self._roots = tuple(_roots(task, context))
-        self._implementation = set(files_of(task.implementation, context.root))
-        self._modules: dict[Path, SourceModule] = {}
+    def __init__(self, task: Task, sources: Sources) -> None:
+        self._sources = sources
+        self._implementation = task.implementation
+        self._roots = tuple(_roots(task, sources))
 
     def module(self, path: Path) -> SourceModule:
         """Return a parsed file; raise `Unparsed` with the place and the reason."""
-        if path not in self._modules:
-            self._modules[path] = self._parsed(path)
-        return self._modules[path]
+        return self._sources.module(path, self._package(path))
 
     def trace(self, binding: CodeBinding) -> SymbolTrace:
         """Resolve a binding to its lines, or say why it cannot be."""
@@ -79,27 +64,29 @@ class Resolver:
             symbol=symbol,
             wanted=binding.uses,
             location=Location(path=module.path, line=first, last_line=node.end_lineno),
-            uses=tuple(Use(name=name, lines=tuple(_use_lines(name, node, module))) for name in binding.uses),
+            uses=tuple(Use(name=name, lines=tuple(use_lines(name, node, module))) for name in binding.uses),
         )
-
-    def _parsed(self, path: Path) -> SourceModule:
-        shown = self._context.shown(path)
-        try:
-            if path.stat().st_size > MAX_BYTES:
-                raise Unparsed(f"{shown}:1: {path.stat().st_size} bytes, more than {MAX_BYTES}: not read")
-            text = path.read_bytes()
-        except OSError as error:
-            raise Unparsed(f"{shown}:1: {error.strerror or error}") from error
-        return parse(text, shown, self._package(path))
 
     def _package(self, path: Path) -> str:
         """Return the dotted name of the package that a file lies in, from the deepest root above it."""
         base = max((r for r in self._roots if path.is_relative_to(r)), key=lambda r: len(r.parts))
         return ".".join(path.relative_to(base).parent.parts)
 
+    def _module_file(self, name: str) -> Path | None:
+        """Return the file of a dotted module name under one of the roots."""
+        relative = Path(*name.split("."))
+        for root in self._roots:
+            for candidate in (root / relative / "__init__.py", root / relative.with_suffix(".py")):
+                if self._sources.is_file(candidate):
+                    return candidate
+        return None
+
+    def _is_implementation(self, path: Path) -> bool:
+        return any(path.is_relative_to(self._sources.root / part) for part in self._implementation)
+
     def _find(self, module_name: str, names: list[str], *, hops: int) -> tuple[SourceModule, ast.stmt] | str:
         """Find a symbol, following re-exports; return it with its module, or the reason why it is not there."""
-        path = module_file(module_name, self._roots)
+        path = self._module_file(module_name)
         if path is None:
             return f"there is no module {module_name!r} in the project"
         module = self.module(path)
@@ -111,7 +98,7 @@ class Resolver:
             return f"{module.path}:{node.lineno} only imports {names[0]!r}; name the symbol where it is defined"
         if node is None:
             return self._elsewhere(module, path, names, hops)
-        if path not in self._implementation:
+        if not self._is_implementation(path):
             return f"{module.path}:{node.lineno} lies outside of the task's implementation"
         return self._inside(module, node, names)
 
@@ -153,55 +140,13 @@ def _set_on_self(node: ast.ClassDef, name: str) -> ast.stmt | None:
     return None
 
 
-def _roots(task: Task, context: Context) -> Iterator[Path]:
+def _roots(task: Task, sources: Sources) -> Iterator[Path]:
     """Return the folders that modules come from: the root, `src`, and where the implementation lies."""
-    roots = [context.root, context.root / "src"]
+    root = sources.root
+    roots = [root, root / "src"]
     for path in task.implementation:
-        folder = context.root / path if (context.root / path).is_dir() else (context.root / path).parent
-        while (folder / "__init__.py").is_file():
+        folder = root / path if (root / path).is_dir() else (root / path).parent
+        while sources.is_file(folder / "__init__.py"):
             folder = folder.parent
-        roots += [folder, folder.parent] if folder != context.root else []
-    yield from (root for root in dict.fromkeys(roots) if root.is_relative_to(context.root))
-
-
-def _use_lines(name: str, node: ast.AST, module: SourceModule) -> Iterator[int]:
-    """Yield the lines of live code where a dotted name does something; a mere mention is no use."""
-    mentions = {inner for outer in live_nodes(node) for part in _mentions(outer) for inner in ast.walk(part)}
-    own = _bound_here(node)
-    seen = set()
-    for inner in live_nodes(node):
-        if not isinstance(inner, ast.Attribute | ast.Name) or inner in mentions or inner.lineno in seen:
-            continue
-        if not isinstance(inner.ctx, ast.Load) or (_root(inner) in own and _root(inner) in module.aliases):
-            continue
-        if module.dotted(inner) == name:
-            seen.add(inner.lineno)
-            yield inner.lineno
-
-
-def _bound_here(node: ast.AST) -> set[str]:
-    """Return the names that a definition binds itself, as parameters or by assignment: they hide imports."""
-    bound = {inner.arg for inner in ast.walk(node) if isinstance(inner, ast.arg)}
-    return bound | {i.id for i in ast.walk(node) if isinstance(i, ast.Name) and isinstance(i.ctx, ast.Store)}
-
-
-def _root(node: ast.expr) -> str:
-    """Return the first name of `a.b.c`."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _mentions(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts of a node where a name only stands: annotations, type tests, `except`, bare expressions."""
-    if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
-        yield node.annotation
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns:
-        yield node.returns
-    elif isinstance(node, ast.ExceptHandler) and node.type:
-        yield node.type
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute | ast.Name):
-        yield node.value
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in TYPE_TESTS:
-        yield from node.args[1:]
-        yield from (arg for arg in node.args[:1] if isinstance(arg, ast.Attribute | ast.Name))
+        roots += [folder, folder.parent] if folder != root else []
+    yield from (found for found in dict.fromkeys(roots) if found.is_relative_to(root))

@@ -228,3 +228,32 @@ def test_module_is_found_where_the_implementation_lies(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {"packages/one/src/deep/m.py": "def f(): return 1\n"}
     trace = traced(tmp_path, files, "deep.m:f", where="packages/one/src/deep")
     assert str(trace.location) == "packages/one/src/deep/m.py:1"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def make():\n    def unused():\n        return torch.amp.GradScaler()\n    return None\n",
+        "def make():\n    unused = lambda: torch.amp.GradScaler()\n    return None\n",
+        "def make():\n    unused = torch.amp.GradScaler\n    return None\n",
+        "def make():\n    def first():\n        return torch.amp.GradScaler()\n    second = first\n    return None\n",
+        "class make:\n    def go(self):\n        def unused():\n            return torch.amp.GradScaler()\n",
+    ],
+)
+def test_what_is_kept_and_never_used_is_no_use(tmp_path: Path, body: str) -> None:
+    assert use_lines(tmp_path, f"import torch\n\n{body}") == ()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def make():\n    def used():\n        return torch.amp.GradScaler()\n    return used()\n",
+        "def make():\n    used = torch.amp.GradScaler\n    return used()\n",
+        "def make():\n    @register\n    def hook():\n        return torch.amp.GradScaler()\n",
+        "class make:\n    scaler = torch.amp.GradScaler\n",
+        "class make:\n    def go(self):\n        return torch.amp.GradScaler()\n",
+        "def make(self):\n    self.scaler = torch.amp.GradScaler\n",
+    ],
+)
+def test_what_is_kept_and_used_is_a_use(tmp_path: Path, body: str) -> None:
+    assert len(use_lines(tmp_path, f"import torch\n\n{body}")) == 1

@@ -1,0 +1,63 @@
+"""The files of a project as they are read: each listed once, parsed once, and shared by all tasks that speak of it."""
+
+import os
+from pathlib import Path
+
+from gates.files import files_of
+from gates.syntax import SourceModule, Unparsed, parse
+
+MAX_BYTES = 2 * 1024 * 1024
+KEPT = 4000  # modules that are held at a time
+
+
+class Sources:
+    """Reads files for one run. `looked_at` is every path whose state an answer rests on, there or not."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.looked_at: set[Path] = set()
+        self._modules: dict[tuple[Path, str], SourceModule | Unparsed] = {}
+        self._listed: dict[tuple[str, ...], list[Path]] = {}
+        self._files: dict[Path, bool] = {}
+
+    def files(self, paths: tuple[str, ...]) -> list[Path]:
+        """Return the files under some paths of the project."""
+        if paths not in self._listed:
+            self._listed[paths] = files_of(paths, self.root)
+        return self._listed[paths]
+
+    def is_file(self, path: Path) -> bool:
+        """Return whether a file is there, and remember that it was asked for."""
+        self.looked_at.add(path)
+        if path not in self._files:
+            self._files[path] = path.is_file()
+        return self._files[path]
+
+    def module(self, path: Path, package: str) -> SourceModule:
+        """Return a parsed file; raise `Unparsed` with the place and the reason."""
+        self.looked_at.add(path)
+        key = (path, package)
+        if key not in self._modules:
+            if len(self._modules) >= KEPT:
+                self._modules.pop(next(iter(self._modules)))
+            self._modules[key] = self._parsed(path, package)
+        found = self._modules[key]
+        if isinstance(found, Unparsed):
+            raise found
+        return found
+
+    def shown(self, path: Path) -> str:
+        """Return a path as reports name it, relative to the project where it lies inside."""
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
+
+    def _parsed(self, path: Path, package: str) -> SourceModule | Unparsed:
+        shown = self.shown(path)
+        try:
+            size = os.stat(path).st_size  # noqa: PTH116  # called for every file
+            if size > MAX_BYTES:
+                return Unparsed(f"{shown}:1: {size} bytes, more than {MAX_BYTES}: not read")
+            return parse(path.read_bytes(), shown, package)
+        except OSError as error:
+            return Unparsed(f"{shown}:1: {error.strerror or error}")
+        except Unparsed as error:
+            return error
