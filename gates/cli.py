@@ -97,6 +97,32 @@ def list_tasks() -> None:
 
 
 @cli.command()
+@click.argument("task", required=False)
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
+              help="How the matrix is written.")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this file [default: stdout].")
+@click.option("--fresh", is_flag=True, help="Read every file again; by default, only what has changed is.")
+def trace(task: str | None, form: str, out: Path | None, fresh: bool) -> None:
+    """Show the traceability matrix of TASK, or of all tasks, without running anything.
+
+    Each criterion with the lines that implement it and the tests, measures and entry points that stand for it; tests
+    and public code without a criterion; references that lead nowhere.
+
+    Exit codes: 0 a matrix without gaps, 1 a reference leads nowhere, 3 something is missing or could not be read.
+    """
+    from gates.trace_command import TraceRequest, perform
+
+    root, settings = _project()
+    page, broken, exit_code = perform(
+        TraceRequest(root=root, settings=settings, task=task, form=form, out=out, fresh=fresh)
+    )
+    click.echo(page, nl=False)
+    for problem in broken:
+        click.echo("\n".join(map(visible, f"error: {problem}".splitlines())), err=True)
+    raise Exit(exit_code)
+
+
+@cli.command()
 @click.argument("subject")
 @click.argument("criterion", required=False)
 @click.option("--out", type=click.Path(path_type=Path), help="Where the reports are [default: reports/TASK].")

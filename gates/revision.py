@@ -25,8 +25,8 @@ def observe(task: Task, context: Context) -> Revision:
         for path in files_of((*task.implementation, *task.tests, task.path), context.root)
     )
     whole = hashlib.sha256("".join(f"{file.path}\0{file.sha256}\n" for file in files).encode())
-    commit = _git(context.root, "rev-parse", "HEAD")
-    status = _git(context.root, "status", "--porcelain", "--untracked-files=normal") if commit else None
+    commit = git(context.root, "rev-parse", "HEAD")
+    status = git(context.root, "status", "--porcelain", "--untracked-files=normal") if commit else None
     return Revision(
         commit=commit, dirty=None if status is None else bool(status), digest=whole.hexdigest(), files=files
     )
@@ -81,7 +81,7 @@ def _is_ours(python: str) -> bool:
     return python == sys.executable
 
 
-def _git(root: Path, *words: str) -> str | None:
+def git(root: Path, *words: str) -> str | None:
     """Return what git prints, or `None` where there is no git, no repository or no commit."""
     try:
         done = subprocess.run(

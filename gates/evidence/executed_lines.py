@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._coverage_plan import FOLDER
-from gates.evidence._functions import Body, exports_of, functions_of, innermost
+from gates.evidence.public_code import Body, exports_of, functions_of, innermost
 from gates.evidence.kind import Evidence
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver

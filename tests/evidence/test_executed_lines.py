@@ -12,7 +12,7 @@ from building import QUICK, a_context, a_task, clean, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._coverage_plan import COVERAGE_PLUGIN, coverage_env, coverage_source
-from gates.evidence._functions import exports_of, functions_of
+from gates.evidence.public_code import exports_of, functions_of
 from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
 from gates.model import Location
 from gates.syntax import parse

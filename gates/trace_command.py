@@ -1,0 +1,51 @@
+"""What `gates trace` does: the traceability matrix from task files and sources, without running anything."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gates import spec
+from gates.config import Settings
+from gates.errors import UsageError
+from gates.permalinks import web_base
+from gates.tracing.collecting import collect
+from gates.tracing.matrix import Kind, Matrix
+from gates.tracing.pages import markdown, text
+
+
+@dataclass(frozen=True)
+class TraceRequest:
+    """What was asked for on the command line; no task means all."""
+
+    root: Path
+    settings: Settings
+    task: str | None
+    form: str
+    out: Path | None
+    fresh: bool
+
+
+def perform(request: TraceRequest) -> tuple[str, list[str], int]:
+    """Trace; return what goes to stdout, what is wrong with task files, and the exit code."""
+    path = spec.find(request.task, request.root / request.settings.tasks, request.root) if request.task else None
+    found = collect(request.root, request.settings, path, fresh=request.fresh)
+    matrix = found.matrix
+    if request.form == "json":
+        page = matrix.model_dump_json(indent=1) + "\n"
+    elif request.form == "markdown":
+        page = markdown(matrix, web_base(request.root))
+    else:
+        page = text(matrix, whole=request.task is not None)
+    if request.out is not None:
+        try:
+            request.out.write_text(page, encoding="utf-8")
+        except OSError as error:
+            reason = error.strerror or error
+            raise UsageError(f"{str(request.out)!r} cannot be written: {reason}; choose another file") from error
+        page = ""
+    return page, list(found.broken), 2 if found.broken else _exit_code(matrix)
+
+
+def _exit_code(matrix: Matrix) -> int:
+    """Return 0 for a matrix without gaps, 1 where a reference leads nowhere, 3 where something is missing or unread."""
+    kinds = {gap.kind for gap in matrix.gaps}
+    return 1 if Kind.DEAD in kinds else 3 if kinds or not matrix.rows else 0

@@ -1,0 +1,1 @@
+"""The traceability matrix, read from task files and sources alone: nothing is run."""

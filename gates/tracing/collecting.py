@@ -1,0 +1,114 @@
+"""Collects the matrix of a project: task files, tests and implementation, with what is known from the last time."""
+
+import gc
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gates import spec, syntax
+from gates.config import Settings
+from gates.errors import UsageError
+from gates.evidence import public_code, symbols
+from gates.evidence.sources import Sources
+from gates.syntax import Unparsed
+from gates.tracing import file_facts, task_trace
+from gates.tracing.file_facts import FileFacts, facts_of
+from gates.tracing.known import Known, Stamps
+from gates.tracing.matrix import Matrix, join
+from gates.tracing.task_trace import TaskTrace, trace
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The matrix, and what is wrong with the task files that could not be read."""
+
+    matrix: Matrix
+    broken: tuple[str, ...]
+
+
+def collect(root: Path, settings: Settings, wanted: Path | None, *, fresh: bool = False) -> Collected:
+    """Trace the task in a file, or all tasks of the project; raise `UsageError` where the one asked for is broken."""
+    with _without_garbage_collection():
+        return _collect(root, settings, wanted, _Collector(root, fresh=fresh))
+
+
+def _collect(root: Path, settings: Settings, wanted: Path | None, collector: "_Collector") -> Collected:
+    traces: dict[Path, TaskTrace] = {}
+    broken: list[str] = []
+    for path in dict.fromkeys([*spec.task_files(root / settings.tasks), *([wanted] if wanted else [])]):
+        try:
+            traces[path] = collector.task(path)
+        except UsageError as error:
+            if path == wanted:
+                raise
+            broken.append(str(error))
+    asked = tuple(traces.values()) if wanted is None else (traces[wanted],)
+    criteria = {f"{task.id}/{criterion.id}" for task in traces.values() for criterion in task.criteria}
+    tests = collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.tests)))
+    code = collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.implementation)))
+    collector.save()
+    return Collected(matrix=join(asked, tests, code, criteria), broken=tuple(broken) if wanted is None else ())
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Let many small values come to life at once, of which none is garbage: looking for it takes a third of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class _Collector:
+    """Reads what has changed, and takes the rest from the last time."""
+
+    def __init__(self, root: Path, *, fresh: bool) -> None:
+        stamps = Stamps(root)
+        self._root = root
+        self._sources = Sources(root)
+        made_by = _digest()
+        self._tasks = Known(TaskTrace, "tasks", root, stamps, made_by=made_by, fresh=fresh)
+        self._files = Known(FileFacts, "files", root, stamps, made_by=made_by, fresh=fresh)
+
+    def task(self, path: Path) -> TaskTrace:
+        """Return a task's trace; raise `UsageError` for a file that holds none."""
+        name = self._sources.shown(path)
+        known = self._tasks.get(name)
+        if known is None:
+            self._sources.looked_at = {path}
+            known = trace(spec.load(path, self._root), self._sources)
+            self._tasks.put(name, known, sorted(map(self._sources.shown, self._sources.looked_at)))
+        return known
+
+    def facts(self, paths: tuple[str, ...]) -> dict[str, FileFacts]:
+        """Return the facts of each Python file under some paths."""
+        files = {self._sources.shown(path): path for path in self._sources.files(paths) if path.suffix == ".py"}
+        return {name: self._of(name, path) for name, path in files.items()}
+
+    def _of(self, name: str, path: Path) -> FileFacts:
+        known = self._files.get(name)
+        if known is None:
+            try:
+                known = facts_of(self._sources.module(path, ".".join(Path(name).parent.parts)))
+            except Unparsed as error:
+                known = FileFacts(problem=str(error))
+            self._files.put(name, known, [name])
+        return known
+
+    def save(self) -> None:
+        """Keep what was found for the next time."""
+        self._tasks.save()
+        self._files.save()
+
+
+def _digest() -> str:
+    """Return a digest of the code that makes the facts, so that a change of it forgets them."""
+    made_by = (spec, syntax, symbols, public_code, file_facts, task_trace)
+    parts = [Path(module.__file__ or "").read_bytes() for module in made_by]
+    parts.append(Path(symbols.__file__).with_name("_uses.py").read_bytes())
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]

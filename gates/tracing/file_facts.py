@@ -1,0 +1,97 @@
+"""What one Python file adds to the matrix: its tests with their markers, and its public functions."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from gates.evidence.public_code import functions_of
+from gates.model import Location, Model
+from gates.syntax import SourceModule, live_statements
+
+MARKER = "pytest.mark.criterion"
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Marker(Model):
+    """A criterion that a marker names, such as `T035/AC3`; `None` where it is not written as plain text."""
+
+    names: str | None
+    line: int
+
+
+class WrittenTest(Model):
+    """A test function as it is written, its node id without parameters, and the criteria that markers give it."""
+
+    id: str
+    location: Location
+    markers: tuple[Marker, ...] = ()
+
+
+class WrittenFunction(Model):
+    """A public function or method with a body of its own."""
+
+    name: str
+    location: Location
+
+
+class FileFacts(Model):
+    """The tests and public functions of a file; `problem` says why it could not be read."""
+
+    tests: tuple[WrittenTest, ...] = ()
+    functions: tuple[WrittenFunction, ...] = ()
+    problem: str = ""
+
+
+def facts_of(module: SourceModule) -> FileFacts:
+    """Return what a parsed file holds."""
+    is_tests = PurePosixPath(module.path).name.startswith(("test_", "conftest")) or module.path.endswith("_test.py")
+    bodies = [] if is_tests else functions_of(module)
+    return FileFacts(
+        tests=tuple(_tests(module, module.tree.body, module.path, _of_block(module, module.tree.body))),
+        functions=tuple(
+            WrittenFunction(
+                name=body.name, location=Location(path=module.path, line=body.line, last_line=body.last)
+            )
+            for body in bodies
+            if body.public and not body.promise
+        ),
+    )  # fmt: skip
+
+
+def _tests(
+    module: SourceModule, body: list[ast.stmt], owner: str, markers: tuple[Marker, ...]
+) -> Iterator[WrittenTest]:
+    for node in live_statements(body):
+        if isinstance(node, ast.ClassDef):
+            own = (*markers, *_of_decorators(module, node), *_of_block(module, node.body))
+            yield from _tests(module, node.body, f"{owner}::{node.name}", own)
+        elif isinstance(node, Function) and node.name.startswith("test"):
+            first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
+            yield WrittenTest(
+                id=f"{owner}::{node.name}",
+                location=Location(path=module.path, line=first, last_line=node.end_lineno),
+                markers=(*markers, *_of_decorators(module, node)),
+            )
+
+
+def _of_decorators(module: SourceModule, node: Function | ast.ClassDef) -> tuple[Marker, ...]:
+    """Return the markers of a definition, those of single parameters (`pytest.param(marks=...)`) too."""
+    return tuple(marker for part in node.decorator_list for marker in _markers(module, part))
+
+
+def _of_block(module: SourceModule, body: list[ast.stmt]) -> tuple[Marker, ...]:
+    """Return the markers that `pytestmark` gives to a whole module or class."""
+    return tuple(
+        marker
+        for node in live_statements(body)
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "pytestmark" for t in node.targets)
+        for marker in _markers(module, node.value)
+    )
+
+
+def _markers(module: SourceModule, node: ast.expr) -> Iterator[Marker]:
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call) and module.dotted(call.func) == MARKER:
+            for arg in [*call.args, *(keyword.value for keyword in call.keywords)]:
+                value = arg.value if isinstance(arg, ast.Constant) else None
+                yield Marker(names=value if isinstance(value, str) else None, line=arg.lineno)

@@ -1,0 +1,176 @@
+"""The matrix: criteria with their code and tests, tests and code without a criterion, and the gaps between them."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+
+from gates.model import Level, Location, Model
+from gates.tracing.file_facts import FileFacts, WrittenFunction, WrittenTest
+from gates.tracing.task_trace import CriterionTrace, TaskTrace
+from gates.yaml_source import did_you_mean
+
+
+class Kind(StrEnum):
+    """What a gap is: a reference to nothing, a place that could not be read, or something nobody has bound."""
+
+    DEAD = "dead reference"
+    UNREAD = "not checked"
+    MISSING = "missing"
+
+
+class Gap(Model):
+    """Something that the matrix lacks, where, and what to do."""
+
+    kind: Kind
+    criterion: str
+    message: str
+    location: Location | None = None
+    remediation: str = ""
+
+
+class Row(Model):
+    """A criterion with the tests that stand for it by path, node id or marker."""
+
+    task: str
+    criterion: CriterionTrace
+    tests: tuple[WrittenTest, ...] = ()
+
+
+class Matrix(Model):
+    """Everything that can be said of some tasks without running anything."""
+
+    tasks: tuple[TaskTrace, ...]
+    rows: tuple[Row, ...]
+    gaps: tuple[Gap, ...]
+    loose_tests: tuple[WrittenTest, ...] = ()
+    loose_code: tuple[WrittenFunction, ...] = ()
+    tests: int = 0
+    functions: int = 0
+
+    def by_task(self) -> dict[str, list[Row]]:
+        """Return the rows of each task, by its id."""
+        found: dict[str, list[Row]] = {task.id: [] for task in self.tasks}
+        for row in self.rows:
+            found[row.task].append(row)
+        return found
+
+
+class Written:
+    """The tests of all files, found by path and by marker."""
+
+    def __init__(self, facts: dict[str, FileFacts]) -> None:
+        self._tests = sorted((test for each in facts.values() for test in each.tests), key=lambda test: test.id)
+        self._ids = [test.id for test in self._tests]
+        self._marked: dict[str, list[WrittenTest]] = defaultdict(list)
+        for test in self._tests:
+            for marker in test.markers:
+                self._marked[marker.names or ""].append(test)
+
+    def under(self, path: str) -> list[WrittenTest]:
+        """Return the tests in a folder, a file or a class, or the one of a node id; parameters are left aside."""
+        path = path.split("[")[0].rstrip("/")
+        found = [test for test in self._from(path) if test.id == path]
+        return found + [test for sign in ("/", "::") for test in self._from(path + sign)]
+
+    def marked(self, criterion: str) -> list[WrittenTest]:
+        """Return the tests whose markers name a criterion."""
+        return self._marked.get(criterion, [])
+
+    def _from(self, start: str) -> Iterator[WrittenTest]:
+        for number in range(bisect_left(self._ids, start), len(self._ids)):
+            if not self._ids[number].startswith(start):
+                return
+            yield self._tests[number]
+
+
+def join(
+    tasks: tuple[TaskTrace, ...], tests: dict[str, FileFacts], code: dict[str, FileFacts], criteria: set[str]
+) -> Matrix:
+    """Join tasks with the tests and functions that are written; `criteria` are the ids that there are, `T035/AC3`."""
+    written = Written(tests)
+    rows = tuple(_row(task, criterion, written) for task in tasks for criterion in task.criteria)
+    bound = {test.id for row in rows for test in row.tests}
+    every = [test for facts in tests.values() for test in facts.tests]
+    functions = [function for facts in code.values() for function in facts.functions]
+    gaps = [gap for row in rows for gap in _gaps(row, written)]
+    return Matrix(
+        tasks=tasks,
+        rows=rows,
+        gaps=(*gaps, *_loose_markers(every, criteria), *_unread(tests, code)),
+        loose_tests=tuple(test for test in every if test.id not in bound and not test.markers),
+        loose_code=tuple(_without_criterion(functions, rows)),
+        tests=len(every),
+        functions=len(functions),
+    )
+
+
+def _row(task: TaskTrace, criterion: CriterionTrace, written: Written) -> Row:
+    found = [test for path in criterion.tests for test in written.under(path)]
+    found += written.marked(f"{task.id}/{criterion.id}")
+    return Row(task=task.id, criterion=criterion, tests=tuple({test.id: test for test in found}.values()))
+
+
+def _gaps(row: Row, written: Written) -> Iterator[Gap]:
+    criterion = row.criterion
+    name = f"{row.task}/{criterion.id}"
+    for binding in criterion.code:
+        if binding.problem and binding.location is None and binding.name.startswith("rule "):
+            continue
+        if binding.problem:
+            kind = Kind.DEAD if binding.checked else Kind.UNREAD
+            yield Gap(kind=kind, criterion=name, message=f"{binding.name}: {binding.problem}",
+                      location=binding.location or binding.asked_at,
+                      remediation="Mend the file." if kind is Kind.UNREAD else "Implement it, or mend the binding.",
+                      )  # fmt: skip
+    for path in criterion.tests:
+        if not written.under(path):
+            yield Gap(kind=Kind.DEAD, criterion=name, message=f"{path} names no test", location=criterion.asked_at,
+                      remediation="Write the test, or mend the reference.")  # fmt: skip
+    if criterion.level is not Level.MUST:
+        return
+    if not criterion.code:
+        yield Gap(kind=Kind.MISSING, criterion=name, message="no code is bound to it", location=criterion.asked_at,
+                  remediation="Name the symbols that implement it under 'code'.")  # fmt: skip
+    if not row.tests and not criterion.tests and not criterion.measures and not criterion.entry_points:
+        yield Gap(kind=Kind.MISSING, criterion=name, message="no test, measure or entry point stands for it",
+                  location=criterion.asked_at,
+                  remediation=f'Name tests under "tests", or mark them with @pytest.mark.criterion("{name}").',
+                  )  # fmt: skip
+
+
+def _loose_markers(tests: Iterable[WrittenTest], criteria: set[str]) -> Iterator[Gap]:
+    """Yield the markers that name no criterion of any task."""
+    for test in tests:
+        for marker in test.markers:
+            where = Location(path=test.location.path, line=marker.line)
+            if marker.names is None:
+                yield Gap(kind=Kind.UNREAD, criterion="", message=f"a marker of {test.id} is not written as plain text",
+                          location=where, remediation="Write the criterion out, such as 'T035/AC3'.")  # fmt: skip
+            elif marker.names not in criteria:
+                hint = did_you_mean(marker.names, criteria)
+                hint = hint if hint.startswith("; did") else ""
+                yield Gap(kind=Kind.DEAD, criterion="", location=where, remediation="Mend the marker's id.",
+                          message=f"{test.id} is marked for {marker.names!r}, which does not exist{hint}",
+                          )  # fmt: skip
+
+
+def _unread(*groups: dict[str, FileFacts]) -> Iterator[Gap]:
+    problems = {facts.problem: path for group in groups for path, facts in group.items() if facts.problem}
+    for problem, path in problems.items():
+        yield Gap(kind=Kind.UNREAD, criterion="", message=problem, location=Location(path=path),
+                  remediation="Mend the file.")  # fmt: skip
+
+
+def _without_criterion(functions: list[WrittenFunction], rows: tuple[Row, ...]) -> Iterator[WrittenFunction]:
+    """Yield the functions of which no criterion's code holds a line."""
+    spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row in rows:
+        for binding in row.criterion.code:
+            if binding.location and binding.location.line:
+                place = binding.location
+                spans[place.path].append((place.line or 1, place.last_line or place.line or 1))
+    for function in functions:
+        first, last = function.location.line or 1, function.location.last_line or 1
+        if not any(start <= last and first <= end for start, end in spans[function.location.path]):
+            yield function

@@ -1,0 +1,183 @@
+"""The matrix from task files and sources alone: found, dead, missing, unread; and the cache that only saves time."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from building import ROOT, written
+from click.testing import CliRunner, Result
+
+from gates.cli import cli
+
+TASK = """id: T1
+title: Doubling
+implementation: [pkg]
+tests: [tests]
+criteria:
+  - id: AC1
+    text: Double a number
+    code: [{symbol: "pkg.core:double"}]
+    tests: [tests/test_core.py]
+  - id: AC2
+    text: Halve a number
+    code: [{symbol: "pkg.core:Half.of"}]
+"""
+CORE = """def double(n):
+    return 2 * n
+
+
+class Half:
+    def of(self, n):
+        return n / 2
+
+
+def spare(n):
+    return n
+"""
+TESTS = "from pkg.core import double\n\n\ndef test_double():\n    assert double(1) == 2\n"
+MARKED = """import pytest as pt
+
+
+@pt.mark.criterion('T1/AC2')
+class TestHalf:
+    def test_of(self):
+        assert True
+"""
+FILES: dict[str, str | bytes] = {
+    "pyproject.toml": "[tool.gates]\n",
+    "pkg/__init__.py": "",
+    "pkg/core.py": CORE,
+    "tests/test_core.py": TESTS,
+    "tests/test_half.py": MARKED,
+    "tasks/T1.yaml": TASK,
+}
+
+
+@pytest.fixture
+def traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Write a project with some files changed, trace it, and return what the command said."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def run(changes: dict[str, str | bytes] | None = None, *words: str) -> Result:
+        monkeypatch.chdir(written(tmp_path / "project", {**FILES, **(changes or {})}))
+        return CliRunner().invoke(cli, ["trace", *words])
+
+    return run
+
+
+def test_each_criterion_has_its_lines_and_its_tests(traced: Callable[..., Result]) -> None:
+    result = traced(None, "T1")
+    assert result.exit_code == 0
+    assert "pkg/core.py:1-2" in result.stdout
+    assert "tests/test_core.py:4-5" in result.stdout
+    assert "pkg/core.py:6-7" in result.stdout
+    assert "TestHalf::test_of" in result.stdout
+
+
+def test_tests_and_code_without_a_criterion_are_named(traced: Callable[..., Result]) -> None:
+    loose = "def test_nothing():\n    assert True\n"
+    result = traced({"tests/test_loose.py": loose}, "T1", "--format", "json")
+    found = json.loads(result.stdout)
+    assert [test["id"] for test in found["loose_tests"]] == ["tests/test_loose.py::test_nothing"]
+    assert [function["name"] for function in found["loose_code"]] == ["spare"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "exit_code", "said"),
+    [
+        ({"pkg/core.py": "def twice(n):\n    return 2 * n\n"}, 1, "dead reference: tasks/T1.yaml:8: T1/AC1: pkg.core"),
+        ({"tests/test_core.py": "x = 1\n"}, 1, "T1/AC1: tests/test_core.py names no test"),
+        ({"tests/test_half.py": MARKED.replace("AC2", "AC3")}, 1, "marked for 'T1/AC3', which does not exist; did"),
+        ({"tests/test_half.py": MARKED.replace("T1/", "T1-")}, 1, "tests/test_half.py:4: "),
+        ({"tests/test_half.py": MARKED.replace("'T1/AC2'", "NAME")}, 3, "is not written as plain text"),
+        ({"tests/test_half.py": "def helper():\n    pass\n"}, 3, "missing: tasks/T1.yaml:10: T1/AC2: no test"),
+        ({"pkg/core.py": "def double(:\n"}, 3, "not checked: pkg/core.py"),
+        ({"pkg/core.py": b"\xff\xfe bad"}, 3, "not checked: pkg/core.py"),
+        ({"pkg/core.py": "x = '" + "a" * 5_000_000 + "'\n"}, 3, "bytes, more than"),
+        ({"tests/test_half.py": "def test_of(:\n"}, 3, "not checked: tests/test_half.py"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_its_place(
+    traced: Callable[..., Result], changes: dict[str, str | bytes], exit_code: int, said: str
+) -> None:
+    result = traced(changes, "T1")
+    assert (result.exit_code, said in result.stdout) == (exit_code, True), result.stdout
+
+
+def test_markers_of_modules_and_of_parameters_count(traced: Callable[..., Result]) -> None:
+    module = "import pytest\n\npytestmark = [pytest.mark.criterion('T1/AC2')]\n\n\ndef test_of():\n    assert True\n"
+    param = (
+        "from pytest import mark, param\n\n\n@mark.parametrize('n', [param(1, marks=mark.criterion('T1/AC2'))])\n"
+        "def test_of(n):\n    assert n\n"
+    )
+    for source in (module, param):
+        assert traced({"tests/test_half.py": source}, "T1").exit_code == 0
+
+
+def test_a_broken_task_file_is_told_and_the_others_are_traced(traced: Callable[..., Result]) -> None:
+    result = traced({"tasks/T2.yaml": "id: T2\n"})
+    assert result.exit_code == 2
+    assert "T1  2 criteria, 2 with code, 2 with evidence, 0 gaps" in result.stdout
+    assert "tasks/T2.yaml:1:1" in result.stderr
+
+
+def test_markdown_is_a_table_in_which_names_are_no_markup(traced: Callable[..., Result], tmp_path: Path) -> None:
+    changes: dict[str, str | bytes] = {"tasks/T1.yaml": TASK.replace("Double a number", "Double | <b>x</b>")}
+    result = traced(changes, "T1", "--format", "markdown", "--out", str(tmp_path / "matrix.md"))
+    page = (tmp_path / "matrix.md").read_text(encoding="utf-8")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "| AC1 | Double \\| &lt;b&gt;x&lt;/b&gt; | must | `pkg.core:double` `pkg/core.py:1-2` |" in page
+
+
+def test_what_changed_is_read_again_and_nothing_else(
+    traced: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = traced(None, "T1").stdout
+    read: list[str] = []
+    monkeypatch.setattr(Path, "read_bytes", _noting(read, Path.read_bytes))
+    assert CliRunner().invoke(cli, ["trace", "T1"]).stdout == first
+    assert "core.py" not in read
+    core = tmp_path / "project" / "pkg" / "core.py"
+    core.write_text("\n" + CORE, encoding="utf-8")
+    assert "pkg/core.py:2-3" in CliRunner().invoke(cli, ["trace", "T1"]).stdout
+    assert "core.py" in read
+
+
+def test_a_module_that_comes_to_stand_before_another_is_seen(traced: Callable[..., Result], tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    assert traced(None, "T1").exit_code == 0
+    (project / "pkg" / "core").mkdir()
+    (project / "pkg" / "core" / "__init__.py").write_text("x = 1\n", encoding="utf-8")
+    assert "defines no 'double'" in CliRunner().invoke(cli, ["trace", "T1"]).stdout
+
+
+@pytest.mark.parametrize("spoilt", [b"", b"{", b'{"head": 1}', b"\xff", b"[" * 100_000])
+def test_a_spoilt_cache_is_as_good_as_none(traced: Callable[..., Result], tmp_path: Path, spoilt: bytes) -> None:
+    first = traced(None, "T1").stdout
+    for file in (tmp_path / "cache" / "gates" / "trace").iterdir():
+        file.write_bytes(spoilt)
+    assert CliRunner().invoke(cli, ["trace", "T1"]).stdout == first
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(
+    traced: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert traced(None, "T1").exit_code == 0
+
+
+def test_this_projects_own_task_has_no_gap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(ROOT)
+    result = CliRunner().invoke(cli, ["trace", "T035"])
+    assert result.exit_code == 0, result.stdout
+
+
+def _noting(read: list[str], original: Callable[[Path], bytes]) -> Callable[[Path], bytes]:
+    def read_bytes(self: Path) -> bytes:
+        read.append(self.name)
+        return original(self)
+
+    return read_bytes
