@@ -16,7 +16,10 @@ from typing import Any
 
 import pytest
 from _pytest.assertion import rewrite
+from _pytest.doctest import DoctestItem
+from _pytest.unittest import TestCaseFunction
 
+HERE = Path(__file__).parent
 STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{n}" for n in ("system", "exec", "fork", "forkpty", "posix_spawn"))}
 # programs that never run Python of the project
 OTHERS = {"git", "uname", "hostname", "ldconfig", "gcc", "cc", "nvidia-smi", "lscpu", "ps", "file", "which"}
@@ -39,6 +42,7 @@ class _Lines:
         self.reason = ""
         self.version = ""
         self.ended = False
+        self.windows = False
         self.children: dict[str, str] = {}
         self.lost: list[str] = []
 
@@ -82,7 +86,7 @@ class _Lines:
     def switch(self, context: str) -> str:
         """Give what runs from here on to a context; return the one before."""
         before, self.context = self.context, context
-        if self.coverage is not None and os.getpid() == self.pid:
+        if context != before and self.coverage is not None and os.getpid() == self.pid:
             try:
                 self._mend(before)
                 if self.coverage is not None:
@@ -94,13 +98,32 @@ class _Lines:
     def _mend(self, before: str) -> None:
         """Notice where a test took the tracer away; trace again, unless another tracer has taken its place."""
         now = sys.gettrace()
-        if now is self.tracer:
+        if now is self.tracer or (now is None and self.windows):
             return
         if now is None:
             self.lost.append(before)
             sys.settrace(self.tracer)  # type: ignore[arg-type]  # what sys.gettrace returned
         else:
             self._give_up(f"another tracer took over in {before or 'the collection'}")
+
+    def opened(self) -> object:
+        """Trace from here on, where only windows are traced; return what `closed` needs, or nothing to close."""
+        if not self.windows or self.coverage is None or sys.gettrace() is not None or os.getpid() != self.pid:
+            return None
+        sys.settrace(self.tracer)  # type: ignore[arg-type]  # what sys.gettrace returned
+        return self.tracer
+
+    def closed(self, opened: object) -> None:
+        """Trace no more, and notice where the tracer was taken away or replaced meanwhile."""
+        if opened is None or self.coverage is None or os.getpid() != self.pid:
+            return
+        now = sys.gettrace()
+        if now is None:
+            self.lost.append(self.context)
+        elif now is not opened:
+            self._give_up(f"another tracer took over in {self.context or 'the collection'}")
+            return
+        sys.settrace(None)
 
     def _give_up(self, reason: str) -> None:
         self.coverage, self.reason = None, reason
@@ -198,30 +221,97 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+def pytest_runtestloop(session: pytest.Session) -> Iterator[object]:
+    """Between the tests, and inside of pytest itself, trace nothing: no code of the project runs there."""
+    _lines.windows = _lines.coverage is not None and not _hooks_of_project(session.config)
+    if _lines.windows and sys.gettrace() is _lines.tracer:
+        sys.settrace(None)
+    try:
+        return (yield)
+    finally:
+        if _lines.windows:
+            _lines.windows = False
+            if _lines.coverage is not None and sys.gettrace() is None:
+                sys.settrace(_lines.tracer)  # type: ignore[arg-type]  # what sys.gettrace returned
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
     before = _lines.switch(f"test:{item.nodeid}")
+    opened = _lines.opened() if type(item) not in (pytest.Function, TestCaseFunction, DoctestItem) else None
     try:
         return (yield)
     finally:
+        _lines.closed(opened)
         _lines.switch(before)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_fixture_setup(fixturedef: "pytest.FixtureDef[Any]") -> Iterator[None]:
-    if fixturedef.scope == "function":
-        return (yield)
-    before = _lines.switch(f"fixture:{fixturedef.argname}")
+def pytest_fixture_setup(fixturedef: "pytest.FixtureDef[Any]") -> Iterator[object]:
+    opened = _lines.opened()
+    before = _lines.context
     try:
+        if fixturedef.scope != "function":
+            _lines.switch(f"fixture:{fixturedef.argname}")
         return (yield)
     finally:
         _lines.switch(before)
+        _lines.closed(opened)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[object]:
+    opened = _lines.opened() if type(item) is not pytest.Function else None
+    try:
+        return (yield)
+    finally:
+        _lines.closed(opened)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_pyfunc_call() -> Iterator[object]:
+    opened = _lines.opened()
+    try:
+        return (yield)
+    finally:
+        _lines.closed(opened)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[object]:
+    opened = _lines.opened() if _may_finish_something(item, nextitem) else None
+    try:
+        return (yield)
+    finally:
+        _lines.closed(opened)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_sessionfinish() -> Iterator[None]:
+def pytest_sessionfinish() -> Iterator[object]:
     _lines.switch("")
     return (yield)
 
 
 def pytest_unconfigure() -> None:
     _lines.end()
+
+
+def _hooks_of_project(config: pytest.Config) -> bool:
+    """Return whether the project has hooks of its own around tests, in which its code may run."""
+    manager = config.pluginmanager
+    for name in dir(manager.hook):
+        if name.startswith(("pytest_runtest_", "pytest_pyfunc", "pytest_fixture", "pytest_report_teststatus")):
+            for implementation in getattr(manager.hook, name).get_hookimpls():
+                file = Path(getattr(getattr(implementation.function, "__code__", None), "co_filename", ""))
+                inside = file.is_relative_to(config.rootpath) and "site-packages" not in file.parts
+                if inside and file.parent != HERE and HERE not in file.parents:
+                    return True
+    return False
+
+
+def _may_finish_something(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    """Return whether fixtures of the project may end with a test: its own, or those of what it lies in."""
+    if nextitem is None or nextitem.parent is not item.parent or not isinstance(item, pytest.Function):
+        return True
+    fixtures = item._fixtureinfo.name2fixturedefs.values()  # noqa: SLF001  # there is no public way
+    return any(not each.func.__module__.startswith("_pytest.") for several in fixtures for each in several)

@@ -12,8 +12,8 @@ from building import QUICK, a_context, a_task, clean, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._coverage_plan import COVERAGE_PLUGIN, coverage_env, coverage_source
-from gates.evidence.public_code import exports_of, functions_of
 from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
+from gates.evidence.public_code import exports_of, functions_of
 from gates.model import Location
 from gates.syntax import parse
 
@@ -268,3 +268,110 @@ def test_line_belongs_to_the_innermost_function() -> None:
     seen = ExecutedLines(how="", version="", functions=(of("f", 2, 9), of("g", 4, 5)), contexts=(), sets=())
     named = [seen.function_at(Location(path="m.py", line=line)) for line in (3, 4, 6, 10)]
     assert [one.name if one else None for one in named] == ["f", "g", "f", None]
+
+
+EVERYWHERE = """\
+import unittest
+
+import pytest
+
+from pkg.core import double, made_once, untouched
+
+
+@pytest.fixture
+def ending():
+    yield 1
+    untouched(1)
+
+
+class TestPlain:
+    def setup_method(self):
+        made_once(1)
+
+    def test_ends(self, ending):
+        assert ending
+
+    def teardown_method(self):
+        double(-1)
+
+
+class TestOld(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        double(1)
+
+    def setUp(self):
+        made_once(2)
+
+    def test_old(self):
+        self.addCleanup(untouched, 3)
+
+
+def test_bare():
+    assert double(3) == 6
+
+
+def test_last(request):
+    request.addfinalizer(lambda: made_once(4))
+"""
+CUSTOM = """\
+import pytest
+
+
+def pytest_collect_file(parent, file_path):
+    if file_path.suffix == ".own":
+        return File.from_parent(parent, path=file_path)
+
+
+class File(pytest.File):
+    def collect(self):
+        yield Item.from_parent(self, name="own")
+
+
+class Item(pytest.Item):
+    def setup(self):
+        from pkg.core import made_once
+        made_once(1)
+
+    def runtest(self):
+        from pkg.core import double
+        double(1)
+
+    def teardown(self):
+        from pkg.core import untouched
+        untouched(1)
+"""
+HOOKED = """\
+def pytest_runtest_setup(item):
+    from pkg.core import untouched
+    untouched(1)
+"""
+
+
+def ran(seen: ExecutedLines, name: str) -> list[str]:
+    return [test.partition("::")[2] for test in named_tests(seen.contexts_of(function(seen, name)))]
+
+
+def test_code_is_seen_wherever_a_test_runs_it(tmp_path: Path) -> None:
+    seen = lines(run(tmp_path / "project", tests=EVERYWHERE))
+    assert ran(seen, "double") == ["TestPlain::test_ends", "test_bare"]
+    assert ran(seen, "made_once") == ["TestOld::test_old", "TestPlain::test_ends", "test_last"]
+    assert ran(seen, "untouched") == ["TestOld::test_old", "TestPlain::test_ends"]
+    assert "fixture:_unittest_setUpClass_fixture_TestOld" in seen.contexts_of(function(seen, "double"))
+
+
+def test_code_that_items_and_hooks_of_the_project_run_is_seen(tmp_path: Path) -> None:
+    root = written(tmp_path / "project", {"tests/conftest.py": CUSTOM, "tests/a.own": ""})
+    seen = lines(run(root))
+    assert [ran(seen, name) for name in ("double", "made_once", "untouched")] == [
+        ["own", "test_double[\\xfcnd\\n]", "test_double[a::b]"], ["own"], ["own"]
+    ]  # fmt: skip
+    hooked = written(tmp_path / "hooked" / "project", {"tests/conftest.py": HOOKED})
+    assert len(ran(lines(run(hooked)), "untouched")) == 3
+
+
+def test_code_in_doctests_is_seen(tmp_path: Path) -> None:
+    text = ">>> from pkg.core import untouched\n>>> untouched(1)\n1\n"
+    root = written(tmp_path / "project", {"tests/test_text.txt": text})
+    seen = lines(run(root))
+    assert ran(seen, "untouched") == ["test_text.txt"]
