@@ -22,6 +22,7 @@ from building import (
     evidence,
     measured,
 )
+from calculating import calculated, calculating
 
 import gates
 import gates.evidence
@@ -42,9 +43,11 @@ GATES = pipeline.discover()
 KINDS = registry.classes(gates.evidence, Evidence)
 RULES = registry.values(gates.rules, CodeRule)
 FORMATS = registry.values(gates.render, Format)
+FOREIGN = {"_recorder"}  # programs for the tested project's interpreter, with its torch
 MODULES = sorted(
     path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
     for path in (ROOT / "gates").rglob("*.py")
+    if not FOREIGN & set(path.parts)
 )
 
 TASKS = {
@@ -53,6 +56,7 @@ TASKS = {
     "of a rule": a_task(criteria=[a_criterion(code=[{"rule": "amp-step-order"}], measures=[a_measure(when=["amx"])])]),
     "of no coverage": a_task(coverage_at_least=0),
     "of claims": a_task(claims=["report.md"]),
+    "of calculations": calculating(),
 }
 gate = pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)
 task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
@@ -70,6 +74,7 @@ def sets(task: Task) -> list[EvidenceSet]:
         all_evidence(task),
         all_evidence(task, bad, measured("no samples"), a_tree(task, unparsed=("x.py:1: bad",))),
         all_evidence(task, a_run(disagreements=("they differ",))),
+        all_evidence(task, calculated()),
     ]
 
 
@@ -268,8 +273,8 @@ def test_import_contracts_hold() -> None:
 
 def test_witness_needs_nothing_but_pytest() -> None:
     evidence = ROOT / "gates/evidence"
-    sources = [*(evidence / "_pytest_witness").glob("*.py"), evidence / "_pytest_coverage.py"]
-    assert len(sources) > 3
+    sources = [*evidence.glob("_pytest_witness/*.py"), *evidence.glob("_pytest_coverage/*.py")]
+    assert len(sources) > 8
     text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
     imported = set(re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE))
     assert imported <= sys.stdlib_module_names | {"pytest", "_pytest"}

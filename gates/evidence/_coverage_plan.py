@@ -1,6 +1,7 @@
 """What the coverage plugin is told before a test run, and where it leaves what it saw."""
 
 import json
+import shutil
 from pathlib import Path
 
 from gates.context import Context
@@ -10,9 +11,11 @@ COVERAGE_PLUGIN = "gates_pytest_coverage"
 FOLDER = "coverage"
 
 
-def coverage_source() -> Path:
-    """Return the file of the plugin, which is copied to where the project's interpreter finds it."""
-    return Path(__file__).with_name("_pytest_coverage.py")
+def copy_plugin(folder: Path) -> list[str]:
+    """Copy the plugin to a folder that the project's interpreter looks in; return the options that load it."""
+    source = Path(__file__).with_name("_pytest_coverage")
+    shutil.copytree(source, folder / COVERAGE_PLUGIN, ignore=shutil.ignore_patterns("__pycache__"))
+    return ["-p", f"{COVERAGE_PLUGIN}.hooks"]
 
 
 def coverage_env(folder: Path, task: Task, context: Context) -> dict[str, str]:

@@ -9,7 +9,7 @@ from gates.channel import Channel
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._canaries import rigged
-from gates.evidence._coverage_plan import COVERAGE_PLUGIN, coverage_env, coverage_source
+from gates.evidence._coverage_plan import copy_plugin, coverage_env
 from gates.evidence._events import events_in, stage_of
 from gates.evidence._reconcile import disagreements
 from gates.evidence._records import Records
@@ -112,8 +112,7 @@ class PytestRun(Evidence):
                 f"--junit-xml={folder / 'junit.xml'}", "-o", f"cache_dir={folder / 'cache'}"]  # fmt: skip
         env = {"PYTHONPATH": process.joined_paths(str(plugin))}
         if not seed:  # another run of the same tests executes the same lines
-            shutil.copyfile(coverage_source(), plugin / f"{COVERAGE_PLUGIN}.py")
-            argv += ["-p", COVERAGE_PLUGIN]
+            argv += copy_plugin(plugin)
             env |= coverage_env(folder / "coverage", task, context)
         channel = Channel(folder, seed=seed)
         try:

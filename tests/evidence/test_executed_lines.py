@@ -1,7 +1,6 @@
 """Executed lines, from real test runs: who ran what, what was not followed, and when the plugin stands down."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from building import QUICK, a_context, a_task, clean, written
 
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._coverage_plan import COVERAGE_PLUGIN, coverage_env, coverage_source
+from gates.evidence._coverage_plan import copy_plugin, coverage_env
 from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
 from gates.evidence.public_code import exports_of, functions_of
 from gates.model import Location
@@ -59,13 +58,12 @@ def run(root: Path, *options: str, tests: str = TESTS, python: str = sys.executa
     context = a_context(root)
     plugin = root.parent / "plugin"
     plugin.mkdir()
-    shutil.copy(coverage_source(), plugin / f"{COVERAGE_PLUGIN}.py")
     env = {
         **clean(),
         "PYTHONPATH": f"{plugin}:{root}",
         **coverage_env(context.evidence / "pytest/coverage", a_task(), context),
     }
-    argv = [python, "-m", "pytest", "-q", "-W", "error", "-p", COVERAGE_PLUGIN, *QUICK.split(), *options, "tests"]
+    argv = [python, "-m", "pytest", "-q", "-W", "error", *copy_plugin(plugin), *QUICK.split(), *options, "tests"]
     subprocess.run(argv, cwd=root, env=env, capture_output=True, check=False, timeout=60)
     return context
 

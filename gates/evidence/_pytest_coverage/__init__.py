@@ -1,0 +1,1 @@
+"""The plugin that notes executed lines; copied to where the project's interpreter finds it."""
