@@ -66,14 +66,6 @@ STRANGERS = (
         bound="tests/test_make.py",
     ),
     Stranger(
-        "werkzeug",
-        "3.1.9",
-        "src/werkzeug",
-        "werkzeug.http:parse_date",
-        bound="tests/test_http.py",
-        needs=("ephemeral-port-reserve", "pytest-timeout", "pytest-xprocess", "watchdog", "cryptography"),
-    ),
-    Stranger(
         "packaging",
         "26.3",
         "src/packaging",
