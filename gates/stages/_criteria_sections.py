@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
+from gates.evidence.symbols import SymbolTrace
 from gates.model import Section
 from gates.stages._execution_sections import LISTED, listed
 from gates.stages.bound_tests import tests_of
@@ -18,16 +19,10 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         yield Section(title="Files Read", text=f"None: {evidence.why_missing(SourceTree)}.")
     else:
         yield Section(
-            title="Symbols",
-            columns=("Symbol", "Place", "Uses"),
-            rows=tuple(
-                (
-                    t.symbol,
-                    str(t.location or t.problem),
-                    "; ".join(f"{u.name}: {len(u.lines)}" for u in t.uses),
-                )
-                for t in dict.fromkeys(tree.symbols)
-            ),
+            title="Expected and Actual Architecture",
+            text="What each symbol of the task must be and use, and what its lines do.",
+            columns=("Symbol", "Expected", "Actual", "Kept"),
+            rows=tuple(map(_symbol_row, dict.fromkeys(tree.symbols))),
         )
         yield Section(
             title="Metrics of this Verification",
@@ -49,3 +44,13 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         columns=("Criterion", "Test", "Outcome"),
         rows=tuple(bound[:LISTED]),
     )
+
+
+def _symbol_row(trace: SymbolTrace) -> tuple[str, ...]:
+    """Return a symbol with what it must use and the lines that do."""
+    expected = f"uses {', '.join(trace.wanted)}" if trace.wanted else "exists"
+    if trace.location is None:
+        return trace.symbol, expected, trace.problem, "not checked" if not trace.checked else "no"
+    used = [f"{use.name} in {', '.join(map(str, use.lines)) or 'no line'}" for use in trace.uses]
+    kept = all(use.lines for use in trace.uses)
+    return trace.symbol, expected, "; ".join([str(trace.location), *used]), "yes" if kept else "no"
