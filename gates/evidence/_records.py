@@ -1,6 +1,7 @@
 """The records of a test run, folded from the events that its witness told."""
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
@@ -94,11 +95,21 @@ class Records:
             for test in self._tests_in(file):
                 planned = (file, *test.chain, test.name) in names
                 seen = any((file, line) in lines for line in range(test.first_line, test.line + 1))
-                if seen or (planned and not test.shadowed) or not all(map(self._names.a_class, test.chain)):
+                stray = next((name for name in test.chain if not self._names.a_class(name)), "")
+                if seen or (planned and not test.shadowed) or (stray and self._is_for_others(stray)):
                     continue
                 why = "the same name is defined again below it" if test.shadowed else "pytest did not plan it"
+                why = f"pytest takes no class called {stray!r} for tests" if stray else why
                 where = Location(path=shown, line=test.line)
-                yield Unplanned(id=f"{shown}::{test.shown}", location=where, why=why, certain=test.certain)
+                certain = test.certain and not stray
+                yield Unplanned(id=f"{shown}::{test.shown}", location=where, why=why, certain=certain)
+
+    def _is_for_others(self, name: str) -> bool:
+        """Return whether a class is not meant to be collected by itself: no test by its name, or used elsewhere."""
+        word = re.compile(rf"\b{re.escape(name)}\b".encode())
+        paths = tuple(path for path in self._task.tests if "::" not in path)
+        sources = (path.read_bytes() for path in files_of(paths, self._context.root) if path.suffix == ".py")
+        return "test" not in name.lower() or sum(len(word.findall(source)) for source in sources) > 1
 
     def collect_events(self, name: str) -> Iterator[CollectError]:
         """Yield the files and classes that could not be collected, or were skipped as a whole."""

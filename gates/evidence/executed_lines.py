@@ -13,8 +13,8 @@ from pydantic import Field, JsonValue
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._coverage_plan import FOLDER
-from gates.evidence.public_code import Body, exports_of, functions_of, innermost
 from gates.evidence.kind import Evidence
+from gates.evidence.public_code import Body, exports_of, functions_of, innermost
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
 from gates.files import files_of
@@ -48,8 +48,8 @@ class ExecutedLines(Evidence):
 
     A context is a test (`test:<id>`), the setup of a fixture wider than a function (`fixture:<name>`), or nothing:
     import, collection, between tests. `sets` holds sets of contexts as runs of their numbers, such as `0-4,7`.
-    `children` names the programs that were started, by context; what they ran was not seen. `doubts` says what else
-    was not seen.
+    `children` names the programs that were started, by context; what they ran was not seen. `early` are the files that
+    had been imported before lines were noted. `doubts` says what else was not seen.
     """
 
     version: str
@@ -58,6 +58,7 @@ class ExecutedLines(Evidence):
     sets: tuple[str, ...]
     children: dict[str, str] = Field(default={})
     lost: tuple[str, ...] = ()
+    early: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     unparsed: tuple[str, ...] = ()
 
@@ -111,6 +112,7 @@ class ExecutedLines(Evidence):
                 for name, program in started.items()
             },
             lost=tuple(name for state in states.values() for name in _texts(state.get("lost"))),
+            early=tuple(sorted({context.shown(Path(f)) for s in states.values() for f in _texts(s.get("early"))})),
             doubts=(
                 *(() if ended else ("the test run did not come to its end",)),
                 *unheard,
@@ -199,14 +201,16 @@ def _lines(data: list[Path]) -> Where:
 def _functions(
     path: str, bodies: list[Body], lines: dict[int, frozenset[str]], numbers: dict[str, int], sets: dict[str, int]
 ) -> Iterator[FunctionLines]:
-    """Give each line that ran to the innermost function around it."""
+    """Give each line that ran to the innermost function around it; what was never defined here is left out."""
+    imported = any(innermost(bodies, line) is None for line in lines)
     own: dict[Body, dict[int, int]] = defaultdict(dict)
     for line, contexts in sorted(lines.items()):
         if body := innermost(bodies, line):
             text = _runs(sorted(numbers[name] for name in contexts))
             own[body][line] = sets.setdefault(text, len(sets))
     for body in bodies:
-        if body.promise:
+        defined = any(line in lines for line in range(body.head, body.first))
+        if body.promise or (imported and not defined):  # such as the branch for another platform
             continue
         yield FunctionLines(
             name=body.name,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from gates.syntax import SourceModule, is_hollow, live_statements
+from gates.syntax import SourceModule, is_hollow, live_statements, origin
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 COMPILING = {"jit", "njit", "compile", "script", "vectorize", "guvectorize", "cfunc", "kernel"}  # they run no Python
@@ -15,6 +15,7 @@ COMPILING = {"jit", "njit", "compile", "script", "vectorize", "guvectorize", "cf
 class Body:
     """A function and its own lines, from the first statement after the docstring to the last.
 
+    `head` is the first line of its definition, that of its first decorator if it has any.
     `public` says whether no name on the way to it starts with one underscore, `promise` whether it has nothing to run
     (`...`, `raise NotImplementedError`, an overload, an abstract method or one of a protocol), `told` whether its lines
     can be told from that of its `def` and run as Python (not compiled by a decorator), `cached` whether a decorator may
@@ -22,6 +23,7 @@ class Body:
     """
 
     name: str
+    head: int
     line: int
     first: int
     last: int
@@ -31,23 +33,26 @@ class Body:
     cached: bool
 
 
-def functions_of(module: SourceModule, exported: AbstractSet[str] = frozenset()) -> list[Body]:
+def functions_of(module: SourceModule, exported: AbstractSet[tuple[str, str]] = frozenset()) -> list[Body]:
     """Return the functions of a file that can come to life, those inside of others too.
 
     Of a private module only what a package exports is public.
     """
     if not _is_private_path(module.path):
         return list(_in(module.tree.body, "", public=True, promise=False))
+    own = _dotted(module.path)
+    given = {name for origin, name in exported if own == origin or own.endswith(f".{origin}")}
     bodies = _in(module.tree.body, "", public=True, promise=False)
-    return [replace(body, public=body.public and body.name.split(".")[0] in exported) for body in bodies]
+    return [replace(body, public=body.public and body.name.split(".")[0] in given) for body in bodies]
 
 
-def exports_of(module: SourceModule) -> set[str]:
-    """Return the names that a public package takes from elsewhere to give them on."""
+def exports_of(module: SourceModule) -> set[tuple[str, str]]:
+    """Return what a public package takes from elsewhere to give it on: the dotted name of the module, and the name."""
     if not module.path.endswith("__init__.py") or _is_private_path(module.path):
         return set()
     taken = (node for node in live_statements(module.tree.body) if isinstance(node, ast.ImportFrom))
-    return {alias.name for node in taken for alias in node.names}
+    package = _dotted(module.path)
+    return {(origin(node, package), alias.name) for node in taken for alias in node.names}
 
 
 def innermost(bodies: list[Body], line: int) -> Body | None:
@@ -74,6 +79,7 @@ def _body(node: Function, owner: str, *, public: bool, promise: bool) -> Body:
     decorators = {name for part in node.decorator_list if (name := _last_name(part))}
     return Body(
         name=owner + node.name,
+        head=_first_line(node),
         line=node.lineno,
         first=first,
         last=node.end_lineno or node.lineno,
@@ -99,6 +105,11 @@ def _is_private_path(path: str) -> bool:
 
 def _is_protocol(node: ast.ClassDef) -> bool:
     return any(_last_name(base) == "Protocol" for base in node.bases)
+
+
+def _dotted(path: str) -> str:
+    """Return the dotted name of a file from the project's root on."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _last_name(node: ast.expr) -> str:

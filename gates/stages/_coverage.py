@@ -13,6 +13,7 @@ from gates.task import Criterion, Task
 
 RAW = "ExecutedLines.json"
 SHOWN = 3
+EARLY = "its module had been imported before lines were noted"
 
 RULES = (
     RuleText(
@@ -20,8 +21,9 @@ RULES = (
         title="Public code is executed by a test",
         meaning="A public function or method of the implementation of which no line ran in the test run is listed: "
         "nothing would notice that it breaks. Definitions without a body of their own (protocols, overloads, abstract "
-        "methods) do not count. What tests run in other processes is not followed; where they started some, a function "
-        "that was not seen running is unknown. It costs score and never blocks.",
+        "methods) and those for another platform or version, which never came to life here, do not count. What tests "
+        "run in other processes is not followed; where they started some, a function that was not seen running is "
+        "unknown. It costs score and never blocks.",
     ),
     RuleText(
         id="EX006",
@@ -92,10 +94,11 @@ def _unexecuted(seen: ExecutedLines, run: PytestRun | None) -> Iterator[Finding]
     absent = [function for function in counting if not function.lines]
     actual = f"{len(counting) - len(absent)} of {len(counting)} executed"
     facts = {"rule": "EX005", "check": "executed", "level": Level.ADVISORY, "evidence": RAW}
-    doubt = seen.doubt() or ("" if run and run.complete else "the run cannot be believed (EX001)")
-    outcome = Outcome.UNKNOWN if doubt else Outcome.FAILED
-    caveat = f" (not all was seen: {doubt})" if doubt else ""
+    unseen = seen.doubt() or ("" if run and run.complete else "the run cannot be believed (EX001)")
     for function in absent[:NAMED]:
+        doubt = unseen or (EARLY if function.location.path in seen.early else "")
+        outcome = Outcome.UNKNOWN if doubt else Outcome.FAILED
+        caveat = f" (not all was seen: {doubt})" if doubt else ""
         yield Finding.model_validate({
             **facts, "outcome": outcome, "severity": Severity.MEDIUM, "location": function.location,
             "subject": _label(function), "expected": "executed by a test", "actual": "not executed",
@@ -104,7 +107,8 @@ def _unexecuted(seen: ExecutedLines, run: PytestRun | None) -> Iterator[Finding]
         })  # fmt: skip
     if len(absent) > NAMED:
         yield Finding.model_validate({
-            **facts, "outcome": outcome, "severity": Severity.MEDIUM, "subject": "more", "actual": actual,
+            **facts, "outcome": Outcome.UNKNOWN if unseen or seen.early else Outcome.FAILED,
+            "severity": Severity.MEDIUM, "subject": "more", "actual": actual,
             "message": f"{len(absent) - NAMED} more public functions were not seen executed; all are in {RAW}.",
             "remediation": "Add tests that call them.",
         })  # fmt: skip
@@ -163,6 +167,8 @@ def _excuse(
         return "the lines of its code cannot be told from their definition"
     if any(function.cached for function in functions):
         return "its code may be answered from a cache"
+    if any(function.location.path in seen.early for function in functions):
+        return EARLY
     if len(named_tests(contexts)) < len(contexts):
         return "its code ran in a fixture that tests share, or at import"
     return seen.doubt(own)

@@ -78,7 +78,7 @@ def judge_empty(run: PytestRun) -> Iterator[Finding]:
             **common, outcome=Outcome.UNKNOWN, severity=Severity.MEDIUM, subject=test.id, location=where,
             expected="at least one assertion executed", actual="none executed",
             message=f"{test.id} passed, and executed none of the assertions that are written in it.",
-            impact="It would have passed whatever the code does.", remediation="Let the test reach its assertions.",
+            impact="It shows that nothing was raised, and no more.", remediation="Let the test reach its assertions.",
         )  # fmt: skip
     if rest := more(empty, "executed none of their assertions"):
         yield Finding(

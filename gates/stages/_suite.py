@@ -33,10 +33,9 @@ RULES = (
     RuleText(
         id="EX010",
         title="A test executes its assertions",
-        meaning="A test in which assertions are written and that passed without executing one would have passed "
-        "whatever the code does; it stands for no criterion. A test without any assertion shows that nothing is "
-        "raised: it is listed, and does not stand for a criterion alone. Assertions are counted where pytest rewrites "
-        "modules.",
+        meaning="A test that passed without executing an assertion shows that nothing was raised, and no more: it "
+        "does not stand for a criterion alone. One in which assertions are written that did not run is named, since "
+        "it gave up before them or took another branch. Assertions are counted where pytest rewrites modules.",
     ),
     RuleText(
         id="EX011",

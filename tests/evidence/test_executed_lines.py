@@ -373,3 +373,31 @@ def test_code_in_doctests_is_seen(tmp_path: Path) -> None:
     root = written(tmp_path / "project", {"tests/test_text.txt": text})
     seen = lines(run(root))
     assert ran(seen, "untouched") == ["test_text.txt"]
+
+
+def test_a_function_that_never_came_to_life_here_is_no_function(tmp_path: Path) -> None:
+    head, here = "import sys\n\nif sys.version_info[0] == 3:\n", "    def here():\n        return 1\n"
+    body = f"{head}{here}else:\n{here}"
+    tests = "from pkg.other import here\n\n\ndef test_here():\n    assert here() == 1\n"
+    root = written(tmp_path / "project", {"pkg/other.py": body + "\n\ndef never():\n    return 3\n"})
+    seen = lines(run(root, tests=tests))
+    assert [(f.location.line, bool(f.lines)) for f in seen.functions if f.name == "here"] == [(4, True)]
+    assert function(seen, "never").lines == {}
+
+
+def test_a_module_that_was_imported_before_is_named(tmp_path: Path) -> None:
+    plugin = "def at_import():\n    return 1\n\n\nONE = at_import()\n"
+    root = written(tmp_path / "project", {"pkg/plugin.py": plugin})
+    seen = lines(run(root, "-p", "pkg.plugin"))
+    assert seen.early == ("pkg/__init__.py", "pkg/plugin.py")
+    assert function(seen, "at_import").lines == {}
+
+
+def test_only_the_exported_one_of_two_private_namesakes_is_public() -> None:
+    package = parse(b"from ._one import go\nfrom pkg._three import run\n", "src/pkg/__init__.py", "pkg")
+    exported = exports_of(package)
+    for path, public in [("src/pkg/_one.py", True), ("src/pkg/_two.py", False), ("src/pkg/_three.py", False)]:
+        (body,) = functions_of(parse(b"def go():\n    return 1\n", path, "pkg"), exported)
+        assert body.public is public
+    (body,) = functions_of(parse(b"def run():\n    return 1\n", "src/pkg/_three.py", "pkg"), exported)
+    assert body.public

@@ -513,3 +513,36 @@ def test_run_leaves_nothing_in_the_project(tmp_path: Path) -> None:
     seen_in(tmp_path, {"tests/test_one.py": GOOD})
     left = {path.relative_to(tmp_path / "project").as_posix() for path in (tmp_path / "project").rglob("*")}
     assert left == {"pyproject.toml", "tests", "tests/test_one.py"}
+
+
+def test_class_whose_name_keeps_it_from_being_collected_is_named(tmp_path: Path) -> None:
+    stray = "class EnsureTests:\n    def test_it(self):\n        assert False\n"
+    mixin = (
+        "class SharedTests:\n    def test_it(self):\n        assert True\n\n\nclass TestB(SharedTests):\n    x = 1\n"
+    )
+    helper = "class Machine:\n    def test_it(self):\n        return 1\n"
+    files: dict[str, str | bytes] = {
+        "tests/test_a.py": stray,
+        "tests/test_b.py": mixin,
+        "tests/test_c.py": helper + "\n\ndef test_c():\n    assert True\n",
+    }
+    run = seen_in(tmp_path, files).run
+    assert [(one.id, one.certain) for one in run.unplanned] == [("tests/test_a.py::EnsureTests::test_it", False)]
+    assert "'EnsureTests'" in run.unplanned[0].why
+
+
+def test_expected_failure_without_a_reason_shows_none(tmp_path: Path) -> None:
+    body = "import pytest\n\n\n@pytest.mark.xfail\ndef test_it(tmp_path):\n    assert tmp_path is None\n"
+    (test,) = seen_in(tmp_path, {"tests/test_a.py": body}).run.tests
+    assert test.message == "no reason given"
+
+
+def test_test_that_took_another_branch_does_not_stop_those_beside_it(tmp_path: Path) -> None:
+    branches = "import pytest\n\n\n@pytest.mark.parametrize('text', ['1', 'x'])\ndef test_it(text):\n"
+    branches += "    if text.isdigit():\n        int(text)\n    else:\n        with pytest.raises(ValueError):\n"
+    branches += "            int(text)\n        assert text\n"
+    task = a_task(entry_points=[], criteria=[a_criterion(tests=["tests/test_a.py"])], measurements=[])
+    run = seen_in(tmp_path, {"tests/test_a.py": branches}, task=task).run
+    found = [f for f in business_logic.judge(task, all_evidence(task, run)) if f.rule == "BL002"]
+    assert [f.outcome for f in found] == [Outcome.PASSED]
+    assert [test.empty for test in run.tests] == [True, False]

@@ -257,3 +257,33 @@ def test_what_is_kept_and_never_used_is_no_use(tmp_path: Path, body: str) -> Non
 )
 def test_what_is_kept_and_used_is_a_use(tmp_path: Path, body: str) -> None:
     assert len(use_lines(tmp_path, f"import torch\n\n{body}")) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "symbol", "used"),
+    [
+        ("def _make(): return 1\n", "_make", False),
+        ("def _make(): return _make()\n", "_make", False),
+        ("def _make(): return 1\ndef make(): return _make()\n", "_make", True),
+        ("def _make(): return 1\nHOOKS = {'a': _make}\n", "_make", True),
+        ("def _make(): return 1\ndef make(m): return getattr(m, '_make')()\n", "_make", True),
+        ("@hook\ndef _make(): return 1\n", "_make", True),
+        ("class A:\n    def _go(self): return 1\n", "A._go", False),
+        ("class A:\n    def _go(self): return 1\n    def run(self): return self._go()\n", "A._go", True),
+        ("class A(Base):\n    def _go(self): return 1\n", "A._go", True),
+        ("class _A:\n    pass\n", "_A", False),
+        ("class A:\n    def __call__(self): return 1\n", "A.__call__", True),
+        ("def make(): return 1\n", "make", True),
+    ],
+)
+def test_private_code_that_nothing_uses_is_no_implementation(
+    tmp_path: Path, body: str, symbol: str, used: bool
+) -> None:
+    trace = traced(tmp_path, {"pkg/m.py": body}, f"pkg.m:{symbol}")
+    assert (trace.location is not None, "uses it" in trace.problem) == (used, not used)
+    assert trace.checked
+
+
+def test_private_code_may_be_used_in_a_file_that_could_not_be_read(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {"pkg/m.py": "def _make(): return 1\n", "pkg/n.py": "def (:"}
+    assert traced(tmp_path, files, "pkg.m:_make").location is not None

@@ -29,7 +29,9 @@ def is_left_out_by_mark(item: pytest.Item) -> bool:
         from _pytest.mark import MarkMatcher
         from _pytest.mark.expression import Expression
 
-        return not Expression.compile(options.markexpr).evaluate(MarkMatcher.from_markers(item.iter_markers()))
+        matcher = getattr(MarkMatcher, "from_markers", None)
+        marked = matcher(item.iter_markers()) if matcher else MarkMatcher.from_item(item)  # type: ignore[attr-defined]  # pytest 8.2
+        return not Expression.compile(options.markexpr).evaluate(marked)
     except Exception:  # noqa: BLE001  # no public way to ask: another version is another answer, the careful one
         return False
 
@@ -38,8 +40,10 @@ def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:
     """Return why something was skipped."""
     where = report.longrepr
     if isinstance(where, tuple) and len(where) == 3:
-        return str(where[2])[:500]
-    return str(getattr(report, "wasxfail", "") or where or "")[:500]
+        return str(where[2]).removeprefix("Skipped: ")[:500]
+    if hasattr(report, "wasxfail"):
+        return str(report.wasxfail)[:500] or "no reason given"
+    return str(where or "")[:500]
 
 
 def text_of(report: pytest.CollectReport | pytest.TestReport) -> str:

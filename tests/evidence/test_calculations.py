@@ -1,0 +1,544 @@
+"""Calculations called for real, in processes of their own, by functions that behave and by functions that do not."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import a_context, a_project, a_task, evidence, written
+from calculating import a_calculation, a_property, an_edge_case
+
+from gates.errors import EvidenceUnavailable
+from gates.evidence.calculations import Calculations, CallRun, Ended
+from gates.model import Outcome
+from gates.stages._calculations import judge
+
+CORE = """\
+import asyncio, dataclasses, os, random, signal, subprocess, sys, threading, time, warnings
+
+
+def ratio(a, b):
+    return a / b
+
+
+def upside_down(a, b):
+    return b / a
+
+
+def mean(values):
+    if not values:
+        raise ValueError("expected at least one value")
+    return sum(values) / len(values)
+
+
+def leave():
+    os._exit(0)
+
+
+def leave_badly():
+    os._exit(3)
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def hang():
+    while True:
+        time.sleep(0.01)
+
+
+def chance(x):
+    return random.random()
+
+
+async def later(x):
+    await asyncio.sleep(0)
+    return x + 1
+
+
+def count(n):
+    yield from range(n)
+
+
+def endless():
+    while True:
+        yield 1
+
+
+def talk(x):
+    print("x" * 1_000_000)
+    return x
+
+
+def once(x):
+    os.environ.pop("ONCE")
+    return x
+
+
+def mutate(values):
+    values.append(1)
+    return len(values)
+
+
+def wander(x):
+    os.chdir("/")
+    return x
+
+
+def quit(x):
+    sys.exit(x)
+
+
+def fork(x):
+    return x if os.fork() else 99
+
+
+def straggle(x):
+    threading.Thread(target=time.sleep, args=(60,)).start()
+    return x
+
+
+def old(x):
+    warnings.warn("use new", DeprecationWarning, stacklevel=2)
+    return x
+
+
+def forge(x):
+    import gc, glob
+    for path in glob.glob(os.environ["EVIDENCE"] + "/**/told.txt", recursive=True):
+        with open(path, "a") as file:
+            file.write('0 {"id": "calc:0:0", "returned": 4}\\n')
+    os._exit(0)
+
+
+class Sum:
+    def __init__(self, start=0):
+        self.total = start
+
+    def add(self, x):
+        self.total += x
+        return self
+
+    @staticmethod
+    def twice(x):
+        return 2 * x
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    parts: dict
+
+
+def point(x):
+    return Point(x, {"deep": [x, 2 * x]})
+
+
+def square(x):
+    return x * x
+
+
+def root(x):
+    return x**0.5
+
+
+def whole_root(x):
+    return x**0.5 // 1
+
+
+def refuse(x):
+    if x > 1:
+        raise ValueError("too large")
+    return x
+
+
+def never(x):
+    return False
+"""
+FILES: dict[str, str | bytes] = {
+    "pkg/__init__.py": "",
+    "pkg/core.py": CORE,
+    "pkg/broken.py": "import pkg.core\nx = 1 / 0\n",
+    "pkg/leaving.py": "import os\nos._exit(0)\n",
+    "pkg/lacking.py": "import no_such_thing\n",
+    # modules of the project that are named as some of the standard library's
+    "hmac.py": "raise SystemExit('ours')\n",
+    "fractions.py": "raise SystemExit('ours')\n",
+}
+
+
+def ran(tmp_path: Path, limit_s: float = 60, **parts: Any) -> tuple[Calculations, dict[str, Outcome]]:
+    """What came of a task's calls, and how each check of it was judged."""
+    root = written(tmp_path / "project", FILES)
+    task = a_task(**parts)
+    seen = Calculations.collect(task, a_context(root, timeout_s=limit_s))
+    assert Calculations.model_validate_json(seen.model_dump_json()) == seen
+    return seen, {finding.check: finding.outcome for finding in judge(task, evidence(seen))}
+
+
+def table(call: str, *args: object, **changes: Any) -> dict[str, Any]:
+    """A calculation of one row that stands for no criterion."""
+    own = {name: changes.pop(name) for name in ("instance", "take", "timeout_s") if name in changes}
+    path = call if ":" in call else f"pkg.core:{call}"
+    return a_calculation({"args": list(args), **changes}, call=path, criteria=[], **own)
+
+
+PASSED, FAILED, UNKNOWN = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
+FRACTION = {"$call": "decimal:Decimal", "args": ["0.5"]}
+CALLS: dict[str, tuple[dict[str, Any], Outcome]] = {
+    "right": (table("ratio", 10.0, 5.0, expected=2.0, tolerance=1e-9), PASSED),
+    "upside down": (table("upside_down", 10.0, 5.0, expected=2.0), FAILED),
+    "async": (table("later", 1, expected=2), PASSED),
+    "generator": (table("count", 3, expected=[0, 1, 2]), PASSED),
+    "endless generator": (table("endless", expected=[]), UNKNOWN),
+    "leaves": (table("leave", expected=1), UNKNOWN),
+    "prints": (table("talk", 1, expected=1), PASSED),
+    "works once": (table("once", 1, expected=1), UNKNOWN),
+    "works never again": (table("once", 1, expected=1), FAILED),
+    "leaves badly": (table("leave_badly", expected=1), FAILED),
+    "dies": (table("die", expected=1), FAILED),
+    "hangs": (table("hang", expected=1, timeout_s=0.3), UNKNOWN),
+    "by chance": (table("chance", 1, expected=0.5, tolerance=0.001), FAILED),
+    "mutates": (table("mutate", [1], expected=2), PASSED),
+    "wanders": (table("wander", 1, expected=1), PASSED),
+    "quits": (table("quit", 3, raises="SystemExit", says="3"), PASSED),
+    "quits instead": (table("quit", 0, expected=None), FAILED),
+    "forks": (table("fork", 1, expected=1), PASSED),
+    "leaves a thread": (table("straggle", 1, expected=1), PASSED),
+    "forges": (table("forge", 1, expected=4), UNKNOWN),
+    "method": (table("Sum.add", 2, expected=5, instance={"args": [3]}, take="total"), PASSED),
+    "method without an instance": (table("Sum.add", 2, expected=2), UNKNOWN),
+    "static method": (table("Sum.twice", 2, expected=4), PASSED),
+    "class": (table("Sum", 2, expected={"total": 2}), PASSED),
+    "part": (table("point", 3, expected=6, take="parts.deep.1"), PASSED),
+    "part that is not there": (table("point", 3, expected=6, take="parts.shallow"), UNKNOWN),
+    "no such function": (table("absent", expected=1), UNKNOWN),
+    "no such module": (table("pkg.absent:f", expected=1), UNKNOWN),
+    "no function": (table("pkg.core:os.sep", expected=1), UNKNOWN),
+    "import breaks": (table("pkg.broken:f", expected=1), FAILED),
+    "import leaves": (table("pkg.leaving:f", expected=1), UNKNOWN),
+    "import lacks": (table("pkg.lacking:f", expected=1), UNKNOWN),
+    "wrong arguments": (table("ratio", 1, expected=1), FAILED),
+    "built argument": (table("mean", [FRACTION, FRACTION], expected=FRACTION), PASSED),
+    "built argument, wrong": (table("square", FRACTION, expected=FRACTION), FAILED),
+    "argument that cannot be built": (table("mean", {"$call": "math:sqrt", "args": [-1]}, expected=1), UNKNOWN),
+    "of the standard library": (table("math:hypot", 3, 4, expected=5), PASSED),
+}
+
+
+@pytest.fixture(scope="module")
+def called(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, CallRun], dict[str, Outcome], Calculations]:
+    """All of CALLS, made in one run: what one of them does must not touch the others."""
+    folder = tmp_path_factory.mktemp("calls")
+    os.environ.update({"EVIDENCE": str(folder), "ONCE": "1"})
+    try:
+        seen, outcomes = ran(folder, calculations=[part for part, _ in CALLS.values()])
+    finally:
+        del os.environ["EVIDENCE"], os.environ["ONCE"]
+    runs = {case: seen.call(f"calc:{i}:0") for i, case in enumerate(CALLS)}
+    found = {case: run for case, run in runs.items() if run}
+    return found, {case: outcomes[f"calc:{i}"] for i, case in enumerate(CALLS)}, seen
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_call(called: tuple[dict[str, CallRun], dict[str, Outcome], Calculations], case: str) -> None:
+    runs, outcomes, _ = called
+    assert (outcomes[case], runs[case].problem) == (CALLS[case][1], runs[case].problem)
+
+
+PROBLEMS = {
+    "leaves": "it ended the process before it returned",
+    "leaves badly": "the process died: exit code 3",
+    "dies": "the process died: killed by SIGSEGV",
+    "hangs": "it did not return within 0.3 s",
+    "endless generator": "what it returned cannot be compared: it yields more than 20000 items",
+    "no such function": "pkg.core has no 'absent'",
+    "no such module": "there is no module 'pkg.absent'",
+    "no function": "pkg.core:os.sep is a str, which cannot be called",
+    "import lacks": "pkg.lacking needs 'no_such_thing', which is not installed",
+    "part that is not there": "what it returned cannot be compared: what it returned (dict) has no 'shallow'",
+    "argument that cannot be built": "its arguments or its instance cannot be made: ValueError: math domain error",
+}
+
+
+@pytest.mark.parametrize("case", PROBLEMS)
+def test_what_keeps_a_call_from_being_judged(
+    called: tuple[dict[str, CallRun], dict[str, Outcome], Calculations], case: str
+) -> None:
+    assert called[0][case].problem == PROBLEMS[case]
+
+
+def test_places_are_those_of_the_function_or_of_the_crash(
+    called: tuple[dict[str, CallRun], dict[str, Outcome], Calculations],
+) -> None:
+    runs = called[0]
+    places = {
+        case: str(runs[case].crash or runs[case].place) for case in ("upside down", "dies", "quits", "import breaks")
+    }
+    line = CORE.splitlines().index
+    assert places == {
+        "upside down": f"pkg/core.py:{line('def upside_down(a, b):') + 1}-{line('    return b / a') + 1}",
+        "dies": f"pkg/core.py:{line('def die():') + 1}-{line('def die():') + 2}",
+        "quits": f"pkg/core.py:{line('    sys.exit(x)') + 1}",
+        "import breaks": "pkg/broken.py:2",
+    }
+    assert runs["hangs"].crash is not None
+    assert runs["of the standard library"].place is None
+    assert runs["mutates"].notes == ("changes its arguments",)
+    assert runs["wanders"].notes == ("changes the working directory",)
+
+
+def test_one_process_is_enough_where_none_dies(tmp_path: Path) -> None:
+    seen, _ = ran(tmp_path, calculations=[table("ratio", i, 1, expected=i) for i in range(9)])
+    assert seen.how == "9 calls in 1 processes of the project's interpreter"
+
+
+DOMAIN = {"floats": [0.5, 100]}
+TRIED: dict[str, tuple[dict[str, Any], Outcome, str]] = {
+    "increasing": ({"call": "pkg.core:square", "over": [DOMAIN]}, PASSED, ""),
+    "not increasing": (
+        {"call": "pkg.core:square", "over": [{"floats": [-9, 9]}]},
+        FAILED,
+        "square(-1.0) = 1.0, and square(0.0) = 0.0",
+    ),
+    "antisymmetric": (
+        {"call": "pkg.core:ratio", "property": "antisymmetric", "over": [DOMAIN, DOMAIN]},
+        FAILED,
+        "ratio(1.0, 1.0) = 1.0, and ratio(1.0, 1.0) = 1.0 (expected -1.0)",
+    ),
+    "odd": ({"call": "pkg.core:square", "property": "odd", "over": [DOMAIN]}, FAILED, ""),
+    "even": ({"call": "pkg.core:square", "property": "even", "over": [DOMAIN]}, PASSED, ""),
+    "order": (
+        {"call": "pkg.core:mean", "property": "order-free", "over": [{"lists": {"floats": [-9, 9]}, "size": [1, 9]}]},
+        PASSED,
+        "",
+    ),
+    "scaled": (
+        {"call": "pkg.core:mean", "property": "homogeneous", "over": [{"lists": {"floats": [-9, 9]}, "size": [1, 9]}]},
+        PASSED,
+        "",
+    ),
+    "squared": ({"call": "pkg.core:square", "property": "homogeneous", "degree": 2, "over": [DOMAIN]}, PASSED, ""),
+    "shares": (
+        {"call": "pkg.core:ratio", "property": "scale-invariant", "over": [DOMAIN, DOMAIN]},
+        FAILED,
+        "ratio(1.0, 1.0) = 1.0, and ratio(0.5, 1.0) = 0.5",
+    ),
+    "empty": (
+        {"call": "pkg.core:mean", "property": "finite", "over": [{"lists": {"floats": [0, 1]}, "size": [0, 2]}]},
+        FAILED,
+        "mean([]) raised ValueError: expected at least one value",
+    ),
+    "inverse": (
+        {"call": "pkg.core:root", "property": "inverse", "with": "pkg.core:square", "over": [DOMAIN]},
+        PASSED,
+        "",
+    ),
+    "no inverse": (
+        {
+            "call": "pkg.core:whole_root",
+            "property": "inverse",
+            "with": "pkg.core:square",
+            "over": [{"integers": [1, 50]}],
+        },
+        FAILED,
+        "whole_root(2) = 1.0, and square of that: 1.0, expected 2 (off by -1.0)",
+    ),
+    "as another": ({"call": "pkg.core:root", "property": "equal", "with": "math:sqrt", "over": [DOMAIN]}, PASSED, ""),
+    "idempotent": ({"call": "pkg.core:square", "property": "idempotent", "over": [{"values": [0, 1, 2]}]}, FAILED, ""),
+    "bounded": ({"call": "pkg.core:square", "property": "bounded", "bounds": [0, None], "over": [DOMAIN]}, PASSED, ""),
+    "out of bounds": (
+        {"call": "pkg.core:square", "property": "bounded", "bounds": [0, 9], "over": [DOMAIN]},
+        FAILED,
+        "square(4.0) = 16.0",
+    ),
+    "by chance": ({"call": "pkg.core:chance", "property": "deterministic", "over": [DOMAIN]}, FAILED, ""),
+    "keyword": (
+        {"call": "pkg.core:ratio", "property": "decreasing", "in": "b", "over": [DOMAIN, {**DOMAIN, "name": "b"}]},
+        PASSED,
+        "",
+    ),
+    "made": ({"call": "pkg.core:square", "property": "even", "over": [{**DOMAIN, "as": "builtins:float"}]}, PASSED, ""),
+    "nothing to compare": ({"call": "pkg.core:square", "over": [{"values": [3]}]}, UNKNOWN, ""),
+    "nothing left": ({"call": "pkg.core:square", "given": "pkg.core:never", "over": [DOMAIN]}, UNKNOWN, ""),
+    "all rejected": (
+        {"call": "pkg.core:refuse", "rejects": ["ValueError"], "over": [{"floats": [2, 3]}]},
+        UNKNOWN,
+        "",
+    ),
+    "some rejected": ({"call": "pkg.core:refuse", "rejects": ["ValueError"], "over": [{"floats": [0, 3]}]}, PASSED, ""),
+    "no number": ({"call": "pkg.core:count", "over": [{"integers": [0, 5]}]}, UNKNOWN, ""),
+    "hangs": ({"call": "time:sleep", "over": [DOMAIN], "timeout_s": 0.3}, UNKNOWN, ""),
+}
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[Calculations, dict[str, Outcome]]:
+    """All of TRIED, in one run."""
+    parts = [a_property(**part) for part, _, _ in TRIED.values()]
+    return ran(tmp_path_factory.mktemp("properties"), properties=parts)
+
+
+@pytest.mark.parametrize("case", TRIED)
+def test_property(tried: tuple[Calculations, dict[str, Outcome]], case: str) -> None:
+    seen, outcomes = tried
+    index = [*TRIED].index(case)
+    run = seen.call(f"property:{index}")
+    _, outcome, text = TRIED[case]
+    assert run is not None
+    assert outcomes[f"property:{index}"] is outcome, run
+    assert text in (run.broken.seen if run.broken else "")
+
+
+def test_property_without_hypothesis_is_unknown_and_says_what_to_install(tmp_path: Path) -> None:
+    hidden = {"hypothesis.py": "raise ImportError('hidden')\n"}
+    written(tmp_path / "project", hidden)
+    seen, outcomes = ran(tmp_path, properties=[a_property(call="pkg.core:square")])
+    assert outcomes == {"property:0": UNKNOWN}
+    assert seen.calls[0].install == "hypothesis"
+
+
+def test_hypothesis_that_tries_nothing_is_not_believed(tmp_path: Path) -> None:
+    rigged = """\
+class Any:
+    def __getattr__(self, name): return self
+    def __call__(self, *args, **kwargs): return self
+class Flaky(Exception): ...
+class Unsatisfiable(Exception): ...
+class FailedHealthCheck(Exception): ...
+errors = sys.modules[__name__]
+strategies = settings = given = Phase = HealthCheck = Any()
+"""
+    written(tmp_path / "project", {"hypothesis.py": rigged})
+    _, outcomes = ran(tmp_path, properties=[a_property(call="pkg.core:square")])
+    assert outcomes == {"property:0": UNKNOWN}
+
+
+def test_nothing_is_left_in_the_project(tmp_path: Path) -> None:
+    before = {*FILES}
+    ran(tmp_path, calculations=[table("ratio", 1, 1, expected=1)], properties=[a_property(call="pkg.core:square")])
+    root = tmp_path / "project"
+    assert {p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()} == before
+
+
+def test_task_without_calculations_has_no_such_evidence(tmp_path: Path) -> None:
+    with pytest.raises(EvidenceUnavailable, match="names no 'calculations', 'edge_cases' or 'properties'"):
+        ran(tmp_path)
+
+
+def test_interpreter_that_cannot_be_started_is_a_problem(tmp_path: Path) -> None:
+    root = written(tmp_path / "project", FILES)
+    context = a_context(root)
+    task = a_task(edge_cases=[an_edge_case()])
+    for python, problem in (("/no/such/python", "it cannot be started: "), ("/bin/false", "nothing was called: ")):
+        broken = type(context)(root=root, evidence=tmp_path / python[1:], python=python, timeout_s=9)
+        (only,) = Calculations.collect(task, broken).calls
+        assert (only.ended, only.problem.startswith(problem)) == (Ended.NOT_RUN, True)
+
+
+def test_formula_upside_down_blocks_a_project_whose_tests_pass(tmp_path: Path) -> None:
+    from gates import pipeline, spec
+    from gates.evidence.kind import EvidenceSet
+
+    root = a_project(tmp_path / "project", {"pkg/speed.py": "def speedup(slow, fast):\n    return fast / slow\n"})
+    path = root / "tasks/T1.yaml"
+    row = "{args: [3.0, 2.0], expected: 1.5}"
+    lines = f"calculations:\n  - {{call: pkg.speed:speedup, criteria: [AC2], table: [{row}]}}\n"
+    path.write_text(path.read_text(encoding="utf-8") + lines, encoding="utf-8")
+    task, seen = spec.load(path, root), EvidenceSet()
+    seen.collect(Calculations, task, a_context(root))
+    (gate,) = [gate for gate in pipeline.discover() if gate.name == "business-logic"]
+    found = [f for f in pipeline.judge(gate, task, seen).findings if f.rule == "BL008"]
+    assert [(str(f.location), f.blocks) for f in found] == [("pkg/speed.py:1-2", True)]
+    assert found[0].message == "speedup(3.0, 2.0) returned 0.6666666666666666, expected 1.5 (off by -0.833333)"
+
+
+SOUND = """\
+import math, statistics
+import numpy, torch
+
+
+def mean(v):
+    return sum(v) / len(v)
+
+
+def deviation(v):
+    return float(numpy.std(v))
+
+
+def soft(v):
+    return torch.softmax(torch.tensor(v), 0)
+
+
+def length(v):
+    return torch.linalg.norm(torch.tensor(v)).item()
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x))
+
+
+def logit(p):
+    return math.log(p / (1 - p))
+
+
+def fahrenheit(c):
+    return c * 9 / 5 + 32
+
+
+def celsius(f):
+    return (f - 32) * 5 / 9
+
+
+def cube(x):
+    return x**3
+
+
+def mfu(flops, seconds, peak):
+    return flops / seconds / peak
+
+
+def share(a, b):
+    return a / math.sqrt(a * a + b * b) if a or b else 0.0
+
+
+def worse_mfu(flops, seconds, peak):
+    return flops / seconds / peak + 1e-6
+
+
+def wavy(x):
+    return x + 1e-6 * math.sin(x)
+"""
+LIST, REAL = {"lists": {"floats": [-100, 100]}, "size": [1, 9]}, {"floats": [-20, 20]}
+RATES = [{"floats": [1e9, 1e15]}, {"floats": [0.01, 10]}, {"floats": [1e12, 1e15]}]
+LAWS_OF_SOUND: list[tuple[str, str, list[dict[str, Any]], dict[str, Any]]] = [
+    ("mean", "order-free", [LIST], {}),
+    ("mean", "homogeneous", [LIST], {}),
+    ("deviation", "shift-invariant", [LIST], {}),
+    ("deviation", "homogeneous", [LIST], {}),
+    ("soft", "shift-invariant", [LIST], {}),
+    ("length", "homogeneous", [LIST], {}),
+    ("length", "even", [LIST], {}),
+    ("sigmoid", "strictly-increasing", [REAL], {}),
+    ("sigmoid", "inverse", [REAL], {"with": "pkg.sound:logit"}),
+    ("fahrenheit", "inverse", [REAL], {"with": "pkg.sound:celsius"}),
+    ("cube", "strictly-increasing", [REAL], {}),
+    ("cube", "odd", [REAL], {}),
+    ("mfu", "homogeneous", RATES, {}),
+    ("share", "bounded", [{"floats": [0, 1]}, {"floats": [0, 1]}], {"bounds": [0, 1.001]}),
+]
+
+
+def test_rounding_breaks_no_property_and_hides_none(tmp_path: Path) -> None:
+    written(tmp_path / "project", {"pkg/sound.py": SOUND})
+    parts = [
+        a_property(name=f"{name} {law}", call=f"pkg.sound:{name}", property=law, over=over, examples=200, **more)
+        for name, law, over, more in LAWS_OF_SOUND
+    ]
+    worse = a_property(name="worse", call="pkg.sound:worse_mfu", property="homogeneous", over=RATES)
+    wavy = a_property(name="wavy", call="pkg.sound:wavy", property="homogeneous", over=[{"floats": [1, 10]}])
+    seen, outcomes = ran(tmp_path, properties=[*parts, worse, wavy])
+    broken = {part["name"]: run.broken for part, run in zip(parts, seen.calls, strict=False) if not run.held}
+    assert broken == {}
+    assert {outcomes[f"property:{len(parts) + i}"] for i in range(2)} == {FAILED}

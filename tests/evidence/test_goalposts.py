@@ -1,0 +1,518 @@
+"""The bar of today beside an earlier one: what counts as lower, what does not, and what can't be compared."""
+
+import ast
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bar import committed, git
+from building import TASK_FILE, a_context, a_criterion, a_measure, a_project, a_task, written
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gates import spec
+from gates.errors import EvidenceUnavailable
+from gates.evidence._goalposts import assertions, pragmas, settings, task_file, tests
+from gates.evidence._goalposts.written_tests import written_tests
+from gates.evidence.goalposts import Goalposts, Mode, Move, Part
+from gates.task import Task
+
+BAR, CHANGED, WAIVER = Part.BAR, Part.CHANGED, Part.WAIVER
+
+
+def lowered(before: Task, after: Task, *gone: str) -> list[tuple[Part, str]]:
+    return [(move.part, str(move)) for move in task_file.compare(before, after, gone=frozenset(gone))]
+
+
+def with_measure(**changes: Any) -> Task:
+    return a_task(criteria=[a_criterion(measures=[a_measure(**changes)])])
+
+
+SPEED = "AC1 ratio old/new of step_time_s"
+TASKS: dict[str, tuple[Task, Task, list[tuple[Part, str]]]] = {
+    "nothing": (a_task(), a_task(), []),
+    "a comment moved every line": (a_task(), a_task(criteria=[a_criterion(line=99), a_task().criteria[1]]), []),
+    "title and texts": (a_task(), a_task(title="New", criteria=[a_criterion(text="x"), a_task().criteria[1]]), []),
+    "threshold lowered": (with_measure(), with_measure(at_least=1.2), [(BAR, f"{SPEED} at_least: 1.5 -> 1.2")]),
+    "threshold raised": (with_measure(), with_measure(at_least=1.6), []),
+    "limit raised": (with_measure(at_least=None, below=0.01), with_measure(at_least=None, below=0.1),
+                     [(BAR, f"{SPEED} below: 0.01 -> 0.1")]),
+    "limit the other way round": (with_measure(), with_measure(at_least=None, at_most=1.5),
+                                  [(BAR, f"{SPEED} at_least: 1.5 -> removed")]),
+    "any device": (with_measure(on="cuda"), with_measure(on="any"), [(BAR, f"{SPEED} seen on: cuda -> any")]),
+    "one device": (with_measure(on="any"), with_measure(on="cuda"), [(CHANGED, f"{SPEED} seen on: any -> cuda")]),
+    "only when": (with_measure(), with_measure(when=["bf16"]), [(BAR, f"{SPEED} applies only when: always -> bf16")]),
+    "always again": (with_measure(when=["bf16"]), with_measure(), []),
+    "measure is a wish": (with_measure(), with_measure(level="should"), [(BAR, f"{SPEED} level: must -> should")]),
+    "a wish is lowered": (with_measure(level="should"), with_measure(level="should", at_least=1),
+                          [(CHANGED, f"{SPEED} at_least: 1.5 -> 1")]),
+    "measure removed": (with_measure(), a_task(criteria=[a_criterion()]),
+                        [(BAR, f"AC1 measures {SPEED[4:]}: asked for -> removed")]),
+    "measure of a wish removed": (a_task(criteria=[a_criterion(level="should", measures=[a_measure()])]),
+                                  a_task(criteria=[a_criterion(level="should")]),
+                                  [(CHANGED, f"AC1 measures {SPEED[4:]}: asked for -> removed")]),
+    "criterion removed": (a_task(), a_task(criteria=[a_criterion()]), [(BAR, "criteria AC2: asked for -> removed")]),
+    "criterion renamed": (a_task(criteria=[a_criterion()]), a_task(criteria=[a_criterion(id="AC1b")]),
+                          [(CHANGED, "AC1 id: AC1 -> AC1b")]),
+    "criterion added": (a_task(criteria=[a_criterion()]), a_task(), []),
+    "criterion is a wish": (a_task(criteria=[a_criterion()]), a_task(criteria=[a_criterion(level="should")]),
+                            [(BAR, "AC1 level: must -> should")]),
+    "binding removed": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a"}, {"symbol": "pkg:b"}])]),
+                        a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a"}])]),
+                        [(BAR, "AC1 code pkg:b: asked for -> removed")]),
+    "use removed": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x.y", "z"]}])]),
+                    a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["z"]}])]),
+                    [(BAR, "AC1 pkg:a uses x.y: asked for -> removed")]),
+    "code moved": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg.a:C.f", "uses": ["x"]}])]),
+                   a_task(criteria=[a_criterion(code=[{"symbol": "pkg.b:C.f", "uses": ["x"]}])]),
+                   [(CHANGED, "AC1 pkg.a:C.f symbol: pkg.a:C.f -> pkg.b:C.f")]),
+    "tests bound less": (a_task(criteria=[a_criterion(tests=["tests/a.py", "tests/b.py"])]),
+                         a_task(criteria=[a_criterion(tests=["tests/a.py"])]),
+                         [(BAR, "AC1 tests tests/b.py: bound -> removed")]),
+    "tests bound wider": (a_task(criteria=[a_criterion(tests=["tests/a.py", "tests/b.py"])]),
+                          a_task(criteria=[a_criterion(tests=["tests"])]), []),
+    "entry point removed": (a_task(), a_task(entry_points=[]),
+                            [(BAR, "entry_points python -m pkg: asked for -> removed")]),
+    "entry point stands for less": (a_task(), a_task(entry_points=[{"run": ["python", "-m", "pkg"]}]),
+                                    [(BAR, "python -m pkg criteria AC1: asked for -> removed")]),
+    "coverage": (a_task(), a_task(coverage_at_least=0.5), [(BAR, "coverage_at_least: 0.8 -> 0.5")]),
+    "more time": (a_task(), a_task(entry_points=[{**a_task().entry_points[0].model_dump(), "timeout_s": 9}]), []),
+    "a waiver": (a_task(), a_task(waivers=[{"criterion": "AC2", "reason": "r", "owner": "o", "expires": "2026-01-01"}]),
+                 [(WAIVER, "waiver of AC2: none -> until 2026-01-01 (o)")]),
+    "a longer waiver": (
+        a_task(waivers=[{"criterion": "AC2", "reason": "r", "owner": "o", "expires": "2026-01-01"}]),
+        a_task(waivers=[{"criterion": "AC2", "reason": "s", "owner": "o", "expires": "2026-02-01"}]),
+        [(WAIVER, "AC2 waiver until: 2026-01-01 -> 2026-02-01")]),
+    "a waiver less": (a_task(waivers=[{"criterion": "AC2", "reason": "r", "owner": "o", "expires": "2026-01-01"}]),
+                      a_task(), []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TASKS)
+def test_task_that_asks_for_less_is_told_from_one_that_asks_for_as_much(case: str) -> None:
+    before, after, expected = TASKS[case]
+    assert lowered(before, after) == expected
+
+
+def test_test_file_that_was_renamed_is_no_lost_binding() -> None:
+    before, after = (a_task(criteria=[a_criterion(tests=[path])]) for path in ("tests/a.py", "tests/b.py"))
+    assert [part for part, _ in lowered(before, after, "tests/a.py")] == [CHANGED]
+    assert [part for part, _ in lowered(before, after)] == [BAR]
+
+
+def calculating(**changes: Any) -> Task:
+    row = {"args": [1], "expected": 2.5, "tolerance": 0.01, **changes}
+    return a_task(calculations=[{"call": "pkg.core:f", "table": [row, {"args": [2], "expected": 5}]}])
+
+
+def test_calculations_are_compared_row_by_row() -> None:
+    (wider,) = lowered(calculating(), calculating(tolerance=0.5))
+    assert (wider[0], wider[1].endswith("tolerance: 0.01 -> 0.5")) == (BAR, True)
+    fewer = a_task(calculations=[{"call": "pkg.core:f", "table": [{"args": [2], "expected": 5}]}])
+    assert [part for part, _ in lowered(calculating(), fewer)] == [BAR]
+    assert [part for part, _ in lowered(calculating(), calculating(expected=3))] == [CHANGED]
+
+
+TEST = "import pytest\nTOL = 1e-3\n\ndef test_a(x=1):\n    y = work()\n"
+
+
+def weakened(before: str, after: str, head: str = TEST) -> list[str]:
+    files = [{"t.py": written_tests((head + text).encode())} for text in (before, after)]
+    return [str(move).replace("t.py::test_a", "").strip() for move in tests.compare(*files)]
+
+
+RAISES = "    with pytest.raises(ValueError):\n        f()\n"
+ASSERTS = {
+    "gone": ("    assert y == 4\n    assert x\n", "    assert x\n", "assertion: y == 4 -> removed"),
+    "constant": ("    assert y == 4\n", "    assert True\n", "(always holds): y == 4 -> True"),
+    "itself": ("    assert y == 4\n", "    assert y == y\n", "(always holds): y == 4 -> y == y"),
+    "text": ("    assert y == 4\n", "    assert (y == 4, 'no')\n", "(always holds): y == 4 -> (y == 4, 'no')"),
+    "in": ("    assert y == 4\n", "    assert y in (4, 5)\n", "(a weaker comparison): y == 4 -> y in (4, 5)"),
+    "not none": ("    assert y == 4\n", "    assert y is not None\n", "(a weaker comparison): y == 4 -> y is not None"),
+    "truth": ("    assert y == 4\n", "    assert y\n", "(compares no more): y == 4 -> y"),
+    "limit": ("    assert y < 4\n", "    assert y < 40\n", "(a wider limit): y < 4 -> y < 40"),
+    "limit below": ("    assert y > -1\n", "    assert y > -9\n", "(a wider limit): y > -1 -> y > -9"),
+    "or": ("    assert y == 4\n", "    assert y == 4 or x\n", "(another way to hold was added): y == 4 -> y == 4 or x"),
+    "and": ("    assert y == 4 and x\n", "    assert x\n", "(a part of it was dropped): y == 4 and x -> x"),
+    "rel": ("    assert y == pytest.approx(4, rel=1e-3)\n", "    assert y == pytest.approx(4, rel=0.1)\n",
+            "(a wider tolerance): y == pytest.approx(4, rel=0.001) -> y == pytest.approx(4, rel=0.1)"),
+    "approx": ("    assert y == 4\n", "    assert y == pytest.approx(4)\n",
+               "(a tolerance was added): y == 4 -> y == pytest.approx(4)"),
+    "close": ("    torch.testing.assert_close(y, x, rtol=1e-5, atol=0)\n",
+              "    torch.testing.assert_close(y, x, rtol=1e-1, atol=0)\n",
+              ("(a wider tolerance): torch.testing.assert_close(y, x, rtol=1e-05, atol=0) -> "
+               "torch.testing.assert_close(y, x, rtol=0.1, atol=0)")),
+    "places": ("    self.assertAlmostEqual(y, x, places=7)\n", "    self.assertAlmostEqual(y, x, places=1)\n",
+               "(a wider tolerance): self.assertAlmostEqual(y, x, places=7) -> self.assertAlmostEqual(y, x, places=1)"),
+    "raises": (RAISES, RAISES.replace("ValueError", "Exception"),
+               "(a broader exception): pytest.raises(ValueError) -> pytest.raises(Exception)"),
+    "match": (RAISES.replace("Error)", "Error, match='a')"), RAISES,
+              ("(the message is not looked at any more): pytest.raises(ValueError, match='a') -> "
+               "pytest.raises(ValueError)")),
+    "dead": ("    assert y == 4\n", "    return\n    assert y == 4\n", "assertion: y == 4 -> removed"),
+    "if false": ("    assert y == 4\n", "    if False:\n        assert y == 4\n", "assertion: y == 4 -> removed"),
+    "swallowed": ("    assert y == 4\n", "    try:\n        assert y == 4\n    except AssertionError:\n        pass\n",
+                  "assertion: y == 4 -> removed"),
+    "suppressed": ("    assert y == 4\n", "    with suppress(Exception):\n        assert y == 4\n",
+                   "assertion: y == 4 -> removed"),
+    "conditional": ("    assert y == 4\n", "    if x:\n        assert y == 4\n", "`y == 4`: always -> only if x"),
+    "returns early": ("    assert y == 4\n", "    if x:\n        return\n    assert y == 4\n",
+                      "`y == 4`: always -> only if not (x)"),
+    "skipped": ("    assert y == 4\n", "    pytest.skip('later')\n    assert y == 4\n", ": runs -> skip()"),
+    "emptied": ("    assert y == 4\n", "", "assertion: y == 4 -> removed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ASSERTS)
+def test_assertion_that_asks_for_less_is_named(case: str) -> None:
+    before, after, expected = ASSERTS[case]
+    assert weakened(before, after) == [expected]
+
+
+SOUND = {
+    "renamed variable": ("    assert y == 4\n", "    z = y\n    assert z == 4\n"),
+    "stricter": ("    assert y <= 4\n", "    assert y == 4\n"),
+    "tighter": ("    assert y < 40\n", "    assert y < 4\n"),
+    "another value": ("    assert y == 4\n", "    assert y == 5\n"),
+    "reordered": ("    assert y == 4\n    assert x\n", "    assert x\n    assert y == 4\n"),
+    "one more": ("    assert y == 4\n", "    assert y == 4\n    assert x\n"),
+    "narrower exception": (RAISES.replace("ValueError", "Exception"), RAISES),
+    "a helper": ("    assert y == 4\n", "    check(y)\n\ndef check(y):\n    assert y == 4\n"),
+    "unconditional": ("    if x:\n        assert y == 4\n", "    assert y == 4\n"),
+    "rethrown": ("    assert y == 4\n", "    try:\n        assert y == 4\n    except AssertionError:\n        raise\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SOUND)
+def test_assertion_that_asks_for_as_much_is_none_of_our_business(case: str) -> None:
+    assert weakened(*SOUND[case]) == []
+
+
+def test_tolerance_behind_a_name_is_seen() -> None:
+    body = "    assert y == pytest.approx(4, rel=TOL)\n"
+    files = [{"t.py": written_tests((TEST.replace("1e-3", tol) + body).encode())} for tol in ("1e-3", "1e-1")]
+    (move,) = tests.compare(*files)
+    assert (move.before, move.after) == ("y == pytest.approx(4, rel=0.001)", "y == pytest.approx(4, rel=0.1)")
+
+
+A = "def test_a():\n    x = [1, 2]\n    y = sum(x)\n    assert y == 3\n"
+SKIPPED = {
+    f"@pytest.mark.skip(reason='x')\n{A}": "skip()",
+    f"@pytest.mark.skip\n{A}": "skip()",
+    f"@pytest.mark.skipif(True, reason='x')\n{A}": "skipif(True)",
+    f"@pytest.mark.xfail(strict=False)\n{A}": "xfail()",
+    f"@unittest.skip('x')\n{A}": "skip()",
+    f"pytestmark = pytest.mark.skip\n{A}": "skip()",
+    f"pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == 'linux', reason='')]\n{A}":
+        "skipif(sys.platform == 'linux')",
+    f"pytest.importorskip('nothing')\n{A}": "importorskip()",
+    f"if not cuda:\n    pytest.skip('x', allow_module_level=True)\n{A}": "skip() if not cuda",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("after", SKIPPED)
+def test_test_that_does_not_run_any_more_is_named(after: str) -> None:
+    moves = [*tests.compare({"t.py": written_tests(A.encode())}, {"t.py": written_tests(after.encode())})]
+    assert [(move.what, move.before, move.after) for move in moves] == [("t.py::test_a", "runs", SKIPPED[after])]
+    back = [*tests.compare({"t.py": written_tests(after.encode())}, {"t.py": written_tests(A.encode())})]
+    assert back == []
+
+
+def test_skip_with_another_reason_is_the_same_skip() -> None:
+    one, other = (f"@pytest.mark.skipif(not cuda, reason={r!r})\n{A}" for r in "ab")
+    assert [*tests.compare({"t.py": written_tests(one.encode())}, {"t.py": written_tests(other.encode())})] == []
+
+
+def moves_of(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    read = [{path: written_tests(text.encode()) for path, text in files.items()} for files in (before, after)]
+    return [str(move) for move in tests.compare(*read)]
+
+
+def test_deleted_test_is_named_and_one_that_moved_is_not() -> None:
+    b = A.replace("test_a", "test_b").replace("3", "4")
+    assert moves_of({"t.py": A + b}, {"t.py": A}) == ["t.py::test_b: a test -> deleted"]
+    assert moves_of({"t.py": A}, {}) == ["t.py::test_a: a test -> deleted"]
+    assert moves_of({"t.py": A}, {"u.py": A}) == []
+    assert moves_of({"t.py": A}, {"t.py": A.replace("test_a", "test_sum")}) == []
+    assert (
+        moves_of({"t.py": A}, {"t.py": f"class TestA:\n{''.join(f'    {line}' for line in A.splitlines(True))}"}) == []
+    )
+    assert moves_of({"t.py": A}, {"u.py": A.replace("test_a", "test_z").replace("sum(x)", "total(x)")}) == []
+
+
+def test_test_that_moved_and_was_weakened_is_named() -> None:
+    assert moves_of({"t.py": A}, {"u.py": A.replace("y == 3", "y")}) == ["u.py::test_a (compares no more): y == 3 -> y"]
+
+
+def test_cases_that_are_gone_are_counted() -> None:
+    def table(text: str) -> str:
+        return f"T = {text}\n@pytest.mark.parametrize('n', T)\ndef test_a(n):\n    assert n\n"
+
+    assert moves_of({"t.py": table("[1, 2, 3]")}, {"t.py": table("[1, 3]")}) == [
+        "t.py::test_a cases of n: 3 -> 2: without 2"
+    ]
+    assert moves_of({"t.py": table("[1, 2]")}, {"t.py": table("[1, 2, 3]")}) == []
+
+
+an_expression = st.sampled_from(
+    ["y == 4", "y < 3", "y", "not y", "y in (1, 2)", "f(y) == approx(2, rel=0.1)", "y and x", "y or x",
+     "raises(ValueError)", "self.assertEqual(y, 4)", "True", "y is None", "1 < y < 3", "y == [1]", "all(y)"]
+)  # fmt: skip
+
+
+@given(an_expression)
+def test_no_assertion_is_weaker_than_itself(text: str) -> None:
+    one = assertions.Assertion(ast.unparse(ast.parse(text)), 1)
+    assert assertions.weaker(one, one) == ""
+
+
+@given(an_expression, an_expression)
+def test_of_two_assertions_one_at_most_is_the_weaker(one: str, other: str) -> None:
+    a, b = (assertions.Assertion(ast.unparse(ast.parse(text)), 1) for text in (one, other))
+    assert not (assertions.weaker(a, b) and assertions.weaker(b, a))
+
+
+def test_new_pragmas_are_counted_by_file_and_moved_ones_are_not() -> None:
+    code = b"x = 1  # type: ignore[attr]  # noqa: E501\n"
+    text = b"s = '# noqa'\n"
+    assert [str(m) for m in pragmas.compare({"a.py": text}, {"a.py": text + code})] == [
+        "a.py `# type: ignore`: 0 -> 1", "a.py `# noqa`: 0 -> 1",
+    ]  # fmt: skip
+    assert [*pragmas.compare({"a.py": code}, {"b.py": code})] == []
+    many = {f"{i}.py": b"x = 1  # pragma: no cover\n" for i in range(9)}
+    assert len([*pragmas.compare({}, many)]) == 1
+
+
+INI = "[tool.pytest.ini_options]\n"
+SETTINGS = {
+    ("", "[tool.gates]\ntasks = 'other'\n"): ["[tool.gates] tasks: default -> other"],
+    ("", "[tool.gates]\ngoalposts = 'list'\n"): ["[tool.gates] goalposts: default -> list"],
+    ("", "[tool.gates]\ntimeout_s = 5\n"): [],
+    ("", f"{INI}addopts = '-q --deselect tests/a.py::test_b'\n"):
+        ["pytest addopts: without it -> --deselect tests/a.py::test_b"],
+    ("", f"{INI}addopts = ['-k', 'not slow', '--cov=pkg', '--color=yes']\n"):
+        ["pytest addopts: without it -> -k not slow"],
+    (f"{INI}addopts = '--strict-markers'\n", INI): ["pytest addopts: --strict-markers -> removed"],
+    (f"{INI}xfail_strict = true\n", f"{INI}xfail_strict = false\n"): ["pytest xfail_strict: true -> false"],
+    (f"{INI}filterwarnings = ['error']\n", f"{INI}filterwarnings = ['error', 'ignore::UserWarning']\n"):
+        ["pytest filterwarnings: without it -> ignore::UserWarning"],
+    (f"{INI}filterwarnings = ['error']\n", ""): ["pytest filterwarnings: error -> removed"],
+    (f"{INI}testpaths = ['a', 'b']\n", f"{INI}testpaths = ['a']\n"): ["pytest testpaths: b -> removed"],
+    ("", "[tool.coverage.run]\nomit = ['pkg/hard.py']\n"): ["coverage omit: without it -> pkg/hard.py"],
+    ("[tool.coverage.report]\nfail_under = 90\n", "[tool.coverage.report]\nfail_under = 50\n"):
+        ["coverage fail_under: 90 -> 50"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after"), SETTINGS)
+def test_settings_that_let_less_be_seen_are_named(before: str, after: str) -> None:
+    files = [{"pyproject.toml": text.encode()} for text in (before, after)]
+    assert [str(move) for move in settings.compare(*files)] == SETTINGS[before, after]
+    assert [*settings.compare(files[1], files[1])] == []
+
+
+def test_new_file_that_overrides_pytests_settings_is_named() -> None:
+    old = {"pyproject.toml": b"[tool.pytest.ini_options]\nxfail_strict = true\n"}
+    found = [str(m) for m in settings.compare(old, {**old, "pytest.ini": b"[pytest]\n"})]
+    assert found[0] == "the file with pytest's settings: pyproject.toml -> pytest.ini"
+    assert "pytest xfail_strict: true -> false" in found
+
+
+def seen(project: Path, base: str | None = None, task: str = "tasks/T1.yaml") -> Goalposts:
+    context = dataclasses.replace(a_context(project), base=base)
+    return Goalposts.collect(spec.load(project / task, project), context)
+
+
+def told(project: Path, base: str | None = None) -> list[str]:
+    return [str(move) for move in seen(project, base).moves]
+
+
+def lower(project: Path) -> None:
+    (project / "tasks/T1.yaml").write_text(TASK_FILE.replace("at_least: 1.5", "at_least: 1.2"), encoding="utf-8")
+
+
+LOWER = "AC2 ratio old/new of step_time_s at_least: 1.5 -> 1.2"
+
+
+def test_uncommitted_lowering_on_the_base_itself_is_seen(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p")
+    committed(project)
+    lower(project)
+    found = seen(project)
+    assert ([str(m) for m in found.moves], found.base, found.mode) == ([LOWER], "main", Mode.BAR)
+    assert str(found.moves[0].location) == "tasks/T1.yaml:16"
+
+
+def test_lowering_that_the_base_has_already_is_settled(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p")
+    committed(project)
+    lower(project)
+    committed(project)
+    assert [(str(m), m.settled) for m in seen(project).moves] == [(LOWER, True)]
+
+
+def test_branch_is_compared_with_where_it_left_the_base(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p")
+    start = committed(project)
+    git(project, "checkout", "-q", "-b", "work")
+    lower(project)
+    committed(project)
+    git(project, "checkout", "-q", "main")
+    (project / "tests/test_core.py").write_text("def test_other() -> None:\n    assert 1\n", encoding="utf-8")
+    committed(project)
+    git(project, "checkout", "-q", "work")
+    found = seen(project)
+    assert ([str(m) for m in found.moves], found.commit) == ([LOWER], start)
+
+
+def test_base_branch_of_a_pull_request_is_taken_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = a_project(tmp_path / "p")
+    committed(project)
+    git(project, "branch", "release")
+    lower(project)
+    committed(project)
+    monkeypatch.setenv("GITHUB_BASE_REF", "release")
+    assert (told(project), not seen(project.rename(tmp_path / "q")).moves[0].settled) == ([LOWER], True)
+    monkeypatch.setenv("GITHUB_BASE_REF", "gone")
+    with pytest.raises(EvidenceUnavailable, match="there is no revision 'gone' to compare with; fetch it"):
+        seen((tmp_path / "q").rename(tmp_path / "r"))
+
+
+def test_new_task_has_no_earlier_bar(tmp_path: Path) -> None:
+    project = written(tmp_path / "p", {"x.txt": "x"})
+    committed(project)
+    found = seen(a_project(project))
+    assert (found.is_new, [m for m in found.moves if m.part is not Part.SETTINGS], found.unread) == (True, [], ())
+
+
+def test_task_file_that_moved_is_found_by_its_id(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p")
+    committed(project)
+    git(project, "mv", "tasks/T1.yaml", "tasks/T1-doubling.yaml")
+    text = (project / "tasks/T1-doubling.yaml").read_text(encoding="utf-8").replace("1.5", "1.2")
+    (project / "tasks/T1-doubling.yaml").write_text(text, encoding="utf-8")
+    assert LOWER in [str(m) for m in seen(project, task="tasks/T1-doubling.yaml").moves]
+
+
+def test_mode_comes_from_the_base_and_not_from_the_change(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p", {"pyproject.toml": "[tool.gates]\ngoalposts = 'all'\n"})
+    committed(project)
+    (project / "pyproject.toml").write_text("[tool.gates]\ngoalposts = 'list'\n", encoding="utf-8")
+    found = seen(project)
+    assert (found.mode, [str(m) for m in found.moves]) == (Mode.ALL, ["[tool.gates] goalposts: all -> list"])
+
+
+def test_other_things_that_are_gone_are_named(tmp_path: Path) -> None:
+    files = {
+        "tasks/T2.yaml": TASK_FILE.replace("T1", "T2"),
+        ".github/workflows/g.yml": "run: gates run T1 --policy-from x\n",
+        "reports/templates/summary.md.j2": "x",
+    }  # fmt: skip
+    project = a_project(tmp_path / "p", files)
+    committed(project)
+    (project / "tasks/T2.yaml").unlink()
+    written(project, {".github/workflows/g.yml": "run: gates run T1\n", "reports/templates/summary.md.j2": "y"})
+    assert told(project) == [
+        "task file tasks/T2.yaml: asked for -> deleted",
+        "workflow .github/workflows/g.yml: run: gates run T1 --policy-from x -> run: gates run T1",
+        "template reports/templates/summary.md.j2: there -> changed",
+    ]
+
+
+def test_line_ends_and_odd_names_are_no_change(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p", {'tests/a b\n\u00fc".py': A, "tests/sub/-x.py": A})
+    committed(project)
+    for path in (project / "tests").rglob("*.py"):
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert told(project) == []
+    (project / 'tests/a b\n\u00fc".py').unlink()
+    (project / "tests/sub/-x.py").unlink()
+    assert len(told(project.rename(tmp_path / "q"))) == 2
+
+
+def test_file_that_cannot_be_read_is_named_and_its_tests_do_not_count_as_deleted(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p", {"tests/test_b.py": A, "tests/test_c.py": A})
+    committed(project)
+    (project / "tests/test_b.py").write_text("def (", encoding="utf-8")
+    (project / "tests/test_c.py").unlink()
+    (project / "tests/test_c.py").symlink_to("/dev/null")
+    (project / "pyproject.toml").write_bytes(b"\xff")
+    found = seen(project)
+    assert found.moves == ()
+    assert [line.split(" ")[0] for line in found.unread] == ["tests/test_b.py", "tests/test_c.py", "pyproject.toml:"]
+
+
+def test_task_file_at_the_base_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p", {"tasks/T1.yaml": "id: T1\ncriteria: ["})
+    committed(project)
+    found = seen(a_project(project))
+    assert (found.is_new, found.moves, len(found.unread)) == (False, (), 1)
+    assert "at the base" in found.unread[0]
+
+
+def unavailable(project: Path, base: str | None = None) -> str:
+    with pytest.raises(EvidenceUnavailable) as caught:
+        seen(project, base)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_project_without_history_says_why_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = a_project(tmp_path / "p")
+    assert unavailable(project).startswith("the project is not in a git repository")
+    git(project, "init", "-q")
+    assert unavailable(project.rename(tmp_path / "q")).startswith("the repository has no commit yet")
+    project = (tmp_path / "q").rename(tmp_path / "r")
+    committed(project)
+    assert "no revision 'nope'" in unavailable(project, "nope")
+    monkeypatch.setenv("PATH", "")
+    assert unavailable(project.rename(tmp_path / "s")).startswith("there is no git on this machine")
+
+
+def test_shallow_history_says_so(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p")
+    committed(project)
+    git(project, "checkout", "-q", "-b", "work")
+    committed(project, "one")
+    git(project, "checkout", "-q", "main")
+    committed(project, "another")
+    git(tmp_path, "clone", "-q", "--depth", "1", "--no-single-branch", f"file://{project}", "q")
+    git(tmp_path / "q", "checkout", "-q", "work")
+    assert "the history is shallow; fetch it" in unavailable(tmp_path / "q", "origin/main")
+
+
+def test_nothing_that_the_repository_configures_is_run(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p", {".gitattributes": "*.py filter=evil diff=evil\n"})
+    committed(project)
+    evil = f"touch {tmp_path / 'evil'}"
+    for key in ("core.fsmonitor", "filter.evil.clean", "filter.evil.smudge", "diff.evil.textconv", "diff.external",
+                "core.sshCommand", "core.pager", "core.editor"):  # fmt: skip
+        git(project, "config", key, evil)
+    written(project, {"tests/test_core.py": A, ".git/hooks/post-index-change": f"#!/bin/sh\n{evil}\n"})
+    (project / ".git/hooks/post-index-change").chmod(0o755)
+    assert len(seen(project).moves) == 1
+    assert not (tmp_path / "evil").exists()
+
+
+def test_environment_does_not_send_git_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = a_project(tmp_path / "p")
+    committed(project)
+    lower(project)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path))
+    assert told(project) == [LOWER]
+
+
+def test_project_in_a_folder_of_the_repository_is_compared_there(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "repo/inner/p")
+    committed(tmp_path / "repo")
+    lower(project)
+    assert told(project) == [LOWER]
+
+
+def test_move_is_a_line_for_people() -> None:
+    move = Move(part=BAR, what="a", before="1", after="2")
+    assert str(move) == "a: 1 -> 2"

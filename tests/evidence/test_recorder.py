@@ -1,0 +1,125 @@
+"""Training steps with one fault each are found by what is recorded of them, at their line; sound ones are let be."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from building import ROOT, a_process, a_task, clean, evidence
+
+from gates.context import Context
+from gates.evidence._journal import read_journal
+from gates.evidence._tracebacks import crash_of
+from gates.evidence.recorded import Recorded
+from gates.evidence.recording import Recording, StepRecording
+from gates.evidence.runtime_orders import runtime_orders
+from gates.model import Finding, Outcome
+from gates.scan.loading import load_rules
+from gates.stages import _recorded
+
+TRAINED = ROOT / "tests/trained"
+MARK = re.compile(r"# <- (?P<aspects>[a-z ]+)$")
+ELSEWHERE = re.compile(r"# <-- (?P<name>\w+)$")
+NEAR = 3
+CONTEXT = Context(root=TRAINED, evidence=TRAINED, python=sys.executable, timeout_s=60)
+
+
+def steps_of(file: str) -> dict[str, tuple[int, int]]:
+    """The training steps of a file, with the lines that each stands in."""
+    tree = ast.parse((TRAINED / file).read_text(encoding="utf-8"))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
+    return {node.name: (node.lineno, node.end_lineno or node.lineno) for node in functions}
+
+
+def marked() -> dict[str, tuple[int, list[str]]]:
+    """For each faulty step the line that must be found, and the aspects that must find it."""
+    lines = (TRAINED / "faults.py").read_text(encoding="utf-8").splitlines()
+    found = {}
+    for name, (first, last) in steps_of("faults.py").items():
+        for number, line in enumerate(lines, 1):
+            mark, elsewhere = MARK.search(line), ELSEWHERE.search(line)
+            if mark and first <= number <= last:
+                found[name] = (number, mark["aspects"].split())
+            elif elsewhere and elsewhere["name"] == name:
+                found[name] = (number, ["overflow"])
+    return found
+
+
+FAULTS, SOUND = marked(), steps_of("sound.py")
+ADVISED = {"schedule_runs_ahead", "scaled_bfloat16"}
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Finding]]:
+    folder = tmp_path_factory.mktemp("recorded")
+    shutil.copytree(ROOT / "gates/evidence/_recorder", folder / "plugin/gates_recorder")
+    calls = [f"faults:{name}" for name in FAULTS] + [f"sound:{name}" for name in SOUND]
+    env = clean({"PYTHONPATH": str(folder / "plugin"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"})
+    done = subprocess.run([sys.executable, TRAINED / "record_all.py", folder, *calls], env=env, capture_output=True,
+                          text=True, check=False, timeout=120, cwd=TRAINED)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    ended = dict(line.split() for line in done.stdout.splitlines())
+    return {name: judged(folder, name, good=ended[name] == "True") for name in ended}
+
+
+def judged(folder: Path, name: str, *, good: bool) -> list[Finding]:
+    again = folder / f"{name}-overflow.jsonl"
+    plain = as_run(folder / f"{name}.jsonl", good=good or again.exists())
+    overflow = as_run(again, good=good) if again.exists() else None
+    step = StepRecording(index=0, name=name, plain=plain, overflow=overflow, orders=runtime_orders(load_rules()))
+    task = a_task(training_steps=[{"call": f"x:{name}", "line": 7}])
+    return list(_recorded.judge(task, evidence(Recording(how="forks", steps=(step,)))))
+
+
+def as_run(journal: Path, *, good: bool) -> Recorded:
+    run = read_journal(journal)
+    trace = journal.with_suffix(".stderr.txt").read_text(encoding="utf-8")
+    crash = crash_of(trace, CONTEXT)
+    facts = {"crash": crash.location, "error": crash.error} if crash else {}
+    return run.model_copy(update={"process": a_process(0 if good else 1), "complete": run.complete and good, **facts})
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_is_found_at_its_line(name: str, seen: Mapping[str, list[Finding]]) -> None:
+    line, aspects = FAULTS[name]
+    failed = [finding for finding in seen[name] if finding.outcome is Outcome.FAILED]
+    by_aspect = {finding.check.rpartition(":")[2]: finding for finding in failed}
+    assert set(aspects) <= set(by_aspect), [finding.message for finding in seen[name]]
+    places = [by_aspect[aspect].location for aspect in aspects]
+    assert all(place is not None and place.path == "faults.py" for place in places), places
+    assert all(abs((place.line or 0) - line) <= NEAR for place in places if place), places
+    assert any(finding.blocks for finding in failed) is (name not in ADVISED)
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_step_is_let_be(name: str, seen: Mapping[str, list[Finding]]) -> None:
+    wrong = [finding.message for finding in seen[name] if finding.outcome is Outcome.FAILED]
+    needed = [finding.message for finding in seen[name] if finding.leaves_open]
+    assert (wrong, needed) == ([], [])
+    assert {"run", "order", "parameters"} <= passed(seen[name])
+
+
+def test_what_cannot_be_compared_is_said_to_be_unknown(seen: Mapping[str, list[Finding]]) -> None:
+    for name in ("noisy_gradients", "scaled_by_hand"):
+        (gradients,) = [finding for finding in seen[name] if finding.check.endswith("gradients")]
+        assert gradients.outcome is Outcome.UNKNOWN
+        assert "not those of the recorded calls alone" in gradients.message
+
+
+def test_gradients_and_overflow_of_the_recipe_are_seen(seen: Mapping[str, list[Finding]]) -> None:
+    assert passed(seen["recipe"]) == {"run", "order", "precision", "gradients", "parameters", "overflow"}
+
+
+def passed(findings: list[Finding]) -> set[str]:
+    return {finding.check.rpartition(":")[2] for finding in findings if finding.outcome is Outcome.PASSED}
+
+
+def test_recorder_needs_nothing_but_torch() -> None:
+    sources = (ROOT / "gates/evidence/_recorder").glob("*.py")
+    text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
+    imported = set(re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE))
+    assert imported <= sys.stdlib_module_names | {"torch"}
