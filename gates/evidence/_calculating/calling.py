@@ -1,0 +1,210 @@
+"""One call of a function of the tested project: found, given its arguments, run to its end, and told about."""
+
+import asyncio
+import contextlib
+import importlib
+import importlib.util
+import inspect
+import os
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from types import GeneratorType
+from typing import Any
+
+from .values import BOUND, TooMuch, encode, plain
+
+TWICE_S = 2.0
+ITEMS = 20_000
+
+
+class Unreachable(Exception):
+    """What was asked for cannot be called as it was asked; the message says why."""
+
+
+class Target:
+    """A callable of the project: `module:function`, `module:Class`, or `module:Class.method` of an instance."""
+
+    def __init__(self, path: str, instance: dict[str, Any] | None, take: str | None) -> None:
+        self._take = take.split(".") if take else []
+        self.name = path.partition(":")[2]
+        self._owner, self._found = resolve(path)
+        self._instance = instance
+        last = self.name.rpartition(".")[2]
+        self._method = inspect.isclass(self._owner) and inspect.isfunction(inspect.getattr_static(self._owner, last))
+        if self._method and instance is None:
+            raise Unreachable(f"{self.name} is called on an instance: write 'instance: {{args: [...]}}' beside 'call'")
+        if not callable(self._found):
+            raise Unreachable(f"{path} is a {type(self._found).__name__}, which cannot be called")
+
+    def bound(self) -> Callable[..., Any]:
+        """Return what is called, on a fresh instance where it is a method."""
+        if self._instance is None:
+            found: Callable[..., Any] = self._found
+            return found
+        made = self._owner(*built(self._instance.get("args", [])), **built(self._instance.get("kwargs", {})))
+        method: Callable[..., Any] = getattr(made, self.name.rpartition(".")[2])
+        return method
+
+    def taken(self, returned: Any) -> Any:  # noqa: ANN401  # anything
+        """Return the part of what was returned that is asked for."""
+        for name in self._take:
+            try:
+                if isinstance(returned, Mapping):
+                    returned = returned[name]
+                else:
+                    returned = returned[int(name)] if name.isdigit() else getattr(returned, name)
+            except (LookupError, AttributeError, TypeError) as error:
+                raise Unreachable(f"what it returned ({type(returned).__name__}) has no {name!r}") from error
+        return returned
+
+    def place(self) -> tuple[str, int, int] | None:
+        """Return the file, first and last line of the function."""
+        found = inspect.unwrap(getattr(self._found, "func", self._found))
+        code = getattr(found, "__code__", None)
+        if code is not None:
+            lines = [line for _, _, line in code.co_lines() if line]
+            return str(code.co_filename), code.co_firstlineno, max([*lines, code.co_firstlineno])
+        with contextlib.suppress(OSError, TypeError):
+            source, first = inspect.getsourcelines(found)
+            return inspect.getfile(found), max(first, 1), first + len(source) - 1
+        return None
+
+
+def resolve(path: str) -> tuple[Any, Any]:
+    """Return what a path `module:name.name` names, and what that is an attribute of."""
+    module, _, names = path.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if module == missing or module.startswith(f"{missing}."):
+            raise Unreachable(f"there is no module {missing!r}") from error
+        if importlib.util.find_spec(missing.partition(".")[0]) is None:
+            raise Unreachable(f"{module} needs {missing!r}, which is not installed") from error
+        raise
+    owner = None
+    for name in names.split("."):
+        if not hasattr(found, name):
+            raise Unreachable(f"{module} has no {names!r}")
+        owner, found = found, getattr(found, name)
+    return owner, found
+
+
+def built(value: Any) -> Any:  # noqa: ANN401  # anything
+    """Return an argument: plain JSON, with `$call` and `$ref` replaced by what they make and name."""
+    value = plain(value)
+    if isinstance(value, list):
+        return [built(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$ref" in value:
+        return resolve(value["$ref"])[1]
+    if "$call" in value:
+        return resolve(value["$call"])[1](*built(value.get("args", [])), **built(value.get("kwargs", {})))
+    return {name: built(item) for name, item in value.items()}
+
+
+def called(target: Target, args: list[Any], kwargs: dict[str, Any], limit_s: float) -> dict[str, Any]:
+    """Call a target with arguments of a task file and tell how that ended; twice where it returns soon."""
+    started = time.monotonic()
+    told = _once(target, args, kwargs)
+    if "returned" in told and time.monotonic() - started < min(TWICE_S, limit_s / 3):
+        again = _once(target, args, kwargs)
+        told["twice"] = True
+        if again.get("returned") != told["returned"] or "error" in again:
+            told["again"] = again
+    return told
+
+
+def _once(target: Target, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    try:
+        given, named, function = built(args), built(kwargs), target.bound()
+        before = _written([given, named])
+    except Exception as error:  # noqa: BLE001  # whatever the project raises
+        return {"problem": f"its arguments or its instance cannot be made: {brief(error)}"}
+    told: dict[str, Any] = {}
+    returned: Any = None
+    with _kept_folder(told), warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            returned = run_to_end(function(*given, **named))
+        except TooMuch as error:
+            told["problem"] = f"what it returned cannot be compared: {error}"
+        except BaseException as error:  # noqa: BLE001  # also SystemExit: the other calls are still to be made
+            told.update(raised(error))
+    if not told.keys() & {"problem", "error"}:
+        try:
+            told["returned"] = encode(target.taken(returned))
+        except Exception as error:  # noqa: BLE001  # reading what it returned runs the project's code
+            told["problem"] = f"what it returned cannot be compared: {brief(error)}"
+    told["warnings"] = [[kinds(type(warned.message)), str(warned.message)[:BOUND]] for warned in seen]
+    told["changed"] = before is not None and _written([given, named]) not in (None, before)
+    return told
+
+
+def _written(value: object) -> Any:  # noqa: ANN401  # JSON
+    try:
+        return encode(value)
+    except TooMuch:
+        return None
+
+
+def run_to_end(returned: Any) -> Any:  # noqa: ANN401  # anything
+    """Run a coroutine to its end, and a generator to the list of what it yields."""
+    if inspect.iscoroutine(returned):
+        return asyncio.run(returned)
+    if isinstance(returned, GeneratorType):
+        items = []
+        for item in returned:
+            items.append(item)
+            if len(items) > ITEMS:
+                raise TooMuch(f"it yields more than {ITEMS} items")
+        return items
+    return returned
+
+
+def raised(error: BaseException) -> dict[str, Any]:
+    """Tell of an exception: its types, its message, and the traceback less our own frames."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(os.path.dirname(__file__)):  # noqa: PTH120
+        trace = trace.tb_next
+    try:
+        text = "".join(traceback.format_exception(type(error), error, trace))
+    except Exception:  # noqa: BLE001  # an exception whose text cannot be had
+        text = ""
+    return {"error": kinds(type(error)), "message": _message(error), "traceback": text[-20_000:]}
+
+
+def brief(error: BaseException) -> str:
+    """Return an exception's type and message in one line."""
+    message = " ".join(_message(error).split())
+    return f"{type(error).__name__}: {message}" if message and not isinstance(error, Unreachable) else message
+
+
+def kinds(kind: type) -> list[str]:
+    """Return the names that an exception or warning can be expected by: its own and those of what it is."""
+    names = [base.__qualname__ for base in kind.__mro__ if base is not object]
+    return [*names, *(f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__ if base is not object)]
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)[:2000]
+    except Exception:  # noqa: BLE001  # an exception whose text cannot be had
+        return ""
+
+
+@contextlib.contextmanager
+def _kept_folder(told: dict[str, Any]) -> Iterator[None]:
+    """Come back to where we were, and tell where the call went elsewhere."""
+    here = os.getcwd()  # noqa: PTH109
+    try:
+        yield
+    finally:
+        try:
+            told["moved"] = os.getcwd() != here  # noqa: PTH109
+        except OSError:
+            told["moved"] = True
+        os.chdir(here)
