@@ -1,0 +1,141 @@
+"""What code rules found in the implementation: those that criteria are bound to, and those that a task asks for."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+from gates.context import Context
+from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence.kind import Evidence
+from gates.files import files_of
+from gates.model import Location, Model, Severity
+from gates.scan.checking import Checked, check
+from gates.scan.loading import load_rules
+from gates.scan.memory import Memory
+from gates.scan.rule import Rule
+from gates.scan.site import Site
+from gates.task import Task
+from gates.yaml_source import did_you_mean
+
+MAX_SITES = 1000
+
+
+class RuleSite(Model):
+    """A place that a code rule speaks of; `trace` is the path of events that leads to it."""
+
+    location: Location
+    ok: bool
+    message: str
+    trace: tuple[str, ...] = ()
+    undecided: bool = False
+
+
+class RuleTrace(Model):
+    """What a code rule found in the implementation."""
+
+    rule: str
+    sites: tuple[RuleSite, ...]
+    problem: str = ""
+
+
+class AppliedRule(RuleTrace):
+    """A rule that the task asks for: what it says, and what it found."""
+
+    asked: tuple[str, ...]
+    severity: Severity
+    problem_text: str
+    impact: str
+    fix: str
+    source: str
+
+
+class CodeRules(Evidence):
+    """The rules that the task asks for by id or by tag, applied to the whole implementation."""
+
+    files: int
+    applied: tuple[AppliedRule, ...]
+    unknown: tuple[tuple[str, str], ...] = ()
+    unparsed: tuple[str, ...] = ()
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Apply every rule that the task names."""
+        if not task.rules:
+            raise EvidenceUnavailable("the task names no code rules")
+        known = rules_of(context)
+        asked = {name: _named(name, known) for name in task.rules}
+        rules = list({rule.id: rule for found in asked.values() for rule in found}.values())
+        files = python_files(task, context)
+        if not files:
+            raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
+        checked = check(rules, files, context.root, Memory.of(context.root))
+        by = {rule.id: tuple(n for n in task.rules if rule in asked[n]) for rule in rules}
+        return cls(
+            how="the implementation's syntax trees",
+            files=checked.files,
+            applied=tuple(_applied(rule, by[rule.id], checked) for rule in sorted(rules, key=lambda r: r.id)),
+            unknown=tuple((name, _unknown(name, known)) for name, found in asked.items() if not found),
+            unparsed=tuple(checked.unparsed),
+        )
+
+
+def rules_of(context: Context) -> dict[str, Rule]:
+    """Return the shipped rules and those of the project; raise `EvidenceUnavailable` for broken ones."""
+    folder: Path | None = context.rules
+    try:
+        return load_rules(folder, context.root)
+    except UsageError as error:
+        raise EvidenceUnavailable(" ".join(str(error).split())) from error
+
+
+def python_files(task: Task, context: Context) -> list[Path]:
+    """Return the Python files of the implementation."""
+    return [path for path in files_of(task.implementation, context.root) if path.suffix == ".py"]
+
+
+def bound_rules(names: Sequence[str], task: Task, context: Context) -> tuple[RuleTrace, ...]:
+    """Apply the rules that criteria are bound to."""
+    if not names:
+        return ()
+    try:
+        known = rules_of(context)
+    except EvidenceUnavailable as error:
+        return tuple(RuleTrace(rule=name, sites=(), problem=str(error)) for name in names)
+    rules = [known[name] for name in names if name in known]
+    checked = check(rules, python_files(task, context), context.root, Memory.of(context.root))
+    return tuple(
+        RuleTrace(rule=name, sites=_sites(checked.sites[name]), problem=checked.problems.get(name, ""))
+        if name in known
+        else RuleTrace(rule=name, sites=(), problem=_unknown(name, known))
+        for name in names
+    )
+
+
+def _named(name: str, known: dict[str, Rule]) -> list[Rule]:
+    """Return the rule of an id, or those of a tag."""
+    return [known[name]] if name in known else [rule for rule in known.values() if name in rule.form.tags]
+
+
+def _unknown(name: str, known: dict[str, Rule]) -> str:
+    tags = {tag for rule in known.values() for tag in rule.form.tags}
+    return f"there is no code rule {name!r}{did_you_mean(name, [*known, *tags])}"
+
+
+def _applied(rule: Rule, asked: tuple[str, ...], checked: Checked) -> AppliedRule:
+    form = rule.form
+    return AppliedRule(
+        rule=rule.id, asked=asked, severity=form.severity, problem_text=form.problem, impact=form.impact, fix=form.fix,
+        source=rule.source, sites=_sites(checked.sites[rule.id]), problem=checked.problems.get(rule.id, ""),
+    )  # fmt: skip
+
+
+def _sites(found: list[Site]) -> tuple[RuleSite, ...]:
+    """Return the places, broken ones first where there are too many to keep."""
+    kept = found if len(found) <= MAX_SITES else sorted(found, key=lambda s: s.ok)[:MAX_SITES]
+    return tuple(
+        RuleSite(
+            location=Location(path=site.path, line=site.line, last_line=site.last_line),
+            ok=site.ok, message=site.message, trace=site.trace, undecided=site.undecided,
+        )
+        for site in kept
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Analyses that no pattern expresses, one in a file: each has a function `look`."""

@@ -1,0 +1,54 @@
+"""What tells a benchmark: the names of the arms, of what is measured, and of the code that measures."""
+
+import ast
+import re
+
+from gates.scan.module import Module
+
+CANDIDATE = re.compile(
+    r"(?i)(^|[^a-z])(amp|fp16|float16|bf16|half|mixed|candidate|cand|new|optimi[sz]ed|compiled|fast|treatment)([^a-z]|$)"
+)
+BASELINE = re.compile(
+    r"(?i)(^|[^a-z])(fp32|float32|full|base|baseline|reference|ref|control|eager|original|unoptimi[sz]ed|slow)([^a-z]|$)"
+)
+RATE = re.compile(r"(?i)per_?s(ec)?|throughput|tok(en)?s?_s|_rate|\bips\b|\bfps\b|it_?s\b|samples_s|per_second|tps|qps")
+GAIN = re.compile(r"(?i)speed_?up|faster|acceleration")
+SAVED = re.compile(r"(?i)saved|saving|reduction|reduced|decrease")
+CLOCKS = {"perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "time", "default_timer"}
+WAITS = {"synchronize", "max_memory_allocated", "max_memory_reserved", "reset_peak_memory_stats"}
+BENCH = re.compile(r"(?i)bench|speed|timing|time_|_time|\btime|measure|perf|latency|throughput|profil|compare")
+
+
+def words(text: str) -> str:
+    """Return a name with its parts told apart: `fp16Time` and `fp16_time` as `fp16 time`."""
+    return re.sub(r"[_\W]+", " ", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text))
+
+
+def is_candidate(text: str) -> bool:
+    """Return whether a name is that of the new arm."""
+    return bool(CANDIDATE.search(words(text))) and not BASELINE.search(words(text))
+
+
+def is_baseline(text: str) -> bool:
+    """Return whether a name is that of the old arm."""
+    return bool(BASELINE.search(words(text))) and not CANDIDATE.search(words(text))
+
+
+def _measures(node: ast.AST, module: Module) -> bool:
+    """Return whether the function around reads a clock and waits for the device, as only a measurement does."""
+    for around in (node, *module.ancestors(node)):
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            names = {n.attr for n in ast.walk(around) if isinstance(n, ast.Attribute)}
+            return bool(names & CLOCKS) and bool(names & WAITS)
+    return False
+
+
+def is_benchmark(node: ast.AST, module: Module) -> bool:
+    """Return whether code stands in a file, class or function that is called a benchmark."""
+    if BENCH.search(module.path.rpartition("/")[2]):
+        return True
+    if _measures(node, module):
+        return True
+    named = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    around = (node, *module.ancestors(node))
+    return any(isinstance(a, named) and BENCH.search(getattr(a, "name", "")) for a in around)

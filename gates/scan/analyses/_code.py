@@ -1,0 +1,150 @@
+"""What several analyses ask of code: who stands around a node, what is called, what runs with each training step."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from gates.scan.module import Function, Module, tail_of
+from gates.scan.project import Project
+from gates.scan.site import Site
+
+Loop = ast.For | ast.AsyncFor | ast.While
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+ACCELERATOR = re.compile(r"cuda|\bdevice\b|GradScaler|autocast|Accelerator\b|Fabric\b|deepspeed|\bxpu\b|\bmps\b")
+MODEL = re.compile(
+    r"(?i)(^|_)(model|net|network|module|classifier|unet|student|policy|gpt|backbone|actor|critic|generator|discriminator|encoder|decoder|transformer|bert|vit)(_|\d|$)|^net[A-Z]$"
+)
+
+
+def broken(module: Module, node: ast.AST, message: str) -> Site:
+    """Return a place that breaks a rule."""
+    line = getattr(node, "lineno", 1)
+    return Site(module.path, line, getattr(node, "end_lineno", None) or line, ok=False, message=message)
+
+
+def nodes(module: Module, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the live nodes of some kinds."""
+    for kind in kinds:
+        yield from module.live.get(kind, [])
+
+
+def functions(module: Module) -> Iterator[Function]:
+    """Yield the live functions of a file."""
+    for node in nodes(module, *FUNCTIONS):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def inner(node: ast.AST, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+    """Yield what a node holds, of some kinds, but for what stands in definitions inside of it."""
+    stack = list(ast.iter_child_nodes(node))
+    while stack:
+        child = stack.pop()
+        if isinstance(child, kinds):
+            yield child
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            stack.extend(ast.iter_child_nodes(child))
+
+
+def calls(node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls that a node holds, but for those in definitions inside of it."""
+    for call in inner(node, ast.Call):
+        if isinstance(call, ast.Call):
+            yield call
+
+
+def function_of(node: ast.AST, module: Module) -> Function | None:
+    """Return the function that a node stands in."""
+    for around in module.ancestors(node):
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            return around
+    return None
+
+
+def class_of(node: ast.AST, module: Module) -> ast.ClassDef | None:
+    """Return the class that a node stands in."""
+    return next((a for a in module.ancestors(node) if isinstance(a, ast.ClassDef)), None)
+
+
+def loop_of(node: ast.AST, module: Module) -> Loop | None:
+    """Return the innermost loop of the same function that a node stands in."""
+    for around in module.ancestors(node):
+        if isinstance(around, ast.For | ast.AsyncFor | ast.While):
+            return around
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            return None
+    return None
+
+
+def statement_of(node: ast.AST, module: Module) -> ast.stmt | None:
+    """Return the innermost statement that holds a node."""
+    return next((a for a in (node, *module.ancestors(node)) if isinstance(a, ast.stmt)), None)
+
+
+def accelerated(module: Module) -> bool:
+    """Return whether a file knows of an accelerator at all."""
+    return any(ACCELERATOR.search(text) for text in _words(module))
+
+
+def _words(module: Module) -> Iterator[str]:
+    for node in nodes(module, ast.Name, ast.Attribute, ast.Constant, ast.arg):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 20:
+            yield node.value
+    yield from module.aliases.values()
+
+
+def callee(project: Project, module: Module, call: ast.Call) -> Function | None:
+    """Return the function of the program that a call runs, where that is known."""
+    return project.types.function(call, project.scope_at(call, module))
+
+
+def module_of(project: Project, function: Function, near: Module) -> Module:
+    """Return the file of a function."""
+    return project.scope_of(function, near).module
+
+
+def is_model_call(call: ast.Call) -> bool:
+    """Return whether a call looks like the forward pass of a model: `model(x)`, `self.net(x)`."""
+    return bool(MODEL.search(tail_of(call.func))) and bool(call.args or call.keywords)
+
+
+def is_backward(call: ast.Call) -> bool:
+    """Return whether a call runs a backward pass: `loss.backward()`, `accelerator.backward(loss)`."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr in {"backward", "manual_backward"}
+
+
+def constant(node: ast.expr | None) -> object:
+    """Return the value of a constant expression, a negative number too; `None` for anything else."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        return -node.operand.value if isinstance(node.operand.value, int | float) else None
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    """Return what a call passes for a keyword."""
+    return next((k.value for k in call.keywords if k.arg == name), None)
+
+
+def takes_more(call: ast.Call) -> bool:
+    """Return whether a call passes arguments that reading cannot tell: `**options`."""
+    return any(k.arg is None for k in call.keywords)
+
+
+def tail_text(node: ast.AST) -> str:
+    """Return the words that name an expression: of `a.b["c"]`, `b c`."""
+    if isinstance(node, ast.Subscript):
+        key = node.slice.value if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str) else ""
+        return f"{tail_text(node.value)} {key}"
+    if isinstance(node, ast.Call):
+        return tail_text(node.func)
+    if isinstance(node, ast.Attribute):
+        return f"{tail_text(node.value)} {node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""

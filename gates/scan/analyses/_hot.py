@@ -1,0 +1,81 @@
+"""The hot path: statements that run with each step of training, and not only now and then."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from gates.scan.analyses._code import FUNCTIONS, LOOPS, accelerated, callee, calls, inner, is_backward
+from gates.scan.module import Function, Module, tail_of
+from gates.scan.project import Project
+
+TRANSPARENT = re.compile(r"scaler|amp|half|fp16|mixed|clip|grad_norm|None|precision")
+MAX_DEPTH = 3
+
+
+def hot_calls(project: Project, module: Module, tails: set[str]) -> Iterator[ast.Call]:
+    """Yield the calls by some names that run with each step, in a file that knows of an accelerator."""
+    found = [call for tail in sorted(tails) for call in module.calls.get(tail, [])]
+    if found and accelerated(module):
+        for call in sorted(found, key=lambda c: c.lineno):
+            if is_hot(project, module, call):
+                yield call
+
+
+def is_hot(project: Project, module: Module, node: ast.AST) -> bool:
+    """Return whether a node runs with each step: its loop, or its function outside of loops, takes a step."""
+    for around in module.ancestors(node):
+        if isinstance(around, ast.ExceptHandler | ast.Lambda):
+            return False
+        if (
+            isinstance(around, ast.If | ast.IfExp)
+            and _is_guard(around.test)
+            and not any(inside is node for inside in ast.walk(around.test))
+        ):
+            return False
+        if isinstance(around, LOOPS):
+            return _trains(project, module, around, MAX_DEPTH)
+        if isinstance(around, FUNCTIONS):
+            return _is_step(project, module, around, MAX_DEPTH)
+    return False
+
+
+def _is_guard(test: ast.expr) -> bool:
+    """Return whether a condition holds only now and then, as far as its words tell."""
+    counts = any(isinstance(n, ast.Mod) for n in ast.walk(test))
+    return counts or not TRANSPARENT.search(ast.unparse(test))
+
+
+def _is_step(project: Project, module: Module, function: Function, depth: int) -> bool:
+    if any(_trains(project, module, loop, depth) for loop in inner(function, *LOOPS)):
+        return False
+    return function.name == "training_step" or _trains(project, module, function, depth)
+
+
+def _trains(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
+    """Return whether a loop or function takes a step itself, not in a loop inside of it."""
+    for call in calls(node):
+        if any(isinstance(a, LOOPS) for a in _between(call, node, module)):
+            continue
+        if is_backward(call) or _is_optimizer_step(call):
+            return True
+        target = callee(project, module, call) if depth else None
+        if (
+            target is not None
+            and target is not node
+            and _trains(project, project.scope_of(target, module).module, target, depth - 1)
+        ):
+            return True
+    return False
+
+
+def _between(node: ast.AST, outer: ast.AST, module: Module) -> Iterator[ast.AST]:
+    for around in module.ancestors(node):
+        if around is outer:
+            return
+        yield around
+
+
+def _is_optimizer_step(call: ast.Call) -> bool:
+    if tail_of(call.func) != "step" or not isinstance(call.func, ast.Attribute):
+        return False
+    return re.search(r"(?i)opt|scaler", tail_of(call.func.value)) is not None

@@ -1,0 +1,56 @@
+"""Differences of two arms held against a tolerance on one side only."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from gates.scan.analyses._benching import is_baseline, is_candidate
+from gates.scan.analyses._code import broken, nodes, tail_text
+from gates.scan.module import Module
+from gates.scan.project import Project
+from gates.scan.site import Site
+
+WORDS = ("<", ">")
+BAR = re.compile(r"(?i)tol|eps|delta|thresh|limit|max_|margin")
+MINE = re.compile(r"(?i)improv|patience|best|early|faster|better|gain|saved|overhead|time|second|_ms|memory|peak")
+
+
+def look(project: Project) -> Iterator[Site]:
+    """Yield each `new - old < tolerance` without `abs`, where closeness is asked for."""
+    for module in project.modules.values():
+        for node in nodes(module, ast.Compare):
+            if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+                continue
+            left, right = node.left, node.comparators[0]
+            if not isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE) or not _is_bar(right):
+                continue
+            if (
+                isinstance(left, ast.BinOp)
+                and isinstance(left.op, ast.Sub)
+                and _are_arms(left)
+                and not _is_meant(node, module)
+            ):
+                yield broken(module, node, f"{ast.unparse(node)} without abs() is blind to one side")
+
+
+def _is_bar(node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, float) and 0 < node.value < 1
+    return BAR.search(tail_text(node)) is not None
+
+
+def _are_arms(node: ast.BinOp) -> bool:
+    left, right = tail_text(node.left), tail_text(node.right)
+    if MINE.search(left) or MINE.search(right):
+        return False
+    return (is_candidate(left) and is_baseline(right)) or (is_baseline(left) and is_candidate(right))
+
+
+def _is_meant(node: ast.Compare, module: Module) -> bool:
+    """Return whether the other side is asked for, too, or the name says that one side is meant."""
+    statement = next((a for a in module.ancestors(node) if isinstance(a, ast.stmt)), None)
+    text = ast.unparse(statement) if isinstance(statement, ast.Assign | ast.Return | ast.Assert | ast.Expr) else ""
+    return (
+        MINE.search(text.partition("=")[0]) is not None
+        or re.search(r"(?i)drop|worse|regress|no_loss", text) is not None
+    )

@@ -1,0 +1,16 @@
+"""Evaluations that build graphs which nothing needs."""
+
+from collections.abc import Iterator
+
+from gates.scan.analyses._evaluating import evaluations, head_of, without_gradients
+from gates.scan.project import Project
+from gates.scan.site import Site
+
+WORDS = ("eval", "valid", "accuracy", "estimate", "test")
+
+
+def look(project: Project) -> Iterator[Site]:
+    """Yield each evaluation without `no_grad()` or `inference_mode()`."""
+    for found in evaluations(project):
+        if not without_gradients(project, found):
+            yield head_of(found, "the model is evaluated with gradients: each forward pass keeps its graph")

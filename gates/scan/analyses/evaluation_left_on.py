@@ -1,0 +1,82 @@
+"""Training that goes on in evaluation mode after an evaluation."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from gates.scan.analyses._code import Loop, broken, callee, calls, function_of, is_backward
+from gates.scan.analyses._evaluating import callers
+from gates.scan.module import Function, Module, tail_of
+from gates.scan.project import Project
+from gates.scan.site import Site
+
+WORDS = ("eval",)
+DEPTH = 4
+STILL = re.compile(
+    r"(?i)ema|teacher|averag|\bavg|_ref|ref_|target|frozen|vae|text_enc|inception|lpips|best|swa|pretrained"
+)
+
+
+def look(project: Project) -> Iterator[Site]:
+    """Yield each `eval()` in a loop that trains and never calls `train()`."""
+    for module in project.modules.values():
+        for call in module.calls.get("eval", []):
+            function = function_of(call, module)
+            if not isinstance(call.func, ast.Attribute) or call.args or function is None:
+                continue
+            if STILL.search(ast.unparse(call.func.value)):
+                continue
+            if "train" in {tail_of(c.func) for c in calls(function)}:
+                continue
+            found = [loops for loops in _loops(project, module, call, function, 2) if loops]
+            if found and all(_trains_on(project, there, loops) for loops, there in found):
+                yield broken(
+                    module, call, f"{ast.unparse(call)} is never followed by train(), and the training goes on"
+                )
+
+
+def _loops(
+    project: Project, module: Module, node: ast.AST, function: Function, depth: int
+) -> Iterator[tuple[list[Loop], Module]]:
+    """Yield the loops around a call, from the inside out, or those around the calls of its function."""
+    found: list[Loop] = []
+    for around in module.ancestors(node):
+        if isinstance(around, ast.For | ast.AsyncFor | ast.While):
+            found.append(around)
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            break
+    if found:
+        yield found, module
+        return
+    for call, there in callers(project, function) if depth else ():
+        outer = function_of(call, there)
+        if callee(project, there, call) in {function, None} and outer is not None:
+            yield from _loops(project, there, call, outer, depth - 1)
+
+
+def _trains_on(project: Project, module: Module, loops: list[Loop]) -> bool:
+    """Return whether the innermost loop that trains never goes back to training mode."""
+    for loop in loops:
+        backward, back = _runs(project, module, loop)
+        if backward:
+            return not back
+    return False
+
+
+def _runs(project: Project, module: Module, loop: Loop) -> tuple[bool, bool]:
+    """Return whether a loop runs backward passes, and whether it ever goes back to training mode."""
+    seen: set[ast.AST] = set()
+    backward = back = False
+    todo: list[tuple[ast.AST, Module, int]] = [(loop, module, DEPTH)]
+    while todo:
+        node, there, depth = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        for call in calls(node):
+            back = back or (tail_of(call.func) == "train" and (not call.args or ast.unparse(call.args[0]) != "False"))
+            backward = backward or is_backward(call)
+            target = callee(project, there, call) if depth else None
+            if target is not None:
+                todo.append((target, project.scope_of(target, there).module, depth - 1))
+    return backward, back

@@ -1,0 +1,16 @@
+"""Evaluations of a model that stays in training mode."""
+
+from collections.abc import Iterator
+
+from gates.scan.analyses._evaluating import evaluations, head_of, in_eval_mode
+from gates.scan.project import Project
+from gates.scan.site import Site
+
+WORDS = ("eval", "valid", "accuracy", "estimate", "test")
+
+
+def look(project: Project) -> Iterator[Site]:
+    """Yield each evaluation without `eval()`."""
+    for found in evaluations(project):
+        if not in_eval_mode(project, found):
+            yield head_of(found, "the model is evaluated without eval(): dropout and batch statistics go on")

@@ -1,0 +1,17 @@
+"""The allocator's cache, emptied with each step."""
+
+from collections.abc import Iterator
+
+from gates.scan.analyses._code import broken
+from gates.scan.analyses._hot import hot_calls
+from gates.scan.project import Project
+from gates.scan.site import Site
+
+WORDS = ("empty_cache",)
+
+
+def look(project: Project) -> Iterator[Site]:
+    """Yield each `empty_cache()` in the hot path."""
+    for module in project.modules.values():
+        for call in hot_calls(project, module, {"empty_cache"}):
+            yield broken(module, call, "the cache of the allocator is emptied with each step")

@@ -1,0 +1,19 @@
+"""The device waited for with each step."""
+
+from collections.abc import Iterator
+
+from gates.scan.analyses._benching import is_benchmark
+from gates.scan.analyses._code import broken
+from gates.scan.analyses._hot import hot_calls
+from gates.scan.project import Project
+from gates.scan.site import Site
+
+WORDS = ("synchronize",)
+
+
+def look(project: Project) -> Iterator[Site]:
+    """Yield each `synchronize()` in the hot path, but for that of a benchmark."""
+    for module in project.modules.values():
+        for call in hot_calls(project, module, {"synchronize"}):
+            if not is_benchmark(call, module):
+                yield broken(module, call, "the host waits for the device with each step")

@@ -1,0 +1,179 @@
+"""Guards of a scaled step that stand the wrong way round."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from gates.scan.analyses._code import broken, calls, class_of, constant, function_of, keyword, nodes
+from gates.scan.analyses._precision import autocasts, scalers
+from gates.scan.module import Module, tail_of
+from gates.scan.project import Project
+from gates.scan.site import Site
+
+WORDS = ("caler",)
+USED = {"scale", "unscale_", "step", "update"}
+AMP = re.compile(r"(?i)(^|_)(use_|enable_|with_)?(amp|fp16|mixed_precision|half|mixed)(_enabled)?$")
+BAD = {"isnan", "isinf"}
+FINITE = {"isfinite"}
+
+
+def look(project: Project) -> Iterator[Site]:
+    """Yield each scaler used where it is `None`, or off, and each step taken where gradients are not finite."""
+    for module in project.modules.values():
+        if not any("caler" in text for text in _names(module)):
+            continue
+        for node in nodes(module, ast.If):
+            if isinstance(node, ast.If):
+                yield from _branches(module, node)
+        yield from _switches(project, module)
+
+
+def _names(module: Module) -> Iterator[str]:
+    for node in nodes(module, ast.Name, ast.Attribute):
+        yield node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _branches(module: Module, node: ast.If) -> Iterator[Site]:
+    test, turned = node.test, False
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, turned = test.operand, not turned
+    yes, no = (node.orelse, node.body) if turned else (node.body, node.orelse)
+    if (absent := _absent(test, yes, no)) is not None:
+        name, branch = absent
+        if (call := _use(branch, name)) is not None:
+            yield broken(module, node, f"{name} is None where {ast.unparse(call.func)}() is called")
+            return
+    if AMP.search(tail_of(test)) and _plain(yes) and not _scaled(yes) and _scaled(no) and not _plain(no):
+        yield broken(module, node, f"the loss is scaled where {ast.unparse(test)} is false, and not where it is true")
+    if _not_finite(test, node.body, node.orelse, turned=turned):
+        yield broken(module, node, "the optimizer steps where gradients are not finite, and only there")
+
+
+def _absent(test: ast.expr, yes: list[ast.stmt], no: list[ast.stmt]) -> tuple[str, list[ast.stmt]] | None:
+    """Return a name that a test holds against `None`, and the branch in which it is `None`."""
+    if (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and constant(test.comparators[0]) is None
+        and isinstance(test.comparators[0], ast.Constant)
+        and "caler" in tail_of(test.left)
+    ):
+        if isinstance(test.ops[0], ast.Is | ast.Eq):
+            return ast.unparse(test.left), yes
+        if isinstance(test.ops[0], ast.IsNot | ast.NotEq):
+            return ast.unparse(test.left), no
+    if isinstance(test, ast.Name | ast.Attribute) and "caler" in tail_of(test):
+        return ast.unparse(test), no
+    return None
+
+
+def _use(branch: list[ast.stmt], name: str) -> ast.Call | None:
+    """Return a call of a scaler's method in a branch that does not give the name a value first."""
+    for statement in branch:
+        for node in ast.walk(statement):
+            if (
+                isinstance(node, ast.Name | ast.Attribute)
+                and isinstance(node.ctx, ast.Store)
+                and ast.unparse(node) == name
+            ):
+                return None
+        for call in calls(statement):
+            if isinstance(call.func, ast.Attribute) and call.func.attr in USED and ast.unparse(call.func.value) == name:
+                return call
+    return None
+
+
+def _plain(branch: list[ast.stmt]) -> bool:
+    """Return whether a branch runs a backward pass of its own, unscaled."""
+    for statement in branch:
+        for call in (statement.value,) if isinstance(statement, ast.Expr) else ():
+            if (
+                isinstance(call, ast.Call)
+                and tail_of(call.func) == "backward"
+                and isinstance(call.func, ast.Attribute)
+                and isinstance(call.func.value, ast.Name)
+                and not call.args
+                and "scaled" not in call.func.value.id
+            ):
+                return True
+    return False
+
+
+def _scaled(branch: list[ast.stmt]) -> bool:
+    return any(
+        tail_of(c.func) in {"scale", "unscale_"}
+        and isinstance(c.func, ast.Attribute)
+        and "caler" in tail_of(c.func.value)
+        for s in branch
+        for c in calls(s)
+    )
+
+
+def _not_finite(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], *, turned: bool) -> bool:
+    """Return whether the branch for bad gradients is the one that steps."""
+    inner = test
+    if isinstance(inner, ast.Call) and tail_of(inner.func) in {"any", "all"}:
+        inner = inner.args[0] if inner.args else inner.func.value if isinstance(inner.func, ast.Attribute) else inner
+    while (
+        isinstance(inner, ast.Call)
+        and tail_of(inner.func) in {"all", "any", "item"}
+        and isinstance(inner.func, ast.Attribute)
+    ):
+        inner = inner.func.value
+    tail = tail_of(inner.func) if isinstance(inner, ast.Call) else ""
+    if tail not in BAD | FINITE and not re.search(r"(?i)^found_inf$|^overflow(ed)?$|^skipped$", tail_of(test)):
+        return False
+    bad = turned if tail in FINITE else not turned
+    branch, other = (body, orelse) if bad else (orelse, body)
+    return _steps(branch) and not _steps(other)
+
+
+def _steps(branch: list[ast.stmt]) -> bool:
+    found = [c for s in branch for c in calls(s) if isinstance(c.func, ast.Attribute) and c.func.attr == "step"]
+    return any(
+        re.search(r"(?i)scaler|optim|^opt", tail_of(c.func.value)) for c in found if isinstance(c.func, ast.Attribute)
+    )
+
+
+def _switches(project: Project, module: Module) -> Iterator[Site]:
+    """Find a scaler that is on where autocast is off, or where the type is not float16."""
+    contexts = [(c, e) for c, _ in autocasts(project, module) if (e := keyword(c, "enabled")) is not None]
+    for call, _ in scalers(project, module):
+        enabled = keyword(call, "enabled")
+        if enabled is None:
+            continue
+        if _is_other_type(enabled):
+            yield broken(module, call, f"the scaler is on where {ast.unparse(enabled)}: float16 alone needs it")
+        for other, switch in contexts:
+            if _around(call, module) & _around(other, module) and _are_opposite(enabled, switch):
+                yield broken(module, call, "the scaler is on exactly where autocast is off")
+                break
+
+
+def _around(node: ast.AST, module: Module) -> set[ast.AST]:
+    return {around for around in (function_of(node, module), class_of(node, module)) if around is not None}
+
+
+def _are_opposite(one: ast.expr, other: ast.expr) -> bool:
+    """Return whether one switch is the other one negated, by the names that they end with."""
+    for left, right in ((one, other), (other, one)):
+        if (
+            isinstance(left, ast.UnaryOp)
+            and isinstance(left.op, ast.Not)
+            and tail_of(left.operand)
+            and tail_of(left.operand) == tail_of(right)
+        ):
+            return True
+    return False
+
+
+def _is_other_type(node: ast.expr) -> bool:
+    """Return whether a switch asks for a type other than float16."""
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+        return False
+    right = node.comparators[0]
+    named = str(constant(right) or tail_of(right))
+    half = named in {"float16", "fp16", "half", "16"}
+    if isinstance(node.ops[0], ast.NotEq | ast.IsNot):
+        return half
+    return isinstance(node.ops[0], ast.Eq | ast.Is) and named in {"bfloat16", "bf16", "float32", "fp32"}

@@ -1,0 +1,92 @@
+"""Gradients cleared with each micro-batch of an accumulation."""
+
+import ast
+from collections.abc import Iterator
+
+from gates.scan.analyses._code import LOOPS, broken, callee, calls, is_backward, loop_of
+from gates.scan.analyses._frameworks import framed
+from gates.scan.module import Module, tail_of
+from gates.scan.project import Project
+from gates.scan.site import Site
+
+WORDS = ("zero_grad",)
+
+
+def look(project: Project) -> Iterator[Site]:
+    """Yield each `zero_grad()` that runs with each turn of a loop whose step runs only now and then, or after it."""
+    for module in project.modules.values():
+        delegated = {f.function for f in framed(project)} if "zero_grad" in module.calls else set()
+        for call in module.calls.get("zero_grad", []):
+            loop = loop_of(call, module)
+            if loop is None or not _directly(call, loop, module) or _delegated(call, module, delegated):
+                continue
+            if not _runs_backward(project, module, loop, 2):
+                continue
+            steps = [c for c in calls(loop) if _is_step(project, module, c, 2)]
+            if steps and all(_every_nth(c, loop, module) for c in steps):
+                yield broken(module, call, "gradients are cleared with each micro-batch, the step is for several")
+            elif not steps and _steps_after(project, module, loop) and isinstance(module.parents.get(loop), ast.AST):
+                yield broken(module, call, "gradients are cleared with each micro-batch, the step comes after all")
+
+
+def _delegated(call: ast.Call, module: Module, functions: "set[ast.FunctionDef | ast.AsyncFunctionDef]") -> bool:
+    return any(around in functions for around in module.ancestors(call))
+
+
+def _directly(call: ast.Call, loop: ast.AST, module: Module) -> bool:
+    """Return whether a call runs with each turn of a loop."""
+    for around in module.ancestors(call):
+        if around is loop:
+            return True
+        if isinstance(around, ast.If | ast.Try | ast.IfExp | ast.ExceptHandler | ast.Match):
+            return False
+    return False
+
+
+def _runs_backward(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
+    for call in calls(node):
+        if is_backward(call):
+            return True
+        target = callee(project, module, call) if depth else None
+        if target is not None and _runs_backward(project, project.scope_of(target, module).module, target, depth - 1):
+            return True
+    return False
+
+
+def _is_step(project: Project, module: Module, call: ast.Call, depth: int) -> bool:
+    """Return whether a call steps an optimizer, itself or in the function that it runs."""
+    if tail_of(call.func) == "step" and isinstance(call.func, ast.Attribute):
+        owner = tail_of(call.func.value).lower()
+        return "opt" in owner or "scaler" in owner
+    target = callee(project, module, call) if depth else None
+    if target is None:
+        return False
+    there = project.scope_of(target, module).module
+    return any(_is_step(project, there, c, depth - 1) for c in calls(target))
+
+
+def _every_nth(call: ast.Call, loop: ast.AST, module: Module) -> bool:
+    """Return whether a call stands under a condition that counts: `(index + 1) % n == 0`."""
+    if any(isinstance(n, ast.Mod) for arg in (*call.args, *(k.value for k in call.keywords)) for n in ast.walk(arg)):
+        return True  # the function that steps is told when
+    for around in module.ancestors(call):
+        if around is loop:
+            return False
+        if isinstance(around, ast.If) and any(isinstance(n, ast.Mod) for n in ast.walk(around.test)):
+            return True
+    return False
+
+
+def _steps_after(project: Project, module: Module, loop: ast.AST) -> bool:
+    """Return whether a step follows a loop in the block that the loop stands in."""
+    parent = module.parents.get(loop)
+    for name in ("body", "orelse"):
+        block = getattr(parent, name, None)
+        if isinstance(block, list) and loop in block:
+            after = block[block.index(loop) + 1 :]
+            return any(_is_step(project, module, c, 1) for s in after if not isinstance(s, LOOPS) for c in _calls(s))
+    return False
+
+
+def _calls(statement: ast.stmt) -> Iterator[ast.Call]:
+    yield from calls(statement)

@@ -1,0 +1,27 @@
+"""Peaks of memory that hold what came before."""
+
+from collections.abc import Iterator
+
+from gates.scan.analyses._benching import is_benchmark
+from gates.scan.analyses._code import broken
+from gates.scan.project import Project
+from gates.scan.site import Site
+
+WORDS = ("max_memory_allocated", "max_memory_reserved")
+RESETS = (
+    "reset_peak_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_accumulated_memory_stats",
+)
+
+
+def look(project: Project) -> Iterator[Site]:
+    """Yield each reading of the peak in a benchmark whose file never sets it back."""
+    for module in project.modules.values():
+        if any(name in module.calls for name in RESETS):
+            continue
+        for name in ("max_memory_allocated", "max_memory_reserved"):
+            for call in module.calls.get(name, []):
+                if is_benchmark(call, module) and not any(r in project.named for r in RESETS):
+                    yield broken(module, call, f"{name}() holds the peak of all that ran before")

@@ -1,0 +1,52 @@
+"""Backward passes that go past the framework which scales."""
+
+import ast
+from collections.abc import Iterator
+
+from gates.scan.analyses._code import broken, calls, is_backward
+from gates.scan.analyses._frameworks import framed
+from gates.scan.module import tail_of
+from gates.scan.project import Project
+from gates.scan.site import Site
+
+WORDS = ("backward",)
+INSTEAD = {
+    "Accelerate": "{}.backward(loss)",
+    "Fabric": "{}.backward(loss)",
+    "DeepSpeed": "{}.backward(loss)",
+    "Lightning": "{}.manual_backward(loss)",
+}
+
+
+def look(project: Project) -> Iterator[Site]:
+    """Yield each `loss.backward()` in a function whose training a framework steps."""
+    for found in framed(project):
+        if found.framework == "DeepSpeed" and not _steps(found.function, found.name):
+            continue
+        if _chooses(found.function, found.name):
+            continue  # both ways, each in its branch
+        for call in calls(found.function):
+            if not isinstance(call.func, ast.Attribute) or call.func.attr != "backward":
+                continue
+            if call.args or tail_of(call.func.value) in {found.name, "self"} or _is_scaled(call.func.value):
+                continue
+            instead = INSTEAD[found.framework].format(found.name)
+            yield broken(found.module, call, f"{found.framework} scales the loss in {instead}, which this goes past")
+
+
+def _steps(function: ast.AST, name: str) -> bool:
+    return any(
+        tail_of(c.func) == "step" and isinstance(c.func, ast.Attribute) and tail_of(c.func.value) == name
+        for c in calls(function)
+    )
+
+
+def _chooses(function: ast.AST, name: str) -> bool:
+    """Return whether a function calls the framework's own backward, too."""
+    return any(
+        is_backward(c) and isinstance(c.func, ast.Attribute) and tail_of(c.func.value) == name for c in calls(function)
+    )
+
+
+def _is_scaled(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call)

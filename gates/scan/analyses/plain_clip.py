@@ -1,0 +1,31 @@
+"""Clipping that goes past the framework which would have unscaled."""
+
+from collections.abc import Iterator
+
+from gates.scan.analyses._code import broken, calls
+from gates.scan.analyses._frameworks import framed
+from gates.scan.module import tail_of
+from gates.scan.project import Project
+from gates.scan.site import Site
+
+WORDS = ("clip_grad",)
+TORCH = {
+    "torch.nn.utils.clip_grad_norm_",
+    "torch.nn.utils.clip_grad_value_",
+    "torch.nn.utils.clip_grad.clip_grad_norm_",
+}
+UNSCALES = {"unscale_gradients", "unscale_", "clip_gradients"}
+
+
+def look(project: Project) -> Iterator[Site]:
+    """Yield each clipping by torch in a function where Accelerate or Fabric scales the loss."""
+    for found in framed(project):
+        if found.framework not in {"Accelerate", "Fabric"}:
+            continue
+        scope = project.scope_of(found.function, found.module)
+        own = list(calls(found.function))
+        if any(tail_of(c.func) in UNSCALES for c in own) or not any(tail_of(c.func) == "backward" for c in own):
+            continue
+        for call in own:
+            if scope.dotted(call.func) in TORCH:
+                yield broken(found.module, call, f"{found.framework} has not unscaled these gradients yet")

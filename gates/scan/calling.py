@@ -1,0 +1,363 @@
+"""Expressions of a path: run in Python's order, calls of the program's own functions walked where they stand."""
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from gates.scan.conditions import branch
+from gates.scan.contexts import Contexts
+from gates.scan.events import Happening
+from gates.scan.hot import Hot
+from gates.scan.module import Function, tail_of
+from gates.scan.project import ClassInfo, Project
+from gates.scan.scope import PREPARES, Scope
+from gates.scan.values import Closure, Event, Place, State, Value
+
+MAX_DEPTH = 6
+MAX_WORK = 3_000
+MAX_TOTAL = 60_000
+TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
+Run = list[tuple[State, Value]]
+Paths = list[State]
+
+
+class TooMany(Exception):
+    """There are more paths than are walked."""
+
+
+class Calling(Contexts):
+    """The half of a walk that runs expressions; statements are the other half's."""
+
+    prepares = PREPARES
+
+    def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
+        super().__init__(happening)
+        self.project = project
+        self.hot = hot
+        self.walked: set[ast.AST] = set()
+        self.constructed: dict[str, Paths] = {}
+        self.total = 0
+        self.entered: set[ast.AST] = set()
+        self.tries = 0
+        self._work = 0
+        self.stack: list[ast.AST] = []
+        self.yields: list[Callable[[Paths], Paths]] = []
+        self._quiet: set[object] = set()
+        self._caring: dict[ast.AST, frozenset[str]] = {}
+
+    def block(self, body: list[ast.stmt], paths: Paths, scope: Scope) -> Paths:
+        """Walk statements."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Begin a new walk."""
+        self.cut, self._work, self.stack, self.entered, self.tries = False, 0, [], set(), 0
+        self._quiet = set()
+
+    def count(self, paths: int) -> None:
+        """Count the work; raise `TooMany` where it is too much."""
+        self._work += paths
+        self.total += paths
+        if self._work > MAX_WORK or self.total > MAX_TOTAL:
+            self.cut = True
+            raise TooMany
+
+    def place(self, path: State, scope: Scope) -> Place:
+        """Return the place that a path has come to."""
+        return Place(self.project, scope, path.names, path.heap, path.turns)
+
+    def tag(self, path: State) -> str:
+        """Return what tells an object of this turn from one of the next."""
+        return f"#{path.turns}" if path.turns else ""
+
+    def matters(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
+        """Return whether statements set something to what a later condition or event may tell apart."""
+        for node in nodes:
+            for inner in ast.walk(node):
+                if not isinstance(inner, ast.Assign) or not isinstance(inner.value, TELLING):
+                    continue
+                for target in inner.targets:
+                    around = scope.module.tree if isinstance(target, ast.Attribute) else scope.function
+                    if tail_of(target) in self._cared(around or scope.module.tree):
+                        return True
+        return False
+
+    def _cared(self, around: ast.AST) -> frozenset[str]:
+        """Return the names that stand in hot conditions, and whose methods are hot, in a function or a whole file."""
+        if around not in self._caring:
+            names: set[str] = set()
+            for node in ast.walk(around):
+                if node not in self.hot or not isinstance(
+                    node, ast.If | ast.IfExp | ast.Call | ast.withitem | ast.While
+                ):
+                    continue
+                part = node.func if isinstance(node, ast.Call) else node.test if hasattr(node, "test") else node
+                names |= {tail_of(n) for n in ast.walk(part) if isinstance(n, ast.Name | ast.Attribute)}
+            self._caring[around] = frozenset(names - {"self"})
+        return self._caring[around]
+
+    def run(self, node: ast.expr, paths: Paths, scope: Scope) -> Run:  # noqa: C901  # a case for each expression
+        """Run an expression on each path; return the paths with its value."""
+        if isinstance(node, ast.IfExp):
+            return self._chosen(node, paths, scope)
+        if node not in self.hot:
+            return [(path, self._made(node, path, scope)) for path in paths]
+        if isinstance(node, ast.Call):
+            return self._call(node, paths, scope)
+        if isinstance(node, ast.Lambda):
+            return [(path, self.place(path, scope).value(node)) for path in paths]
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            return self._comprehension(node, paths, scope)
+        if isinstance(node, ast.Await | ast.NamedExpr):
+            found = self.run(node.value, paths, scope)
+            if isinstance(node, ast.NamedExpr):
+                return [(path.binds(node.target.id, value), value) for path, value in found]
+            return found
+        if isinstance(node, ast.BoolOp):
+            return self._short(node, paths, scope)
+        if isinstance(node, ast.Yield | ast.YieldFrom) and self.yields:
+            inner = self.yields[-1]
+            return [(path, Value("None")) for path in inner(paths)]
+        for part in ast.iter_child_nodes(node):
+            if isinstance(part, ast.expr):
+                paths = [path for path, _ in self.run(part, paths, scope)]
+        return [(path, self.place(path, scope).value(node)) for path in paths]
+
+    def _made(self, node: ast.expr, path: State, scope: Scope) -> Value:
+        """Return the value of an expression that has no events; what a call makes is another object each time."""
+        value = self.place(path, scope).value(node)
+        if isinstance(node, ast.Call) and value.node is node:
+            name = tail_of(node.func)
+            if name[:1].isupper() or name[:4] in {"get_", "make", "buil", "crea"}:
+                return replace(value, key=f"{name}@{scope.module.path}:{node.lineno}{self.tag(path)}")
+        return value
+
+    def _chosen(self, node: ast.IfExp, paths: Paths, scope: Scope) -> Run:
+        plain = not any(isinstance(part, ast.Constant | ast.Call | ast.Lambda) for part in (node.body, node.orelse))
+        if node not in self.hot and plain and not self._is_context(node):
+            return [(path, self.place(path, scope).value(node)) for path in paths]
+        found: Run = []
+        for path in paths:
+            for side, truth in branch(node.test, path, self.place(path, scope)):
+                found += self.run(node.body if truth else node.orelse, [side], scope)
+        return found
+
+    def _is_context(self, node: ast.IfExp) -> bool:
+        return any(tail_of(part) for part in (node.body, node.orelse))
+
+    def _short(self, node: ast.BoolOp, paths: Paths, scope: Scope) -> Run:
+        """Run `a and b`: the second part only where the first lets it."""
+        found: Run = []
+        decided = isinstance(node.op, ast.Or)
+        for at, part in enumerate(node.values):
+            after = self.run(part, paths, scope)
+            if at == len(node.values) - 1:
+                return [*found, *after]
+            paths = []
+            for path, value in after:
+                for side, truth in branch(part, path, self.place(path, scope)):
+                    if truth is decided:
+                        found.append((side, value))
+                    else:
+                        paths.append(side)
+        return found
+
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, paths: Paths, scope: Scope
+    ) -> Run:
+        """Run a comprehension as two turns of a loop."""
+        for generator in node.generators:
+            paths = [path for path, _ in self.run(generator.iter, paths, scope)]
+        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        line = node.lineno
+        for turn in (1, 2):
+            mark = Event("turn", (), scope.module.path, line, line)
+            paths = [replace(p, turns=f"{p.turns}/{line}.{turn}").happens(mark) for p in paths]
+            for part in parts:
+                paths = [path for path, _ in self.run(part, paths, scope)]
+            paths = [replace(p, turns=p.turns.rpartition("/")[0]) for p in paths]
+        return [(path, self.place(path, scope).value(node)) for path in paths]
+
+    def _call(self, node: ast.Call, paths: Paths, scope: Scope) -> Run:
+        """Run a call: what it is made of, then the event that it is, or the function that it runs."""
+        parts = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        parts += [arg.value if isinstance(arg, ast.Starred) else arg for arg in node.args]
+        parts += [keyword.value for keyword in node.keywords]
+        for part in parts:
+            if part in self.hot and not isinstance(part, ast.Lambda):
+                paths = [path for path, _ in self.run(part, paths, scope)]
+        found: Run = []
+        for path in paths:
+            place = self.place(path, scope)
+            happened = self.happening.of_call(node, place, path)
+            if happened is not None and (happened[1] or self.closure(node.func, path, scope) is None):
+                for begun in self._closures(node, path, scope):
+                    found.append((begun.happens(happened[0]), self._made(node, begun, scope)))
+                continue
+            found += self._inlined(node, path, scope, place)
+        return found
+
+    def _closures(self, node: ast.Call, path: State, scope: Scope) -> Paths:
+        """Run the function that is passed to an event, as `optimizer.step(closure)` does first."""
+        paths = [path]
+        for argument in [*node.args, *(k.value for k in node.keywords)]:
+            closure = self.closure(argument, path, scope)
+            if closure is not None:
+                paths = [after for each in paths for after, _ in self.enter(closure, (), {}, each)]
+        return paths
+
+    def _inlined(self, node: ast.Call, path: State, scope: Scope, place: Place) -> Run:
+        closure = self.closure(node.func, path, scope)
+        if closure is None or closure.node not in self.hot or closure.node in self.stack:
+            return [(path, self._made(node, path, scope))]
+        if len(self.stack) >= MAX_DEPTH:
+            return [(path, self._made(node, path, scope))]
+        arguments = tuple(place.value(a) for a in node.args if not isinstance(a, ast.Starred))
+        if any(isinstance(a, ast.Starred) for a in node.args):
+            arguments = ()
+        named = {k.arg: place.value(k.value) for k in node.keywords if k.arg}
+        about = (
+            closure.node,
+            *(value.key.partition("#")[0] for value in (*closure.bound, *arguments, *named.values())),
+        )
+        if about in self._quiet:
+            return [(path, self._made(node, path, scope))]
+        found = self.enter(closure, arguments, named, path)
+        if len(found) == 1 and found[0][0].words == path.words and found[0][0].heap.keys() == path.heap.keys():
+            self._quiet.add(about)
+        return [(after, value if value is not None else self._made(node, after, scope)) for after, value in found]
+
+    def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
+        """Return the function of the program that an expression is, with what it is bound to."""
+        place = self.place(path, scope)
+        found = place.find(node)
+        if found is not None and found.closure is not None:
+            return found.closure
+        if isinstance(node, ast.Lambda):
+            return place.lambda_(node)
+        if found is not None and found.node is not None and found.node is not node and found.place is not None:
+            return self.behind(found.node, found.place, path)
+        return self.behind(node, place, path)
+
+    def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:
+        if isinstance(node, ast.Lambda):
+            return place.lambda_(node)
+        if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
+            return self._partial(node, place, path)
+        if isinstance(node, ast.Attribute):
+            method = self._method(node, place)
+            if method is not None:
+                return method
+        if isinstance(node, ast.Name | ast.Attribute):
+            named = place.dotted(node)
+            if named in self.project.functions:
+                function, module = self.project.functions[named]
+                return Closure(function, self.project.scope_of(function, module), {})
+            owner = self.project.classes.get(named or "")
+            if owner is None and isinstance(node, ast.Name | ast.Attribute):
+                owner = place.owner_of(node)
+                return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
+        return None
+
+    def _partial(self, node: ast.Call, place: Place, path: State) -> Closure | None:
+        inner = self.behind(node.args[0], place, path)
+        if inner is None:
+            return None
+        given = tuple(place.value(a) for a in node.args[1:])
+        named = {k.arg: place.value(k.value) for k in node.keywords if k.arg}
+        return replace(inner, bound=(*inner.bound, *given), named={**inner.named, **named})
+
+    def _method(self, node: ast.Attribute, place: Place) -> Closure | None:
+        receiver = node.value
+        if isinstance(receiver, ast.Call) and tail_of(receiver.func) == "super":
+            around = place.scope.self_class
+            self_value = place.names.get(place.scope.self_name or "")
+            for base in around.bases if around else ():
+                info = self.project.classes.get(base or "")
+                found = self._bound(info, (node.attr,), self_value) if info else None
+                if found:
+                    return found
+            return None
+        owner = place.owner_of(receiver)
+        return self._bound(owner, (node.attr,), place.value(receiver)) if owner else None
+
+    def _bound(self, owner: ClassInfo, names: tuple[str, ...], instance: Value | None) -> Closure | None:
+        for name in names:
+            found = self.project.method(owner, name)
+            if found is None:
+                continue
+            function, module, _ = found
+            scope = self.project.scope_of(function, module)
+            if any(tail_of(d) == "staticmethod" for d in function.decorator_list):
+                return Closure(function, scope, {})
+            value = instance or Value("self")
+            value = value if value.owner else replace(value, owner=owner)
+            return Closure(function, scope, {}, (value,))
+        return None
+
+    def enter(
+        self, closure: Closure, arguments: tuple[Value, ...], named: Mapping[str, Value], path: State
+    ) -> list[tuple[State, Value | None]]:
+        """Walk a function where it is called; return the caller's paths with what it returned."""
+        node, scope = closure.node, closure.scope
+        self.walked.add(node)
+        self.entered.add(node)
+        names = dict(closure.outer)
+        names |= _parameters(node, (*closure.bound, *arguments), {**closure.named, **named}, scope, self, path)
+        inside = replace(path, names=names, returned=None, ended="")
+        if isinstance(node, ast.Lambda):
+            found = self.run(node.body, [inside], scope)
+            return [(replace(after, names=path.names), value) for after, value in found]
+        self.stack.append(node)
+        try:
+            ended = self.decorated(node, inside, scope)
+        finally:
+            self.stack.pop()
+        return [
+            (
+                replace(
+                    e, names=path.names, ended="raise" if e.ended == "raise" else "", returned=None, guards=path.guards
+                ),
+                e.returned,
+            )
+            for e in self.joined(ended)
+        ]
+
+    def decorated(self, node: Function, path: State, scope: Scope) -> Paths:
+        """Walk a function's body inside of the contexts that decorate it."""
+        outer = scope.outer or scope
+
+        def inner(decorators: list[ast.expr], paths: Paths) -> Paths:
+            if not decorators:
+                return self.block(node.body, paths, scope)
+            found: Paths = []
+            for each in paths:
+                value = self.place(each, outer).value(decorators[0])
+                found += self.context(value, decorators[0], each, outer, lambda begun: inner(decorators[1:], begun))
+            return found
+
+        return inner([d for d in node.decorator_list if d in self.hot], [path])
+
+
+def _parameters(
+    node: Function | ast.Lambda,
+    values: tuple[Value, ...],
+    named: Mapping[str, Value],
+    scope: Scope,
+    walk: Calling,
+    path: State,
+) -> dict[str, Value]:
+    """Return what the parameters of a function are where it is called so."""
+    arguments = node.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    found = dict(zip(names, values, strict=False))
+    found |= {name: value for name, value in named.items() if name in {*names, *(a.arg for a in arguments.kwonlyargs)}}
+    place = Place(walk.project, scope, {}, path.heap)
+    defaults = dict(zip(reversed(names), reversed(arguments.defaults), strict=False))
+    defaults |= {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
+    for name in (*names, *(a.arg for a in arguments.kwonlyargs)):
+        if name not in found and name in defaults:
+            found[name] = place.value(defaults[name])
+        elif name not in found:
+            found[name] = Value(f"{getattr(node, 'name', 'lambda')}.{name}", ast.Name(name, ast.Load()), place)
+    return found

@@ -1,0 +1,96 @@
+"""Code rules applied to a program: which places each one speaks of."""
+
+import ast
+import importlib
+from collections.abc import Iterable, Iterator
+
+from gates.scan import orders
+from gates.scan.events import Happening
+from gates.scan.project import Project
+from gates.scan.rule import Piece, Rule
+from gates.scan.shapes import find
+from gates.scan.site import Site
+from gates.scan.traces import Trace, Tracer
+
+ANALYSES = "gates.scan.analyses"
+
+
+class Scanner:
+    """Applies rules to one program; what several rules need is made once."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._tracers: dict[object, Tracer] = {}
+
+    def sites(self, rule: Rule) -> list[Site]:
+        """Return the places that a rule speaks of, in the order of files and lines, each line once for a message."""
+        found = [*self._found(rule), *self._kept(rule)]
+        unique = {(s.path, s.line, s.message, s.ok, s.undecided): s for s in sorted(found, reverse=True)}
+        return sorted(unique.values())
+
+    def _found(self, rule: Rule) -> Iterator[Site]:
+        if rule.events:
+            yield from orders.judge(rule, self._traced(rule))
+        elif rule.form.analysis:
+            module = importlib.import_module(f"{ANALYSES}.{rule.form.analysis.replace('-', '_')}")
+            yield from module.look(self.project, **{k.replace("-", "_"): v for k, v in rule.form.options.items()})
+        elif rule.form.require:
+            yield from self._missing(rule)
+        elif rule.piece:
+            yield from self._fitting(rule.piece, rule.form.problem, ok=False)
+
+    def _kept(self, rule: Rule) -> Iterator[Site]:
+        for piece in rule.kept:
+            yield from self._fitting(piece, "as it should be", ok=True)
+
+    def _fitting(self, piece: Piece, message: str, *, ok: bool) -> Iterator[Site]:
+        for module in self.project.modules.values():
+            for node, _ in find(piece, module, self.project):
+                yield _site(module.path, node, message, ok=ok)
+
+    def _missing(self, rule: Rule) -> Iterator[Site]:
+        """Yield the places that ask for other code which is nowhere in their reach."""
+        assert rule.form.require is not None
+        there = Piece(rule.there, (), (), (), (), (), (), {})
+        reach = rule.form.require.scope
+        present = {
+            (module.path, _around(module.ancestors(node), reach))
+            for module in self.project.modules.values()
+            for node, _ in find(there, module, self.project)
+        }
+        if reach == "project" and present:
+            present = {(module.path, None) for module in self.project.modules.values()}
+        for module in self.project.modules.values():
+            for piece in rule.when:
+                for node, _ in find(piece, module, self.project):
+                    ok = (module.path, _around(module.ancestors(node), reach)) in present
+                    yield _site(module.path, node, rule.form.problem if not ok else "as it should be", ok=ok)
+
+    def _traced(self, rule: Rule) -> Iterator[Trace]:
+        """Return the traces for a rule's events; rules that take a vocabulary as it is share them."""
+        form = rule.form
+        shared = form.events is not None and not form.events.own and not form.where
+        key = form.events.use if shared and form.events else rule.id
+        if (shared, key) not in self._tracers:
+            happening = Happening(tuple((kind, rule.needs) for kind in rule.events))
+            self._tracers[(shared, key)] = Tracer(self.project, happening)
+        return self._tracers[(shared, key)].traces(lambda possible: orders.may_speak(rule, possible))
+
+
+def _site(path: str, node: ast.AST, message: str, *, ok: bool) -> Site:
+    line = getattr(node, "lineno", 1)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        line = node.func.end_lineno or line
+    last = getattr(node, "end_lineno", None) or line
+    if isinstance(node, ast.stmt) and not isinstance(node, ast.Assign | ast.Expr | ast.Return | ast.AnnAssign):
+        last = line
+    return Site(path, line, max(line, last), ok, message)
+
+
+def _around(ancestors: Iterable[ast.AST], reach: str) -> ast.AST | None:
+    """Return the outermost function or class that code stands in, or nothing for a whole module."""
+    if reach in {"module", "project"}:
+        return None
+    wanted = ast.ClassDef if reach == "class" else (ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [around for around in ancestors if isinstance(around, wanted)]
+    return found[-1] if found else None

@@ -1,0 +1,193 @@
+"""Events: the calls, blocks and statements of a path that rules of order speak of."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gates.scan.known import OPTIMIZER, is_called
+from gates.scan.module import tail_of
+from gates.scan.pattern import Hole, Holes, Pattern, match
+from gates.scan.rule import EventKind, Need, Needs
+from gates.scan.values import Event, Place, State
+
+PARAMETERS = "PARAMETERS"
+
+
+@dataclass(frozen=True)
+class Happening:
+    """The events that a walk looks for, and what their metavariables must be."""
+
+    kinds: tuple[tuple[EventKind, Needs], ...]
+
+    @property
+    def tails(self) -> frozenset[str]:
+        """Return the last names of which code with an event has one, before import resolution."""
+        found: set[str] = set()
+        for kind, _ in self.kinds:
+            for pattern in (*kind.calls, *kind.enters, *kind.leaves):
+                found |= set(tails_of(pattern))
+        return frozenset(found)
+
+    def of_call(self, node: ast.expr, place: Place, state: State) -> tuple[Event, bool] | None:
+        """Return the event that a call is, the first that fits, and whether the class of an object makes it sure."""
+        for kind, needs in self.kinds:
+            for pattern in kind.calls:
+                found = self._fit(pattern, node, place, needs)
+                if found is not None and not _is_guarded(kind, state):
+                    sure = any(_meets(needs[n], h.node, h.names) for n, h in found.items() if n in needs)
+                    return event(kind.name, node, found, place), sure or not found
+        return None
+
+    def of_statement(self, node: ast.stmt, place: Place, state: State) -> Event | None:
+        """Return the event that a statement is, such as `p.grad = None`."""
+        for kind, needs in self.kinds:
+            for pattern in kind.calls:
+                if isinstance(pattern.body, tuple) and type(pattern.body[0]) is type(node):
+                    found = match(pattern, node, place)
+                    if found is not None and fits(needs, found) and not _is_guarded(kind, state):
+                        return event(kind.name, node, found, place)
+        return None
+
+    def entering(self, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
+        """Yield the events of a block that begins."""
+        for kind, needs in self.kinds:
+            for pattern in kind.enters:
+                found = self._fit(pattern, node, place, needs)
+                if found is not None:
+                    yield event(kind.name, at, found, place)
+                    break
+
+    def leaving(self, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
+        """Yield the events of a block that ends."""
+        for kind, needs in self.kinds:
+            for pattern in kind.leaves:
+                found = self._fit(pattern, node, place, needs)
+                if found is not None:
+                    yield event(kind.name, at, found, place)
+                    break
+
+    def _fit(self, pattern: Pattern, node: ast.expr, place: Place, needs: Needs) -> Holes | None:
+        if pattern.tail is not None and isinstance(node, ast.Call) and tail_of(node.func) != pattern.tail:
+            return None
+        found = match(pattern, node, place)
+        return found if found is not None and fits(needs, found) else None
+
+
+def tails_of(pattern: Pattern) -> Iterator[str]:
+    """Yield the names that code may be known by to fit a pattern."""
+    if pattern.tail is not None:
+        yield pattern.tail
+        return
+    body = pattern.body if isinstance(pattern.body, tuple) else (pattern.body,)
+    for part in body:
+        for node in ast.walk(part):
+            if isinstance(node, ast.Attribute) and not node.attr.startswith("__"):
+                yield node.attr
+                break
+
+
+def _is_guarded(kind: EventKind, state: State) -> bool:
+    return kind.unless is not None and any(kind.unless.search(guard) for guard in state.guards)
+
+
+def event(name: str, node: ast.AST, holes: Holes, place: Place) -> Event:
+    """Make an event of what fits."""
+    bound = {hole: found.key for hole, found in holes.items()}
+    owned = next((k for k in (_parameters(h.node, h.names) for h in holes.values()) if k), None)
+    if owned is None and isinstance(node, ast.Call) and node.args and "S" not in bound:
+        owned = _owned(node.args[0], place)
+    if owned is not None:
+        bound[PARAMETERS] = owned
+    first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
+    if isinstance(node, ast.Call):
+        first = _line_of(node)
+    return Event(name, tuple(sorted(bound.items())), place.scope.module.path, first, max(first, last or first))
+
+
+def _line_of(node: ast.Call) -> int:
+    """Return the line that a call's own name stands in, which a chain of calls may have far below its first."""
+    func = node.func
+    return func.end_lineno or node.lineno if isinstance(func, ast.Attribute) else node.lineno
+
+
+def _parameters(node: ast.AST, names: object) -> str | None:
+    """Return the module whose parameters an optimizer was made for."""
+    if not isinstance(node, ast.expr) or not isinstance(names, Place):
+        return None
+    behind: tuple[ast.expr, Place] | None = (node, names)
+    for _ in range(4):
+        if behind is None:
+            return None
+        made, place = behind
+        if isinstance(made, ast.Call):
+            is_optimizer = place.project.types.is_a(place.dotted(made.func), OPTIMIZER)
+            return _owned(made.args[0], place) if is_optimizer and made.args else None
+        behind = place.through(made)
+    return None
+
+
+def _owned(node: ast.expr, place: Place) -> str | None:
+    """Return the module of `module.parameters()`."""
+    behind: tuple[ast.expr, Place] | None = (node, place)
+    for _ in range(4):
+        if behind is None:
+            return None
+        made, where = behind
+        if isinstance(made, ast.Call):
+            is_it = isinstance(made.func, ast.Attribute) and made.func.attr == "parameters"
+            return where.key(made.func.value) if is_it and isinstance(made.func, ast.Attribute) else None
+        behind = where.through(made)
+    return None
+
+
+def fits(needs: Needs, holes: Holes) -> bool:
+    """Return whether every metavariable is what it must be; one of unknown class passes beside one that is sure."""
+    sure = False
+    doubtful = False
+    for name, hole in holes.items():
+        need = needs.get(name)
+        if _is_module(hole):
+            return False
+        if need is None:
+            continue
+        verdict = _meets(need, hole.node, hole.names)
+        if verdict is False:
+            return False
+        sure = sure or verdict is True
+        doubtful = doubtful or verdict is None
+    return sure or not doubtful
+
+
+def _is_module(hole: Hole) -> bool:
+    if not isinstance(hole.node, ast.Name | ast.Attribute) or not isinstance(hole.names, Place):
+        return False
+    return hole.names.project.is_module(hole.node, hole.names.scope)
+
+
+def _meets(need: Need, node: ast.AST, names: object) -> bool | None:
+    if not isinstance(node, ast.expr) or not isinstance(names, Place):
+        return False if need.types else None
+    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
+    if need.equals and text not in need.equals:
+        return False
+    if need.regex and not need.regex.search(text):
+        return False
+    if need.names and names.dotted(node) not in need.names:
+        return False
+    if need.never is not None and _meets(need.never, node, names):
+        return False
+    if not need.types:
+        return True
+    verdicts = {_is_type(node, names, wanted) for wanted in need.types}
+    return True if True in verdicts else None if None in verdicts else False
+
+
+def _is_type(node: ast.expr, place: Place, wanted: str) -> bool | None:
+    """Return whether an object is of a kind, by its class or else by what it is called; `None` where neither tells."""
+    if place.value(node).constant is None:
+        return False
+    known = place.project.types.is_a(place.type_of(node), wanted)
+    if known is not None:
+        return known
+    called = [tail_of(node), place.key(node).partition("(")[0].partition("@")[0].rpartition(".")[2].partition("[")[0]]
+    return True if any(is_called(name, wanted) for name in called if name) else None

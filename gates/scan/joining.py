@@ -1,0 +1,76 @@
+"""Paths that agree go on as one, so that their number stays small."""
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+
+from gates.scan.events import Happening
+from gates.scan.module import tail_of
+from gates.scan.values import Event, State, Value, Word
+
+MAX_PATHS = 96
+MAX_WORDS = 400
+MEMORY = 12
+Paths = list[State]
+
+
+class Joining:
+    """The part of a walk that joins paths; `cut` says that some were left out."""
+
+    def __init__(self, happening: Happening) -> None:
+        self.happening = happening
+        self.cut = False
+        self._words = frozenset(
+            word for kind, _ in happening.kinds for p in (*kind.calls, *kind.enters, *kind.leaves) for word in p.words
+        )
+
+    def joined(self, paths: Paths) -> Paths:
+        """Let paths that agree go on as one: with what they both assumed, or with all that happened on either."""
+        if len(paths) > 1:
+            paths = self._merged(paths, lambda path: path.words, _agreeing)
+            paths = self._merged(paths, lambda path: frozenset(path.assumed.items()), _united)
+        if len(paths) > MAX_PATHS:
+            paths = self._merged(paths, lambda _path: None, lambda one, other: _united(_agreeing(one, other), other))
+            self.cut = self.cut or len(paths) > MAX_PATHS
+            paths = paths[:MAX_PATHS]
+        return [self._thinned(path) if len(path.words) > MAX_WORDS else path for path in paths]
+
+    def _merged(self, paths: Paths, by: Callable[[State], object], merge: Callable[[State, State], State]) -> Paths:
+        found: dict[object, State] = {}
+        for path in paths:
+            key = (path.signature(self._tells), by(path))
+            found[key] = merge(found[key], path) if key in found else path
+        return list(found.values())
+
+    def _tells(self, value: Value) -> bool:
+        """Return whether a later condition or event may tell a value from another."""
+        if value.is_known or value.closure is not None:
+            return True
+        if not isinstance(value.node, ast.Call):
+            return False
+        tail = tail_of(value.node.func)
+        return (tail[:1].isupper() and not tail.isupper()) or tail in self._words
+
+    def _thinned(self, path: State) -> State:
+        """Keep of too many words those that differ in what happened last."""
+        self.cut = True
+        ordered = sorted(path.words, key=lambda word: [(e.line, e.name) for e in _last(word)])
+        kept = {tuple(e.name for e in _last(word)): word for word in ordered}
+        return replace(path, words=frozenset(list(kept.values())[:MAX_WORDS]))
+
+
+def _agreeing(one: State, other: State) -> State:
+    return replace(one, assumed={key: truth for key, truth in one.assumed.items() if other.assumed.get(key) is truth})
+
+
+def _united(one: State, other: State) -> State:
+    return replace(one, words=one.words | other.words)
+
+
+def _last(word: Word) -> list[Event]:
+    found: list[Event] = []
+    here: Word | None = word
+    while here is not None and here.event is not None and len(found) < MEMORY:
+        found.append(here.event)
+        here = here.before
+    return found

@@ -1,0 +1,35 @@
+"""The words that a file must hold for a rule to speak of it: what is without them need not be parsed."""
+
+import importlib
+from collections.abc import Iterator
+
+from gates.scan.events import tails_of
+from gates.scan.rule import Piece, Rule
+
+ANALYSES = "gates.scan.analyses"
+COMMON = frozenset({"step", "update", "grad", "data"})
+
+
+def literals(rule: Rule) -> tuple[frozenset[str], ...]:
+    """Return sets of words of which a file must hold one whole; an empty set means every file."""
+    return tuple(dict.fromkeys(_literals(rule)))
+
+
+def _literals(rule: Rule) -> Iterator[frozenset[str]]:
+    if rule.events:
+        patterns = [p for kind in rule.events for p in (*kind.calls, *kind.enters, *kind.leaves)]
+        tails = {tail for pattern in patterns for tail in tails_of(pattern)}
+        for tail in sorted(tails - COMMON or tails):
+            yield frozenset({tail})
+    elif rule.form.analysis:
+        module = importlib.import_module(f"{ANALYSES}.{rule.form.analysis.replace('-', '_')}")
+        for word in getattr(module, "WORDS", ("",)):
+            yield frozenset({word} if word else ())
+    pieces: list[Piece] = [*([rule.piece] if rule.piece else []), *rule.when, *rule.kept]
+    for piece in pieces:
+        for pattern in piece.patterns:
+            yield pattern.words
+        if piece.words:
+            yield frozenset()
+    for pattern in rule.there:
+        yield pattern.words

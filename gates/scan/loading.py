@@ -1,0 +1,126 @@
+"""The loader of code rules: one YAML file a rule, everything wrong in one said with its place."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from gates import rules as shipped_rules
+from gates import yaml_source
+from gates.errors import UsageError
+from gates.scan.form import Constraint, EventForm, RuleForm, Vocabulary
+from gates.scan.rule import Rule, RuleError, compiled
+from gates.yaml_source import Document, Problem, SourceError, did_you_mean
+
+SUFFIXES = (".yaml", ".yml")
+EVENTS = "_events"
+SHIPPED = Path(shipped_rules.__path__[0])
+KEYS = {
+    "where": sorted(field.alias or name for name, field in Constraint.model_fields.items()),
+    "events": sorted(EventForm.model_fields),
+}
+
+
+def load_rules(folder: Path | None = None, root: Path | None = None) -> dict[str, Rule]:
+    """Load the shipped rules and those of a project's folder, which come instead of shipped ones of the same id.
+
+    Raise `UsageError` that names everything wrong in the rules of the project.
+    """
+    found = dict(_shipped())
+    if folder is not None and folder.is_dir():
+        found |= load_folder(folder, root or folder.parent)
+    return found
+
+
+def check_rules(folder: Path, root: Path) -> None:
+    """Raise `UsageError` that names everything wrong in the code rules of a project's folder."""
+    if folder.is_dir():
+        load_folder(folder, root)
+
+
+@cache
+def _shipped() -> Mapping[str, Rule]:
+    return load_folder(SHIPPED, SHIPPED.parent.parent)
+
+
+def load_folder(folder: Path, root: Path) -> dict[str, Rule]:
+    """Load every rule of a folder; raise `UsageError` for broken ones and for an id that is given twice."""
+    found: dict[str, Rule] = {}
+    errors: list[str] = []
+    for path in sorted(folder.iterdir()):
+        if path.suffix not in SUFFIXES or path.name.startswith("."):
+            continue
+        try:
+            rule = load(path, root, (folder / EVENTS, SHIPPED / EVENTS))
+        except UsageError as error:
+            errors.append(str(error))
+            continue
+        if rule.id in found:
+            errors.append(f"{rule.source}:1:1: the rule {rule.id!r} is also in {found[rule.id].source}; keep one")
+        found[rule.id] = rule
+    if errors:
+        raise UsageError("\nerror: ".join(errors))
+    return found
+
+
+def load(path: Path, root: Path, vocabularies: Iterable[Path]) -> Rule:
+    """Load one rule; raise `UsageError` with `file:line:col` for what is wrong in it."""
+    shown = _shown(path, root)
+    document = yaml_source.read(path, shown)
+    if not isinstance(document.value, dict):
+        raise SourceError(shown, document.text, [Problem(1, 1, "expected a mapping with the keys of a code rule")])
+    try:
+        form = RuleForm.model_validate(document.value)
+    except ValidationError as error:
+        raise SourceError(shown, document.text, [_problem(item, document) for item in error.errors()]) from error
+    try:
+        return compiled(form, shown, lambda name: vocabulary(name, tuple(vocabularies), root))
+    except RuleError as error:
+        place = document.place(_written(error.key, document))
+        raise SourceError(shown, document.text, [Problem(*place, str(error))]) from error
+
+
+def vocabulary(name: str, folders: tuple[Path, ...], root: Path) -> Vocabulary:
+    """Load a shared vocabulary of events by its name."""
+    known = {path.stem: path for folder in reversed(folders) if folder.is_dir() for path in sorted(folder.iterdir())}
+    if name not in known:
+        raise RuleError(("events",), f"there is no vocabulary of events {name!r}{did_you_mean(name, known)}")
+    shown = _shown(known[name], root)
+    document = yaml_source.read(known[name], shown)
+    try:
+        return TypeAdapter(Vocabulary).validate_python(document.value)
+    except ValidationError as error:
+        raise SourceError(shown, document.text, [_problem(item, document) for item in error.errors()]) from error
+
+
+def _shown(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _written(key: yaml_source.Key, document: Document) -> yaml_source.Key:
+    """Return the key as it stands in the file, where a single value may stand for a list of one."""
+    found: yaml_source.Key = ()
+    for part in key:
+        if (*found, part) in document.places:
+            found = (*found, part)
+    return found
+
+
+def _problem(error: ErrorDetails, document: Document) -> Problem:
+    raw = tuple(part for part in error["loc"] if part != "own")
+    key = _written(raw, document)
+    name = str(raw[-1]) if raw else "rule"
+    if error["type"] == "extra_forbidden":
+        place = document.keys.get(raw) or document.key_place(key)
+        known = KEYS.get(str(raw[0])) if len(raw) > 2 else None
+        fields = known or [field.alias or key for key, field in RuleForm.model_fields.items()]
+        return Problem(*place, f"unknown key {name!r}{did_you_mean(name, fields)}")
+    if error["type"] == "missing":
+        return Problem(*document.place(key), f"missing key {name!r} of a code rule")
+    if error["type"] == "value_error":
+        return Problem(*document.place(key), str(error["ctx"]["error"]))
+    found = f", found {error['input']!r:.80}" if isinstance(error["input"], str) else ""
+    message = error["msg"].replace("Input should be", "expected").replace("valid tuple", "list")
+    return Problem(*document.place(key), f"{name}: {message[0].lower()}{message[1:]}{found}")

@@ -1,0 +1,196 @@
+"""Rules of order judged over event traces: some path that breaks one, or no path that has what there must be."""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from gates.scan.events import PARAMETERS
+from gates.scan.order import Order
+from gates.scan.rule import OrderRule, Rule
+from gates.scan.site import Site
+from gates.scan.traces import Trace
+from gates.scan.values import Event
+
+MAX_OBJECTS = 4
+MARKS = {"start", "end", "loop", "turn", "done"}
+PLAIN = re.compile(r"[\w.]+(@[\w./:]+)?")
+Word = Sequence[Event]
+
+
+def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
+    """Yield the places where a rule of order is broken or kept, each once."""
+    broken: dict[tuple[str, int, str], Site] = {}
+    kept: list[Site] = []
+    found = list(found)
+    elsewhere = _elsewhere(found)
+    for trace in found:
+        words = [word for word in trace.words if _speaks(rule, word)]
+        bad = [*_never(rule, words), *_always(rule, trace, words, elsewhere)]
+        for site in bad:
+            key = (site.path, site.line, site.message)
+            if key not in broken or len(site.trace) < len(broken[key].trace):
+                broken[key] = site
+        if trace.cut and not bad and may_speak(rule, trace.possible):
+            yield Site(
+                trace.path, trace.line, trace.last_line, ok=False, undecided=True,
+                message=f"{trace.name} has more paths than were walked",
+            )  # fmt: skip
+        elif words and not bad:
+            kept.append(_kept(rule, trace, words))
+    yield from broken.values()
+    yield from kept
+
+
+def _speaks(rule: Rule, word: Word) -> bool:
+    names = {event.name for event in word}
+    if not all(names & alternatives for alternatives in rule.required):
+        return False
+    wanted = {name for order in (*rule.never, *rule.always) for name in order.order.names}
+    return bool(names & (wanted - MARKS))
+
+
+def may_speak(rule: Rule, possible: frozenset[str]) -> bool:
+    """Return whether a function whose paths were not all walked may have one that the rule speaks of."""
+    if not all(possible & alternatives or alternatives & MARKS for alternatives in rule.required):
+        return False
+    if any(order.order.can_match(possible) for order in rule.never):
+        return True
+    return any(possible & ((order.at - {"first", "last"}) or set(order.order.names) - MARKS) for order in rule.always)
+
+
+def _kept(rule: Rule, trace: Trace, words: Sequence[Word]) -> Site:
+    word = max(words, key=len)
+    wanted = {name for order in (*rule.never, *rule.always) for name in order.order.names} - MARKS
+    seen = [event for event in word if event.name in wanted]
+    here = [event for event in seen if event.path == trace.path] or seen
+    lines = [event.line for event in here]
+    text = " -> ".join(_short(seen))
+    return Site(
+        here[0].path, min(lines), max(event.last_line for event in here), ok=True,
+        message=f"{trace.name.rpartition('.')[2]}: {text}", trace=tuple(event.where for event in seen),
+    )  # fmt: skip
+
+
+def _short(events: Sequence[Event]) -> list[str]:
+    """Return the names of events, each run of the same place once."""
+    return list(dict.fromkeys(event.name for event in events))
+
+
+def _never(rule: Rule, words: Sequence[Word]) -> Iterator[Site]:
+    for order in rule.never:
+        for word in words:
+            for projected in _projections(order.order, word):
+                span = order.order.search([event.name for event in projected])
+                if span is not None:
+                    yield _broken(rule, order, projected[span[0] : span[1]])
+
+
+def _broken(rule: Rule, order: OrderRule, events: Word) -> Site:
+    real = [event for event in events if event.name not in MARKS] or list(events)
+    here = real[0] if "first" in order.at else real[-1]
+    if not order.at & {"first", "last"}:
+        here = next((event for event in real if event.name in order.at), here)
+    trace = tuple(event.where for event in real)
+    says = order.says or rule.form.problem
+    return Site(here.path, here.line, here.last_line, ok=False, message=says, trace=trace)
+
+
+def _elsewhere(found: Iterable[Trace]) -> dict[str, dict[str, set[str]]]:
+    """Return for each class which events its methods have, by method: what one leaves out another may do."""
+    result: dict[str, dict[str, set[str]]] = {}
+    for trace in found:
+        if trace.owner is not None:
+            names = {event.name for word in trace.words for event in word} - MARKS
+            result.setdefault(trace.owner, {})[trace.name] = names
+    return result
+
+
+def _always(
+    rule: Rule, trace: Trace, words: Sequence[Word], elsewhere: Mapping[str, Mapping[str, set[str]]]
+) -> Iterator[Site]:
+    """Yield a place for each object of which no path has what there must be."""
+    own = {event.name for word in words for event in word}
+    methods = elsewhere.get(trace.owner or "", {})
+    other = set().union(*(names for name, names in methods.items() if name != trace.name)) if methods else set()
+    for order in rule.always:
+        if (set(order.order.positive) - MARKS - own) & other:
+            continue  # another method of the class, which whoever uses it calls in turn
+        for at in sorted({e for word in words for e in word if _is_at(e, order, rule)}):
+            about = [word for word in words if at in word]
+            if any(_has(order.order, word, at) for word in about):
+                continue
+            if not trace.cut:
+                says = order.says or rule.form.problem
+                yield Site(at.path, at.line, at.last_line, ok=False, message=says, trace=tuple(
+                    event.where for event in about[0] if event.name not in MARKS
+                ))  # fmt: skip
+            break
+
+
+def _is_at(event: Event, order: OrderRule, rule: Rule) -> bool:
+    wanted = order.at - {"first", "last"} or set().union(*rule.required) or set(order.order.names)
+    return event.name in wanted - MARKS
+
+
+def _has(order: Order, word: Word, at: Event) -> bool:
+    """Return whether a path has the order, for the object of one of its events or for one that is not told apart."""
+    if any(not PLAIN.fullmatch(key) for event in word for hole, key in event.bound if event.name in order.names):
+        return order.search([event.name for event in word]) is not None
+    found = [p for p in _projections(order, word) if at in p]
+    return any(order.search([event.name for event in projected]) is not None for projected in (found or [word]))
+
+
+def _projections(order: Order, word: Word) -> Iterator[Word]:
+    """Yield the path once for each choice of the objects that several of its events must share."""
+    joined = _joined(order, word)
+    if not joined:
+        yield word
+        return
+    objects = {hole: _objects(order, word, hole) for hole in joined}
+    holes = [hole for hole in joined if len(objects[hole]) > 1]
+    if not holes:
+        yield word
+        return
+    for choice in itertools.product(*(objects[hole][:MAX_OBJECTS] for hole in holes)):
+        chosen = dict(zip(holes, choice, strict=True))
+        yield [event for event in word if not _is_foreign(event, chosen, order, word)]
+
+
+def _joined(order: Order, word: Word) -> list[str]:
+    """Return the metavariables that several events of an order must agree on."""
+    counted: dict[str, set[str]] = {}
+    for event in word:
+        if event.name in order.names:
+            for hole, _ in event.bound:
+                counted.setdefault(hole, set()).add(event.name)
+    twice = {name for name in order.positive if order.positive.count(name) > 1}
+    return sorted(hole for hole, names in counted.items() if len(hole) > 0 and (len(names) > 1 or names & twice))
+
+
+def _objects(order: Order, word: Word, hole: str) -> list[str]:
+    found = [dict(event.bound).get(hole) for event in word if event.name in order.names]
+    return list(dict.fromkeys(key for key in found if key is not None))
+
+
+def _is_foreign(event: Event, chosen: Mapping[str, str], order: Order, word: Word) -> bool:
+    """Return whether an event is about other objects than those chosen, so that it does not count here."""
+    if event.name not in order.names:
+        return False
+    bound = dict(event.bound)
+    for hole, key in chosen.items():
+        other = bound.get(hole)
+        if other is None or other == key:
+            continue
+        if event.name in order.positive:
+            return True
+        sure = PLAIN.fullmatch(other) and PLAIN.fullmatch(key)
+        if sure and _all_tell(hole, order, word):
+            return True
+    return False
+
+
+def _all_tell(hole: str, order: Order, word: Word) -> bool:
+    """Return whether the events that an order asks for all say which object they are about."""
+    asked = [event for event in word if event.name in order.positive and event.name not in MARKS]
+    telling = [event for event in asked if hole in dict(event.bound)]
+    return bool(telling) if hole == PARAMETERS else len(telling) == len(asked)

@@ -1,0 +1,236 @@
+"""A program: its modules, classes and functions, found by their names across files."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from gates.scan.known import canonical
+from gates.scan.module import Binding, Function, Module, tail_of
+from gates.scan.scope import BUILTINS, MAX_HOPS, Scope
+from gates.scan.types import Types
+
+
+@dataclass(eq=False)
+class ClassInfo:
+    """A class of the program; one that is defined twice has unknown members."""
+
+    name: str
+    node: ast.ClassDef
+    scope: Scope
+    twice: bool = False
+    methods: dict[str, Function] = field(default_factory=dict)
+
+    @cached_property
+    def bases(self) -> list[str | None]:
+        """Return the full names of what it extends."""
+        return [self.scope.dotted(base) for base in self.node.bases]
+
+    @cached_property
+    def attributes(self) -> dict[str, list[tuple[Binding, Scope]]]:
+        """Return what its class body and its methods bind attributes to."""
+        found: dict[str, list[tuple[Binding, Scope]]] = defaultdict(list)
+        body = Scope(self.scope.project, self.scope.module, None, self.scope)
+        for statement in self.node.body:
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                found[statement.target.id].append((Binding("parameter", statement.annotation), body))
+            elif isinstance(statement, ast.Assign):
+                for target in statement.targets:
+                    if isinstance(target, ast.Name):
+                        found[target.id].append((Binding("value", statement.value), body))
+        for method in self.methods.values():
+            scope = self.scope.project.scope_of(method, self.scope.module)
+            for name, binding in _set_on(scope.self_name, method):
+                found[name].append((binding, scope))
+        return dict(found)
+
+
+def _set_on(instance: str | None, method: Function) -> Iterator[tuple[str, Binding]]:
+    for node in ast.walk(method):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from _attributes(instance, target, node.value)
+        elif isinstance(node, ast.AnnAssign):
+            if node.value is not None:
+                yield from _attributes(instance, node.target, node.value)
+        elif isinstance(node, ast.AugAssign | ast.For | ast.AsyncFor):
+            yield from _attributes(instance, node.target, None)
+
+
+def _attributes(instance: str | None, target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, Binding]]:
+    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == instance:
+        yield target.attr, Binding("value", value) if value is not None else Binding("opaque")
+    elif isinstance(target, ast.Tuple | ast.List):
+        for index, inner in enumerate(target.elts):
+            if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name) and inner.value.id == instance:
+                yield inner.attr, Binding("item", value, index=index) if value is not None else Binding("opaque")
+
+
+class Project:
+    """All modules of a program, and where their names lead."""
+
+    def __init__(self, modules: Iterable[Module], unparsed: Iterable[str] = ()) -> None:
+        self.modules = {module.path: module for module in modules}
+        self.unparsed = tuple(unparsed)
+        self.by_name = {module.name: module for module in self.modules.values()}
+        self._suffixes: dict[str, list[Module]] = defaultdict(list)
+        for module in self.modules.values():
+            parts = module.name.split(".")
+            for at in range(1, len(parts)):
+                self._suffixes[".".join(parts[at:])].append(module)
+        self._scopes: dict[ast.AST, Scope] = {}
+        self._names: dict[ast.AST, str] = {}
+        self._canonical: dict[tuple[str, str], str] = {}
+        self.classes: dict[str, ClassInfo] = {}
+        self.functions: dict[str, tuple[Function, Module]] = {}
+        self.types = Types(self)
+        for module in self.modules.values():
+            self._index(module)
+
+    def _index(self, module: Module) -> None:
+        top = Scope(self, module)
+        self._scopes[module.tree] = top
+        stack: list[tuple[ast.AST, Scope, str, ClassInfo | None]] = [(module.tree, top, module.name, None)]
+        while stack:
+            node, scope, prefix, owner = stack.pop()
+            for child in _definitions(node):
+                name = f"{prefix}.{getattr(child, 'name', '<lambda>')}"
+                self._names[child] = name
+                if isinstance(child, ast.ClassDef):
+                    info = ClassInfo(name, child, scope, twice=name in self.classes)
+                    if info.twice:
+                        self.classes[name].twice = True
+                    self.classes.setdefault(name, info)
+                    stack.append((child, scope, name, info))
+                    continue
+                inner = Scope(self, module, child, scope, owner)
+                self._scopes[child] = inner
+                if not isinstance(child, ast.Lambda):
+                    self.functions.setdefault(name, (child, module))
+                    if owner:
+                        owner.methods.setdefault(child.name, child)
+                stack.append((child, inner, name, None))
+
+    def is_module(self, node: ast.expr, scope: Scope) -> bool:
+        """Return whether an expression names a module rather than an object."""
+        if isinstance(node, ast.Name):
+            found = scope.lookup(node.id)
+            if found is None or not any(binding.kind == "import" for binding in found[1]):
+                return False
+            if any(b.kind == "import" and b.dotted == node.id for b in found[1]):
+                return True
+        named = scope.dotted(node)
+        return named is not None and named in self.by_name
+
+    def scope_of(self, node: ast.AST, module: Module) -> Scope:
+        """Return the scope of a function's body, or of the module."""
+        return self._scopes.get(node) or self._scopes[module.tree]
+
+    def scope_at(self, node: ast.AST, module: Module) -> Scope:
+        """Return the scope that a live node stands in."""
+        for around in module.ancestors(node):
+            if around in self._scopes:
+                return self._scopes[around]
+        return self._scopes[module.tree]
+
+    def qualified(self, node: ast.AST, scope: Scope) -> str:
+        """Return the full name of a definition."""
+        return self._names.get(node) or f"{scope.module.name}.{getattr(node, 'name', '')}"
+
+    def find_module(self, name: str, near: Module) -> Module | None:
+        """Return a module by its name: from the root, beside the one that asks, or the only one that ends so."""
+        if name in self.by_name:
+            return self.by_name[name]
+        beside = f"{near.package}.{name}" if near.package else name
+        if beside in self.by_name:
+            return self.by_name[beside]
+        found = self._suffixes.get(name, [])
+        return found[0] if len(found) == 1 else None
+
+    def canonical(self, dotted: str, near: Module) -> str:
+        """Return the name under which something is defined, re-exports followed."""
+        key = (dotted, near.package)
+        if key not in self._canonical:
+            self._canonical[key] = dotted  # a circle ends here
+            self._canonical[key] = self._followed(dotted, near, MAX_HOPS)
+        return self._canonical[key]
+
+    def _followed(self, dotted: str, near: Module, hops: int) -> str:
+        parts = dotted.split(".")
+        for at in range(len(parts), 0, -1):
+            module = self.find_module(".".join(parts[:at]), near)
+            if module is None:
+                continue
+            rest = parts[at:]
+            if not rest:
+                return module.name
+            named = self._scopes[module.tree]._name(rest[0], hops) if rest[0] in module.bindings else None  # noqa: SLF001
+            named = named or self.starred(rest[0], module) or f"{module.name}.{rest[0]}"
+            return canonical(".".join([named, *rest[1:]]))
+        return canonical(dotted)
+
+    def starred(self, name: str, module: Module) -> str | None:
+        """Return the full name of what came with `import *`."""
+        for star in module.stars:
+            source = self.find_module(star, module)
+            if source is not None and source is not module and (name in source.bindings or source.stars):
+                found = self._scopes[source.tree]._name(name, MAX_HOPS - 1) if name in source.bindings else None  # noqa: SLF001
+                found = found or self.starred(name, source)
+                if found is not None:
+                    return found
+        outside = [s for s in module.stars if self.find_module(s, module) is None]
+        if len(outside) == 1 and name not in BUILTINS and name not in module.bindings:
+            return canonical(f"{outside[0]}.{name}")
+        return None
+
+    def method(self, owner: ClassInfo, name: str, hops: int = MAX_HOPS) -> tuple[Function, Module, ClassInfo] | None:
+        """Return a method, bases followed."""
+        if owner.twice:
+            return None
+        if name in owner.methods:
+            return owner.methods[name], owner.scope.module, owner
+        for base in owner.bases if hops else ():
+            found = self.classes.get(base or "")
+            inherited = self.method(found, name, hops - 1) if found else None
+            if inherited:
+                return inherited
+        return None
+
+    def attribute(self, owner: ClassInfo, name: str, hops: int = MAX_HOPS) -> list[tuple[Binding, Scope]]:
+        """Return what an attribute is bound to, bases followed; nothing where that is not known."""
+        if owner.twice:
+            return []
+        if name in owner.attributes:
+            return owner.attributes[name]
+        for base in owner.bases if hops else ():
+            found = self.classes.get(base or "")
+            inherited = self.attribute(found, name, hops - 1) if found else []
+            if inherited:
+                return inherited
+        return []
+
+    @cached_property
+    def named(self) -> dict[str, list[tuple[ast.Call, Module]]]:
+        """Return the live calls of all modules by the last name that they are written with."""
+        found: dict[str, list[tuple[ast.Call, Module]]] = defaultdict(list)
+        for module in self.modules.values():
+            for name, calls in module.calls.items():
+                found[name] += [(call, module) for call in calls]
+        return found
+
+
+def _definitions(node: ast.AST) -> Iterator[Function | ast.Lambda | ast.ClassDef]:
+    """Yield the definitions directly inside of a node, however deep in its blocks and expressions."""
+    stack = list(ast.iter_child_nodes(node))
+    while stack:
+        child = stack.pop(0) if len(stack) < 2 else stack.pop()
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            yield child
+            if not isinstance(child, ast.Lambda):
+                stack.extend(child.decorator_list)
+        else:
+            stack.extend(ast.iter_child_nodes(child))
+
+
+__all__ = ["ClassInfo", "Project", "tail_of"]

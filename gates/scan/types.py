@@ -1,0 +1,212 @@
+"""What objects are, as far as reading tells: from constructors through variables, attributes, returns and arguments."""
+
+import ast
+from typing import TYPE_CHECKING
+
+from gates.scan.known import is_kind
+from gates.scan.module import Binding, Function, tail_of
+from gates.scan.scope import PREPARES, SAME, Scope
+
+if TYPE_CHECKING:
+    from gates.scan.project import ClassInfo, Project
+
+MAX_DEPTH = 5
+READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tuple", "set"}  # all kinds are known
+UNIONS = {"typing.Optional", "typing.Union", "typing.Annotated"}
+
+
+class Types:
+    """Answers what an expression is, by the full name of its class; `None` where that is not known for sure."""
+
+    def __init__(self, project: "Project") -> None:
+        self._project = project
+        self._known: dict[tuple[ast.AST, Scope], str | None] = {}
+        self._depth = 0
+
+    def of(self, node: ast.expr, scope: Scope) -> str | None:
+        """Return the full name of an expression's class."""
+        key = (node, scope)
+        if key in self._known:
+            return self._known[key]
+        if self._depth > MAX_DEPTH:
+            return None
+        self._depth += 1
+        self._known[key] = None  # a circle is not known
+        try:
+            found = self._of(node, scope)
+        finally:
+            self._depth -= 1
+        self._known[key] = found
+        return found
+
+    def attribute(self, owner: "ClassInfo", name: str) -> str | None:
+        """Return the class of an attribute of a class's instances."""
+        return self._agreed(self._project.attribute(owner, name), None)
+
+    def is_a(self, name: str | None, wanted: str, hops: int = 6) -> bool | None:
+        """Return whether a class is or extends another; `None` where the name is not known."""
+        if name is None:
+            return None
+        if is_kind(name, wanted):
+            return True
+        info = self._project.classes.get(name)
+        if info is None:
+            return False if name.partition(".")[0] in READ else None
+        if info.twice or hops == 0:
+            return None
+        found = [self.is_a(base, wanted, hops - 1) for base in info.bases]
+        return True if True in found else None if None in found else False
+
+    def _of(self, node: ast.expr, scope: Scope) -> str | None:
+        if isinstance(node, ast.Call):
+            return self._call(node, scope)
+        if isinstance(node, ast.Name):
+            if node.id == scope.self_name and scope.self_class:
+                return scope.self_class.name
+            found = scope.lookup(node.id)
+            return self._agreed([(b, found[0]) for b in found[1]], node.id) if found else None
+        if isinstance(node, ast.Attribute):
+            return self._agreed(scope.attribute(node), None)
+        if isinstance(node, ast.IfExp):
+            return self._one({self.of(n, scope) for n in (node.body, node.orelse) if not _is_none(n)})
+        if isinstance(node, ast.BoolOp):
+            return self._one({self.of(n, scope) for n in node.values if not _is_none(n)})
+        if isinstance(node, ast.NamedExpr | ast.Await):
+            return self.of(node.value, scope)
+        return None
+
+    def _one(self, found: set[str | None]) -> str | None:
+        return next(iter(found)) if len(found) == 1 else None
+
+    def _agreed(self, bindings: list[tuple[Binding, Scope]], parameter: str | None) -> str | None:
+        """Return the class that all bindings agree on; `None` assigned beside counts for nothing."""
+        found = {
+            self._bound(binding, scope, parameter)
+            for binding, scope in bindings
+            if not (binding.kind == "value" and isinstance(binding.node, ast.expr) and _is_none(binding.node))
+        }
+        found = {name for name in found if name is not None} if len(found) > 1 and parameter is None else found
+        return self._one(found)
+
+    def _bound(self, binding: Binding, scope: Scope, parameter: str | None) -> str | None:
+        node = binding.node
+        if binding.kind == "parameter":
+            named = self._annotated(node, scope) if isinstance(node, ast.expr) else None
+            return named or (self._passed(parameter, scope) if parameter else None)
+        if binding.kind in {"value", "enter"} and isinstance(node, ast.expr):
+            return self.of(node, scope)
+        if binding.kind == "item" and isinstance(node, ast.Call):
+            return self._item(node, binding.index, scope)
+        return None
+
+    def _item(self, call: ast.Call, index: int, scope: Scope) -> str | None:
+        """Return what is at a place of a tuple that a call returns."""
+        if tail_of(call.func) in PREPARES and index < len(call.args):
+            return self.of(call.args[index], scope)
+        target = self.function(call, scope)
+        if target is None:
+            return None
+        inner = self._project.scope_of(target, scope.module)
+        found = set()
+        for value in _returned(target):
+            if not isinstance(value, ast.Tuple) or index >= len(value.elts):
+                return None
+            found.add(self.of(value.elts[index], inner))
+        return self._one(found)
+
+    def _annotated(self, node: ast.expr, scope: Scope) -> str | None:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                node = ast.parse(node.value, mode="eval").body
+            except (SyntaxError, ValueError):
+                return None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            return self._one({self._annotated(n, scope) for n in (node.left, node.right) if not _is_none(n)})
+        if isinstance(node, ast.Subscript):
+            if scope.dotted(node.value) in UNIONS:
+                inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+                return self._one({self._annotated(n, scope) for n in inner if not _is_none(n)})
+            return None
+        return scope.dotted(node) if isinstance(node, ast.Name | ast.Attribute) else None
+
+    def _passed(self, parameter: str, scope: Scope) -> str | None:
+        """Return the class of what every caller passes for a parameter, where they all agree."""
+        function = scope.function
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            return None
+        name = scope.owner.node.name if scope.owner and function.name == "__init__" else function.name
+        found: set[str | None] = set()
+        for call, module in self._project.named.get(name, [])[:20]:
+            where = self._project.scope_at(call, module)
+            value = argument(call, function, parameter, bound=scope.owner is not None)
+            if value is not None and not _is_none(value):
+                found.add(self.of(value, where))
+        return self._one(found)
+
+    def _call(self, node: ast.Call, scope: Scope) -> str | None:
+        tail = tail_of(node.func)
+        if isinstance(node.func, ast.Attribute) and tail in SAME:
+            inner = self.of(node.func.value, scope)
+            if inner is not None:
+                return inner
+        named = scope.dotted(node.func)
+        if named is not None and (named in self._project.classes or _is_constructor(named)):
+            return named
+        if tail in PREPARES and len(node.args) == 1:
+            return self.of(node.args[0], scope)
+        target = self.function(node, scope)
+        if target is None:
+            return named if named and any(is_kind(named, k) for k in _MAKERS) else None
+        inner_scope = self._project.scope_of(target, scope.module)
+        annotated = self._annotated(target.returns, inner_scope) if target.returns else None
+        if annotated is not None:
+            return annotated
+        return self._one({self.of(value, inner_scope) for value in _returned(target) if not _is_none(value)})
+
+    def function(self, call: ast.Call, scope: Scope) -> Function | None:
+        """Return the project's function that a call runs."""
+        named = scope.dotted(call.func)
+        if named in self._project.functions:
+            return self._project.functions[named][0]
+        if isinstance(call.func, ast.Attribute):
+            owner = scope.class_of(call.func.value)
+            found = self._project.method(owner, call.func.attr) if owner else None
+            return found[0] if found else None
+        return None
+
+
+_MAKERS = ("torch.optim.lr_scheduler.LRScheduler", "torch.optim.Optimizer", "torch.nn.Module")
+
+
+def argument(call: ast.Call, function: Function, parameter: str, *, bound: bool) -> ast.expr | None:
+    """Return what a call passes for a parameter of a function, where it can be told."""
+    for keyword in call.keywords:
+        if keyword.arg == parameter:
+            return keyword.value
+    names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
+    names = names[1:] if bound else names
+    if parameter in names and not any(isinstance(arg, ast.Starred) for arg in call.args):
+        index = names.index(parameter)
+        return call.args[index] if index < len(call.args) else None
+    return None
+
+
+def _returned(function: Function) -> list[ast.expr]:
+    stack: list[ast.AST] = list(function.body)
+    found: list[ast.expr] = []
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Return) and node.value is not None:
+            found.append(node.value)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            stack.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def _is_constructor(dotted: str) -> bool:
+    last = dotted.rpartition(".")[2]
+    return last[:1].isupper() and not last.isupper()
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

@@ -1,0 +1,265 @@
+"""What a walk along one path of a program knows: values, the state of the path, and the place that code stands in."""
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from gates.scan.module import Function, tail_of
+from gates.scan.project import ClassInfo, Project
+from gates.scan.scope import Scope
+
+
+class _Unset:
+    """No constant is known."""
+
+
+UNSET = _Unset()
+STABLE = frozenset(
+    [
+        "bool",
+        "enumerate",
+        "float",
+        "hasattr",
+        "int",
+        "isinstance",
+        "items",
+        "keys",
+        "len",
+        "list",
+        "optimizers",
+        "parameters",
+        "range",
+        "reversed",
+        "sorted",
+        "str",
+        "tuple",
+        "values",
+        "zip",
+    ]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Closure:
+    """A function as a value: what it sees of the variables around it, and what it is bound to."""
+
+    node: Function | ast.Lambda
+    scope: Scope
+    outer: "Mapping[str, Value]"
+    bound: "tuple[Value, ...]" = ()
+    named: "Mapping[str, Value]" = field(default_factory=dict)
+    owner: ClassInfo | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """An object: `key` is its identity along a path; `node`, read at `place`, is the expression that made it."""
+
+    key: str
+    node: ast.expr | None = None
+    place: "Place | None" = None
+    constant: object = UNSET
+    closure: Closure | None = None
+    owner: ClassInfo | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether its constant is known."""
+        return not isinstance(self.constant, _Unset)
+
+    @property
+    def type(self) -> str | None:
+        """Return the full name of its class."""
+        if self.owner is not None:
+            return self.owner.name
+        if self.node is None or self.place is None:
+            return None
+        return self.place.type_of(self.node)
+
+
+class Event(NamedTuple):
+    """Something that happens on a path: its name, the objects it is about, and its place."""
+
+    name: str
+    bound: tuple[tuple[str, str], ...]
+    path: str
+    line: int
+    last_line: int
+
+    @property
+    def where(self) -> str:
+        """Return the event with its place, for people."""
+        return f"{self.name} {self.path}:{self.line}"
+
+
+class Word:
+    """What happened on a path, as a chain; the same chain is one object, so that comparing is cheap."""
+
+    __slots__ = ("_next", "before", "event")
+
+    def __init__(self, before: "Word | None" = None, event: Event | None = None) -> None:
+        self.before = before
+        self.event = event
+        self._next: dict[Event, Word] = {}
+
+    def then(self, event: Event) -> "Word":
+        """Return the chain with an event more."""
+        found = self._next.get(event)
+        if found is None:
+            found = self._next[event] = Word(self, event)
+        return found
+
+    def events(self) -> tuple[Event, ...]:
+        """Return the events from the first to the last."""
+        found: list[Event] = []
+        here: Word | None = self
+        while here is not None and here.event is not None:
+            found.append(here.event)
+            here = here.before
+        return tuple(reversed(found))
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Paths so far that agree in all but what happened. Its mappings are never changed in place: values hold them."""
+
+    words: frozenset[Word] = frozenset()
+    names: Mapping[str, Value] = field(default_factory=dict)
+    heap: Mapping[str, Value] = field(default_factory=dict)
+    assumed: Mapping[str, bool] = field(default_factory=dict)
+    guards: tuple[str, ...] = ()
+    turns: str = ""
+    ended: str = ""
+    returned: Value | None = None
+
+    def binds(self, name: str, value: Value) -> "State":
+        """Return the path with a variable set."""
+        return replace(self, names={**self.names, name: value})
+
+    def stores(self, key: str, value: Value) -> "State":
+        """Return the path with an attribute set."""
+        return replace(self, heap={**self.heap, key: value})
+
+    def assumes(self, key: str, *, truth: bool) -> "State":
+        """Return the path on which a condition is so."""
+        return replace(self, assumed={**self.assumed, key: truth})
+
+    def happens(self, *events: Event) -> "State":
+        """Return the path with events added."""
+        words: Iterable[Word] = self.words
+        for event in events:
+            words = [word.then(event) for word in words]
+        return replace(self, words=frozenset(words))
+
+    def signature(self, tells: "Callable[[Value], bool]") -> tuple[object, ...]:
+        """Return what paths must share to go on as one, beside what happened or what they assumed."""
+        names = frozenset((name, value.key) for name, value in self.names.items() if tells(value))
+        heap = frozenset((name, value.key) for name, value in self.heap.items() if tells(value))
+        returned = self.returned.key if self.returned and tells(self.returned) else None
+        return names, heap, self.ended, returned, self.guards
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A place on a path: answers what names mean there, what a variable was made by, and which object it is."""
+
+    project: Project
+    scope: Scope
+    names: Mapping[str, Value]
+    heap: Mapping[str, Value]
+    turns: str = ""
+
+    def find(self, node: ast.expr) -> Value | None:
+        """Return the value that a variable or an attribute was given on this path."""
+        if isinstance(node, ast.Name):
+            found = self.names.get(node.id)
+            return found or self.heap.get(f"{self.scope.module.name}.{node.id}")
+        if isinstance(node, ast.Attribute):
+            return self.heap.get(f"{self.key(node.value)}.{node.attr}")
+        return None
+
+    def value(self, node: ast.expr) -> Value:
+        """Return the value of an expression without running it."""
+        found = self.find(node)
+        if found is not None:
+            return found
+        if isinstance(node, ast.Constant):
+            return Value(repr(node.value), node, self, node.value)
+        if isinstance(node, ast.Lambda):
+            return Value(f"lambda@{node.lineno}", node, self, closure=self.lambda_(node))
+        if isinstance(node, ast.NamedExpr | ast.Await):
+            return self.value(node.value)
+        return Value(self.key(node), node, self)
+
+    def lambda_(self, node: ast.Lambda) -> Closure:
+        """Return a lambda with what it sees."""
+        return Closure(node, self.project.scope_of(node, self.scope.module), self.names)
+
+    def key(self, node: ast.AST) -> str:
+        """Return which object an expression is: its text, its variables replaced by what they are."""
+        if isinstance(node, ast.Name):
+            found = self.find(node)
+            if found is not None:
+                return found.key
+            named = self.scope.lookup(node.id)
+            if named is not None and named[0].function is None:
+                return self.scope.dotted(node) or f"{self.scope.module.name}.{node.id}"
+            return node.id
+        if isinstance(node, ast.Attribute):
+            found = self.find(node)
+            return found.key if found is not None else f"{self.key(node.value)}.{node.attr}"
+        if isinstance(node, ast.Constant):
+            return repr(node.value)
+        if isinstance(node, ast.Call):
+            inside = ", ".join([*map(self.key, node.args), *(f"{k.arg}={self.key(k.value)}" for k in node.keywords)])
+            again = self.turns and tail_of(node.func) not in STABLE
+            return f"{self.key(node.func)}({inside})" + (f"#{self.turns}" if again else "")
+        if isinstance(node, ast.Await | ast.Starred | ast.NamedExpr):
+            return self.key(node.value)
+        return "".join(self._texts(node))
+
+    def _texts(self, node: ast.AST) -> list[str]:
+        """Return the text of any other expression, part by part."""
+        found = [type(node).__name__, "("]
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr_context):
+                continue
+            found += [self.key(child) if isinstance(child, ast.expr) else type(child).__name__, ","]
+        return [*found, ")"]
+
+    def dotted(self, node: ast.expr) -> str | None:
+        """Return the full name of what an expression names."""
+        found = self.find(node)
+        if found is not None and found.node is not None and found.place is not None and found.node is not node:
+            return found.place.dotted(found.node) if isinstance(found.node, ast.Name | ast.Attribute) else None
+        return self.scope.dotted(node)
+
+    def through(self, node: ast.expr) -> "tuple[ast.expr, Place] | None":
+        """Return the expression that a variable was made by, and its place."""
+        found = self.find(node)
+        if found is not None:
+            same = found.node is node or found.node is None or found.place is None
+            return None if same else (found.node, found.place)  # type: ignore[return-value]  # neither is None here
+        if isinstance(node, ast.Name) and node.id in self.scope.bindings and self.scope.function is not None:
+            return None  # a variable of this function that this path did not set
+        behind = self.scope.through(node)
+        return (behind[0], Place(self.project, behind[1], {}, self.heap)) if behind else None
+
+    def type_of(self, node: ast.expr) -> str | None:
+        """Return the full name of an object's class."""
+        found = self.find(node)
+        if found is not None and found.node is not node:
+            return found.type
+        if isinstance(node, ast.Attribute):
+            owner = self.owner_of(node.value)
+            if owner is not None:
+                return self.project.types.attribute(owner, node.attr)
+        return self.project.types.of(node, self.scope)
+
+    def owner_of(self, node: ast.expr) -> ClassInfo | None:
+        """Return the project's class that an object is of."""
+        found = self.find(node)
+        if found is not None and found.owner is not None:
+            return found.owner
+        return self.project.classes.get(self.type_of(node) or "")

@@ -1,0 +1,283 @@
+"""A walk along the paths of a function: statement by statement, with a set of paths that fork and join."""
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from gates.scan.calling import Calling
+from gates.scan.conditions import branch
+from gates.scan.module import tail_of
+from gates.scan.scope import Scope
+from gates.scan.statements import changed_names, flows
+from gates.scan.values import Closure, Event, State, Value
+from gates.syntax import constant_truth
+
+TURNS = 2
+MAX_ELEMENTS = 4
+Paths = list[State]
+
+
+class Walker(Calling):
+    """Walks functions of one program for one set of events."""
+
+    def block(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
+        """Walk statements; paths that ended wait at the end of the block."""
+        ended: Paths = []
+        for statement in body:
+            going = [path for path in paths if not path.ended]
+            ended += [path for path in paths if path.ended]
+            if not going:
+                return ended
+            paths = self.joined(self._statement(statement, going, scope))
+        return [*ended, *paths]
+
+    def _statement(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:  # noqa: C901  # a case for each
+        self.count(len(paths))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return [path.binds(node.name, self._defined(node, path, scope)) for path in paths]
+        if isinstance(node, ast.If):
+            return self._if(node, paths, scope)
+        if isinstance(node, ast.For | ast.AsyncFor):
+            return self._for(node, paths, scope)
+        if isinstance(node, ast.While):
+            return self._while(node, paths, scope)
+        if isinstance(node, ast.With | ast.AsyncWith):
+            return self._with(node, list(node.items), paths, scope)
+        if isinstance(node, ast.Try | ast.TryStar):
+            return self._try(node, paths, scope)
+        if isinstance(node, ast.Match):
+            return self._match(node, paths, scope)
+        if isinstance(node, ast.Return):
+            return self._return(node, paths, scope)
+        if isinstance(node, ast.Raise) and not self.tries:
+            return []
+        if isinstance(node, ast.Break | ast.Continue | ast.Raise):
+            return [replace(path, ended=type(node).__name__.lower()) for path in paths]
+        return self._plain(node, paths, scope)
+
+    def _plain(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            return self._assign(node, paths, scope)
+        if isinstance(node, ast.Expr | ast.Assert | ast.Delete) and node in self.hot:
+            if isinstance(node, ast.Expr):
+                return [path for path, _ in self.run(node.value, paths, scope)]
+            if isinstance(node, ast.Assert):
+                return [path for path, _ in self.run(node.test, paths, scope)]
+        return paths
+
+    def _defined(self, node: ast.FunctionDef | ast.AsyncFunctionDef, path: State, scope: Scope) -> Value:
+        inner = self.project.scope_of(node, scope.module)
+        return Value(f"{scope.module.name}.{node.name}@{node.lineno}", closure=Closure(node, inner, path.names))
+
+    def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, paths: Paths, scope: Scope) -> Paths:
+        if node.value is None:
+            return paths
+        found: Paths = []
+        for path, value in self.run(node.value, paths, scope):
+            here = path
+            if isinstance(node, ast.AugAssign):
+                here = self._set(node.target, None, path, scope, node)
+            else:
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    here = self._set(target, value, here, scope, node)
+            happened = self.happening.of_statement(node, self.place(path, scope), path) if node in self.hot else None
+            found.append(here.happens(happened) if happened else here)
+        return found
+
+    def _set(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
+        """Bind a target; without a value it becomes something that nothing is known of."""
+        if isinstance(target, ast.Tuple | ast.List):
+            made = value.node if value else None
+            for index, inner in enumerate(target.elts):
+                path = self._set(inner, self._element(made, value, index, len(target.elts)), path, scope, at)
+            return path
+        if isinstance(target, ast.Starred):
+            return self._set(target.value, None, path, scope, at)
+        if not isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
+            return path
+        text = ast.unparse(target)
+        value = value or Value(f"{text}@{getattr(at, 'lineno', 0)}{self.tag(path)}")
+        if isinstance(target, ast.Name):
+            if scope.function is None:
+                return path.stores(f"{scope.module.name}.{target.id}", value)
+            return path.binds(target.id, value)
+        place = self.place(path, scope)
+        return path.stores(
+            place.key(target) if isinstance(target, ast.Subscript) else self._attribute(target, place), value
+        )
+
+    def _attribute(self, target: ast.Attribute, place: "object") -> str:
+        return f"{place.key(target.value)}.{target.attr}"  # type: ignore[attr-defined]  # a Place
+
+    def _element(self, made: ast.expr | None, value: Value | None, index: int, size: int) -> Value | None:
+        if value is None or value.place is None or made is None:
+            return None
+        if isinstance(made, ast.Tuple | ast.List) and len(made.elts) == size:
+            return value.place.value(made.elts[index])
+        if isinstance(made, ast.Call) and tail_of(made.func) in self.prepares and index < len(made.args):
+            return value.place.value(made.args[index])
+        return Value(f"{value.key}[{index}]")
+
+    def _if(self, node: ast.If, paths: Paths, scope: Scope) -> Paths:
+        truth = constant_truth(node.test)
+        if truth is not None:
+            return self.block(node.body if truth else node.orelse, paths, scope)
+        branches = [*node.body, *node.orelse]
+        if node not in self.hot and not flows(branches) and not self.matters(branches, scope):
+            return self._forget(branches, paths, scope, node)
+        found: Paths = []
+        guard = ast.unparse(node.test)
+        for path, _ in self.run(node.test, paths, scope) if node.test in self.hot else [(p, None) for p in paths]:
+            for side, is_true in branch(node.test, path, self.place(path, scope)):
+                guarded = replace(side, guards=(*side.guards, guard))
+                after = self.block(node.body if is_true else node.orelse, [guarded], scope)
+                found += [replace(each, guards=path.guards) for each in after]
+        return found
+
+    def _forget(self, body: Iterable[ast.stmt], paths: Paths, scope: Scope, at: ast.AST) -> Paths:
+        """Let what skipped statements set become something that nothing is known of."""
+        targets = [ast.parse(text, mode="eval").body for text in sorted(changed_names(body))]
+        for target in targets:
+            paths = [self._set(target, None, path, scope, at) for path in paths]
+        return paths
+
+    def _for(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
+        if node not in self.hot:
+            return self._forget([node], paths, scope, node)
+        found: Paths = []
+        for path, value in self.run(node.iter, paths, scope):
+            elements = self._elements(node.iter, path, scope)
+            count = len(elements) if elements else TURNS
+
+            def bind(each: State, turn: int, value: Value = value, elements: list[Value] | None = elements) -> State:
+                element = elements[turn - 1] if elements else None
+                return self._loop_target(node.target, element, value, turn, each, scope)
+
+            found += self._turns(node, path, scope, count, bind)
+        return found
+
+    def _elements(self, node: ast.expr, path: State, scope: Scope) -> list[Value] | None:
+        """Return the values of a list that is written out, or `None`."""
+        place = self.place(path, scope)
+        behind: tuple[ast.expr, object] | None = (node, place)
+        for _ in range(3):
+            if behind is None:
+                return None
+            made, where = behind
+            if isinstance(made, ast.Tuple | ast.List):
+                fits = 0 < len(made.elts) <= MAX_ELEMENTS and not any(isinstance(e, ast.Starred) for e in made.elts)
+                return [where.value(element) for element in made.elts] if fits else None  # type: ignore[attr-defined]  # a Place
+            behind = where.through(made) if isinstance(made, ast.Name | ast.Attribute) else None  # type: ignore[attr-defined]  # a Place
+        return None
+
+    def _loop_target(
+        self, target: ast.expr, element: Value | None, source: Value, turn: int, path: State, scope: Scope
+    ) -> State:
+        """Bind a loop variable: another object in each turn, the same one where the same list is walked again."""
+        if element is not None:
+            return self._set(target, element, path, scope, target)
+        if isinstance(target, ast.Tuple | ast.List):
+            for index, inner in enumerate(target.elts):
+                path = self._set(inner, Value(f"{source.key}[{turn}][{index}]"), path, scope, target)
+            return path
+        return self._set(target, Value(f"{source.key}[{turn}]"), path, scope, target)
+
+    def _while(self, node: ast.While, paths: Paths, scope: Scope) -> Paths:
+        if node not in self.hot:
+            return self._forget([node], paths, scope, node)
+        found: Paths = []
+        for path in paths:
+            found += self._turns(node, path, scope, TURNS, lambda each, _turn: each)
+        return found
+
+    def _turns(
+        self,
+        node: ast.For | ast.AsyncFor | ast.While,
+        path: State,
+        scope: Scope,
+        count: int,
+        bind: Callable[[State, int], State],
+    ) -> Paths:
+        """Walk the turns of a loop, with a mark where each begins, and leave it."""
+        outer, guards = path.turns, path.guards
+        going = [path.happens(self.marker("loop", node, scope))]
+        left: Paths = []
+        for turn in range(1, count + 1):
+            going = [
+                bind(
+                    replace(each, turns=f"{outer}/{node.lineno}.{turn}").happens(self.marker("turn", node, scope)), turn
+                )
+                for each in going
+            ]
+            if isinstance(node, ast.While) and node.test in self.hot:
+                going = [each for each, _ in self.run(node.test, going, scope)]
+            after = self.joined(self.block(node.body, going, scope))
+            left += [each for each in after if each.ended in {"break", "return", "raise"}]
+            going = [replace(each, ended="") for each in after if each.ended in {"", "continue"}]
+        going = self.block(node.orelse, going, scope) if node.orelse else going
+        result = []
+        for each in (*left, *going):
+            ended = "" if each.ended == "break" else each.ended
+            done = each if ended else each.happens(self.marker("done", node, scope))
+            assumed = {key: truth for key, truth in each.assumed.items() if not _is_of_turn(key, node, path)}
+            result.append(replace(done, ended=ended, turns=outer, guards=guards, assumed=assumed))
+        return result
+
+    def marker(self, name: str, node: ast.AST, scope: Scope) -> Event:
+        """Return a mark between events."""
+        line = getattr(node, "lineno", 1)
+        return Event(name, (), scope.module.path, line, line)
+
+    def _with(self, node: ast.With | ast.AsyncWith, items: list[ast.withitem], paths: Paths, scope: Scope) -> Paths:
+        if not items:
+            return self.block(node.body, paths, scope)
+        item, rest = items[0], items[1:]
+        found: Paths = []
+        for path, value in self.run(item.context_expr, paths, scope):
+            inner = lambda begun: self._with(node, rest, begun, scope)  # noqa: E731
+            opened = path if item.optional_vars is None else self._set(item.optional_vars, value, path, scope, node)
+            found += self.context(value, item.context_expr, opened, scope, inner)
+        return found
+
+    def _try(self, node: ast.Try | ast.TryStar, paths: Paths, scope: Scope) -> Paths:
+        self.tries += bool(node.handlers)
+        body = self.block(node.body, paths, scope)
+        self.tries -= bool(node.handlers)
+        done = self.block(node.orelse, [p for p in body if not p.ended], scope) if node.orelse else body
+        done = [*done, *(p for p in body if p.ended)] if node.orelse else done
+        raised = [p for p in done if p.ended == "raise"]
+        found = [p for p in done if p.ended != "raise"] if node.handlers else done
+        for handler in node.handlers:
+            begun = [replace(p, ended="") for p in (raised or paths)]
+            if handler.name:
+                begun = [p.binds(handler.name, Value(f"{handler.name}@{handler.lineno}")) for p in begun]
+            if handler in self.hot or flows(handler.body) or self.matters(handler.body, scope):
+                found += self.block(handler.body, begun, scope)
+        if not node.finalbody:
+            return found
+        result: Paths = []
+        for path in found:
+            after = self.block(node.finalbody, [replace(path, ended="")], scope)
+            result += [replace(p, ended=p.ended or path.ended, returned=p.returned or path.returned) for p in after]
+        return result
+
+    def _match(self, node: ast.Match, paths: Paths, scope: Scope) -> Paths:
+        if node not in self.hot and not flows(node.cases):
+            return self._forget(node.cases, paths, scope, node)  # type: ignore[arg-type]  # cases hold statements
+        found: Paths = []
+        for case in node.cases:
+            found += self.block(case.body, paths, scope)
+        whole = any(
+            c.guard is None and isinstance(c.pattern, ast.MatchAs) and c.pattern.pattern is None for c in node.cases
+        )
+        return found if whole else [*found, *paths]
+
+    def _return(self, node: ast.Return, paths: Paths, scope: Scope) -> Paths:
+        if node.value is None:
+            return [replace(path, ended="return", returned=None) for path in paths]
+        return [replace(path, ended="return", returned=value) for path, value in self.run(node.value, paths, scope)]
+
+
+def _is_of_turn(key: str, node: ast.For | ast.AsyncFor | ast.While, before: State) -> bool:
+    """Return whether a condition is about one turn of a loop alone."""
+    return key not in before.assumed and (f"/{node.lineno}." in key or "[1]" in key or "[2]" in key)

@@ -1,0 +1,128 @@
+"""The part of the business logic gate on code rules: is each that the task asks for kept by the implementation?"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite
+from gates.evidence.kind import EvidenceSet
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section, Severity
+from gates.task import Task
+
+BLOCKING = {Severity.CRITICAL, Severity.HIGH}
+SHOWN = 8
+
+RULES = (
+    RuleText(
+        id="BL005",
+        title="Code rules are kept",
+        meaning="Each code rule that the task names, by id or by tag, is applied to the whole implementation. A broken "
+        "rule of severity critical or high blocks, others are shown and cost score. A file that cannot be read, or a "
+        "function with more paths than were walked, is unknown, never clean. `gates explain` tells what a rule means.",
+    ),
+)
+
+
+def plan(task: Task) -> Iterator[Check]:
+    """Plan each entry of the task's rules."""
+    for name in task.rules:
+        yield Check(id=f"rule:{name}", title=f"The code rules {name!r} are kept")
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge each entry by the places that its rules found."""
+    seen = evidence.get(CodeRules)
+    for name in task.rules:
+        if seen is None:
+            yield _unknown(task, name, f"The code rules were not applied: {evidence.why_missing(CodeRules)}")
+            continue
+        yield from _entry(task, name, seen)
+
+
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell each rule with what it found, where the task names rules."""
+    if not task.rules:
+        return
+    seen = evidence.get(CodeRules)
+    if seen is None:
+        yield Section(title="Code Rules", text=f"Not applied: {evidence.why_missing(CodeRules)}.")
+        return
+    yield Section(
+        title="Code Rules",
+        text=f"Applied to {seen.files} files.",
+        columns=("Rule", "Severity", "Broken", "Not decided", "Kept", "Problem it finds"),
+        rows=tuple(
+            (rule.rule, rule.severity.value, *map(str, _counts(rule)), rule.problem_text) for rule in seen.applied
+        ),
+    )
+
+
+def _counts(rule: AppliedRule) -> tuple[int, int, int]:
+    found = Counter("kept" if site.ok else "open" if site.undecided else "broken" for site in rule.sites)
+    return found["broken"], found["open"], found["kept"]
+
+
+def _entry(task: Task, name: str, seen: CodeRules) -> Iterator[Finding]:
+    problem = dict(seen.unknown).get(name)
+    if problem is not None:
+        yield _unknown(task, name, problem)
+        return
+    applied = [rule for rule in seen.applied if name in rule.asked]
+    for rule in applied:
+        if rule.problem:
+            yield _unknown(task, name, f"{rule.rule} was not applied: {rule.problem}", rule=rule)
+        for site in rule.sites:
+            if not site.ok:
+                yield _open(task, name, rule, site) if site.undecided else _broken(name, rule, site)
+    for text in seen.unparsed:
+        yield _unknown(task, name, f"Not checked: {text}", subject=text)
+    if not any(rule.problem or any(not s.ok for s in rule.sites) for rule in applied) and not seen.unparsed:
+        kept = sum(len(rule.sites) for rule in applied)
+        yield Finding(
+            rule="BL005", check=f"rule:{name}", outcome=Outcome.PASSED, severity=Severity.INFO, subject=name,
+            location=_place(task), expected="kept", actual="kept",
+            message=f"{len(applied)} code rules of {name!r} were applied to {seen.files} files and none is broken; "
+            f"{kept} places were seen to keep one.",
+        )  # fmt: skip
+
+
+def _broken(name: str, rule: AppliedRule, site: RuleSite) -> Finding:
+    trace = _trace(site)
+    own = "" if site.message.rstrip(".") == rule.problem_text.rstrip(".") else f" {site.message.rstrip('.')}."
+    return Finding(
+        rule="BL005", check=f"rule:{name}", outcome=Outcome.FAILED, severity=rule.severity,
+        level=Level.MUST if rule.severity in BLOCKING else Level.ADVISORY, location=site.location,
+        subject=f"{rule.rule} {site.message}", expected=f"{rule.rule} is kept", actual=trace or "broken",
+        message=f"{rule.rule}: {rule.problem_text}{own}", impact=rule.impact, remediation=rule.fix,
+        command=f"gates explain {rule.rule}",
+    )  # fmt: skip
+
+
+def _trace(site: RuleSite) -> str:
+    more = len(site.trace) - SHOWN
+    shown = site.trace if more <= 0 else (*site.trace[: SHOWN // 2], f"... {more} more ...", *site.trace[-SHOWN // 2 :])
+    return " -> ".join(shown)
+
+
+def _open(task: Task, name: str, rule: AppliedRule, site: RuleSite) -> Finding:
+    return _unknown(
+        task, name, f"{rule.rule} is not decided: {site.message}", rule=rule, location=site.location,
+        subject=f"{rule.rule} {site.message}", remediation="Split the function, so that its paths can be followed.",
+    )  # fmt: skip
+
+
+def _unknown(
+    task: Task, name: str, message: str, *, rule: AppliedRule | None = None, location: Location | None = None,
+    subject: str = "", remediation: str = "Mend what is named.",
+) -> Finding:  # fmt: skip
+    """Say that something was not checked; it leaves the verdict open only where the rule could have blocked it."""
+    binding = rule is None or rule.severity in BLOCKING
+    return Finding(
+        rule="BL005", check=f"rule:{name}", outcome=Outcome.UNKNOWN,
+        severity=Severity.HIGH if binding else Severity.LOW, level=Level.MUST if binding else Level.ADVISORY,
+        location=location or _place(task), subject=subject or (rule.rule if rule else name), actual="not checked",
+        message=message, remediation=remediation,
+    )  # fmt: skip
+
+
+def _place(task: Task) -> Location:
+    return Location(path=task.path, line=task.line)

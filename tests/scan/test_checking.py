@@ -1,0 +1,85 @@
+"""Rules over a folder: files that cannot be read, broken rules, and what is remembered between runs."""
+
+from pathlib import Path
+
+import pytest
+from building import written
+from scanning import WORDS
+
+from gates.errors import UsageError
+from gates.scan.checking import Checked, check
+from gates.scan.loading import load_folder, load_rules
+from gates.scan.memory import Memory
+
+BAD = "from torch.cuda.amp import GradScaler\nGradScaler()\n"
+
+
+def checked(root: Path, memory: Memory | None = None) -> Checked:
+    return check([load_rules()["no-cuda-amp"]], sorted(root.rglob("*.py")), root, memory)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"GradScaler(:\n",
+        b"# GradScaler \xff\n",
+        b"GradScaler = 1\0\n",
+        "GradScaler()\n".encode("utf-16"),
+        b"x = 1  # GradScaler\n" * 200_000,
+        b"GradScaler" + b"(" * 5000 + b")" * 5000,
+        b"GradScaler = " + b"+".join([b"1"] * 20_000),
+    ],
+)
+def test_file_that_cannot_be_read_is_named_and_never_clean(tmp_path: Path, raw: bytes) -> None:
+    written(tmp_path, {"a.py": raw, "b.py": BAD})
+    found = checked(tmp_path)
+    assert [site.path for site in found.sites["no-cuda-amp"] if not site.ok] == ["b.py"]
+    assert found.problems or [text.partition(":")[0] for text in found.unparsed] == ["a.py"]
+
+
+def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
+    root = written(tmp_path / "p", {"a.py": BAD, "b.py": "x = 1\n", "c.py": BAD})
+    first = checked(root, Memory(tmp_path / "m.json"))
+    again = checked(root, Memory(tmp_path / "m.json"))
+    assert (first.read > 0, again.read, again.sites) == (True, 0, first.sites)
+    (root / "a.py").write_text("y = 1\n", encoding="utf-8")
+    third = checked(root, Memory(tmp_path / "m.json"))
+    assert (third.read, [s.path for s in third.sites["no-cuda-amp"]]) == (1, ["c.py"])
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', "\0", '{"version": "x", "facts": 1, "results": []}'])
+def test_broken_memory_is_empty(tmp_path: Path, text: str) -> None:
+    root = written(tmp_path / "p", {"a.py": BAD})
+    (tmp_path / "m.json").write_text(text, encoding="utf-8")
+    assert len(checked(root, Memory(tmp_path / "m.json")).sites["no-cuda-amp"]) == 1
+
+
+def test_memory_is_off_where_the_environment_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("GATES_NO_CACHE", "1")
+    Memory.of(tmp_path).save()
+    assert not (tmp_path / "cache").exists()
+    monkeypatch.delenv("GATES_NO_CACHE")
+    Memory.of(tmp_path).save()
+    assert list((tmp_path / "cache" / "gates").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("body", "place", "message"),
+    [
+        ("pattern: 'f('", "8:10", "not a pattern of Python"),
+        ("patern: f()", "8:1", "did you mean 'pattern'?"),
+        ("pattern: f()\nevents: amp", "1:1", "exactly one of"),
+        ("events: amp\nnever: clip clap", "9:8", "no event 'clap'; did you mean 'clip'?"),
+        ("events: amp\nnever: clip*", "9:8", "matches where there is no event"),
+        ("events: amqp\nnever: clip", "8:9", "no vocabulary of events 'amqp'"),
+        ("events: amp\nnever: clip\nneeds: [clop]", "10:9", "no event 'clop'"),
+        ("pattern: f($X)\nwhere: {$X: {regex: '('}}", "9:21", "not a regular expression"),
+    ],
+)
+def test_broken_rule_is_refused_with_its_place(tmp_path: Path, body: str, place: str, message: str) -> None:
+    (tmp_path / "r.yaml").write_text(f"id: mine\n{WORDS}{body}\n", encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        load_folder(tmp_path, tmp_path)
+    assert f"r.yaml:{place}: " in str(caught.value)
+    assert message in str(caught.value)

@@ -1,0 +1,95 @@
+# ruff: noqa: E501  # each program is one line
+"""Orders over the paths of a program: through branches, loops, helpers, wrappers and other files."""
+
+import pytest
+from scanning import broken, sites
+
+HEAD = "import torch\nclip = torch.nn.utils.clip_grad_norm_\n"
+RIGHT = (
+    "scaler.scale(loss).backward(); scaler.unscale_(optimizer); clip(ps, 1.0); scaler.step(optimizer); scaler.update()"
+)
+ORDER = "amp-step-order"
+
+
+def lines(body: str, rule: str = ORDER) -> list[int]:
+    return [int(place.partition(":")[2]) for place in broken(rule, HEAD + body)]
+
+
+BROKEN = {
+    "plain": "def f(scaler, optimizer, loss, ps):\n    scaler.scale(loss).backward()\n    clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n",
+    "one branch": "def f(scaler, optimizer, loss, ps, a):\n    scaler.scale(loss).backward()\n    if a:\n        scaler.unscale_(optimizer)\n    clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n",
+    "variable": "def f(scaler, optimizer, loss, ps):\n    scaled = scaler.scale(loss)\n    scaled.backward(); clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n",
+    "helper": "def go(l, s): s.scale(l).backward()\ndef f(scaler, optimizer, loss, ps):\n    go(loss, scaler)\n    clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n",
+    "closure": "def f(scaler, optimizer, loss, ps):\n    def go():\n        scaler.scale(loss).backward()\n    go()\n    clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n",
+    "on self": "class T:\n    def __init__(self, o):\n        self.amp = torch.amp.GradScaler()\n        self.o = o\n    def f(self, loss, ps):\n        self.amp.scale(loss).backward()\n        clip(ps, 1.0)\n        self.amp.step(self.o); self.amp.update()\n",
+    "try": "def f(scaler, optimizer, loss, ps):\n    try:\n        scaler.scale(loss).backward()\n    finally:\n        clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n",
+    "with": "def f(scaler, optimizer, loss, ps):\n    with torch.no_grad() as _, open('x'):\n        scaler.scale(loss).backward()\n        clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n",
+    "match": "def f(scaler, optimizer, loss, ps, a):\n    match a:\n        case 1:\n            scaler.unscale_(optimizer)\n        case _:\n            scaler.scale(loss).backward()\n    clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_clipping_of_scaled_gradients_is_found_at_its_line(case: str) -> None:
+    text = HEAD + BROKEN[case]
+    (line,) = lines(BROKEN[case])
+    assert "clip(ps" in text.splitlines()[line - 1]
+
+
+KEPT = {
+    "right": f"def f(scaler, optimizer, loss, ps):\n    {RIGHT}\n",
+    "the same condition twice": "def f(scaler, optimizer, loss, ps):\n    if scaler is not None:\n        scaler.scale(loss).backward(); scaler.unscale_(optimizer)\n    else:\n        loss.backward()\n    clip(ps, 1.0)\n    if scaler is None:\n        optimizer.step()\n    else:\n        scaler.step(optimizer); scaler.update()\n",
+    "asked by name and by flag": "class T:\n    def __init__(self, o, amp):\n        self.amp = amp\n        self.scaler = torch.amp.GradScaler() if amp else None\n        self.optimizer = o\n    def f(self, loss, ps):\n        if self.amp:\n            self.scaler.scale(loss).backward(); self.scaler.unscale_(self.optimizer)\n        else:\n            loss.backward()\n        clip(ps, 1.0)\n        if self.scaler is not None:\n            self.scaler.step(self.optimizer); self.scaler.update()\n        else:\n            self.optimizer.step()\n",
+    "accumulation": "def f(scaler, optimizer, loader, ps):\n    for i, loss in enumerate(loader):\n        scaler.scale(loss).backward()\n        if (i + 1) % 4 == 0:\n            scaler.unscale_(optimizer); clip(ps, 1.0); scaler.step(optimizer); scaler.update()\n",
+    "two optimizers": "def f(scaler, optimizer_a, optimizer_b, la, lb, ps):\n    scaler.scale(la).backward(); scaler.unscale_(optimizer_a); scaler.step(optimizer_a)\n    scaler.scale(lb).backward(); scaler.unscale_(optimizer_b); scaler.step(optimizer_b)\n    scaler.update()\n",
+    "optimizers in a loop": "def f(scaler, optimizers, loss):\n    for _ in range(9):\n        scaler.scale(loss).backward()\n        for o in optimizers:\n            scaler.unscale_(o)\n        for o in optimizers:\n            scaler.step(o)\n        scaler.update()\n",
+    "a refusal": f"def f(scaler, optimizer, loss, ps):\n    if loss is None:\n        raise ValueError\n    {RIGHT}\n",
+    "a bad loss is skipped": f"def f(scaler, optimizer, losses, ps):\n    for loss in losses:\n        if not torch.isfinite(loss):\n            continue\n        {RIGHT}\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_sound_code_is_kept_and_seen(case: str) -> None:
+    found = sites(ORDER, HEAD + KEPT[case])
+    assert found
+    assert all(site.ok for site in found)
+
+
+def test_helper_that_is_walked_from_its_caller_is_not_judged_alone() -> None:
+    body = "def finish(scaler, optimizer):\n    scaler.step(optimizer)\n\ndef f(scaler, optimizer, loss):\n    scaler.scale(loss).backward()\n    finish(scaler, optimizer)\n    scaler.update()\n"
+    assert lines(body) == []
+    assert lines(body, "amp-step-without-update") == []
+
+
+def test_finding_carries_the_path_of_events_across_files() -> None:
+    files = {
+        "pkg/__init__.py": "",
+        "pkg/steps.py": "import torch\ndef shorten(ps):\n    torch.nn.utils.clip_grad_norm_(ps, 1.0)\n",
+        "pkg/train.py": "from torch.amp import GradScaler\nfrom . import steps as s\ndef f(optimizer, loss, ps):\n    g = GradScaler()\n    g.scale(loss).backward()\n    s.shorten(ps)\n    g.step(optimizer)\n    g.update()\n",
+    }
+    (site,) = [site for site in sites(ORDER, files) if not site.ok]
+    assert site.trace == ("scaled_backward pkg/train.py:5", "clip pkg/steps.py:3")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def f(scaler, x):\n    scaler.fit(x)\n    scaler.update(x)\n",
+        "def f(metrics, loss):\n    metrics.update(loss)\n    metrics.step()\n",
+        f"def f(scaler, optimizer, loss, ps):\n    return 1\n    {RIGHT}\n",
+    ],
+)
+def test_what_is_no_scaled_step_is_not_spoken_of(body: str) -> None:
+    assert sites(ORDER, HEAD + body) == []
+
+
+def test_function_with_too_many_paths_is_not_decided_rather_than_clean() -> None:
+    turns = "".join(
+        f"    if a{i}:\n        scaler.scale(loss{i}).backward()\n    x{i} = GradScaler() if b{i} else None\n    if x{i}:\n        x{i}.update()\n"
+        for i in range(16)
+    )
+    found = sites(
+        ORDER,
+        f"import torch\nfrom torch.amp import GradScaler\ndef f(scaler, optimizer):\n{turns}    scaler.step(optimizer)\n    scaler.update()\n",
+    )
+    assert any(site.undecided for site in found)
+    assert not any(site.ok for site in found)
