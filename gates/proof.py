@@ -1,0 +1,160 @@
+"""What a proof came to: per criterion the faults that were tried, and what noticed them."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from gates.model import Level, Location, Model
+
+PROOF_SCHEMA = "gates.proof/1"
+PROOF = "proof.json"
+LEAST = 0.8
+
+
+class End(StrEnum):
+    """How a fault ended. Only the first five are counted: the others say nothing of the evidence.
+
+    `broken` keeps the code from being imported at all; `unsteady` is noticed by tests that fail without the fault, too.
+    """
+
+    KILLED = "killed"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    CRASHED = "crashed"
+    SURVIVED = "survived"
+    BROKEN = "broken"
+    UNSTEADY = "unsteady"
+    NOT_TRIED = "not tried"
+
+
+NOTICED = frozenset({End.KILLED, End.TIMEOUT, End.MEMORY, End.CRASHED})
+COUNTED = NOTICED | {End.SURVIVED}
+
+
+class Source(StrEnum):
+    """Where a fault comes from."""
+
+    DECLARED = "declared"
+    RULE = "rule"
+    USE = "use"
+    GENERAL = "general"
+
+
+class Standing(StrEnum):
+    """What a proof says of a criterion."""
+
+    PROVED = "proved"
+    WEAK = "weak"
+    VACUOUS = "vacuous"
+    UNPROVED = "unproved"
+    NOTHING = "nothing to prove"
+    MEASURED = "measured, not proved"
+
+
+class TriedFault(Model):
+    """One fault: what it changes, how it ended, and what noticed it; `read` says that code was only read for that."""
+
+    id: str
+    source: Source
+    title: str
+    location: Location
+    diff: str
+    end: End
+    by: str = ""
+    message: str = ""
+    read: bool = False
+    tests: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    seconds: float = 0
+
+
+class CriterionProof(Model):
+    """A criterion, the evidence that had to notice, and the faults that were put in.
+
+    `unseen` counts the lines of its code that none of its tests runs; `sampled` the faults that were left out.
+    """
+
+    id: str
+    text: str
+    level: Level
+    location: Location
+    killed_at_least: float
+    tests: int = 0
+    evidence: tuple[str, ...] = ()
+    measured: bool = False
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+    sampled: Annotated[int, Field(ge=0)] = 0
+    faults: tuple[TriedFault, ...] = ()
+
+    @property
+    def counted(self) -> tuple[TriedFault, ...]:
+        """Return the faults that the evidence could have noticed."""
+        return tuple(fault for fault in self.faults if fault.end in COUNTED)
+
+    @property
+    def noticed(self) -> tuple[TriedFault, ...]:
+        """Return the faults that the evidence noticed."""
+        return tuple(fault for fault in self.faults if fault.end in NOTICED)
+
+    @property
+    def survivors(self) -> tuple[TriedFault, ...]:
+        """Return the faults that nothing noticed."""
+        return tuple(fault for fault in self.faults if fault.end is End.SURVIVED)
+
+    @property
+    def rate(self) -> float | None:
+        """Return the share of the faults that was noticed, or `None` where none was tried."""
+        return len(self.noticed) / len(self.counted) if self.counted else None
+
+    @property
+    def standing(self) -> Standing:
+        """Return what this says of the criterion; what was only read keeps no criterion from being vacuous."""
+        if self.problem:
+            return Standing.UNPROVED
+        if not self.tests and not self.evidence:
+            return Standing.MEASURED if self.measured else Standing.NOTHING
+        if self.rate is None or (not self.noticed and self.count(End.NOT_TRIED)):
+            return Standing.UNPROVED
+        if all(fault.read for fault in self.noticed):
+            return Standing.VACUOUS
+        return Standing.PROVED if self.rate >= self.killed_at_least else Standing.WEAK
+
+    def count(self, end: End) -> int:
+        """Return how many faults ended in one way."""
+        return sum(fault.end is end for fault in self.faults)
+
+
+class Proof(Model):
+    """All of one proof. `digest` is that of the task and of every file that the proof rests on."""
+
+    schema_: str = Field(default=PROOF_SCHEMA, alias="schema")
+    task: str
+    title: str
+    digest: str
+    commit: str | None
+    started_at: str
+    duration_s: float = Field(ge=0)
+    budget_s: float
+    environment: dict[str, str] = Field(default={})
+    notes: tuple[str, ...] = ()
+    criteria: tuple[CriterionProof, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0 where every must criterion is proved, 1 where one is not, 3 where that is not known."""
+        required = [c for c in self.criteria if c.level is Level.MUST]
+        standings = {c.standing for c in required}
+        if standings & {Standing.WEAK, Standing.VACUOUS}:
+            return 1
+        if standings & {Standing.UNPROVED, Standing.NOTHING} or Standing.PROVED not in {
+            c.standing for c in self.criteria
+        }:
+            return 3
+        return 0
+
+    @property
+    def complete(self) -> bool:
+        """Return whether every fault that was made was tried."""
+        return not any(criterion.count(End.NOT_TRIED) for criterion in self.criteria)

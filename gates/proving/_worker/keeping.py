@@ -1,0 +1,67 @@
+"""The copy that a worker runs in: one fault is put in, and afterwards everything is as it was."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+CACHES = {"__pycache__", ".pytest_cache", ".hypothesis"}
+LATER_NS = 7_000_000_000  # a file's compiled form is told by whole seconds
+
+
+class Copy:
+    """A copy of the project beside a pristine one that nothing runs in."""
+
+    def __init__(self, root: Path, pristine: Path) -> None:
+        self._root = root
+        self._pristine = pristine
+        self._state = dict(_stamps(root))
+        self._turn = 0
+
+    def put(self, name: str, text: str) -> None:
+        """Write a file with a fault, and let it look newer than all that was compiled from it."""
+        path = self._root / name
+        before = (self._pristine / name).stat().st_mtime_ns
+        path.write_bytes(text.encode("utf-8"))
+        self._turn += 1
+        os.utime(path, ns=(before + LATER_NS * self._turn,) * 2)
+
+    def restore(self) -> list[str]:
+        """Bring back every file that is not as it was, remove what is new; return their names."""
+        now = dict(_stamps(self._root))
+        changed = [name for name in {**self._state, **now} if self._state.get(name) != now.get(name)]
+        for name in sorted(changed, reverse=True):
+            self._bring_back(name)
+        return sorted(changed)
+
+    def _bring_back(self, name: str) -> None:
+        path, source = self._root / name, self._pristine / name
+        with suppress(OSError):
+            path.parent.chmod(0o700)
+        if path.is_dir() and not path.is_symlink():
+            with suppress(OSError):
+                path.chmod(0o700)
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.exists() or path.is_symlink():
+            path.unlink()
+        if source.exists() or source.is_symlink():
+            for folder in reversed(path.relative_to(self._root).parents):
+                (self._root / folder).mkdir(exist_ok=True)
+            shutil.copy2(source, path, follow_symlinks=False)
+            self._state[name] = _stamp(path)
+
+
+def _stamps(root: Path) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield each file of a copy with what tells that it was changed; caches are nobody's concern."""
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name not in CACHES]
+        for name in files:
+            path = Path(folder, name)
+            with suppress(FileNotFoundError):
+                yield path.relative_to(root).as_posix(), _stamp(path)
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    found = path.lstat()
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode, found.st_ino

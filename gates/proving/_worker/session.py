@@ -1,0 +1,103 @@
+"""One run of pytest in this process, told as events: what was collected, how each test ended, what was imported."""
+
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+import pytest
+
+KEPT = 300  # characters of a message
+
+
+class Recorder:
+    """Chooses the tests that are asked for, in the order asked for, and writes down what becomes of them."""
+
+    def __init__(self, told: dict[str, Any], events: TextIO) -> None:
+        self._rank = {name: i for i, name in enumerate(told["tests"])} if told["tests"] is not None else None
+        self._modules: dict[str, str] = told.get("modules", {})
+        self._events = events
+
+    def say(self, event: str, **facts: object) -> None:
+        """Write one event, at once: the process may not live to write more."""
+        line = json.dumps({"event": event, **facts})
+        self._events.write(line.encode("ascii", "backslashreplace").decode() + "\n")
+        self._events.flush()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leave the tests that were asked for."""
+        if self._rank is None:
+            return
+        chosen = [item for item in items if item.nodeid in self._rank]
+        left = [item for item in items if item.nodeid not in self._rank]
+        if left:
+            config.hook.pytest_deselected(items=left)
+        items[:] = sorted(chosen, key=lambda item: self._rank[item.nodeid] if self._rank else 0)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Name each test that will run, with the criteria that it is marked with."""
+        for item in session.items:
+            marked = sorted({str(arg) for mark in item.iter_markers("criterion") for arg in mark.args})
+            self.say("collected", id=item.nodeid, criteria=marked)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note what could not be collected."""
+        if report.failed:
+            self.say("uncollected", id=report.nodeid, message=_last_line(report.longreprtext))
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Note that a test has begun."""
+        self.say("started", id=nodeid)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note how a phase of a test ended."""
+        message = _last_line(report.longreprtext) if report.failed else ""
+        xfail = hasattr(report, "wasxfail")
+        self.say("ended", id=report.nodeid, when=report.when, outcome=report.outcome, xfail=xfail,
+                 seconds=round(report.duration, 4), message=message)  # fmt: skip
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Note the end, and which modules of the implementation were imported from where."""
+        found = {name: os.path.realpath(file) for name in self._modules if (file := _file_of(name))}
+        self.say("finished", exit_code=int(exitstatus), modules=found, packages=_packages())
+
+
+def run(told: dict[str, Any]) -> int:
+    """Run pytest as told; return its exit code. What is compiled is kept only if that is asked for."""
+    sys.dont_write_bytecode = not told.get("compiled")
+    with Path(told["events"]).open("a", encoding="utf-8") as events:
+        recorder = Recorder(told, events)
+        code = int(pytest.main([*told["arguments"], *_neutral(told["cache"])], plugins=[recorder]))
+        recorder.say("exit", exit_code=code)
+    sys.stdout.flush()
+    return code
+
+
+def _neutral(cache: str) -> list[str]:
+    """Return options that take no part in what is asked: no cache, no other processes, no random order."""
+    options = ["-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o", f"cache_dir={cache}"]
+    if importlib.util.find_spec("xdist"):
+        options += ["-n0"]
+    if importlib.util.find_spec("pytest_cov"):
+        options += ["--no-cov"]
+    return options
+
+
+def _file_of(name: str) -> str:
+    return str(getattr(sys.modules.get(name), "__file__", None) or "")
+
+
+def _packages() -> list[str]:
+    """Return the modules that were imported from where libraries are installed, in the order of their import."""
+    places = tuple(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
+    found = [(name, getattr(module, "__file__", None) or "") for name, module in list(sys.modules.items())]
+    return [name for name, file in found if places and file.startswith(places)]
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:KEPT] if lines else ""

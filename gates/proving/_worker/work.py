@@ -1,0 +1,167 @@
+"""Tries faults one after the other: put in, run the tests, take out; what is noticed is checked without the fault."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from .keeping import Copy
+from .starting import run, warm_up
+
+Told = dict[str, Any]
+LEAST_BYTES = 2 * 1024**3
+
+
+class Worker:
+    """One copy and the sessions that run in it."""
+
+    def __init__(self, plan: Told) -> None:
+        self._plan = plan
+        self._root = Path(plan["root"])
+        self._scratch = Path(plan["scratch"])
+        self._copy = Copy(self._root, Path(plan["pristine"]))
+        self._forked = plan["fork"] and warm_up(plan["packages"], plan["modules"])
+        self._count = 0
+
+    def tried(self, fault: Told) -> Told:
+        """Return how the tests of a fault end, at first a few in the best order, else all in their own order."""
+        chosen: Told = {}
+        for tests, limit_s in ((fault["tests"], fault["limit_s"]), (fault["all"], fault["limit_all_s"])):
+            chosen = self._noticed(fault, tests, float(limit_s))
+            if chosen["end"] != "unsteady":
+                break
+        return {"id": fault["id"], **chosen}
+
+    def _noticed(self, fault: Told, tests: list[str], limit_s: float) -> Told:
+        """Run tests with the fault in; what they notice counts only if they pass as far without it."""
+        for _ in range(3):
+            self._copy.put(fault["file"], fault["text"])
+            try:
+                found = _judged(self._session(tests, limit_s))
+            finally:
+                self._copy.restore()
+            if found["end"] in {"survived", "broken"}:
+                return found
+            control = self._control(
+                [*tests[: tests.index(found["by"]) + 1]] if found["by"] in tests else tests, limit_s
+            )
+            if control["again"]:
+                continue  # without a fault it fails in a forked process, and passes in its own
+            if found["end"] == "timeout" and control["seconds"] * 5 > limit_s * 1.5:
+                limit_s = control["seconds"] * 5
+                continue
+            return (
+                found if control["end"] == "survived" else {**found, "end": "unsteady", "message": control["message"]}
+            )
+        return {**found, "end": "unsteady"}
+
+    def _control(self, tests: list[str], limit_s: float) -> Told:
+        """Return how tests end without a fault; once a forked process fails them, none is forked any more."""
+        digest = sha256("\0".join([str(self._forked), *tests]).encode("utf-8", "backslashreplace")).hexdigest()
+        known = Path(self._plan["claims"]) / f"{digest}.json"  # all workers share them
+        if known.is_file():
+            found = json.loads(known.read_text(encoding="utf-8"))
+            return {**found, "again": False}
+        found = _judged(self._session(tests, limit_s * 3))
+        self._copy.restore()
+        if found["end"] != "survived" and self._forked:
+            self._forked = False
+            found = _judged(self._session(tests, limit_s * 3))
+            self._copy.restore()
+            return {**found, "again": found["end"] == "survived"}
+        fresh = known.with_suffix(f".{os.getpid()}")
+        fresh.write_text(json.dumps(found), encoding="utf-8")
+        fresh.replace(known)
+        return {**found, "again": False}
+
+    def compile(self, tests: list[str]) -> None:
+        """Collect tests once with what is compiled kept: a file with a fault looks newer, and is compiled again."""
+        limit_s = float(self._plan["collect_s"])
+        self._session(tests, limit_s, "--collect-only", compiled=True)
+        self._copy.restore()
+
+    def _session(self, tests: list[str], limit_s: float, *more: str, compiled: bool = False) -> Told:
+        self._count += 1
+        told = {
+            "tests": tests,
+            "events": str(self._scratch / "events.jsonl"),
+            "cache": str(self._scratch / "cache"),
+            "arguments": [*dict.fromkeys(test.split("::")[0] for test in tests), *self._plan["arguments"], *more],
+            "compiled": compiled,
+        }
+        most = max(LEAST_BYTES, 3 * int(self._plan["peak_bytes"]))
+        log = self._scratch / "session.log"
+        ended = run(told, forked=self._forked, log=log, limit_s=limit_s, limit_bytes=most)
+        return {**ended, "tests": tests, "forked": self._forked}
+
+
+def _judged(session: Told) -> Told:
+    """Return what a session comes to: who noticed, or that nobody did."""
+    events, started, ran = session["events"], "", set()
+    facts = {"by": "", "message": "", "seconds": round(session["seconds"], 3), "forked": session["forked"]}
+    for event in events:
+        if event["event"] == "started":
+            started = event["id"]
+        elif event["event"] == "ended":
+            ran.add(event["id"])
+            if event["outcome"] == "failed":
+                return {**facts, "end": "killed", "by": event["id"], "message": event["message"], "ran": len(ran)}
+    facts["ran"] = len(ran)
+    if session["why"]:
+        end = "timeout" if session["why"] == "time" else "memory"
+        return {**facts, "end": end if started else "broken", "by": started}
+    bad = next((event["message"] for event in events if event["event"] == "uncollected"), "")
+    finished = any(event["event"] == "exit" for event in events)
+    if not ran:
+        return {**facts, "end": "broken", "message": bad or f"no test ran, exit code {session['code']}"}
+    if not finished:
+        return {**facts, "end": "crashed", "by": started, "message": f"the process ended, exit code {session['code']}"}
+    return {**facts, "end": "survived"}
+
+
+def work(plan: Told) -> int:
+    """Try the faults that nobody else has taken, until there is none or the time is up."""
+    worker = Worker(plan)
+    faults = json.loads(Path(plan["faults"]).read_text(encoding="utf-8"))
+    worker.compile(list(dict.fromkeys(test for fault in faults for test in fault["all"])))
+    with Path(plan["results"]).open("a", encoding="utf-8") as results:
+        for number, fault in enumerate(faults):
+            if time.time() > plan["deadline"]:
+                break
+            if not _claimed(Path(plan["claims"]) / str(number)):
+                continue
+            found = worker.tried(fault)
+            results.write(json.dumps(found) + "\n")
+            results.flush()
+    return 0
+
+
+def supervise(plan: Told, path: str) -> int:
+    """Start a worker for each copy and wait for all."""
+    children = []
+    for number, copy in enumerate(plan["copies"]):
+        own = Path(path).with_name(f"plan-{number}.json")
+        own.write_text(json.dumps({**plan, **copy}), encoding="utf-8")
+        env = {**os.environ, "PYTHONPATH": copy["pythonpath"], "TMPDIR": copy["temporary"]}
+        log = Path(copy["scratch"], "worker.log").open("wb")  # noqa: SIM115  # it is the child's
+        children.append(
+            subprocess.Popen(  # this very package
+                [sys.executable, "-m", __package__ or "", "work", str(own)],
+                cwd=copy["root"], env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )
+        )  # fmt: skip
+        log.close()
+    return max(child.wait() for child in children)
+
+
+def _claimed(path: Path) -> bool:
+    """Take a fault, unless another worker has."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        return False
+    return True

@@ -1,0 +1,194 @@
+"""The copies that faults are put into, and the processes that run in them."""
+
+import json
+import os
+import secrets
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gates import process
+from gates.context import Context
+from gates.evidence.noted_lines import module_roots
+from gates.files import files_of
+from gates.process import ProcessRun
+from gates.proving._worker.keeping import Copy
+from gates.proving.copying import copy_project
+from gates.task import Task
+
+PACKAGE = "gates_prove_worker"
+WORKER = Path(__file__).with_name("_worker")
+EXTRA_S = 60.0
+TELL_S = 10.0
+Told = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Session:
+    """What one run of pytest told, and how its process ended."""
+
+    events: tuple[Told, ...]
+    process: ProcessRun
+
+    def of(self, name: str) -> list[Told]:
+        """Return the events of one kind."""
+        return [event for event in self.events if event["event"] == name]
+
+
+class Bench:
+    """A pristine copy of the project, one to look at it without a fault, and one for each worker."""
+
+    def __init__(self, task: Task, context: Context, reports: Path, jobs: int) -> None:
+        self._task = task
+        self._folder = context.evidence
+        self.pristine = self._folder / "pristine"
+        copy_project(context.root, self.pristine, reports, jobs + 1)
+        for name in ("look", *(f"copy-{i}" for i in range(jobs))):
+            shutil.copytree(self.pristine, self._folder / name, symlinks=True)
+        self.look = replace(context, root=self._folder / "look", evidence=self._fresh("seen"))
+        self._copies = tuple(self._folder / f"copy-{i}" for i in range(jobs))
+        self._looked = Copy(self.look.root, self.pristine)
+        self._plugin = self._folder / "plugin"
+        shutil.copytree(WORKER, self._plugin / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
+
+    @property
+    def plugin(self) -> Path:
+        """Return the folder that what is loaded beside pytest is copied to."""
+        return self._plugin
+
+    @property
+    def modules(self) -> dict[str, str]:
+        """Return the names that the implementation's modules may be imported by, and the files they must come from."""
+        return dict(_modules(self._task, self.look))
+
+    def session(self, tests: Sequence[str] | None, arguments: Sequence[str], env: dict[str, str]) -> Session:
+        """Run pytest once, without a fault, in a process of its own."""
+        scratch = self._fresh(f"session-{secrets.token_hex(4)}")
+        events = scratch / "events.jsonl"
+        told = {
+            "tests": tests, "events": str(events), "cache": str(scratch / "cache"), "modules": self.modules,
+            "arguments": [*arguments, f"--rootdir={self.look.root}"],
+        }  # fmt: skip
+        (scratch / "temporary").mkdir()
+        asked = scratch / "told.json"
+        asked.write_text(json.dumps(told), encoding="utf-8")
+        argv = [self.look.python, "-m", PACKAGE, "session", str(asked)]
+        try:
+            ended = self._run(argv, scratch, env)
+        finally:
+            self._looked.restore()
+        return Session(tuple(_lines(events)), ended)
+
+    def _run(self, argv: list[str], scratch: Path, env: dict[str, str]) -> ProcessRun:
+        return process.run(
+            argv, cwd=self.look.root, timeout_s=self.look.timeout_s, log=scratch / "run",
+            env={**env, "PYTHONPATH": self._paths(self.look.root), "TMPDIR": str(scratch / "temporary")},
+        )  # fmt: skip
+
+    def try_all(
+        self, faults: list[Told], *, packages: list[str], peak_bytes: int, deadline: float, say: Callable[[str], None],
+        took: Callable[[Told], None],
+    ) -> None:  # fmt: skip
+        """Try faults in all copies at once until the time is up; each result is handed over, whatever happens."""
+        scratch = self._fresh("tries")
+        (scratch / "claims").mkdir()
+        (scratch / "faults.json").write_text(json.dumps(faults), encoding="utf-8")
+        copies = [self._copy(number, root, scratch) for number, root in enumerate(self._copies)]
+        plan = {
+            "faults": str(scratch / "faults.json"), "claims": str(scratch / "claims"), "pristine": str(self.pristine),
+            "deadline": deadline, "collect_s": self.look.timeout_s, "fork": True, "packages": packages,
+            "peak_bytes": peak_bytes, "modules": list(self.modules), "copies": copies,
+        }  # fmt: skip
+        asked = scratch / "plan.json"
+        asked.write_text(json.dumps(plan), encoding="utf-8")
+        longest = max((fault["limit_s"] for fault in faults), default=0)
+        limit_s = max(deadline - time.time(), 0) + 6 * longest + EXTRA_S
+        results = [Path(copy["results"]) for copy in copies]
+        try:
+            with _told(results, len(faults), say):
+                process.run(
+                    [self.look.python, "-m", PACKAGE, "supervise", str(asked)], cwd=scratch, timeout_s=limit_s,
+                    log=scratch / "run", env={"PYTHONPATH": str(self._plugin)},
+                )  # fmt: skip
+        finally:
+            for path in results:
+                for line in _lines(path):
+                    took(line)
+
+    @contextmanager
+    def faulty(self, name: str = "", text: str = "") -> Iterator[Context]:
+        """Put a fault, if one is given, into the copy that is looked at; nothing that is done there stays."""
+        if name:
+            self._looked.put(name, text)
+        try:
+            yield replace(self.look, evidence=self._fresh(f"other-{secrets.token_hex(4)}"))
+        finally:
+            self._looked.restore()
+
+    def _copy(self, number: int, root: Path, scratch: Path) -> Told:
+        own = scratch / str(number)
+        (own / "tmp").mkdir(parents=True)
+        return {
+            "root": str(root), "scratch": str(own), "temporary": str(own / "tmp"),
+            "results": str(own / "results.jsonl"), "pythonpath": self._paths(root),
+            "arguments": ["--maxfail=1", f"--rootdir={root}"],
+        }  # fmt: skip
+
+    def _paths(self, root: Path) -> str:
+        """Return where modules are imported from: the copy comes before all that is installed."""
+        roots = [str(path) for path in module_roots(self._task, replace(self.look, root=root))]
+        return process.joined_paths(os.pathsep.join([str(self._plugin), *roots]))
+
+    def _fresh(self, name: str) -> Path:
+        path = self._folder / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+@contextmanager
+def _told(results: list[Path], total: int, say: Callable[[str], None]) -> Iterator[None]:
+    """Say from time to time how far the workers are."""
+    stop = threading.Event()
+
+    def tell() -> None:
+        while not stop.wait(TELL_S):
+            ends = [str(line.get("end")) for path in results for line in _lines(path)]
+            say(f"{len(ends)} of {total} faults tried, {ends.count('survived')} not noticed by tests")
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        teller.join()
+
+
+def _lines(path: Path) -> Iterator[Told]:
+    """Yield the lines of a file that are whole; what is there is what was done."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        return
+    for line in text.splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue
+
+
+def _modules(task: Task, context: Context) -> Iterator[tuple[str, str]]:
+    for path in files_of(task.implementation, context.root):
+        for root in module_roots(task, context):
+            if path.suffix != ".py" or not path.is_relative_to(root):
+                continue
+            parts = path.relative_to(root).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            if name and name.split(".")[0] not in sys.stdlib_module_names:
+                yield name, os.path.realpath(path)

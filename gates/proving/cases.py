@@ -1,0 +1,188 @@
+"""A criterion on trial: what must notice, what keeps it from being tried, and the faults that are put in."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from gates.evidence.source_tree import SourceTree
+from gates.evidence.sources import Sources
+from gates.evidence.symbols import Resolver
+from gates.model import Location, Outcome
+from gates.proving import others
+from gates.proving.bench import Bench
+from gates.proving.declared import declared
+from gates.proving.derived import from_rule, from_statements, from_use
+from gates.proving.general import general
+from gates.proving.making import Change, Fault, Maker
+from gates.proving.others import Answer
+from gates.proving.source import Text
+from gates.proving.targets import Baseline, Collected, around, statements
+from gates.syntax import Unparsed
+from gates.task import CodeBinding, Criterion, Task
+
+if TYPE_CHECKING:
+    from gates.proving.general import Operators
+
+SAMPLE = 40  # general faults of one criterion
+
+
+@dataclass
+class Case:
+    """A criterion and all that its proof rests on. `own` is in the order of the tests' collection."""
+
+    criterion: Criterion
+    own: list[str]
+    parts: list[str]
+    problem: str = ""
+    notes: list[str] = field(default_factory=list)
+    ran: list[Answer] = field(default_factory=list)
+    read: list[Answer] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    tests: dict[str, list[str]] = field(default_factory=dict)
+    sampled: int = 0
+
+    @property
+    def can_be_tried(self) -> bool:
+        """Return whether there is something to notice and nothing in the way."""
+        return not self.problem and bool(self.own or self.parts)
+
+
+class Trial:
+    """Makes the cases of a task from what was seen of it without a fault."""
+
+    def __init__(self, task: Task, bench: Bench, collected: Collected, baseline: Baseline, found: "Operators") -> None:
+        self._task = task
+        self._bench = bench
+        self._collected = collected
+        self._baseline = baseline
+        self._operators = found
+        self._tree = SourceTree.collect(task, bench.look)
+        self._resolver = Resolver(task, Sources(bench.look.root))
+        self._files: dict[str, Text] = {}
+
+    def case(self, criterion: Criterion) -> Case:
+        """Return a criterion with its evidence, looked at without a fault, and its faults."""
+        bound = self._collected.bound(self._task, criterion)
+        own = [test for test in bound if test in self._baseline.seconds and test not in self._baseline.left_out]
+        case = Case(criterion, own, others.parts_of(self._task, criterion))
+        if left := len(bound) - len(own):
+            case.notes.append(f"{left} of its {len(bound)} tests were skipped or expected to fail: they notice nothing")
+        if criterion.measures:
+            case.notes.append("its measures are not taken again: they are measured, not proved")
+        case.problem = self._problem(case)
+        if case.can_be_tried:
+            self._look(case)
+        if case.can_be_tried:
+            self._make(case)
+            if not case.faults:
+                case.problem = "no fault could be made: no live code is bound to it that its tests run"
+        return case
+
+    def file(self, path: str) -> Text:
+        """Return a file of the implementation without a fault."""
+        if path not in self._files:
+            self._files[path] = Text.read(self._bench.pristine, path)
+        return self._files[path]
+
+    def _problem(self, case: Case) -> str:
+        failing = [test for test in case.own if test in self._baseline.bad]
+        if failing:
+            why = self._baseline.bad[failing[0]]
+            more = f", and {len(failing) - 1} more fail" if len(failing) > 1 else ""
+            return f"cannot be proved, its own evidence fails: {failing[0]}: {why}{more}"
+        if case.own and self._baseline.problem:
+            return f"cannot be proved: {self._baseline.problem}"
+        if self._collected.problem and self._task.tests:
+            return f"cannot be proved: {self._collected.problem}"
+        if case.own and self._baseline.elsewhere:
+            where = self._baseline.elsewhere[0]
+            return f"cannot be proved: its tests import {where}, not the copy that faults are put into"
+        return ""
+
+    def _look(self, case: Case) -> None:
+        """Look at the other evidence without a fault: it must hold, or nothing that it says later means anything."""
+        case.read = others.look(self._task, case.criterion, self._bench.look, run=False)
+        if case.parts:
+            with self._bench.faulty() as context:
+                case.ran = others.look(self._task, case.criterion, context, run=True)
+        bad = next((a for a in (*case.ran, *case.read) if a.outcome is Outcome.FAILED), None)
+        if bad:
+            case.problem = f"cannot be proved, its own evidence fails: {bad.message}"
+        unseen = [a for a in case.ran if a.outcome is Outcome.UNKNOWN]
+        if unseen:
+            case.notes.append(f"{len(unseen)} of its checks could not be seen: {unseen[0].message}")
+            if not case.own and len(unseen) == len(case.ran):
+                case.problem = f"cannot be proved: {unseen[0].message}"
+
+    def _make(self, case: Case) -> None:
+        maker = Maker()
+        case.faults += maker.make(declared(case.criterion, self._bench.pristine))[0]
+        places: list[Location] = []
+        for binding in case.criterion.code:
+            try:
+                places += self._places(binding)
+                case.faults += maker.make(self._bound(binding))[0]
+            except (Unparsed, SyntaxError, OSError, UnicodeDecodeError) as error:
+                case.notes.append(f"no faults were made of {binding.name}: {error}")
+        made, case.sampled = maker.make(_spread(case.criterion.id, self._general(case, places)), SAMPLE)
+        case.faults += made
+        for fault in case.faults:
+            place = around(self.file(fault.location.path), fault.location) if _is_python(fault) else fault.location
+            case.tests[fault.id] = self._baseline.noticing(place, case.own)
+
+    def _places(self, binding: CodeBinding) -> list[Location]:
+        trace = self._tree.symbol(binding) if binding.symbol else None
+        if trace is None or trace.location is None:
+            return []
+        self.file(trace.location.path)  # one that cannot be read is said here
+        return [trace.location]
+
+    def _bound(self, binding: CodeBinding) -> Iterator[Change]:
+        """Yield the faults that follow from a binding: its uses taken away, or its rule's statements out of order."""
+        if binding.symbol:
+            for place in self._places(binding):
+                module = self._resolver.module(self._bench.look.root / place.path)
+                yield from from_use(binding, self._tree, self.file(place.path), module)
+        elif trace := self._tree.rule(binding.rule):
+            for site in trace.sites:
+                if site.ok:
+                    yield from from_rule(trace.rule, site.location, self.file(site.location.path))
+
+    def _general(self, case: Case, places: list[Location]) -> Iterator[Change]:
+        """Yield the general faults in the lines of the criterion's symbols that its tests run."""
+        lines: dict[str, set[int]] = defaultdict(set)
+        unseen = 0
+        for place in places:
+            for each in statements(self.file(place.path), place):
+                if not case.own or case.parts or self._baseline.runs(each, case.own):
+                    lines[each.path] |= {*range(each.line or 1, (each.last_line or 1) + 1)}
+                else:
+                    unseen += 1
+        if unseen:
+            case.notes.append(f"{unseen} statements of its code are run by none of its tests; no fault was put there")
+        for path, numbers in lines.items():
+            file = self.file(path)
+            worth = frozenset(numbers - file.idle)
+            yield from (c for place in places if place.path == path for c in from_statements(place, file)
+                        if c.first in worth)  # fmt: skip
+            yield from general(file, worth, self._operators)
+
+
+def _is_python(fault: Fault) -> bool:
+    return fault.location.path.endswith(".py")
+
+
+def _spread(seed: str, changes: Iterator[Change]) -> Iterator[Change]:
+    """Yield changes in an order that is the same each time and goes through all lines before it comes back to one."""
+    by_line: dict[tuple[str, int], list[tuple[str, Change]]] = defaultdict(list)
+    for change in changes:
+        key = f"{seed}\0{change.file.path}\0{change.first}\0{change.title}"
+        by_line[change.file.path, change.first].append(
+            (hashlib.sha256(key.encode("utf-8", "replace")).hexdigest(), change)
+        )
+    lines = [sorted(each, key=lambda pair: pair[0]) for each in by_line.values()]
+    for turn in zip_longest(*sorted(lines, key=lambda each: each[0][0])):
+        yield from (pair[1] for pair in turn if pair)

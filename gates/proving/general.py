@@ -1,0 +1,122 @@
+"""General mutations of some lines, by the operators of the library mutmut."""
+
+import contextlib
+import io
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from gates.errors import UsageError
+from gates.proof import Source
+from gates.proving.making import Change
+from gates.proving.source import LOGGERS, LOGS, Text
+
+if TYPE_CHECKING:
+    import libcst
+
+    Operators = list[tuple[type[libcst.CSTNode], Callable[[Any], Iterable[libcst.CSTNode]]]]
+
+MISSING = "general mutations need the library mutmut, which is not installed; run: pip install 'amp-gates[prove]'"
+TYPING = {"cast", "TypeVar", "NewType", "ParamSpec", "overload"}
+
+
+def operators() -> "Operators":
+    """Return the operators of the library; raise `UsageError` with what to install where it is not there."""
+    try:
+        from mutmut.mutation import mutators
+    except ImportError as error:
+        raise UsageError(MISSING) from error
+    return [
+        (kind, operator)
+        for kind, operator in mutators.mutation_operators
+        if operator is not getattr(mutators, "operator_string", None)
+    ] + [*_strings()]
+
+
+def general(file: Text, lines: frozenset[int], found: "Operators") -> Iterator[Change]:
+    """Yield each mutation of an expression or a statement that begins in one of the lines; nothing if it is no code."""
+    import libcst
+    from libcst.metadata import MetadataWrapper, PositionProvider
+
+    try:
+        wrapper = MetadataWrapper(libcst.parse_module(file.text))
+    except (libcst.ParserSyntaxError, RecursionError):
+        return
+    module, places = wrapper.module, wrapper.resolve(PositionProvider)
+    starts = [0, *itertools.accumulate(len(line) + 1 for line in file.text.split("\n"))]
+    with contextlib.redirect_stdout(io.StringIO()):  # some operators print what they do not know
+        for node in _worth(module, lambda node: places[node].start.line if node in places else 0, lines):
+            first, last = places[node].start, places[node].end
+            span = (starts[first.line - 1] + first.column, starts[last.line - 1] + last.column)
+            for new in (new for kind, operator in found if isinstance(node, kind) for new in operator(node)):
+                yield _change(file, module, (node, new), span, (first.line, last.line))
+
+
+def _change(
+    file: Text,
+    module: "libcst.Module",
+    nodes: tuple["libcst.CSTNode", "libcst.CSTNode"],
+    span: tuple[int, int],
+    lines: tuple[int, int],
+) -> Change:
+    """Replace a node in the text, or, where its text is not found in its place, in the tree, which takes long."""
+    was, now = (module.code_for_node(each) for each in nodes)
+    more = max(len(was) - (span[1] - span[0]), 0)
+    begin = max(span[0] - more, 0)
+    at = file.text.find(was, begin, span[1] + more)
+    text = file.text[:at] + now + file.text[at + len(was) :] if at >= 0 else module.deep_replace(*nodes).code
+    return Change(Source.GENERAL, f"{_short(was)} -> {_short(now)}", file, *lines, text)
+
+
+def _worth(
+    node: "libcst.CSTNode", line: Callable[["libcst.CSTNode"], int], lines: frozenset[int]
+) -> Iterator["libcst.CSTNode"]:
+    """Yield the nodes in some lines, leaving out annotations, what is only told to people, and type checking."""
+    import libcst
+
+    if isinstance(node, libcst.Annotation) or _only_tells(node):
+        return
+    if line(node) in lines:
+        yield node
+    if isinstance(node, libcst.Raise):
+        return  # the words of an exception are for people
+    for child in node.children:
+        yield from _worth(child, line, lines)
+
+
+def _only_tells(node: "libcst.CSTNode") -> bool:
+    import libcst
+
+    if isinstance(node, libcst.Assert):
+        return False
+    if isinstance(node, libcst.If):
+        name = node.test.attr if isinstance(node.test, libcst.Attribute) else node.test
+        return isinstance(name, libcst.Name) and name.value == "TYPE_CHECKING"
+    if not isinstance(node, libcst.Call):
+        return False
+    if isinstance(node.func, libcst.Name):
+        return node.func.value in TYPING | {"print", "isinstance", "super"}
+    if not isinstance(node.func, libcst.Attribute) or node.func.attr.value not in LOGS | TYPING:
+        return False
+    owner = node.func.value
+    name = owner.attr.value if isinstance(owner, libcst.Attribute) else getattr(owner, "value", "")
+    return node.func.attr.value in TYPING or name in LOGGERS
+
+
+def _strings() -> "Operators":
+    """Return one change of a text in place of the library's three."""
+    import libcst
+
+    def other(node: libcst.SimpleString) -> Iterator[libcst.CSTNode]:
+        found = re.fullmatch(r"([A-Za-z]*)(['\"])(.*)\2", node.value)  # texts in three quotes are for people
+        if found and not found[3].startswith(found[2]):
+            prefix, quote, inner = found.groups()
+            yield node.with_changes(value=f"{prefix}{quote}XX{inner}XX{quote}")
+
+    return [(libcst.SimpleString, other)]
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 48 else f"{line[:45]}..."

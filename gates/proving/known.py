@@ -1,0 +1,55 @@
+"""What was tried before, of the same state of all that it rests on: a proof can be taken up again."""
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from gates import __version__
+from gates.proof import End, TriedFault
+from gates.tracing.known import cache_folder
+
+FORM = 1
+
+
+class _File(BaseModel):
+    head: str
+    faults: dict[str, TriedFault]
+
+
+class Known:
+    """The faults of a task that were tried, by criterion and fault; it lies outside of the project."""
+
+    def __init__(self, name: str, digest: str, *, fresh: bool) -> None:
+        self._path: Path = cache_folder() / "prove" / f"{name}.json"
+        self._head = f"{FORM} {__version__} {digest}"
+        self._faults = {} if fresh else self._read()
+        self.taken_up = len(self._faults)
+
+    def get(self, criterion: str, fault: str) -> TriedFault | None:
+        """Return how a fault ended, where it was tried to its end."""
+        return self._faults.get(f"{criterion} {fault}")
+
+    def put(self, criterion: str, fault: TriedFault) -> None:
+        """Keep how a fault ended; one that was not tried will be."""
+        if fault.end is not End.NOT_TRIED:
+            self._faults[f"{criterion} {fault.id}"] = fault
+
+    def save(self) -> None:
+        """Write all of it, whole or not at all; a folder that cannot be written to is no error."""
+        file = _File(head=self._head, faults=self._faults)
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            number, name = tempfile.mkstemp(dir=self._path.parent)
+            with os.fdopen(number, "w", encoding="utf-8") as written:
+                written.write(file.model_dump_json())
+            Path(name).replace(self._path)
+
+    def _read(self) -> dict[str, TriedFault]:
+        try:
+            found = _File.model_validate_json(self._path.read_bytes())
+        except (OSError, ValueError, ValidationError):
+            return {}
+        return found.faults if found.head == self._head else {}

@@ -1,0 +1,74 @@
+"""Faults as they are made: each a whole text of one file, none twice, none that is no program."""
+
+import ast
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gates.model import Location
+from gates.proof import Source
+from gates.proving.source import Text, compiles, parsed
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file with a change, before anybody has looked whether it is one: the lines it speaks of, and the new text."""
+
+    source: Source
+    title: str
+    file: Text
+    first: int
+    last: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A change that is one, with a name that stays the same as long as the file does."""
+
+    id: str
+    source: Source
+    title: str
+    location: Location
+    text: str
+    diff: str
+
+
+@dataclass
+class Maker:
+    """Makes the faults of one criterion."""
+
+    seen: set[str] = field(default_factory=set)
+
+    def make(self, changes: Iterable[Change], most: int | None = None) -> tuple[list[Fault], int]:
+        """Return the changes that are faults, so many at most, and how many changes were left."""
+        made: list[Fault] = []
+        left = 0
+        for change in changes:
+            if most is not None and len(made) >= most:
+                left += 1
+            elif fault := self.one(change):
+                made.append(fault)
+        return made, left
+
+    def one(self, change: Change) -> Fault | None:
+        """Return a change as a fault; `None` for what means the same as before, or as another fault, or nothing."""
+        before, after = change.file.text, change.text
+        if change.file.path.endswith(".py"):
+            if not compiles(after):
+                return None
+            before, after = change.file.form, _form(after)
+        form = _digest(change.file.path, after)
+        if form in self.seen or before == after:
+            return None
+        self.seen.add(form)
+        place = Location(path=change.file.path, line=change.first, last_line=change.last)
+        return Fault(form, change.source, change.title, place, change.text, change.file.diff(change.text))
+
+
+def _form(text: str) -> str:
+    return ast.dump(parsed(text))
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:16]

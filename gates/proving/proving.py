@@ -1,0 +1,203 @@
+"""The whole flow of a proof: look without a fault, make faults, try them, ask the other evidence of what survived."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from gates.context import Context
+from gates.errors import EvidenceUnavailable
+from gates.evidence.proof import digest
+from gates.model import Outcome
+from gates.proof import LEAST, CriterionProof, End, Proof, TriedFault
+from gates.proving import others, targets
+from gates.proving.bench import Bench
+from gates.proving.cases import Case, Trial
+from gates.proving.general import operators
+from gates.proving.known import Known
+from gates.proving.making import Fault
+from gates.proving.targets import Baseline
+from gates.revision import environment, git
+from gates.task import Task
+from gates.terminal import printable
+
+SHARE = 0.75  # of the budget, for tests; the rest is for the evidence that is no test
+Pair = tuple[Case, Fault]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for: one criterion or all, how long, in how many copies, and whether to begin anew."""
+
+    only: str | None
+    budget_s: float
+    jobs: int
+    fresh: bool
+    reports: Path
+    state: str
+
+
+def prove(task: Task, context: Context, asked: Asked, say: Callable[[str], None]) -> Proof:
+    """Try the faults of each criterion and tell what noticed them."""
+    begun, clock = datetime.now(UTC), time.time()
+    found = operators()
+    chosen = [task.criterion(asked.only)] if asked.only else list(task.criteria)
+    before = digest(task, context.root)
+    known = Known(asked.state, before, fresh=asked.fresh)
+    bench = Bench(task, context, asked.reports, asked.jobs)
+    say("looking at the evidence without a fault")
+    collected = targets.collect(task, bench)
+    bound = {test for criterion in chosen for test in collected.bound(task, criterion)}
+    baseline = targets.observe([test for test in collected.marks if test in bound], task, bench)
+    try:
+        trial = Trial(task, bench, collected, baseline, found)
+    except EvidenceUnavailable as error:
+        raise EvidenceUnavailable(f"nothing can be proved: {error}") from error
+    cases = [trial.case(criterion) for criterion in chosen]
+    start = time.time()
+    tried = _Tries(task, bench, baseline, known, say)
+    tried.by_tests(cases, start + asked.budget_s * (SHARE if any(case.parts for case in cases) else 1))
+    tried.by_others(cases, start + asked.budget_s)
+    notes = [baseline.note] if baseline.note else []
+    if known.taken_up:
+        notes.append(
+            f"{known.taken_up} faults were tried before, on the same state of the files (--fresh tries them again)"
+        )
+    if digest(task, context.root) != before:
+        notes.append("files of the task changed during the proof: it speaks of what was there at its beginning")
+    return Proof(
+        schema="gates.proof/1",
+        task=task.id,
+        title=task.title,
+        digest=before,
+        commit=git(context.root, "rev-parse", "HEAD"),
+        started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        duration_s=round(time.time() - clock, 1),
+        budget_s=asked.budget_s,
+        environment=environment(context),
+        notes=tuple(notes),
+        criteria=tuple(_told(task, case, known) for case in cases),
+    )
+
+
+class _Tries:
+    """Puts the faults of all cases in, and keeps how each ended."""
+
+    def __init__(self, task: Task, bench: Bench, baseline: Baseline, known: Known, say: Callable[[str], None]) -> None:
+        self._task = task
+        self._bench = bench
+        self._baseline = baseline
+        self._known = known
+        self._say = say
+
+    def by_tests(self, cases: list[Case], deadline: float) -> None:
+        """Let the tests look at every fault that is not known, each criterion in turn."""
+        left = [
+            pair for pair in _in_turn(cases) if pair[0].own and not self._known.get(pair[0].criterion.id, pair[1].id)
+        ]
+        if not left:
+            return
+        self._say(f"{len(left)} faults to try by tests")
+        pairs = {f"{case.criterion.id} {fault.id}": (case, fault) for case, fault in left}
+
+        def took(result: dict[str, Any]) -> None:
+            case, fault = pairs[result["id"]]
+            self._known.put(case.criterion.id, _by_test(case, fault, result))
+
+        try:
+            self._bench.try_all(
+                [self._asked(case, fault) for case, fault in left], packages=list(self._baseline.packages),
+                peak_bytes=self._baseline.peak_bytes, deadline=deadline, say=self._say, took=took,
+            )  # fmt: skip
+        finally:
+            self._known.save()
+
+    def by_others(self, cases: list[Case], deadline: float) -> None:
+        """Let the other evidence look at what no test has noticed: first what runs, then what only reads."""
+        try:
+            for case, fault in _in_turn(cases):
+                known = self._known.get(case.criterion.id, fault.id)
+                waits = known is None and not case.own
+                survived = known is not None and known.end is End.SURVIVED and not known.others
+                if (waits or survived) and (case.parts or case.read):
+                    self._ask(case, fault, known, late=time.time() > deadline)
+        finally:
+            self._known.save()
+
+    def _ask(self, case: Case, fault: Fault, known: TriedFault | None, *, late: bool) -> None:
+        """Ask what runs, if there is time, then what reads, which takes none."""
+        name, criterion = fault.location.path, case.criterion
+        answer = None
+        if case.parts and not late:
+            with self._bench.faulty(name, fault.text) as context:
+                answer = others.notices(case.ran, others.look(self._task, criterion, context, run=True))
+        if answer is None and any(a.outcome is Outcome.PASSED for a in case.read):
+            with self._bench.faulty(name, fault.text) as context:
+                answer = others.notices(case.read, others.look(self._task, criterion, context, run=False))
+        told = known or _tried(case, fault, End.SURVIVED)
+        asked = (*(() if late else case.parts), *(("code",) if case.read else ()))
+        if answer:
+            told = told.model_copy(update={"end": End.KILLED, "by": answer.place, "message": answer.message,
+                                           "read": answer.read, "others": asked})  # fmt: skip
+        elif case.parts and late:
+            told = told.model_copy(update={"end": End.NOT_TRIED})
+            if known:
+                return  # what the tests said stays known
+        else:
+            told = told.model_copy(update={"others": asked})
+        self._known.put(criterion.id, told)
+
+    def _asked(self, case: Case, fault: Fault) -> dict[str, Any]:
+        tests = case.tests[fault.id]
+        return {
+            "id": f"{case.criterion.id} {fault.id}", "file": fault.location.path, "text": fault.text, "tests": tests,
+            "all": case.own, "limit_s": self._baseline.limit_s(tests), "limit_all_s": self._baseline.limit_s(case.own),
+        }  # fmt: skip
+
+
+def _in_turn(cases: Iterable[Case]) -> Iterator[Pair]:
+    """Yield the faults of all cases that can be tried, one of each criterion in turn."""
+    rows = [[(case, fault) for fault in case.faults] for case in cases if case.can_be_tried]
+    for turn in zip_longest(*rows):
+        yield from (pair for pair in turn if pair)
+
+
+def _tried(case: Case, fault: Fault, end: End) -> TriedFault:
+    return TriedFault(
+        id=fault.id, source=fault.source, title=fault.title, location=fault.location, diff=fault.diff, end=end,
+        tests=tuple(map(printable, case.tests.get(fault.id, ()))),
+    )  # fmt: skip
+
+
+def _by_test(case: Case, fault: Fault, result: dict[str, Any]) -> TriedFault:
+    told = {"by": printable(result["by"]), "message": printable(result["message"]), "seconds": result["seconds"]}
+    return _tried(case, fault, End(result["end"])).model_copy(update=told)
+
+
+def _told(task: Task, case: Case, known: Known) -> CriterionProof:
+    criterion = case.criterion
+    least = task.proof.killed_at_least if task.proof else LEAST
+    return CriterionProof(
+        id=criterion.id,
+        text=criterion.text,
+        level=criterion.level,
+        location=task.place(criterion),
+        killed_at_least=least,
+        tests=len(case.own),
+        evidence=tuple(case.parts),
+        measured=bool(criterion.measures),
+        problem=case.problem,
+        notes=tuple(dict.fromkeys(case.notes)),
+        sampled=case.sampled,
+        faults=tuple(_end(case, fault, known.get(criterion.id, fault.id)) for fault in case.faults),
+    )
+
+
+def _end(case: Case, fault: Fault, known: TriedFault | None) -> TriedFault:
+    """Return how a fault ended; one that not all of the evidence has looked at has not been tried."""
+    if known is None or (known.end is End.SURVIVED and case.parts and not known.others):
+        return _tried(case, fault, End.NOT_TRIED)
+    return known

@@ -1,0 +1,138 @@
+"""A file of the implementation as faults are made from it: its text, its tree, and replacements of parts of it."""
+
+import ast
+import difflib
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from gates.syntax import live_nodes
+
+LOGS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
+LOGGERS = {"logging", "logger", "log", "_log", "_logger", "LOG", "LOGGER", "warnings"}
+CONTEXT = 2
+
+
+@dataclass(frozen=True)
+class Text:
+    """The text of a file, named relative to the project."""
+
+    path: str
+    text: str
+
+    @classmethod
+    def read(cls, root: Path, path: str) -> "Text":
+        """Read a file; line ends stay as they are. What a link leads out of the project to is not ours to change."""
+        if not (root / path).resolve().is_relative_to(root.resolve()):
+            raise OSError(f"{path} is a link that leads out of the project")
+        return cls(path, (root / path).read_bytes().decode("utf-8"))
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Return the syntax tree; raises `SyntaxError` where there is none."""
+        return parsed(self.text)
+
+    @cached_property
+    def form(self) -> str:
+        """Return the syntax tree as text, which two texts of one meaning share."""
+        return ast.dump(self.tree)
+
+    @cached_property
+    def idle(self) -> frozenset[int]:
+        """Return the lines on which nothing of consequence can be changed, and that are not live."""
+        live = set(live_nodes(self.tree))
+        dead = [node for node in ast.walk(self.tree) if isinstance(node, ast.stmt) and node not in live]
+        quiet = [part for node in ast.walk(self.tree) for part in _quiet(node)]
+        return frozenset(line for node in (*dead, *quiet) for line in _lines(node))
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        starts = [0]
+        for line in self.text.encode("utf-8").splitlines(keepends=True):
+            starts.append(starts[-1] + len(line))
+        return starts
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """Return where a node begins and ends, in bytes."""
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        first = self._starts[node.lineno - 1] + node.col_offset
+        return first, self._starts[node.end_lineno - 1] + node.end_col_offset
+
+    def of(self, node: ast.expr | ast.stmt) -> str:
+        """Return the text of a node."""
+        first, last = self.span(node)
+        return self.text.encode("utf-8")[first:last].decode("utf-8")
+
+    def with_parts(self, *parts: tuple[ast.expr | ast.stmt, str]) -> str:
+        """Return the text with nodes replaced, none of which lies within another."""
+        raw = self.text.encode("utf-8")
+        for node, text in sorted(parts, key=lambda part: self.span(part[0]), reverse=True):
+            first, last = self.span(node)
+            raw = raw[:first] + text.encode("utf-8") + raw[last:]
+        return raw.decode("utf-8")
+
+    def diff(self, text: str) -> str:
+        """Return the difference to another text, with a little of what is around it."""
+        lines = difflib.unified_diff(
+            self.text.splitlines(), text.splitlines(), self.path, self.path, lineterm="", n=CONTEXT
+        )
+        return "\n".join(lines)
+
+
+def parsed(text: str) -> ast.Module:
+    """Parse a text; what the compiler only warns of is no concern here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
+def compiles(text: str) -> bool:
+    """Return whether a text is a program."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(text, "fault", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+    return True
+
+
+def is_log(node: ast.AST) -> bool:
+    """Return whether a call only tells somebody something."""
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Name):
+        return node.func.id == "print"
+    if not isinstance(node.func, ast.Attribute) or node.func.attr not in LOGS:
+        return False
+    owner = node.func.value
+    name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
+    return name in LOGGERS
+
+
+def is_docstring(node: ast.AST) -> bool:
+    """Return whether a statement is only a text."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _quiet(node: ast.AST) -> list[ast.expr | ast.stmt]:
+    """Return the parts of a node in which a change changes nothing: docstrings, annotations, messages, `__all__`."""
+    if is_docstring(node):
+        return [node]  # type: ignore[list-item]  # a statement
+    if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if any(isinstance(target, ast.Name) and target.id in {"__all__", "__slots__"} for target in targets):
+            return [node]
+        if isinstance(node, ast.AnnAssign) and node.value is None:
+            return [node]
+    if isinstance(node, ast.Expr) and is_log(node.value):
+        return [node]
+    return []
+
+
+def _lines(node: ast.AST) -> range:
+    first = getattr(node, "lineno", None)
+    last = getattr(node, "end_lineno", None)
+    return range(first, last + 1) if first is not None and last is not None else range(0)

@@ -1,0 +1,163 @@
+"""What each criterion rests on: its lines, the tests that run them, and whether those pass without a fault."""
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from gates.errors import EvidenceUnavailable
+from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
+from gates.evidence.noted_lines import noting
+from gates.model import Location
+from gates.proving.bench import Bench, Session, Told
+from gates.proving.source import Text
+from gates.stages.bound_tests import is_under
+from gates.task import Criterion, Task
+
+STARTUP_S, LEAST_S = 0.5, 5.0
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The tests of a task as pytest collects them, in its order, each with the criteria that it is marked with."""
+
+    marks: dict[str, tuple[str, ...]]
+    problem: str = ""
+
+    def bound(self, task: Task, criterion: Criterion) -> list[str]:
+        """Return the tests of a criterion, by path or node id in the task or by marker in the test."""
+        wanted = f"{task.id}/{criterion.id}"
+        return [
+            test
+            for test, marks in self.marks.items()
+            if wanted in marks or any(is_under(test, path) for path in criterion.tests)
+        ]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """How the bound tests end without a fault, and which lines each of them runs (`None` where that is not known)."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    bad: dict[str, str] = field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()
+    packages: tuple[str, ...] = ()
+    peak_bytes: int = 0
+    around_s: float = STARTUP_S
+    elsewhere: tuple[str, ...] = ()
+    lines: ExecutedLines | None = None
+    problem: str = ""
+    note: str = ""
+
+    def limit_s(self, tests: Iterable[str]) -> float:
+        """Return how long some tests may take with a fault in."""
+        return max(LEAST_S, 5 * (self.around_s + sum(self.seconds.get(test, 0) for test in tests)))
+
+    @cached_property
+    def starters(self) -> list[str]:
+        """Return the tests that started other processes, in which lines ran unseen."""
+        return named_tests(self.lines.children) if self.lines else []
+
+    def contexts(self, place: Location) -> frozenset[str] | None:
+        """Return the contexts that some lines of a function ran in; `None` where nobody can tell."""
+        function = self.lines.function_at(place) if self.lines else None
+        if self.lines is None or function is None or not function.told or function.cached:
+            return None
+        found = _contexts(self.lines, function, place)
+        return None if any(not name.startswith(TEST) for name in found) else found
+
+    def noticing(self, place: Location, tests: Sequence[str]) -> list[str]:
+        """Return those of some tests that may notice a fault in some lines, the fastest first."""
+        found = self.contexts(place)
+        fast = sorted(tests, key=lambda test: self.seconds.get(test, 0))
+        if found is None:
+            return fast
+        ran = [test for test in fast if f"{TEST}{test}" in found]
+        return [*ran, *(test for test in fast if test in self.starters and test not in ran)] or fast
+
+    def runs(self, place: Location, tests: Sequence[str]) -> bool:
+        """Return whether one of some tests runs some lines, as far as anybody can tell."""
+        found = self.contexts(place)
+        return found is None or any(f"{TEST}{test}" in found for test in tests)
+
+
+def _contexts(lines: ExecutedLines, function: FunctionLines, place: Location) -> frozenset[str]:
+    numbers = range(place.line or 1, (place.last_line or place.line or 1) + 1)
+    return frozenset(name for number in numbers for name in lines.contexts_at(function, number))
+
+
+def collect(task: Task, bench: Bench) -> Collected:
+    """Ask pytest for all tests of a task."""
+    paths = list(dict.fromkeys([*task.tests, *(path for c in task.criteria for path in c.tests)]))
+    there = [path for path in paths if (bench.look.root / path.split("::")[0]).exists()]
+    if not there:
+        return Collected({})
+    session = bench.session(None, ["--collect-only", *there], {})
+    marks = {event["id"]: tuple(event["criteria"]) for event in session.of("collected")}
+    if not session.of("exit") or session.of("uncollected"):
+        bad = next((f"{event['id']}: {event['message']}" for event in session.of("uncollected")), "")
+        return Collected(marks, bad or f"pytest could not collect the tests: {session.process.last_words}")
+    return Collected(marks)
+
+
+def observe(tests: Sequence[str], task: Task, bench: Bench) -> Baseline:
+    """Run the bound tests without a fault, noting which lines each of them runs."""
+    if not tests:
+        return Baseline()
+    files = list(dict.fromkeys(test.split("::")[0] for test in tests))
+    options, env = noting(bench.plugin, task, bench.look)
+    session = bench.session(tests, [*files, *options], env)
+    found = _read(session, tests, bench)
+    try:
+        return replace(found, lines=ExecutedLines.collect(task, bench.look))
+    except EvidenceUnavailable as error:
+        return replace(found, note=f"{error}: every test of a criterion is run for each of its faults")
+
+
+def _read(session: Session, tests: Sequence[str], bench: Bench) -> Baseline:
+    seconds: dict[str, float] = dict.fromkeys(tests, 0.0)
+    bad: dict[str, str] = {}
+    passed: set[str] = set()
+    for event in session.of("ended"):
+        name = event["id"]
+        seconds[name] = seconds.get(name, 0) + event["seconds"]
+        if event["outcome"] == "failed":
+            bad.setdefault(name, event["message"])
+        elif event["outcome"] == "passed" and event["when"] == "call" and not event["xfail"]:
+            passed.add(name)
+    finished: Told = next(iter(session.of("finished")), {"modules": {}, "packages": []})
+    modules = bench.modules
+    wrong = {file for name, file in finished["modules"].items() if file != modules.get(name)}
+    return Baseline(
+        seconds=seconds,
+        bad=bad,
+        left_out=frozenset(set(tests) - passed - bad.keys()),
+        packages=tuple(finished["packages"]),
+        peak_bytes=session.process.peak_memory_bytes or 0,
+        around_s=max(STARTUP_S, session.process.duration_s - sum(seconds.values())),
+        elsewhere=tuple(sorted(wrong)),
+        problem="" if session.of("exit") else f"the tests did not come to their end: {session.process.ended}",
+    )
+
+
+def statements(file: Text, place: Location) -> list[Location]:
+    """Return the lines of each live statement of a place: a simple one whole, of a compound one its head."""
+    found = []
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.stmt) and (place.line or 1) <= node.lineno <= (place.last_line or node.lineno):
+            body = getattr(node, "body", None)
+            last = max(body[0].lineno - 1, node.lineno) if isinstance(body, list) and body else node.end_lineno
+            if node.lineno not in file.idle:
+                found.append(Location(path=file.path, line=node.lineno, last_line=last))
+    return found
+
+
+def around(file: Text, place: Location) -> Location:
+    """Return the lines of the smallest statements that some lines lie in: of what is run, a record has the first."""
+    first, last = place.line or 1, place.last_line or place.line or 1
+    found = [each for each in statements(file, Location(path=file.path, line=1, last_line=file.text.count("\n") + 1))
+             if (each.line or 1) <= last and (each.last_line or 1) >= first]  # fmt: skip
+    if not found:
+        return place
+    lines = [number for each in found for number in (each.line or 1, each.last_line or 1)]
+    return Location(path=file.path, line=min(lines), last_line=max(lines))

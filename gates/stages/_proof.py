@@ -1,0 +1,106 @@
+"""The part of the business logic gate on proof: could the evidence of each criterion say no, by the last proof?"""
+
+from collections.abc import Iterator
+
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.proof import LastProof
+from gates.model import Check, Finding, Level, Outcome, RuleText, Section, Severity
+from gates.proof import CriterionProof, Standing
+from gates.task import Criterion, Task
+
+RULES = (
+    RuleText(
+        id="BL013",
+        title="The evidence of a criterion could say no",
+        meaning="`gates prove` puts faults into a copy and looks whether the criterion's evidence notices. A criterion "
+        "whose evidence no fault can turn is vacuous: it would pass whatever the code does. A proof of files other "
+        "than those of now is stale and says nothing. Only tasks with 'proof' or 'faults' are held to this.",
+    ),
+)
+
+
+def plan(task: Task) -> Iterator[Check]:
+    """Plan a check for each criterion of a task that asks for proof."""
+    for criterion in _asked(task):
+        yield Check(
+            id=f"proof:{criterion.id}", title=f"The evidence of {criterion.id} could say no", level=Level.ADVISORY,
+            criterion=criterion.id, scored=False,
+        )  # fmt: skip
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Say of each criterion what the last proof came to; a vacuous one stops the change, all else is only told."""
+    last = evidence.get(LastProof)
+    for criterion in _asked(task):
+        common = {
+            "rule": "BL013", "check": f"proof:{criterion.id}", "criterion": criterion.id, "level": Level.ADVISORY,
+            "location": task.place(criterion), "command": f"gates prove {task.id} --only {criterion.id}",
+            "expected": f"{task.proof.killed_at_least if task.proof else 0.8:.0%} of the faults noticed",
+        }  # fmt: skip
+        if last is None:
+            told = _unknown("no proof", f"Whether the evidence of {criterion.id} could say no: "
+                            f"{evidence.why_missing(LastProof)}")  # fmt: skip
+        elif not last.fits:
+            told = _unknown("stale", f"The last proof of {criterion.id} ({last.proof.started_at}) is stale: task, "
+                            "implementation, its tests or their settings have changed since.")  # fmt: skip
+        else:
+            told = _told(criterion, next((c for c in last.proof.criteria if c.id == criterion.id), None))
+        yield Finding.model_validate({**common, **told})
+
+
+def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Show the last proof, and whether it speaks of the files as they are."""
+    last = evidence.get(LastProof)
+    if last is None:
+        return
+    stale = "" if last.fits else " It is stale: files that it rests on have changed since."
+    yield Section(
+        title="Proof",
+        text=f"The last proof began {last.proof.started_at}.{stale}",
+        columns=("Criterion", "Standing", "Faults noticed", "Rate", "Survivors"),
+        rows=tuple(
+            (c.id, "stale" if not last.fits else c.standing.value, f"{len(c.noticed)} of {len(c.counted)}",
+             "-" if c.rate is None else f"{c.rate:.0%}", ", ".join(str(f.location) for f in c.survivors[:5]) or "-")
+            for c in last.proof.criteria
+        ),
+    )  # fmt: skip
+
+
+def _asked(task: Task) -> tuple[Criterion, ...]:
+    return task.criteria if task.proof or any(criterion.faults for criterion in task.criteria) else ()
+
+
+def _unknown(actual: str, message: str) -> dict[str, object]:
+    return {
+        "outcome": Outcome.UNKNOWN, "severity": Severity.LOW, "actual": actual, "message": message,
+        "remediation": "Run `gates prove`.",
+    }  # fmt: skip
+
+
+def _told(criterion: Criterion, proof: CriterionProof | None) -> dict[str, object]:
+    if proof is None:
+        return _unknown("not proved", f"The last proof did not look at {criterion.id}.")
+    actual = "-" if proof.rate is None else f"{len(proof.noticed)} of {len(proof.counted)}, {proof.rate:.0%}"
+    match proof.standing:
+        case Standing.PROVED:
+            return {"outcome": Outcome.PASSED, "severity": Severity.INFO, "actual": actual,
+                    "message": f"The evidence of {criterion.id} noticed {actual} of the faults put in."}  # fmt: skip
+        case Standing.VACUOUS:
+            must = criterion.level is Level.MUST
+            return {
+                "outcome": Outcome.FAILED, "severity": Severity.HIGH if must else Severity.MEDIUM, "actual": actual,
+                "message": f"The evidence of {criterion.id} is vacuous: nothing that runs noticed any of the "
+                f"{len(proof.counted)} faults put into its code.",
+                "impact": "It would pass whatever the code does.",
+                "remediation": "Bind tests that assert what the criterion asks for.",
+            }  # fmt: skip
+        case Standing.WEAK:
+            places = ", ".join(str(fault.location) for fault in proof.survivors[:5])
+            return {"outcome": Outcome.FAILED, "severity": Severity.MEDIUM, "actual": actual,
+                    "message": f"The evidence of {criterion.id} missed {len(proof.survivors)} faults: {places}.",
+                    "remediation": "Write tests that notice the survivors in proof.md."}  # fmt: skip
+        case Standing.MEASURED:
+            return {"outcome": Outcome.NOT_APPLICABLE, "severity": Severity.INFO, "actual": proof.standing.value,
+                    "message": f"{criterion.id} is measured, and measures are not proved."}  # fmt: skip
+        case _:
+            return _unknown(proof.standing.value, f"{criterion.id}: {proof.problem or proof.standing.value}")

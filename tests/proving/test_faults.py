@@ -1,0 +1,164 @@
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import a_task, written
+
+from gates.context import Context
+from gates.evidence.source_tree import SourceTree
+from gates.model import Location
+from gates.proof import Source
+from gates.proving.copying import copy_project
+from gates.proving.derived import from_rule, from_statements, from_use
+from gates.proving.general import general, operators
+from gates.proving.making import Change, Maker
+from gates.proving.source import Text
+from gates.syntax import parse
+
+STEP = '''\
+"""Step."""
+from contextlib import contextmanager
+import torch
+
+
+def step(scaler, optimizer, loss, precision):
+    """Take a step."""
+    with torch.autocast("cpu"):
+        pass
+    scaled = scaler.scale(loss)
+    scaled.backward()
+    scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_([], 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    return scaled
+'''
+
+
+def a_text(text: str, path: str = "pkg/core.py") -> Text:
+    return Text(path, text)
+
+
+def place(text: str) -> Location:
+    return Location(path="pkg/core.py", line=1, last_line=text.count("\n") + 1)
+
+
+def texts(changes: Any) -> list[str]:
+    return [change.text for change in changes]
+
+
+def lines_of(text: str, other: str) -> set[tuple[str, str]]:
+    return {(a.strip(), b.strip()) for a, b in zip(text.splitlines(), other.splitlines(), strict=False) if a != b}
+
+
+def uses(tmp_path: Path, *names: str) -> list[Change]:
+    written(tmp_path, {"pkg/__init__.py": "", "pkg/core.py": STEP})
+    criterion = {"id": "AC1", "text": "Step", "code": [{"symbol": "pkg.core:step", "uses": names}]}
+    task = a_task(criteria=[criterion], entry_points=[], measurements=[])
+    context = Context(root=tmp_path, evidence=tmp_path, python="python", timeout_s=1)
+    tree = SourceTree.collect(task, context)
+    module = parse(STEP.encode(), "pkg/core.py", "pkg")
+    return list(from_use(task.criteria[0].code[0], tree, a_text(STEP), module))
+
+
+def test_a_use_is_taken_away_as_its_place_allows(tmp_path: Path) -> None:
+    found = uses(tmp_path, "torch.autocast", "scaler.scale", "scaler.update")
+    changed = {pair for change in found for pair in lines_of(STEP, change.text)}
+    assert changed == {
+        ('with torch.autocast("cpu"):', 'with __import__("contextlib").nullcontext():'),
+        ("scaled = scaler.scale(loss)", "scaled = (loss)"),
+        ("scaled = scaler.scale(loss)", "scaled = None"),
+        ("scaler.update()", "pass"),
+    }
+    assert {change.source for change in found} == {Source.USE}
+
+
+def test_the_statements_of_a_rule_are_left_out_and_swapped() -> None:
+    found = list(from_rule("amp-step-order", Location(path="pkg/core.py", line=10, last_line=15), a_text(STEP)))
+    changed = [lines_of(STEP, change.text) for change in found]
+    assert {("scaler.unscale_(optimizer)", "pass")} in changed
+    assert {("scaler.step(optimizer)", "scaler.update()"), ("scaler.update()", "scaler.step(optimizer)")} in changed
+    assert len(found) == 5 + 5
+    for change in found:
+        ast.parse(change.text)
+
+
+QUIET = '''\
+"""Words."""
+import logging
+from typing import TYPE_CHECKING
+
+__all__ = ["grow", "x" + "y"]
+log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from pkg.other import Other
+
+
+def grow(number: "int | None", *, by: int = 1) -> "int":
+    """Grow by 1."""
+    log.info("growing %d by %d", number + 1, by)
+    if number < 0:
+        raise ValueError(f"no {number - 1} " + "please")
+    return number + by
+    return 17
+'''
+
+
+def test_statements_are_left_out_and_conditions_turned_round() -> None:
+    changed = {pair for text in texts(from_statements(place(QUIET), a_text(QUIET))) for pair in lines_of(QUIET, text)}
+    assert changed == {
+        ('raise ValueError(f"no {number - 1} " + "please")', "pass"),
+        ("if number < 0:", "if (not (number < 0)):"),
+        ("return number + by", "return None"),
+    }
+
+
+def test_general_mutations_leave_out_what_is_only_told_and_what_is_dead() -> None:
+    pytest.importorskip("mutmut", reason="general mutations need mutmut (the extra 'prove')")
+    file = a_text(QUIET)
+    found = list(general(file, frozenset(range(1, 30)) - file.idle, operators()))
+    changed = {pair for change in found for pair in lines_of(QUIET, change.text)}
+    assert ("return number + by", "return number - by") in changed
+    assert ("if number < 0:", "if number <= 0:") in changed
+    assert {number for change in found for number in (change.first,)} <= {6, 11, 14, 16}
+    assert not [before for before, _ in changed if before.startswith(("log.", '"""', "__all__", "from", "raise"))]
+
+
+def test_a_change_in_the_middle_of_a_line_with_other_signs_hits_its_place() -> None:
+    pytest.importorskip("mutmut", reason="general mutations need mutmut (the extra 'prove')")
+    text = 'def f(x):\r\n    é = "ä—ö"; y = (\r\n        x  +  1)\r\n    return y\r\n'
+    found = [change.text for change in general(a_text(text), frozenset({2, 3}), operators())]
+    assert any("x  -  1" in each.replace("- ", "-  ") or "x - 1" in each for each in found)
+    for each in found:
+        ast.parse(each)
+        assert each.endswith("return y\r\n")
+
+
+def test_faults_that_mean_the_same_are_made_once() -> None:
+    file = a_text("x = 1\n")
+    texts = ("x = 2\n", "x = (2)\n", "x = 1  # the same\n", "x = (\n")
+    same = [Change(Source.GENERAL, text, file, 1, 1, text) for text in texts]
+    made, left = Maker().make(same)
+    assert ([fault.title for fault in made], left) == (["x = 2\n"], 0)
+
+
+def test_a_copy_has_all_but_history_environments_caches_and_reports(tmp_path: Path) -> None:
+    root = written(
+        tmp_path / "project",
+        {
+            "pkg/core.py": "", "data/x.bin": b"\0", ".git/HEAD": "", "env/pyvenv.cfg": "", "env/lib/x.py": "",
+            "pkg/__pycache__/core.pyc": b"", "reports/T1/result.json": "{}", "reports/templates/summary.md.j2": "",
+            ".hidden": "",
+        },
+    )  # fmt: skip
+    (root / "inside").symlink_to(root / "data")
+    (root / "outside").symlink_to("../elsewhere")
+    copy_project(root, tmp_path / "copy", root / "reports", 1)
+    copy = tmp_path / "copy"
+    names = sorted(
+        path.relative_to(copy).as_posix() for path in copy.rglob("*") if not path.is_dir() or path.is_symlink()
+    )
+    assert names == [".hidden", "data/x.bin", "inside", "outside", "pkg/core.py", "reports/templates/summary.md.j2"]
+    assert (copy / "inside").readlink() == copy / "data"
+    assert (copy / "outside").readlink() == tmp_path / "elsewhere"

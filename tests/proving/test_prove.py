@@ -1,0 +1,261 @@
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from building import Ended, a_project, a_task, clean, gates
+from rigging import CORE, a_rigged_project
+
+from gates.config import Settings
+from gates.errors import UsageError
+from gates.proof import CriterionProof, End, Proof, Source, Standing
+from gates.proving import targets
+
+mutmut = pytest.importorskip("mutmut", reason="general mutations need mutmut (the extra 'prove')")
+
+from gates.prove_command import ProveRequest, perform  # noqa: E402
+
+
+def a_request(root: Path, **changes: object) -> ProveRequest:
+    facts = {
+        "task": "T1", "root": root, "settings": Settings(), "only": None, "budget_s": 120, "jobs": 2, "fresh": True,
+        "out": None, "timeout_s": 60, "python": sys.executable,
+    }  # fmt: skip
+    return ProveRequest(**{**facts, **changes})  # type: ignore[arg-type]
+
+
+def proof_of(root: Path) -> Proof:
+    return Proof.model_validate_json((root / "reports/T1/proof.json").read_bytes())
+
+
+@pytest.fixture(scope="module")
+def patch() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patched:
+        yield patched
+
+
+@pytest.fixture(scope="module")
+def rigged(tmp_path_factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> tuple[Path, Proof, int, str]:
+    patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    patch.setattr(targets, "LEAST_S", 1.5)
+    root = a_rigged_project(tmp_path_factory.mktemp("rigged"))
+    text, code = perform(a_request(root), say=lambda _line: None)
+    return root, proof_of(root), code, text
+
+
+def of(rigged: tuple[Path, Proof, int, str], name: str) -> CriterionProof:
+    return next(criterion for criterion in rigged[1].criteria if criterion.id == name)
+
+
+Rigged = tuple[Path, Proof, int, str]
+
+
+def test_evidence_that_asserts_is_proved(rigged: Rigged) -> None:
+    good = of(rigged, "GOOD")
+    assert (good.standing, good.rate) == (Standing.PROVED, 1.0)
+    assert {fault.source for fault in good.faults} == {Source.DECLARED, Source.GENERAL}
+    assert {fault.by for fault in good.faults} == {"tests/test_good.py::test_double"}
+    assert all(fault.location.path == "pkg/core.py" for fault in good.faults)
+
+
+def test_nothing_is_changed_that_is_only_told(rigged: Rigged) -> None:
+    assert not [fault for fault in of(rigged, "GOOD").faults if "log" in fault.title or ("twice" in fault.diff.lower()
+                and fault.diff.count('-    """'))]  # fmt: skip
+
+
+def test_tests_that_run_nothing_of_the_code_cannot_prove_it(rigged: Rigged) -> None:
+    vacuous = of(rigged, "VACUOUS")
+    assert vacuous.standing in {Standing.VACUOUS, Standing.UNPROVED}
+    assert not vacuous.noticed
+
+
+def test_a_fault_that_hangs_is_noticed_by_the_time_limit(rigged: Rigged) -> None:
+    hang = of(rigged, "HANG")
+    assert hang.count(End.TIMEOUT) >= 1
+    assert hang.standing is Standing.PROVED
+
+
+def test_tests_that_need_their_order_are_run_in_it(rigged: Rigged) -> None:
+    order = of(rigged, "ORDER")
+    assert order.count(End.UNSTEADY) == 0
+    assert {fault.title for fault in order.noticed} >= {"statement left out", "returns None"}
+
+
+def test_tests_that_write_into_the_tree_spoil_neither_copy_nor_project(rigged: Rigged) -> None:
+    root, *_ = rigged
+    assert of(rigged, "WRITER").standing is Standing.PROVED
+    assert (root / "pkg/core.py").read_text(encoding="utf-8") == CORE
+    assert sorted(path.name for path in (root / "pkg").glob("*.py")) == ["__init__.py", "core.py", "held.py"]
+
+
+def test_evidence_that_fails_without_a_fault_proves_nothing(rigged: Rigged) -> None:
+    fails = of(rigged, "FAILS")
+    assert fails.standing is Standing.UNPROVED
+    assert "its own evidence fails: tests/test_fails.py::test_fails" in fails.problem
+
+
+def test_skipped_tests_notice_nothing(rigged: Rigged) -> None:
+    skipped = of(rigged, "SKIPPED")
+    assert skipped.standing is Standing.NOTHING
+    assert "skipped" in skipped.notes[0]
+
+
+def test_a_criterion_without_evidence_has_nothing_to_prove(rigged: Rigged) -> None:
+    assert of(rigged, "NOTHING").standing is Standing.NOTHING
+
+
+@pytest.mark.parametrize(("name", "by"), [("ENTRY", "entry:"), ("TABLE", "calc:")])
+def test_other_evidence_notices_where_there_are_no_tests(rigged: Rigged, name: str, by: str) -> None:
+    found = of(rigged, name)
+    assert (found.standing, found.tests) == (Standing.PROVED, 0)
+    assert all(fault.by.startswith(by) for fault in found.noticed)
+
+
+def test_what_is_only_read_keeps_no_criterion_from_being_vacuous(rigged: Rigged) -> None:
+    read = of(rigged, "READ")
+    assert [fault.read for fault in read.noticed]
+    assert all(fault.read and fault.source is Source.USE for fault in read.noticed)
+    assert read.standing is Standing.VACUOUS
+
+
+def test_a_fault_that_breaks_the_import_is_not_counted(rigged: Rigged) -> None:
+    held = of(rigged, "IMPORT")
+    assert held.count(End.BROKEN) >= 1
+    assert not [fault for fault in held.noticed if "'one'" in fault.diff and fault.end is not End.BROKEN]
+
+
+def test_the_exit_code_and_the_page_tell_of_the_worst(rigged: Rigged) -> None:
+    root, proof, code, text = rigged
+    page = (root / "reports/T1/proof.md").read_text(encoding="utf-8")
+    assert (code, proof.exit_code) == (1, 1)
+    assert "READ   must      vacuous" in text
+    assert "### Survivor `pkg/core.py:" in page
+    assert "```text\n--- pkg/core.py" in page
+
+
+def test_one_criterion_is_proved_alone_and_the_others_are_kept(rigged: Rigged) -> None:
+    root, proof, *_ = rigged
+    text, code = perform(a_request(root, only="GOOD", fresh=False), say=lambda _line: None)
+    again = proof_of(root)
+    assert [criterion.id for criterion in again.criteria] == [criterion.id for criterion in proof.criteria]
+    assert "tried before" in text
+    assert code == 1
+
+
+SMALL = {
+    "tasks/T1.yaml": "id: T1\ntitle: Doubling\nimplementation: [pkg]\ntests: [tests]\ncriteria:\n"
+    "  - id: AC1\n    text: Double\n    code: [{symbol: 'pkg.core:double'}]\n    tests: [tests]\n"
+}
+
+
+def proved(root: Path, tmp_path: Path, *args: str) -> Ended:
+    return gates(root, "prove", "T1", *args, env=clean({"XDG_CACHE_HOME": str(tmp_path / "cache")}))
+
+
+def test_the_command_proves_and_exits_with_0(tmp_path: Path) -> None:
+    root = a_project(tmp_path / "project", SMALL)
+    ended = proved(root, tmp_path)
+    assert (ended.code, ended.out.splitlines()[0][:11]) == (0, "T1  PROVED ")
+    assert "looking at the evidence without a fault" in ended.err
+
+
+def test_tests_that_import_something_else_than_the_copy_prove_nothing(tmp_path: Path) -> None:
+    root = a_project(tmp_path / "project", SMALL)
+    (root / "tests/conftest.py").write_text(f"import sys\nsys.path.insert(0, {str(root)!r})\n", encoding="utf-8")
+    text, code = perform(a_request(root), say=lambda _line: None)
+    assert code == 3
+    assert f"its tests import {root}/pkg/" in text
+
+
+def test_a_source_layout_is_imported_from_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"src/pkg/__init__.py": "", "src/pkg/core.py": "def double(x):\n    return x + x\n"}
+    task = SMALL["tasks/T1.yaml"].replace("[pkg]", "[src/pkg]")
+    root = a_project(tmp_path / "project", {**files, "tasks/T1.yaml": task})
+    for path in (root / "pkg").glob("*"):
+        path.unlink()
+    (root / "pkg").rmdir()
+    monkeypatch.setenv("PYTHONPATH", f"{root / 'src'}")  # as an editable install would have it
+    text, code = perform(a_request(root), say=lambda _line: None)
+    assert code == 0, text
+
+
+def test_a_declared_fault_that_does_not_apply_is_an_error_with_its_place(tmp_path: Path) -> None:
+    faults = (
+        "    faults:\n      - {replace: 'x - x', by: 'x', in: pkg/core.py}\n"
+        "      - {replace: 'x', by: 'y', in: pkg/core.py}\n"
+        "      - {replace: 'x + x', by: 'x +', in: pkg/core.py}\n"
+        "      - {replace: 'x', by: 'y', in: tests/test_core.py}\n"
+    )
+    root = a_project(tmp_path / "project", {"tasks/T1.yaml": SMALL["tasks/T1.yaml"] + faults})
+    with pytest.raises(UsageError) as caught:
+        perform(a_request(root), say=lambda _line: None)
+    said = str(caught.value)
+    assert "tasks/T1.yaml:11:19: 'x - x' does not occur in pkg/core.py" in said
+    assert "tasks/T1.yaml:12:19: 'x' occurs 3 times in pkg/core.py (line 1, 2, 2); say which with 'nth'" in said
+    assert "tasks/T1.yaml:13:32: pkg/core.py:2 does not compile" in said
+    assert "tasks/T1.yaml:14:37: 'tests/test_core.py' lies outside of the implementation" in said
+
+
+def test_without_the_library_the_command_says_what_to_install(tmp_path: Path) -> None:
+    root = a_project(tmp_path / "project", SMALL)
+    hidden = tmp_path / "hidden"
+    (hidden / "mutmut").mkdir(parents=True)
+    (hidden / "mutmut/__init__.py").write_text("raise ImportError('hidden')\n", encoding="utf-8")
+    path = f"{hidden}:{clean()['PYTHONPATH']}"
+    ended = gates(root, "prove", "T1", env={"PYTHONPATH": path})
+    assert ended.code == 2
+    assert ended.err.count("\n") == 1
+    assert "pip install 'amp-gates[prove]'" in ended.err
+
+
+VACUOUS = {
+    "tasks/T1.yaml": SMALL["tasks/T1.yaml"] + "proof: {killed_at_least: 0.5}\n",
+    "pkg/core.py": "def double(x):\n    if x:\n        return x + x\n    return 0\n",
+    "tests/test_core.py": "from pkg.core import double\ndef test_nothing():\n    double(2)\n    assert True\n",
+}
+
+
+def test_a_run_blocks_on_a_vacuous_criterion_until_its_proof_is_stale(tmp_path: Path) -> None:
+    root = a_project(tmp_path / "project", VACUOUS)
+    assert gates(root, "run", "T1").code == 0
+    assert proved(root, tmp_path).code == 1
+    page = root / "reports/T1/business-logic.md"
+    assert gates(root, "run", "T1").code == 1
+    assert "The evidence of AC1 is vacuous" in page.read_text(encoding="utf-8")
+    assert (root / "reports/T1/proof.json").is_file()
+    (root / "tests/test_core.py").write_text(VACUOUS["tests/test_core.py"] + "# a change\n", encoding="utf-8")
+    assert gates(root, "run", "T1").code == 0
+    assert "The last proof of AC1" in page.read_text(encoding="utf-8")
+    assert "is stale" in page.read_text(encoding="utf-8")
+
+
+def test_ctrl_c_keeps_what_was_tried(tmp_path: Path) -> None:
+    slow = (
+        "from pkg.core import double\nimport time\ndef test_double():\n    time.sleep(1)\n    assert double(2) == 4\n"
+    )
+    core = "def double(x):\n    y = 2\n    if x == 7:\n        return y\n    return x * y\n"
+    root = a_project(tmp_path / "project", {**SMALL, "tests/test_core.py": slow, "pkg/core.py": core})
+    env = clean({"XDG_CACHE_HOME": str(tmp_path / "cache"), "TMPDIR": str(tmp_path)})
+    asked = [sys.executable, "-m", "gates", "prove", "T1", "--jobs", "1"]
+    with subprocess.Popen(asked, cwd=root, env=env, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        limit = time.monotonic() + 50
+        while "faults to try" not in running.stderr.readline():
+            assert time.monotonic() < limit
+        while not any(path.stat().st_size for path in tmp_path.glob("gates-*/tries/*/results.jsonl")):
+            assert time.monotonic() < limit
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(20) == 130
+    assert not (root / "reports/T1/proof.json").exists()
+    assert not [*tmp_path.glob("gates-*")]
+    assert "tried before" in proved(root, tmp_path, "--budget", "0.01").out
+
+
+def test_no_criterion_of_a_task_without_proof_is_held_to_it() -> None:
+    from gates.stages import _proof
+
+    assert list(_proof.plan(a_task())) == []
