@@ -56,29 +56,41 @@ def cli() -> None:
               help="Run the tests N times, in random orders: a test with two outcomes is a finding.")  # fmt: skip
 @click.option("--claims", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
               help="Check the claims of a file or report, too; may be repeated.")  # fmt: skip
+@click.option("--base", metavar="REF", help="What the bar is compared with [default: the base branch of the change].")
+@click.option("--goalposts", type=click.Choice(["bar", "all", "list"]),
+              help="What of a lowered bar stops the change [default: as [tool.gates] of the base says].")  # fmt: skip
+@click.option("--policy-from", metavar="REF",
+              help="Take task file, waivers, settings, rules and templates from REF, the code from here.")  # fmt: skip
 def run(
     task: str, gates: tuple[str, ...], only: str | None, out: Path | None, formats: tuple[str, ...],
     fail_fast: bool | None, timeout: float | None, python: str | None, repeat: int, claims: tuple[Path, ...],
+    base: str | None, goalposts: str | None, policy_from: str | None,
 ) -> None:  # fmt: skip
     """Collect evidence for TASK, judge it, and write the reports."""
+    from gates.policy import judging
     from gates.run_command import Request, perform
 
-    root, settings = _project()
-    request = Request(
-        task=task,
-        root=root,
-        settings=settings,
-        gates=gates,
-        only=only,
-        out=out,
-        formats=formats or ("markdown",),
-        keep_going=settings.keep_going if fail_fast is None else not fail_fast,
-        timeout_s=timeout or settings.timeout_s,
-        python=python or settings.python or sys.executable,
-        repeat=repeat,
-        claims=claims,
-    )
-    text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
+    root, own = _project()
+    with judging(root, own, policy_from) as policy:
+        settings = policy.settings
+        request = Request(
+            task=task,
+            root=root,
+            settings=settings,
+            gates=gates,
+            only=only,
+            out=out,
+            formats=formats or ("markdown",),
+            keep_going=settings.keep_going if fail_fast is None else not fail_fast,
+            timeout_s=timeout or settings.timeout_s,
+            python=python or settings.python or sys.executable,
+            repeat=repeat,
+            claims=claims,
+            policy=policy,
+            base=base or policy_from,
+            goalposts=goalposts,
+        )
+        text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
     click.echo(text, nl=False)
     raise Exit(exit_code)
 
@@ -119,6 +131,46 @@ def trace(task: str | None, form: str, out: Path | None, fresh: bool) -> None:
     click.echo(page, nl=False)
     for problem in broken:
         click.echo("\n".join(map(visible, f"error: {problem}".splitlines())), err=True)
+    raise Exit(exit_code)
+
+
+@cli.command()
+@click.argument("task")
+@click.option("--only", metavar="CRITERION", help="Prove one criterion only; what is known of the others is kept.")
+@click.option("--budget", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite, default=600,
+              show_default=True, metavar="SECONDS", help="How long faults are tried.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True, help="How many copies to work in.")
+@click.option("--resume/--fresh", default=True, help="Take up what was tried on the same files [default], or not.")
+@click.option("--out", type=click.Path(path_type=Path), help="Where the proof goes [default: reports/TASK].")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite,
+              help="Seconds that the tests may take without a fault [default: 900].")  # fmt: skip
+@click.option("--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one].")
+def prove(
+    task: str, only: str | None, budget: float, jobs: int, resume: bool, out: Path | None,
+    timeout: float | None, python: str | None,
+) -> None:  # fmt: skip
+    """Break the implementation of TASK on purpose, in a copy, and show whether the evidence notices.
+
+    Exit codes: 0 every criterion of level must is proved, 1 one is not, 2 wrong usage or task file, 3 nothing could be
+    proved, 130 interrupted (what was tried is kept).
+    """
+    from gates.prove_command import ProveRequest, perform
+
+    root, settings = _project()
+    request = ProveRequest(
+        task=task,
+        root=root,
+        settings=settings,
+        only=only,
+        budget_s=budget,
+        jobs=jobs,
+        fresh=not resume,
+        out=out,
+        timeout_s=timeout or settings.timeout_s,
+        python=python or settings.python or sys.executable,
+    )
+    text, exit_code = perform(request, say=lambda line: click.echo(visible(line), err=True))
+    click.echo(text, nl=False)
     raise Exit(exit_code)
 
 

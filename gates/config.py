@@ -3,7 +3,7 @@
 import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -22,9 +22,11 @@ class Settings(Model):
 
     tasks: str = "tasks"
     reports: str = "reports"
+    rules: str = "gates-rules"
     python: str | None = None
     timeout_s: Annotated[float, Field(gt=0)] = DEFAULT_TIMEOUT_S
     keep_going: bool = False
+    goalposts: Literal["bar", "all", "list"] = "bar"
 
 
 def find_root(start: Path) -> Path:

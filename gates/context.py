@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 
 
@@ -11,7 +12,9 @@ class Context:
 
     `root` is the project's folder, `evidence` a fresh folder outside of it for raw files, `python` the interpreter
     that runs the project's code, `timeout_s` the limit of a command that sets none of its own, `repeat` how often the
-    tests are run.
+    tests are run, `rules` the folder of the project's own code rules, `today` the day by which waivers end, `base`
+    what the bar is compared with (found where it is `None`), `goalposts` what a lowered bar does (as the base says
+    where it is `None`), `policy` the revision that the task file was taken from.
     """
 
     root: Path
@@ -19,6 +22,11 @@ class Context:
     python: str
     timeout_s: float
     repeat: int = 1
+    today: date | None = None
+    rules: Path | None = None
+    base: str | None = None
+    goalposts: str | None = None
+    policy: str = ""
 
     def argv(self, words: Sequence[str], **filled: str) -> list[str]:
         """Return a command of a task file with its placeholders filled in and `python` made the interpreter."""

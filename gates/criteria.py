@@ -19,9 +19,9 @@ def stand(task: Task, criterion: Criterion, gates: Sequence[GateReport], run: Py
         text=criterion.text,
         level=criterion.level,
         status=status(about),
-        reasons=tuple(reason(finding) for finding in open_or_bad),
+        reasons=tuple(f"{reason(f)} ({f.waived})" if f.waived else reason(f) for f in open_or_bad),
         code=tuple(_traces(about, "code:")),
-        tests=(*_tests(task, criterion, run), *_traces(about, "entry:")),
+        tests=(*_tests(task, criterion, run), *_traces(about, "entry:", "recorded:", "calc:", "edge:", "property:")),
         measures=tuple(_traces(about, "measure:")),
     )
 
@@ -30,14 +30,17 @@ def status(findings: Iterable[Finding]) -> Status:
     """Return a criterion's status; code that was only read never makes it a pass."""
     everything = [f for f in findings if f.outcome is not Outcome.NOT_APPLICABLE]
     binding = [f for f in everything if f.level is Level.MUST] or everything
-    failed = [f for f in binding if f.outcome is Outcome.FAILED]
+    waived = any(f.waived for f in binding)
+    failed = [f for f in binding if f.outcome is Outcome.FAILED and not f.waived]
     observed = [f for f in binding if f.outcome is Outcome.PASSED and not f.check.startswith("code:")]
     if any(f.actual == "not implemented" for f in failed):
         return Status.NOT_IMPLEMENTED
     if failed:
         return Status.FAIL
-    if any(f.outcome is Outcome.UNKNOWN for f in binding):
+    if any(f.outcome is Outcome.UNKNOWN and not f.waived for f in binding):
         return Status.PARTIAL if observed else Status.UNVERIFIED
+    if waived:
+        return Status.WAIVED
     return Status.PASS if observed else Status.UNVERIFIED
 
 

@@ -4,12 +4,13 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gates import pipeline, registry, rules, spec, store
+from gates import pipeline, spec, store
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.model import HEADLINES, CriterionReport, Finding, Report, RuleText, Trace
+from gates.model import CriterionReport, Finding, Report, RuleText, Trace
 from gates.ranking import ranked
-from gates.rules.code_rule import CodeRule
+from gates.scan.loading import load_rules
+from gates.scan.rule import Rule
 from gates.task import Task
 from gates.terminal import visible
 from gates.yaml_source import did_you_mean
@@ -20,9 +21,9 @@ RULE_ID = re.compile(r"[A-Z]{2}[0-9]{3}")
 def explain(subject: str, criterion: str | None, *, root: Path, settings: Settings, out: Path | None) -> list[str]:
     """Explain a rule, a code rule, a task or a criterion; raise `UsageError` for what there is not."""
     known = pipeline.rule_texts()
-    code_rules = {rule.id: rule for rule in registry.values(rules, CodeRule)}
     if subject in known:
         return _rule(known[subject])
+    code_rules = load_rules(root / settings.rules, root)
     if subject in code_rules:
         return _code_rule(code_rules[subject])
     if RULE_ID.fullmatch(subject):
@@ -50,7 +51,7 @@ def _verdict(task: Task, report: Report | None) -> list[str]:
         return [f"{task.id} {task.title}: never judged; run `gates run {task.id}`"]
     stale = "" if report.task.digest == task.digest else " (the task file has changed since)"
     commit = report.revision.commit or "no commit"
-    return [f"verdict of {report.started_at}, {commit}: {HEADLINES[report.verdict.decision]}{stale}"]
+    return [f"verdict of {report.started_at}, {commit}: {report.headline}{stale}"]
 
 
 def _standing(criterion: CriterionReport) -> Iterator[str]:
@@ -89,22 +90,27 @@ def _details(finding: Finding) -> Iterator[tuple[str, str]]:
     yield "fix", finding.remediation
     yield "command", finding.command
     yield "evidence", f"evidence/{finding.evidence}" if finding.evidence else ""
+    yield "waived", str(finding.waived).removeprefix("waived ") if finding.waived else ""
 
 
 def _rule(rule: RuleText) -> list[str]:
     return [f"{rule.id}: {rule.title}", f"  {rule.meaning}"]
 
 
-def _code_rule(rule: CodeRule) -> list[str]:
-    def example(text: str) -> list[str]:
-        return [f"    {line}" for line in text.splitlines()]
+def _code_rule(rule: Rule) -> list[str]:
+    form = rule.form
 
-    return [
-        f"{rule.id} ({rule.severity.value}): {rule.problem}",
-        f"  impact: {rule.impact}",
-        f"  fix: {rule.fix}",
-        "  good:",
-        *example(rule.good),
-        "  bad:",
-        *example(rule.bad),
+    def examples(title: str, texts: tuple[str, ...]) -> Iterator[str]:
+        for text in texts:
+            yield f"  {title}:"
+            yield from (f"    {line}" for line in text.splitlines())
+
+    lines = [
+        f"{rule.id} ({rule.severity.value}): {form.problem}",
+        f"  impact: {form.impact}",
+        f"  fix: {form.fix}",
+        *([f"  tags: {', '.join(form.tags)}"] if form.tags else []),
+        *examples("good", form.good),
+        *examples("bad", form.bad),
     ]
+    return [visible(line) for line in lines]

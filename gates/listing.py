@@ -5,7 +5,7 @@ from pathlib import Path
 from gates import spec, store
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.model import HEADLINES, Report
+from gates.model import Report
 from gates.task import Task
 
 
@@ -32,7 +32,7 @@ def _task(task: Task, report: Report | None) -> list[str]:
         verdict = "never run"
     else:
         stale = "" if report.task.digest == task.digest else "; the task file has changed since"
-        verdict = f"{HEADLINES[report.verdict.decision]} on {report.started_at}{stale}"
+        verdict = f"{report.headline} on {report.started_at}{stale}"
     status = {criterion.id: criterion.status.value for criterion in report.criteria} if report else {}
     return [
         f"{task.id}  {task.title}  [{verdict}]",

@@ -43,12 +43,13 @@ class Level(StrEnum):
 
 
 class Decision(StrEnum):
-    """The verdict of a task or a gate; `not applicable` is only ever said of a gate."""
+    """The verdict of a task or a gate; `not applicable` and `waived` are only ever said of a gate."""
 
     PASS = "PASS"  # noqa: S105  # a verdict, not a password
     BLOCK = "BLOCK"
     INCONCLUSIVE = "INCONCLUSIVE"
     NOT_APPLICABLE = "NOT APPLICABLE"
+    WAIVED = "WAIVED"
 
 
 class Status(StrEnum):
@@ -59,6 +60,7 @@ class Status(StrEnum):
     PARTIAL = "PARTIAL"
     UNVERIFIED = "UNVERIFIED"
     NOT_IMPLEMENTED = "NOT IMPLEMENTED"
+    WAIVED = "WAIVED"
 
 
 SEVERITIES = tuple(Severity)
@@ -68,6 +70,7 @@ HEADLINES = {
     Decision.BLOCK: "BLOCK",
     Decision.INCONCLUSIVE: "BLOCK (inconclusive)",
     Decision.NOT_APPLICABLE: "NOT APPLICABLE",
+    Decision.WAIVED: "WAIVED",
 }
 
 
@@ -87,12 +90,28 @@ class Location(Model):
 
 
 class Check(Model):
-    """Something that a gate has planned to decide, named before anything is looked at."""
+    """Something that a gate has planned to decide, named before anything is looked at.
+
+    `scored` is whether it has a share of the score; what speaks of the bar and not of the work has none.
+    """
 
     id: str
     title: str
     level: Level = Level.MUST
     criterion: str | None = None
+    scored: bool = True
+
+
+class Waived(Model):
+    """Who answers for it that a finding neither blocks nor leaves open, why, and from which day on it does again."""
+
+    reason: str
+    owner: str
+    expires: str
+    location: Location | None = None
+
+    def __str__(self) -> str:
+        return f"waived by {self.owner} until {self.expires}: {self.reason}"
 
 
 class Finding(Model):
@@ -119,6 +138,7 @@ class Finding(Model):
     command: str = ""
     evidence: str | None = None
     fingerprint: str = ""
+    waived: Waived | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -141,14 +161,16 @@ class Finding(Model):
     @property
     def blocks(self) -> bool:
         """Whether this finding alone stops the change."""
-        return self.outcome is Outcome.FAILED and (
-            self.level is Level.MUST or self.severity in {Severity.CRITICAL, Severity.HIGH}
+        return (
+            self.outcome is Outcome.FAILED
+            and self.waived is None
+            and (self.level is Level.MUST or self.severity in {Severity.CRITICAL, Severity.HIGH})
         )
 
     @property
     def leaves_open(self) -> bool:
         """Whether required evidence is missing here."""
-        return self.outcome is Outcome.UNKNOWN and self.level is Level.MUST
+        return self.outcome is Outcome.UNKNOWN and self.waived is None and self.level is Level.MUST
 
 
 class RuleText(Model):
@@ -248,6 +270,33 @@ class CriterionReport(Model):
     measures: tuple[Trace, ...] = ()
 
 
+class Coverage(Model):
+    """How many criteria stand where, and the share that the task asks for; the share leaves waived ones out."""
+
+    asked: float
+    counts: dict[Status, int]
+
+    @property
+    def total(self) -> int:
+        """Return how many criteria there are."""
+        return sum(self.counts.values())
+
+    @property
+    def counting(self) -> int:
+        """Return how many criteria the share is taken of: those that are not waived."""
+        return self.total - self.counts.get(Status.WAIVED, 0)
+
+    @property
+    def share(self) -> float:
+        """Return the share of the criteria that are verified, 0 where none counts."""
+        return self.counts.get(Status.PASS, 0) / self.counting if self.counting else 0.0
+
+    @property
+    def words(self) -> str:
+        """Return the counts in words, such as `6 PASS, 2 PARTIAL`."""
+        return ", ".join(f"{count} {status.value}" for status, count in self.counts.items() if count)
+
+
 class FileDigest(Model):
     """A file, its SHA-256 and its size."""
 
@@ -259,22 +308,30 @@ class FileDigest(Model):
 class Revision(Model):
     """The state of the project that the evidence speaks of.
 
-    `digest` is the SHA-256 over the paths and contents of `files`, the task's implementation and tests.
+    `digest` is the SHA-256 over the paths and contents of `files`, the task's implementation and tests. `web` is the
+    address that a path follows where the commit can be read on the web; only a clean work tree has one.
     """
 
     commit: str | None
     dirty: bool | None
     digest: str
     files: tuple[FileDigest, ...]
+    web: str | None = None
 
 
 class TaskIdentity(Model):
-    """Which task was judged, and the SHA-256 of its file."""
+    """Which task was judged, and the SHA-256 of its file; `policy` is the revision it was taken from, if not here."""
 
     id: str
     title: str
     path: str
     digest: str
+    policy: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Return the file as reports name it, with the revision that it was taken from."""
+        return f"{self.path} @ {self.policy}" if self.policy else self.path
 
 
 class CommandRecord(Model):
@@ -301,6 +358,7 @@ class Report(Model):
     score: Score
     gates: tuple[GateReport, ...]
     criteria: tuple[CriterionReport, ...]
+    coverage: Coverage | None = None
     commands: tuple[CommandRecord, ...] = ()
     evidence: tuple[FileDigest, ...] = ()
 
@@ -308,6 +366,21 @@ class Report(Model):
     def findings(self) -> tuple[Finding, ...]:
         """Return the findings of all gates, in the order of the gates."""
         return tuple(finding for gate in self.gates for finding in gate.findings)
+
+    @property
+    def waived(self) -> tuple[str, ...]:
+        """Return the criteria of which something is waived, in the order of the task."""
+        names = {finding.criterion for finding in self.findings if finding.waived}
+        return tuple(criterion.id for criterion in self.criteria if criterion.id in names)
+
+    @property
+    def headline(self) -> str:
+        """Return the verdict as people read it, with the number of criteria of which something is waived."""
+        head = HEADLINES[self.verdict.decision]
+        note = f"{len(self.waived)} waived)"
+        if not self.waived:
+            return head
+        return f"{head[:-1]}, {note}" if head.endswith(")") else f"{head} ({note}"
 
 
 def worst(outcomes: set[Outcome]) -> Outcome:

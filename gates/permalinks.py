@@ -1,20 +1,10 @@
-"""Where the files of a revision can be read on the web, from the repository's own remote."""
+"""The address at which the files of a commit can be read on the web, from the repository's remote."""
 
 import re
-from pathlib import Path
 from urllib.parse import quote, urlsplit
-
-from gates.revision import git
 
 SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+):(?!/)(?P<path>[^\s]+)")
 HOST = re.compile(r"[A-Za-z0-9.-]+(?::[0-9]+)?")
-
-
-def web_base(root: Path) -> str | None:
-    """Return the address that a path of the present commit follows, or `None` where there is none to link to."""
-    commit, remote = git(root, "rev-parse", "HEAD"), git(root, "remote", "get-url", "origin")
-    prefix = git(root, "rev-parse", "--show-prefix")
-    return base_of(remote, commit, prefix or "") if remote and commit else None
 
 
 def base_of(remote: str, commit: str, prefix: str = "") -> str | None:

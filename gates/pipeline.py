@@ -11,6 +11,7 @@ from gates.context import Context
 from gates.criteria import stand, status
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
+from gates.evidence.run_date import RunDate, day_of
 from gates.model import (
     RESULT_SCHEMA,
     Check,
@@ -27,10 +28,12 @@ from gates.model import (
     Status,
     TaskIdentity,
 )
+from gates.requirement_coverage import cover, judge_coverage, recounted, statuses_of
 from gates.revision import digest_folder, environment, observe
 from gates.stages.gate import Gate
 from gates.task import Task
 from gates.verdict import decide, decide_gate, score_gate, score_task
+from gates.waiving import all_waived, unneeded, waive
 
 RULES = (
     RuleText(
@@ -83,6 +86,7 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
     before = observe(task, context)
     whole, task = task, narrowed(task, selection.only)
     evidence = EvidenceSet()
+    evidence.collect(RunDate, task, context)
     reports: list[GateReport] = []
     blocked_by = ""
     for _, group in itertools.groupby(applying(task), key=lambda gate: gate.stage):
@@ -103,6 +107,7 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
         duration_s=round(time.monotonic() - clock, 1),
         files=digest_folder(context.evidence),
+        policy=context.policy,
     )
 
 
@@ -132,13 +137,19 @@ def fold(
     started_at: str,
     duration_s: float,
     files: tuple[FileDigest, ...],
+    policy: str = "",
 ) -> Report:
     """Fold the gates of a task into its report; pure."""
     weights = {gate.name: gate.weight for gate in discover()}
-    gates = (*gates[:-1], _amended(gates[-1], tuple(_unseen(task, gates))))
+    statuses = statuses_of(task, gates)
+    coverage = cover(task, statuses)
+    gates = tuple(recounted(gate, judge_coverage(task, coverage)) for gate in gates)
+    idle = tuple(unneeded(task, gates, day_of(evidence)))
+    gates = tuple(_amended(gate, idle) if "waivers" in {check.id for check in gate.checks} else gate for gate in gates)
+    gates = (*gates[:-1], _amended(gates[-1], (*_unseen(task, gates), *all_waived(task, statuses))))
     return Report(
         schema=RESULT_SCHEMA,
-        task=TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest),
+        task=TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest, policy=policy),
         revision=revision,
         environment=environment,
         started_at=started_at,
@@ -147,6 +158,7 @@ def fold(
         score=score_task([(gate.name, weights.get(gate.name, 1), gate.score) for gate in gates]),
         gates=gates,
         criteria=tuple(stand(task, criterion, gates, evidence.get(PytestRun)) for criterion in task.criteria),
+        coverage=coverage,
         commands=evidence.commands(),
         evidence=files,
     )
@@ -157,6 +169,7 @@ def judge(gate: Gate, task: Task, evidence: EvidenceSet) -> GateReport:
     checks = gate.plan(task)
     findings = (*gate.judge(task, evidence),)
     findings += tuple(_unreconciled(gate, checks, findings))
+    findings = waive(task, findings, day_of(evidence))
     decision, reasons = decide_gate(findings)
     return GateReport(
         name=gate.name,
@@ -231,9 +244,10 @@ def narrowed(task: Task, only: str | None) -> Task:
     if only is None:
         return task
     criterion = task.criterion(only)
-    entries = tuple(entry for entry in task.entry_points if only in entry.criteria)
+    parts = ("entry_points", "training_steps", "calculations", "edge_cases", "properties")
+    asked = {name: tuple(part for part in getattr(task, name) if only in part.criteria) for name in parts}
     tests = criterion.tests or task.tests
-    return task.model_copy(update={"criteria": (criterion,), "entry_points": entries, "tests": tests})
+    return task.model_copy(update={"criteria": (criterion,), "tests": tests, **asked})
 
 
 def _left_out(whole: Task, asked: Task, only: str | None) -> Iterable[Finding]:
@@ -261,7 +275,7 @@ def _unseen(task: Task, gates: Sequence[GateReport]) -> Iterable[Finding]:
     for criterion in task.criteria:
         about = [finding for gate in gates for finding in gate.findings if finding.criterion == criterion.id]
         said = any(finding.blocks or finding.leaves_open for finding in about)
-        if criterion.level is Level.MUST and not said and status(about) is not Status.PASS:
+        if criterion.level is Level.MUST and not said and status(about) not in {Status.PASS, Status.WAIVED}:
             yield Finding(
                 rule="GT004",
                 check=f"seen:{criterion.id}",

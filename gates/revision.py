@@ -12,6 +12,7 @@ from gates import __version__
 from gates.context import Context
 from gates.files import files_of
 from gates.model import FileDigest, Revision
+from gates.permalinks import base_of
 from gates.task import Task
 from gates.terminal import printable
 
@@ -28,8 +29,16 @@ def observe(task: Task, context: Context) -> Revision:
     commit = git(context.root, "rev-parse", "HEAD")
     status = git(context.root, "status", "--porcelain", "--untracked-files=normal") if commit else None
     return Revision(
-        commit=commit, dirty=None if status is None else bool(status), digest=whole.hexdigest(), files=files
-    )
+        commit=commit, dirty=None if status is None else bool(status), digest=whole.hexdigest(), files=files,
+        web=web_base(context.root) if status == "" else None,
+    )  # fmt: skip
+
+
+def web_base(root: Path) -> str | None:
+    """Return the address that a path of the present commit follows, or `None` where there is none to link to."""
+    commit, remote = git(root, "rev-parse", "HEAD"), git(root, "remote", "get-url", "origin")
+    prefix = git(root, "rev-parse", "--show-prefix")
+    return base_of(remote, commit, prefix or "") if remote and commit else None
 
 
 def digest_file(path: Path, base: Path) -> FileDigest:

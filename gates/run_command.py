@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,10 +11,13 @@ from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
 from gates.guardian import guarded_folder
+from gates.policy import Policy, check_base
 from gates.progress import shown
 from gates.render import json, markdown, text
 from gates.render.format import Format
+from gates.scan.loading import check_rules
 from gates.stages.gate import Gate
+from gates.task import Task
 from gates.yaml_source import did_you_mean
 
 N = TypeVar("N", Format, Gate)
@@ -36,6 +40,9 @@ class Request:
     python: str
     repeat: int = 1
     claims: tuple[Path, ...] = ()
+    policy: Policy | None = None
+    base: str | None = None
+    goalposts: str | None = None
 
 
 def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
@@ -43,17 +50,16 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     formats = [_named(name, registry.values(render, Format), "format") for name in request.formats]
     for name in request.gates:
         _named(name, pipeline.discover(), "gate")
-    path = spec.find(request.task, request.root / request.settings.tasks, request.root)
-    task = spec.load(path, request.root)
-    if path.stem != task.id and request.task not in {task.id, path.name} and "/" not in request.task:
-        raise UsageError(f"{task.path}: holds the task {task.id!r}, asked for {request.task!r}; mend its 'id'")
-    if not path.resolve().is_relative_to(request.root):
-        raise UsageError(f"{path}: the task file lies outside of the project {str(request.root)!r}; put it inside")
+    home = request.policy.root if request.policy else request.root
+    task = _task(request, home)
     pipeline.narrowed(task, request.only)
+    check_rules(home / request.settings.rules, home)
+    if request.base:
+        check_base(request.root, request.base)
     task = task.model_copy(update={"claims": (*task.claims, *_claims(request))})
     out = request.out or request.root / request.settings.reports / task.id
     store.prepare(out)
-    templates = request.root / TEMPLATES
+    templates = home / TEMPLATES
     markdown.check(templates)
     with guarded_folder() as folder:
         context = Context(
@@ -62,6 +68,11 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             python=request.python,
             timeout_s=request.timeout_s,
             repeat=request.repeat,
+            today=datetime.now(UTC).date(),
+            rules=home / request.settings.rules,
+            base=request.base,
+            goalposts=request.goalposts,
+            policy=request.policy.name if request.policy else "",
         )
         selection = pipeline.Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
         with shown(say) as progress:
@@ -74,6 +85,33 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     summary = text.render(report, None)["summary.txt"]
     first = "summary.md" if "summary.md" in files else "result.json"
     return f"{summary}\nreport: {_near(out / first)}\n", report.verdict.exit_code
+
+
+def _task(request: Request, home: Path) -> Task:
+    """Load the task asked for, from the folder where the policy lies."""
+    asked = request.task
+    if home != request.root and (asked.endswith(spec.SUFFIXES) or "/" in asked):
+        asked = _inside(asked, request.root, home)
+    try:
+        path = spec.find(asked, home / request.settings.tasks, home)
+        task = spec.load(path, home)
+    except UsageError as error:
+        if home == request.root or request.policy is None:
+            raise
+        raise UsageError(f"at {request.policy.name}: {str(error).replace(str(home), '').lstrip('/')}") from error
+    if path.stem != task.id and request.task not in {task.id, path.name} and "/" not in request.task:
+        raise UsageError(f"{task.path}: holds the task {task.id!r}, asked for {request.task!r}; mend its 'id'")
+    if not path.resolve().is_relative_to(home):
+        raise UsageError(f"{path}: the task file lies outside of the project {str(request.root)!r}; put it inside")
+    return task
+
+
+def _inside(asked: str, root: Path, home: Path) -> str:
+    """Return where a path of the project lies in the policy's folder."""
+    path = (Path.cwd() / asked).resolve()
+    if not path.is_relative_to(root):
+        raise UsageError(f"{asked}: the task file lies outside of the project {str(root)!r}; put it inside")
+    return str(home / path.relative_to(root))
 
 
 def _claims(request: Request) -> tuple[str, ...]:

@@ -11,12 +11,13 @@ from pydantic_core import ErrorDetails
 
 from gates import yaml_source
 from gates.errors import UsageError
-from gates.model import Model
-from gates.task import TASK_ID, CodeBinding, Criterion, EntryPoint, Measure, Measurement, Task
+from gates.task import TASK_ID, Task
+from gates.task_shape import is_typed, known_keys
 from gates.yaml_source import Document, Key, Problem, SourceError, Value, did_you_mean
 
 SUFFIXES = (".yaml", ".yml")
 PAIRS = {"ratio", "reduction", "difference"}
+SPEAKING = ("entry_points", "training_steps", "calculations", "edge_cases", "properties")  # these name criteria
 FORMS = {
     "symbol": "'package.module:Name' or 'package.module:Class.method'",
     "id": "a letter, then letters, digits, '.', '_' or '-'",
@@ -28,7 +29,7 @@ FORMS = {
 def load(path: Path, root: Path) -> Task:
     """Load a task file; raise `UsageError` that names everything wrong in it, each with `file:line:col`."""
     shown_as = _shown(path, root)
-    document = yaml_source.read(path, shown_as)
+    document = yaml_source.read(path, shown_as, is_typed)
     if not isinstance(document.value, dict):
         raise SourceError(shown_as, document.text, [Problem(1, 1, "expected a mapping with the keys of a task")])
     injected = {"path": shown_as, "digest": hashlib.sha256(document.text.encode()).hexdigest()}
@@ -92,7 +93,7 @@ def _with_lines(value: Value, key: Key, document: Document) -> object:
     """Add to every mapping the line that it stands in."""
     if isinstance(value, dict):
         inner = {name: _with_lines(item, (*key, name), document) for name, item in value.items()}
-        return inner if yaml_source.TYPED in key else {**inner, "line": document.place(key)[0]}
+        return inner if is_typed(key) else {**inner, "line": document.place(key)[0]}
     if isinstance(value, list):
         return [_with_lines(item, (*key, i), document) for i, item in enumerate(value)]
     return value
@@ -101,7 +102,7 @@ def _with_lines(value: Value, key: Key, document: Document) -> object:
 def _reserved(document: Document) -> Iterator[Problem]:
     """Refuse the names that the loader itself fills in."""
     for key in document.keys:
-        if (key[-1] == "line" and yaml_source.TYPED not in key) or (len(key) == 1 and key[0] in {"path", "digest"}):
+        if (key[-1] == "line" and not is_typed(key)) or (len(key) == 1 and key[0] in {"path", "digest"}):
             yield Problem(*document.keys[key], f"unknown key {key[-1]!r}")
 
 
@@ -117,7 +118,7 @@ def _problem(error: ErrorDetails, document: Document) -> Problem:
     if kind == "extra_forbidden":
         return Problem(
             *document.key_place(raw),
-            f"unknown key {raw[-1]!r}{did_you_mean(str(raw[-1]), _known_keys(raw[:-1]))}",
+            f"unknown key {raw[-1]!r}{did_you_mean(str(raw[-1]), known_keys(raw[:-1]))}",
         )
     if kind == "missing":
         return Problem(*document.place(raw[:-1]), f"missing key {raw[-1]!r} in {_what(raw[:-1])}")
@@ -163,22 +164,6 @@ def _what(key: Key) -> str:
     return words.lstrip(".") or "the task"
 
 
-def _known_keys(key: Key) -> list[str]:
-    """Return the keys that the model knows at a place of a task file."""
-    names = [part for part in key if isinstance(part, str)]
-    inside: dict[tuple[str, ...], type[Model]] = {
-        (): Task,
-        ("criteria",): Criterion,
-        ("criteria", "code"): CodeBinding,
-        ("criteria", "measures"): Measure,
-        ("entry_points",): EntryPoint,
-        ("measurements",): Measurement,
-    }
-    model = inside.get(tuple(names), Task)
-    hidden = {"line", "path", "digest"} if model is Task else {"line"}
-    return [field.alias or name for name, field in model.model_fields.items() if name not in hidden]
-
-
 def _entries(document: Document, key: str) -> list[tuple[int, dict[str, Any]]]:
     value = document.value.get(key) if isinstance(document.value, dict) else None
     return [(i, item) for i, item in enumerate(value) if isinstance(item, dict)] if isinstance(value, list) else []
@@ -200,12 +185,18 @@ def _loose_references(document: Document) -> Iterator[Problem]:
     """Refuse references to criteria and measurements that the file does not have."""
     criteria = [str(item.get("id")) for _, item in _entries(document, "criteria")]
     measurements = [str(item.get("id")) for _, item in _entries(document, "measurements")]
-    for i, item in _entries(document, "entry_points"):
+    parts = [(kind, i, item) for kind in SPEAKING for i, item in _entries(document, kind)]
+    for kind, i, item in parts:
         named = item.get("criteria")
         for j, name in enumerate(named if isinstance(named, list) else []):
             if isinstance(name, str) and name not in criteria:
-                place = document.place(("entry_points", i, "criteria", j))
+                place = document.place((kind, i, "criteria", j))
                 yield Problem(*place, f"unknown criterion {name!r}{did_you_mean(name, criteria)}")
+    for i, item in _entries(document, "waivers"):
+        name = item.get("criterion")
+        if isinstance(name, str) and name not in criteria:
+            place = document.place(("waivers", i, "criterion"))
+            yield Problem(*place, f"unknown criterion {name!r}{did_you_mean(name, criteria)}")
     for i, item in _entries(document, "criteria"):
         measures = item.get("measures")
         for j, measure in enumerate(measures if isinstance(measures, list) else []):

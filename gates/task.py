@@ -2,37 +2,20 @@
 
 import json
 import re
-from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
+from gates.calculation import Calculation, EdgeCase, Property
 from gates.errors import UsageError
-from gates.model import Level, Location, Model
+from gates.fault import DeclaredFault, ProofTarget
+from gates.model import Level, Location
+from gates.task_types import Command, InsidePath, Located, Metric, Name, Seconds, Text
+from gates.training_step import TrainingStep
+from gates.waiver import Waiver
 from gates.yaml_source import did_you_mean
 
 TASK_ID = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
-
-
-def _inside(path: str) -> str:
-    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or not path.strip():
-        raise ValueError(f"expected a path inside the project, found {path!r}")
-    head, colons, rest = path.partition("::")
-    return PurePosixPath(head).as_posix() + colons + rest
-
-
-Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
-InsidePath = Annotated[str, AfterValidator(_inside)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")]
-Metric = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.:/-]*$")]
-Command = Annotated[tuple[Text, ...], Field(min_length=1)]
-Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
-
-
-class Located(Model):
-    """A part of a task file that knows the line it stands in."""
-
-    line: int = Field(default=1, ge=1, exclude=True, json_schema_extra={"readOnly": True})
 
 
 class CodeBinding(Located):
@@ -128,6 +111,7 @@ class Criterion(Located):
     code: tuple[CodeBinding, ...] = ()
     tests: tuple[InsidePath, ...] = ()
     measures: tuple[Measure, ...] = ()
+    faults: tuple[DeclaredFault, ...] = ()
 
 
 class EntryPoint(Located):
@@ -182,9 +166,17 @@ class Task(Located):
     implementation: Annotated[tuple[InsidePath, ...], Field(min_length=1)]
     tests: tuple[InsidePath, ...] = ()
     entry_points: tuple[EntryPoint, ...] = ()
+    rules: tuple[Name, ...] = ()
+    training_steps: tuple[TrainingStep, ...] = ()
+    emulate: tuple[Literal["cuda"], ...] = ()
+    calculations: tuple[Calculation, ...] = ()
+    edge_cases: tuple[EdgeCase, ...] = ()
+    properties: tuple[Property, ...] = ()
     criteria: Annotated[tuple[Criterion, ...], Field(min_length=1)]
     measurements: tuple[Measurement, ...] = ()
     claims: tuple[InsidePath, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
+    proof: ProofTarget | None = None
     coverage_at_least: Annotated[float, Field(ge=0, le=1)] = 0.8
     path: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
     digest: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})

@@ -6,7 +6,7 @@ from pathlib import Path
 from gates import spec
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.permalinks import web_base
+from gates.revision import web_base
 from gates.tracing.collecting import collect
 from gates.tracing.matrix import Kind, Matrix
 from gates.tracing.pages import markdown, text

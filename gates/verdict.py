@@ -6,6 +6,7 @@ from gates.model import EXIT_CODES, Check, Decision, Finding, Level, Outcome, Sc
 from gates.ranking import ranked, reason
 
 LEVEL_WEIGHTS = {Level.MUST: 4, Level.SHOULD: 2, Level.ADVISORY: 1}
+OF_THE_BAR = {"BL011", "BL012"}  # that the bar stands where it stood says nothing of the work
 NO_EVIDENCE = "no check passed: nothing that was looked at speaks for the change"
 
 
@@ -18,7 +19,7 @@ def decide(findings: Iterable[Finding]) -> Verdict:
         return _verdict(Decision.BLOCK, [*blocking, *missing])
     if missing:
         return _verdict(Decision.INCONCLUSIVE, missing)
-    if not any(f.outcome is Outcome.PASSED for f in everything):
+    if not any(f.outcome is Outcome.PASSED and f.rule not in OF_THE_BAR for f in everything):
         return Verdict(
             decision=Decision.INCONCLUSIVE,
             exit_code=EXIT_CODES[Decision.INCONCLUSIVE],
@@ -29,8 +30,11 @@ def decide(findings: Iterable[Finding]) -> Verdict:
 
 def decide_gate(findings: Sequence[Finding]) -> tuple[Decision, tuple[str, ...]]:
     """Decide one gate; one to which nothing of the task applies says so."""
-    if findings and {f.outcome for f in findings} == {Outcome.NOT_APPLICABLE}:
+    applying = [f for f in findings if f.outcome is not Outcome.NOT_APPLICABLE]
+    if findings and not applying:
         return Decision.NOT_APPLICABLE, ()
+    if applying and all(f.waived for f in applying):
+        return Decision.WAIVED, tuple(str(f.waived) for f in applying)
     verdict = decide(findings)
     return verdict.decision, verdict.reasons
 
@@ -38,17 +42,18 @@ def decide_gate(findings: Sequence[Finding]) -> tuple[Decision, tuple[str, ...]]
 def score_gate(checks: Sequence[Check], findings: Sequence[Finding]) -> Score:
     """Share 100 points among the checks that apply, by level; only a check that passed gets its points."""
     by_check: dict[str, set[Outcome]] = {check.id: set() for check in checks}
+    waived = {finding.check for finding in findings if finding.waived}
     for finding in findings:
         by_check.setdefault(finding.check, set()).add(finding.outcome)
     outcomes = {check.id: worst(by_check[check.id]) for check in checks}
-    applying = [check for check in checks if outcomes[check.id] is not Outcome.NOT_APPLICABLE]
+    applying = [c for c in checks if c.scored and outcomes[c.id] is not Outcome.NOT_APPLICABLE]
     points = share(100, [LEVEL_WEIGHTS[check.level] for check in applying])
     lines = tuple(
         ScoreLine(
             title=check.title,
             got=possible if outcomes[check.id] is Outcome.PASSED else 0,
             of=possible,
-            note=outcomes[check.id].value,
+            note="waived" if check.id in waived else outcomes[check.id].value,
         )
         for check, possible in zip(applying, points, strict=True)
     )

@@ -1,13 +1,13 @@
 """YAML read with the place of every value, and without the surprises of YAML 1.1.
 
 Scalars stay text (the model gives them their types, so `no` is never `False` and `1e-3` is a number); only an empty
-value, `~` and `null` are `None`. Under a key of TYPED, where no model knows the type, they are what JSON says.
+value, `~` and `null` are `None`. Where no model knows the type (`typed` says so), they are what JSON says.
 Duplicate keys, aliases, tags, and nesting beyond all sense are errors.
 """
 
 import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -18,8 +18,6 @@ from gates.errors import UsageError
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 20
-
-TYPED = "args"
 
 Value: TypeAlias = "str | bool | int | float | list[Value] | dict[str, Value] | None"
 Key: TypeAlias = tuple[str | int, ...]
@@ -55,6 +53,7 @@ class Document:
     value: Value = None
     places: dict[Key, tuple[int, int]] = field(default_factory=dict)
     keys: dict[Key, tuple[int, int]] = field(default_factory=dict)
+    typed: Callable[[Key], bool] = lambda _key: False
 
     def place(self, key: Key) -> tuple[int, int]:
         """Return where the value stands, or else the nearest value around it."""
@@ -67,13 +66,13 @@ class Document:
         return self.keys.get(key) or self.place(key)
 
 
-def read(path: Path, shown_as: str) -> Document:
+def read(path: Path, shown_as: str, typed: Callable[[Key], bool] = lambda _key: False) -> Document:
     """Read a YAML file; raise `UsageError` with `file:line:col` and what was expected for one that is not."""
     text = _text(path, shown_as)
     problems = [*_refused_events(shown_as, text)]
     if problems:
         raise SourceError(shown_as, text, problems)
-    document = Document(shown_as, text)
+    document = Document(shown_as, text, typed=typed)
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     if node is None:
         raise SourceError(shown_as, text, [Problem(1, 1, "the file is empty, expected a mapping of keys")])
@@ -151,7 +150,9 @@ def _build(node: yaml.Node, key: Key, document: Document, problems: list[Problem
     if isinstance(node, yaml.ScalarNode):
         if node.style is not None:
             return str(node.value)
-        return None if node.value in {"", "~", "null"} else _typed(node.value) if TYPED in key else str(node.value)
+        if node.value in {"", "~", "null"}:
+            return None
+        return _typed(node.value) if document.typed(key) else str(node.value)
     if isinstance(node, yaml.SequenceNode):
         return [_build(item, (*key, i), document, problems) for i, item in enumerate(node.value)]
     result: dict[str, Value] = {}

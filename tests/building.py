@@ -9,17 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bar import unmoved
 from covering import executed, started
 
 from gates.context import Context
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.kind import Evidence, EvidenceSet
+from gates.evidence.known_criteria import KnownCriteria
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import SymbolTrace, Use
 from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.model import CommandRecord, Finding, Location, Outcome, Severity
+from gates.pipeline import discover
 from gates.process import ProcessRun, Stream
 from gates.samples import Samples
 from gates.task import Task
@@ -192,8 +195,19 @@ def evidence(*pieces: Evidence) -> EvidenceSet:
 
 def all_evidence(task: Task, *instead: Evidence) -> EvidenceSet:
     """Everything that a task asks for, seen and good, save for the pieces given instead."""
-    good: list[Evidence] = [a_run(), a_tree(task), entries(task), measured(), executed(), started()]
-    return evidence(*good, *instead)
+    good: list[Evidence] = [
+        a_run(), a_tree(task), entries(task), measured(), executed(), started(), unmoved(), known_criteria(task)
+    ]  # fmt: skip
+    seen = evidence(*good, *instead)
+    for kind in {kind for gate in discover() for kind in gate.uses} - {type(piece) for piece in seen.present()}:
+        seen._missing[kind] = "the task asks for none"
+    return seen
+
+
+def known_criteria(task: Task, *more: str, unread: tuple[str, ...] = ()) -> KnownCriteria:
+    """The criteria of a task and some of others, as their files name them."""
+    own = [f"{task.id}/{criterion.id}" for criterion in task.criteria]
+    return KnownCriteria(how="the task files in tasks", names=(*own, *more), unread=unread)
 
 
 def a_finding(outcome: Outcome = Outcome.PASSED, **changes: Any) -> Finding:

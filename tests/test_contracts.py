@@ -4,9 +4,11 @@ import json
 import re
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
+from bar import a_move, a_waiver, on, unmoved
 from building import (
     ROOT,
     a_context,
@@ -23,27 +25,30 @@ from building import (
     measured,
 )
 from calculating import calculated, calculating
+from recording import a_recorded, a_trained_task, recorded
 
 import gates
 import gates.evidence
 import gates.render
-import gates.rules
 from gates import pipeline, registry
 from gates.errors import EvidenceUnavailable
+from gates.evidence.goalposts import Mode, Part
 from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.test_records import TestOutcome
 from gates.model import Decision, Finding, Outcome, Report, Revision
 from gates.render.format import Format
-from gates.rules.code_rule import CodeRule
+from gates.scan.engine import Scanner
+from gates.scan.loading import load_rules
+from gates.scan.reading import project_of
+from gates.scan.rule import Rule
 from gates.stages.gate import Gate
-from gates.syntax import parse
 from gates.task import Task
 
 GATES = pipeline.discover()
 KINDS = registry.classes(gates.evidence, Evidence)
-RULES = registry.values(gates.rules, CodeRule)
+RULES = load_rules()
 FORMATS = registry.values(gates.render, Format)
-FOREIGN = {"_recorder"}  # programs for the tested project's interpreter, with its torch
+FOREIGN = {"_recorder", "_emulated"}  # programs for the tested project's interpreter, with its torch
 MODULES = sorted(
     path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
     for path in (ROOT / "gates").rglob("*.py")
@@ -55,8 +60,10 @@ TASKS = {
     "of nothing but a criterion": a_task(tests=[], entry_points=[], criteria=[a_criterion(code=[], tests=[])]),
     "of a rule": a_task(criteria=[a_criterion(code=[{"rule": "amp-step-order"}], measures=[a_measure(when=["amx"])])]),
     "of no coverage": a_task(coverage_at_least=0),
+    "of waivers": a_task(waivers=[a_waiver(), a_waiver(line=21), a_waiver(criterion="AC1", rule="BL002")]),
     "of claims": a_task(claims=["report.md"]),
     "of calculations": calculating(),
+    "of training steps": a_trained_task().model_copy(update={"emulate": ("cuda",)}),
 }
 gate = pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)
 task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
@@ -74,14 +81,18 @@ def sets(task: Task) -> list[EvidenceSet]:
         all_evidence(task),
         all_evidence(task, bad, measured("no samples"), a_tree(task, unparsed=("x.py:1: bad",))),
         all_evidence(task, a_run(disagreements=("they differ",))),
+        all_evidence(task, bad, on(), unmoved(a_move(), a_move(), *(a_move(p) for p in Part), unread=("a.py",))),
+        all_evidence(task, on(date(2027, 1, 1)), unmoved(*(a_move(what=str(i)) for i in range(99)), mode=Mode.ALL)),
         all_evidence(task, calculated()),
+        all_evidence(task, recorded()),
+        all_evidence(task, recorded(a_recorded(complete=False, problem="no such module"))),
     ]
 
 
 def test_there_is_something_to_test() -> None:
     assert [g.name for g in GATES] == ["execution", "business-logic", "performance", "claims"]
     assert {kind.__name__ for kind in KINDS} >= {"PytestRun", "SourceTree", "EntryPointRuns", "Measurements"}
-    assert {rule.id for rule in RULES} >= {"amp-step-order", "no-cuda-amp"}
+    assert RULES.keys() >= {"amp-step-order", "no-cuda-amp"}
     assert {form.name for form in FORMATS} >= {"json", "markdown", "text"}
     assert len(MODULES) > 30
 
@@ -182,21 +193,27 @@ def test_evidence_of_an_empty_project_is_unavailable_with_a_reason(kind: type[Ev
     assert (seen.get(kind), seen.why_missing(kind)) == (None, str(caught.value))
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_code_rule_keeps_its_own_examples(rule: CodeRule) -> None:
-    good = list(rule.look(parse(rule.good.encode(), "good.py", "")))
-    bad = list(rule.look(parse(rule.bad.encode(), "bad.py", "")))
-    assert good
-    assert all(site.ok for site in good)
-    assert not all(site.ok for site in bad)
-    assert list(rule.look(parse(b"x = 1\n", "empty.py", ""))) == []
-    assert rule.problem
-    assert rule.impact
-    assert rule.fix
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
+def test_code_rule_keeps_its_own_examples(rule: Rule) -> None:
+    for text in rule.form.good:
+        assert broken_lines(rule, text) == []
+    for text in rule.form.bad:
+        marked = [number for number, line in enumerate(text.splitlines(), 1) if "# <- here" in line]
+        assert marked
+        assert broken_lines(rule, text) == marked
+    assert Scanner(project_of({"empty.py": b"x = 1\n"})).sites(rule) == []
+    assert rule.form.tags
 
 
-def test_code_rules_have_distinct_names() -> None:
-    assert len({rule.id for rule in RULES}) == len(RULES)
+def broken_lines(rule: Rule, text: str) -> list[int]:
+    sites = Scanner(project_of({"example.py": text.encode()})).sites(rule)
+    assert not any(site.undecided for site in sites)
+    return sorted({site.line for site in sites if not site.ok})
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
+def test_code_rule_lies_in_a_file_of_its_name(rule: Rule) -> None:
+    assert rule.source == f"gates/rules/{rule.id}.yaml"
 
 
 def a_report(task: Task, seen: EvidenceSet) -> Report:

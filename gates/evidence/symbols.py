@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from gates.evidence._private_names import is_private, is_used, may_be_called_from_outside
 from gates.evidence._uses import use_lines
 from gates.evidence.sources import Sources
 from gates.model import Location, Model
@@ -59,6 +60,8 @@ class Resolver:
         if isinstance(found, str):
             return SymbolTrace(symbol=symbol, wanted=binding.uses, location=None, problem=found)
         module, node = found
+        if unused := self._unused(module, node, names.split(".")):
+            return SymbolTrace(symbol=symbol, wanted=binding.uses, location=None, problem=unused)
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
         return SymbolTrace(
             symbol=symbol,
@@ -66,6 +69,25 @@ class Resolver:
             location=Location(path=module.path, line=first, last_line=node.end_lineno),
             uses=tuple(Use(name=name, lines=tuple(use_lines(name, node, module))) for name in binding.uses),
         )
+
+    def _unused(self, module: SourceModule, node: ast.stmt, names: list[str]) -> str:
+        """Return, in words, that nothing in the implementation uses a private name, or nothing where something may."""
+        if not is_private(names[-1]):
+            return ""
+        owner = member(module.tree.body, names[0]) if len(names) == 2 else None
+        if len(names) > 2 or may_be_called_from_outside(node, owner if isinstance(owner, ast.ClassDef) else None):
+            return ""
+        modules = []
+        for path in self._sources.files(self._implementation):
+            if path.suffix == ".py":
+                self._sources.looked_at.add(path.parent)
+                try:
+                    modules.append(self.module(path))
+                except Unparsed:
+                    return ""  # it may be used there
+        if is_used(names[-1], node, modules):
+            return ""
+        return f"{module.path}:{node.lineno} defines {names[-1]!r}, and nothing in the implementation uses it"
 
     def _package(self, path: Path) -> str:
         """Return the dotted name of the package that a file lies in, from the deepest root above it."""

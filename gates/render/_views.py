@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from gates.model import HEADLINES, SEVERITIES, Finding, GateReport, Level, Outcome, Report, Severity
+from gates.model import SEVERITIES, Finding, GateReport, Level, Outcome, Report, Severity
 from gates.ranking import ranked
 
 
 def headline(report: Report) -> str:
     """Return the verdict as a report's first word."""
-    return HEADLINES[report.verdict.decision]
+    return report.headline
 
 
 def deciding(report: Report) -> list[Finding]:
@@ -33,7 +33,25 @@ def first_cause(report: Report) -> str:
         return " ".join(part for part in parts if part)
     if report.verdict.reasons:
         return report.verdict.reasons[0]
-    return "every required check was seen to pass"
+    return nothing_wrong(report.findings)
+
+
+def nothing_wrong(findings: Iterable[Finding]) -> str:
+    """Return what to say where nothing stands in the way, what is waived not left out."""
+    names = sorted({finding.criterion or finding.rule for finding in findings if finding.waived})
+    save = f", save for what is waived of {', '.join(names)}" if names else ""
+    return f"every required check was seen to pass{save}"
+
+
+def waived(report: Report) -> list[Finding]:
+    """Return the findings that a waiver covers, worst first."""
+    return [finding for finding in ranked(report.findings) if finding.waived]
+
+
+def goalposts(report: Report) -> list[Finding]:
+    """Return what was made lower of the bar that the change is judged by, what stops it first."""
+    moved = [f for f in ranked(report.findings) if f.rule == "BL011" and f.outcome is Outcome.FAILED]
+    return sorted(moved, key=lambda f: not f.blocks)
 
 
 def next_step(report: Report) -> tuple[str, str]:
@@ -63,14 +81,14 @@ def unchecked(report: Report) -> list[tuple[str, str]]:
     rows = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran]
     for gate in report.gates:
         if gate.ran:
-            unknown = [f for f in ranked(gate.findings) if f.outcome is Outcome.UNKNOWN]
+            unknown = [f for f in ranked(gate.findings) if f.outcome is Outcome.UNKNOWN and not f.waived]
             rows += [(" ".join(filter(None, [f.rule, f.criterion])), f.message) for f in unknown]
     return rows
 
 
 def severities(findings: Iterable[Finding]) -> list[tuple[str, int, int]]:
     """Count the findings that failed, and those that are unknown, by severity."""
-    counts = Counter((finding.severity, finding.outcome) for finding in findings)
+    counts = Counter((finding.severity, finding.outcome) for finding in findings if not finding.waived)
     return [
         (s.value, counts[s, Outcome.FAILED], counts[s, Outcome.UNKNOWN]) for s in SEVERITIES if s is not Severity.INFO
     ]
@@ -82,15 +100,23 @@ def quality(gates: Iterable[GateReport]) -> list[tuple[str, str, str, str]]:
     for gate in gates:
         by_check = {check.id: check for check in gate.checks}
         worst: dict[str, Finding] = {}
-        for finding in ranked(gate.findings):
+        for finding in sorted(ranked(gate.findings), key=_rank_of_waived):
             worst.setdefault(finding.check, finding)
         for check_id, check in by_check.items():
             if check_id in worst:
                 finding = worst[check_id]
                 level = "" if check.level is Level.MUST else f" ({check.level.value})"
                 seen = finding.actual if gate.ran else "not run"
-                rows.append((check.title + level, finding.expected or "-", seen or "-", word(finding.outcome)))
+                ended = "WAIVED" if finding.waived else word(finding.outcome)
+                rows.append((check.title + level, finding.expected or "-", seen or "-", ended))
     return rows
+
+
+def _rank_of_waived(finding: Finding) -> int:
+    """Put what is open before what is waived, and both before what passed: the worst of a check speaks for it."""
+    if finding.waived:
+        return 1
+    return 0 if finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN} else 2
 
 
 def word(outcome: Outcome) -> str:
@@ -103,4 +129,7 @@ def word(outcome: Outcome) -> str:
     }[outcome]
 
 
-OFFERED = (headline, deciding, first_cause, next_step, actions, unchecked, severities, quality)  # to templates
+OFFERED = (  # to templates
+    headline, deciding, first_cause, next_step, actions, unchecked, severities, quality,
+    nothing_wrong, waived, goalposts,
+)  # fmt: skip

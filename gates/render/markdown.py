@@ -70,7 +70,8 @@ def environment(templates: Path | None) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    world.filters |= {"inline": escape.inline, "code": escape.code, "cell": escape.cell, "block": escape.block}
+    shown = (escape.inline, escape.code, escape.cell, escape.link, escape.block)
+    world.filters |= {form.__name__: form for form in shown}
     return world
 
 
@@ -89,8 +90,10 @@ def _escaped(value: object) -> Markup:
 
 def _groups(gate: GateReport) -> dict[str, object]:
     """Return a gate's findings by outcome, worst first."""
-    findings = ranked(gate.findings)
+    waived = [f for f in ranked(gate.findings) if f.waived]
+    findings = [f for f in ranked(gate.findings) if not f.waived]
     return {
+        "waived": waived,
         "failed": [f for f in findings if f.outcome is Outcome.FAILED],
         "unknown": [f for f in findings if f.outcome is Outcome.UNKNOWN],
         "passed": [f for f in findings if f.outcome is Outcome.PASSED],

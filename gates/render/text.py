@@ -17,12 +17,22 @@ def render(report: Report, _templates: Path | None) -> dict[str, str]:
         f"{_views.headline(report)}  {task.id} {task.title}  ({ended})",
         f"cause: {_views.first_cause(report)}",
         f"next:  {command}" + (f"  # {purpose}" if purpose else ""),
+        *_notes(report),
         "",
         *(_gate(gate) for gate in report.gates),
         "",
         *(f"{c.id:<6} {c.status.value:<16} {c.text}" for c in report.criteria),
     ]
     return {"summary.txt": "\n".join(visible(line) for line in lines) + "\n"}
+
+
+def _notes(report: Report) -> list[str]:
+    """Return the lines that only some reports have: what is waived, and what of the bar was lowered."""
+    waived, moved = report.waived, _views.goalposts(report)
+    return [
+        *([f"waived: {', '.join(waived)}"] if waived else []),
+        *([f"goalposts: {len(moved)} moved; first: {moved[0].message}"] if moved else []),
+    ]
 
 
 def _gate(gate: GateReport) -> str:

@@ -1,17 +1,19 @@
 """The part of the business logic gate on the criteria: is each traced to live code, and do its tests pass?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from gates.evidence.code_rules import RuleTrace
 from gates.evidence.kind import EvidenceSet
-from gates.evidence.pytest_run import PytestRun
-from gates.evidence.source_tree import RuleTrace, SourceTree
+from gates.evidence.run_date import day_of
+from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import SymbolTrace
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity, worst
+from gates.model import Check, Finding, Outcome, RuleText, Status, worst
+from gates.requirement_coverage import cover, judge_coverage
 from gates.stages._about import About
 from gates.stages._criteria_sections import describe
 from gates.stages._criterion_tests import judge_tests
 from gates.task import CodeBinding, Criterion, Task
-from gates.yaml_source import did_you_mean
+from gates.waiving import waive
 
 RULES = (
     RuleText(
@@ -32,26 +34,20 @@ RULES = (
     RuleText(
         id="BL003",
         title="Coverage of criteria",
-        meaning="The share of criteria whose code and tests all passed, computed from the "
-        "findings above it. Criteria "
-        "that were not seen could still go either way, so they make the share unknown before they make it fail.",
-    ),
-    RuleText(
-        id="BL004",
-        title="Markers name criteria that exist",
-        meaning="A test marked for a criterion of this task that does not exist would stand for nothing, unseen.",
+        meaning="The share of criteria with status PASS among those that are not waived, counted once, from the "
+        "findings of all gates. Criteria that were not seen could still go either way, so they make the share unknown "
+        "before they make it fail. Whatever the share, each criterion of level must has to pass for itself.",
     ),
 )
 
 
 def plan(task: Task) -> Iterator[Check]:
-    """Plan for each criterion its code and its tests, then the coverage of all, then the markers."""
+    """Plan for each criterion its code and its tests, then the coverage of all."""
     for criterion in task.criteria:
         about = {"level": criterion.level, "criterion": criterion.id}
         yield Check(id=f"code:{criterion.id}", title=f"{criterion.id} is traced to live code", **about)
         yield Check(id=f"tests:{criterion.id}", title=f"{criterion.id} is stood for by tests", **about)
     yield Check(id="coverage", title="Coverage of criteria")
-    yield Check(id="markers", title="Markers name criteria that exist")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -62,8 +58,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         for finding in (*_code(task, criterion, evidence), *judge_tests(task, criterion, evidence))
     ]
     yield from found
-    yield _coverage(task, found)
-    yield from _markers(task, evidence)
+    yield _coverage(task, found, evidence)
 
 
 def _code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -136,9 +131,11 @@ def _by_rule(
         )  # fmt: skip
         return
     for site in trace.sites:
+        bad = Outcome.UNKNOWN if site.undecided else Outcome.FAILED
         yield about(
-            outcome=Outcome.PASSED if site.ok else Outcome.FAILED, location=site.location, expected=name,
-            subject=f"{name} {site.message}", actual="kept" if site.ok else "broken", message=f"{name}: {site.message}",
+            outcome=Outcome.PASSED if site.ok else bad, location=site.location, expected=name,
+            subject=f"{name} {site.message}", message=f"{name}: {site.message}",
+            actual="kept" if site.ok else " -> ".join(site.trace) or ("not decided" if site.undecided else "broken"),
             remediation="" if site.ok else f"See `gates explain {trace.rule}`.",
         )  # fmt: skip
     if not trace.sites:
@@ -149,56 +146,21 @@ def _by_rule(
         )  # fmt: skip
 
 
-def _coverage(task: Task, found: list[Finding]) -> Finding:
-    """Compute the share of criteria that are traced to code and tests, from the findings."""
-    outcomes = [
-        worst({f.outcome for f in found if f.criterion == c.id} - {Outcome.NOT_APPLICABLE}) for c in task.criteria
-    ]
-    total = len(outcomes)
-    covered = sum(outcome is Outcome.PASSED for outcome in outcomes)
-    open_ = sum(outcome is Outcome.UNKNOWN for outcome in outcomes)
-    limit = task.coverage_at_least
-    passed = covered >= limit * total and covered > 0
-    failed = covered + open_ < limit * total
-    outcome = Outcome.PASSED if passed else Outcome.FAILED if failed else Outcome.UNKNOWN
-    outcome = outcome if limit else Outcome.NOT_APPLICABLE
-    open_note = f"; {open_} not seen" if open_ else ""
-    return Finding(
-        rule="BL003", check="coverage", location=Location(path=task.path, line=task.line),
-        outcome=outcome,
-        severity=Severity.INFO if passed or not limit else Severity.HIGH, expected=f">= {limit:.0%}",
-        actual=f"{covered}/{total} ({covered / total:.1%})",
-        message=f"{covered} of {total} criteria ({covered / total:.1%}) are traced to live code and passing tests"
-        f"{open_note}; {limit:.0%} are asked for.",
-        remediation="" if passed else "Implement and test the criteria that are named above.",
-    )  # fmt: skip
+def _coverage(task: Task, found: list[Finding], evidence: EvidenceSet) -> Finding:
+    """Compute the coverage as far as code and tests tell; the whole run counts again with all that was seen."""
+    marked = waive(task, found, day_of(evidence))
+    return judge_coverage(task, cover(task, [_traced(f for f in marked if f.criterion == c.id) for c in task.criteria]))
 
 
-def _markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Refuse markers of this task that name a criterion which does not exist."""
-    run = evidence.get(PytestRun)
-    common = {"rule": "BL004", "check": "markers"}
-    if run is None:
-        yield Finding(
-            **common, outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
-            message=f"The markers were not seen: {evidence.why_missing(PytestRun)}",
-        )  # fmt: skip
-        return
-    known = [f"{task.id}/{criterion.id}" for criterion in task.criteria]
-    loose = [(t, m) for t in run.tests for m in t.criteria if m.startswith(f"{task.id}/") and m not in known]
-    for test, marker in loose:
-        yield Finding(
-            **common, outcome=Outcome.FAILED, severity=Severity.HIGH, location=test.location,
-            subject=f"{test.id} {marker}",
-            message=f"{test.id} is marked for {marker!r}, which does not exist{did_you_mean(marker, known)}",
-            expected="a criterion of the task", actual=marker, remediation="Mend the marker's id.",
-        )  # fmt: skip
-    if not loose:
-        marked = sum(any(m in known for m in test.criteria) for test in run.tests)
-        yield Finding(
-            **common, outcome=Outcome.PASSED if run.tests else Outcome.UNKNOWN, severity=Severity.INFO,
-            level=Level.ADVISORY, message=f"{marked} tests are marked for criteria of {task.id}, each of which exists.",
-        )  # fmt: skip
+def _traced(findings: Iterable[Finding]) -> Status:
+    """Return where a criterion stands as far as its code and tests tell."""
+    about = [*findings]
+    outcome = worst({f.outcome for f in about if not f.waived} - {Outcome.NOT_APPLICABLE})
+    if outcome is Outcome.FAILED:
+        return Status.FAIL
+    if any(f.waived for f in about):
+        return Status.WAIVED
+    return Status.PASS if outcome is Outcome.PASSED else Status.UNVERIFIED
 
 
 __all__ = ["RULES", "describe", "judge", "plan"]

@@ -87,7 +87,7 @@ def _doubt(test: TestRecord, unstable: dict[str, str]) -> str:
         return test.ended
     if test.id in unstable:
         return unstable[test.id]
-    return "passed, and executed none of its assertions" if test.empty else ""
+    return ""
 
 
 def _passed(about: About, criterion: Criterion, bound: list[TestRecord], *, believed: bool) -> Finding:
@@ -121,6 +121,13 @@ def _without_tests(about: About, task: Task, criterion: Criterion) -> Finding:
         return about(
             outcome=Outcome.NOT_APPLICABLE, location=task.place(by_entry[0]), actual="run",
             message=f"{criterion.id} is shown by an entry point, in the execution gate; no test is bound to it.",
+        )  # fmt: skip
+    called = (*task.calculations, *task.edge_cases, *task.properties)
+    by_call = [part for part in called if criterion.id in part.criteria]
+    if by_call:
+        return about(
+            outcome=Outcome.NOT_APPLICABLE, location=task.place(by_call[0]), actual="calculated",
+            message=f"{criterion.id} is shown by calculations, edge cases or properties; no test is bound to it.",
         )  # fmt: skip
     marker = f'@pytest.mark.criterion("{task.id}/{criterion.id}")'
     return about(

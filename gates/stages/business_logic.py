@@ -2,15 +2,33 @@
 
 from collections.abc import Iterator
 
+from gates.evidence.calculations import Calculations
+from gates.evidence.code_rules import CodeRules
+from gates.evidence.emulated import Emulated
+from gates.evidence.executed_lines import ExecutedLines
+from gates.evidence.goalposts import Goalposts
 from gates.evidence.kind import EvidenceSet
+from gates.evidence.known_criteria import KnownCriteria
+from gates.evidence.proof import LastProof
 from gates.evidence.pytest_run import PytestRun
+from gates.evidence.recording import Recording
 from gates.evidence.source_tree import SourceTree
 from gates.model import Check, Finding, Section
-from gates.stages import _criteria
+from gates.stages import (
+    _calculations,
+    _criteria,
+    _emulated,
+    _goalposts,
+    _loose_ends,
+    _proof,
+    _recorded,
+    _rules,
+    _waivers,
+)
 from gates.stages.gate import Gate
 from gates.task import Task
 
-PARTS = (_criteria,)
+PARTS = (_criteria, _loose_ends, _rules, _waivers, _calculations, _recorded, _emulated, _goalposts, _proof)
 
 
 def plan(task: Task) -> tuple[Check, ...]:
@@ -36,7 +54,18 @@ GATE = Gate(
     stage=2,
     weight=30,
     code="BL",
-    uses=(SourceTree, PytestRun),
+    uses=(
+        SourceTree,
+        CodeRules,
+        PytestRun,
+        ExecutedLines,
+        KnownCriteria,
+        Calculations,
+        Recording,
+        Emulated,
+        Goalposts,
+        LastProof,
+    ),
     rules=tuple(rule for part in PARTS for rule in part.RULES),
     plan=plan,
     judge=judge,

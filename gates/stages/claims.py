@@ -11,10 +11,12 @@ from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import Measurements
 from gates.evidence.pytest_run import PytestRun
+from gates.evidence.run_date import day_of
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section, Severity
 from gates.stages.gate import Gate
 from gates.task import Task
 from gates.verdict import decide, decide_gate, score_gate
+from gates.waiving import waive
 
 NAME = "claims"
 NONE = "no-claims"
@@ -164,7 +166,7 @@ def world_of(task: Task | None, evidence: EvidenceSet, *sources: ClaimsSource) -
         return World(evidence)
     judged, everything = [], list[Finding]()
     for gate in other_gates(task):
-        findings = tuple(gate.judge(task, evidence))
+        findings = waive(task, gate.judge(task, evidence), day_of(evidence))
         everything += findings
         judged.append(
             Judged(

@@ -47,14 +47,17 @@ def test_this_cpu_is_described() -> None:
         assert facts.name in text
 
 
+@pytest.mark.criterion("T035/AC8")
 def test_the_cpu_is_always_there() -> None:
     assert pick("cpu") == torch.device("cpu")
 
 
+@pytest.mark.criterion("T035/AC8")
 def test_without_a_request_the_accelerator_is_taken_or_else_the_cpu() -> None:
     assert pick(None) == (torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu"))
 
 
+@pytest.mark.criterion("T035/AC8")
 @pytest.mark.parametrize("requested", ["gpu", "", "meta", "cuda:x", "fpga"])
 def test_an_unknown_device_is_refused_in_one_line(requested: str) -> None:
     with pytest.raises(DeviceUnavailable) as caught:

@@ -94,6 +94,7 @@ def test_use_amp_on_a_cpu_falls_back_to_fp32_with_one_warning(requested: str | N
     assert "falls back to fp32" in resolved.reason
 
 
+@pytest.mark.criterion("T035/AC7")
 @pytest.mark.parametrize("use_amp", [True, None])
 @pytest.mark.parametrize("device", [CPU, CUDA])
 @pytest.mark.parametrize("requested", ["bf16", "fp16"])
@@ -106,6 +107,7 @@ def test_a_16_bit_precision_asked_for_by_name_is_kept(
     assert resolved.warnings == ()
 
 
+@pytest.mark.criterion("T035/AC7")
 def test_emulated_bfloat16_is_kept_but_announced() -> None:
     resolved = resolve("bf16", None, OLD_CUDA)
     assert resolved.precision.name == "bf16"
@@ -125,6 +127,7 @@ def test_a_cpu_that_emulates_a_precision_keeps_it_without_calling_it_native(requ
     assert resolve(requested, None, CPU).native
 
 
+@pytest.mark.criterion("T035/AC7")
 @pytest.mark.parametrize("device", [CUDA, OLD_CUDA, ROCM, MPS, XPU])
 def test_use_amp_on_any_accelerator_is_fp16_with_a_scaler(device: DeviceFacts) -> None:
     resolved = resolve(None, True, device)
@@ -133,6 +136,7 @@ def test_use_amp_on_any_accelerator_is_fp16_with_a_scaler(device: DeviceFacts) -
     assert device.name in resolved.reason
 
 
+@pytest.mark.criterion("T035/AC7")
 def test_tf32_is_kept_where_the_device_has_it_and_announced_as_fp32_elsewhere() -> None:
     assert resolve("tf32", None, CUDA) == Resolved(precision_for("tf32", "cuda"), "tf32 was requested by name")
     for device in (OLD_CUDA, ROCM, CPU):
@@ -152,6 +156,7 @@ def test_float32_matrix_products_are_set_for_a_block_and_put_back_also_after_an_
     assert torch.get_float32_matmul_precision() == before
 
 
+@pytest.mark.criterion("T035/AC7")
 @pytest.mark.parametrize(
     ("alias", "name"), [("16-mixed", "fp16"), ("bf16-mixed", "bf16"), ("32", "fp32"), ("float16", "fp16")]
 )
@@ -159,6 +164,7 @@ def test_lightning_style_names_are_understood(alias: str, name: str) -> None:
     assert effective(alias, None, CPU) == name
 
 
+@pytest.mark.criterion("T035/AC7")
 @pytest.mark.parametrize("use_amp", [True, False, None])
 def test_an_unknown_precision_is_refused_with_a_suggestion(use_amp: bool | None) -> None:
     with pytest.raises(

@@ -372,6 +372,7 @@ def test_an_optimizer_with_nothing_to_train_is_refused() -> None:
         a_step("fp32", model=model)
 
 
+@pytest.mark.criterion("T035/AC1")
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -486,6 +487,7 @@ def test_a_collapse_names_the_first_parameter_to_blame(name: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.criterion("T035/AC2")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_dtype_that_ran_is_observed_once(name: str) -> None:
     step = a_step(name)
@@ -508,6 +510,7 @@ def test_a_compiled_model_is_not_watched(whole: bool) -> None:
     assert step.observed_dtypes == frozenset()
 
 
+@pytest.mark.criterion("T035/AC2")
 def test_a_model_that_turns_autocast_off_is_announced() -> None:
     class Stubborn(nn.Module):
         def __init__(self) -> None:
@@ -798,6 +801,7 @@ def test_parts_of_something_else_are_refused(part: str, message: str) -> None:
         a_step("fp16", **{part.removeprefix("static "): other_model_parts()[part]})
 
 
+@pytest.mark.criterion("T035/AC2")
 def test_what_is_no_batch_or_no_loss_is_refused() -> None:
     step = a_step("fp32")
     with pytest.raises(ValueError, match=r"^a batch is a tuple of tensors, found a tensor of shape \(5, 6\)"):

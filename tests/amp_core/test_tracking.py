@@ -71,6 +71,7 @@ def a_result(value: float = 0.0, *, scale: float | Tensor = 1.0, found_inf: floa
     return StepResult(scalar, scalar + 1, scalar + 2, loss_scale, torch.tensor(found_inf))
 
 
+@pytest.mark.criterion("T035/AC4")
 def test_scalars_are_flushed_together_every_few_steps_and_at_the_end() -> None:
     sink = Counting()
     with Tracker(3, [sink]) as tracker:
@@ -285,6 +286,7 @@ def test_more_than_the_whole_peak_is_called_impossible_once_and_not_reported() -
     assert [rates.mfu for rates in sink.rates] == [None] * 3
 
 
+@pytest.mark.criterion("T035/AC4")
 def test_a_resumed_tracker_counts_on() -> None:
     first, second = MemorySink(), MemorySink()
     with Tracker(10, [first]) as tracker:
@@ -340,6 +342,7 @@ def test_ctrl_c_in_a_sink_still_stops_training() -> None:
         Tracker(1, [Interrupted()]).add(a_result())
 
 
+@pytest.mark.criterion("T035/AC4")
 def test_an_interval_below_one_step_is_refused() -> None:
     with pytest.raises(ValueError, match="every must be at least 1 step, found 0"):
         Tracker(0, [])

@@ -141,6 +141,7 @@ def test_the_same_sinks_receive_what_the_history_holds() -> None:
     assert train(a_config(), [sink]).history == tuple(sink.records)
 
 
+@pytest.mark.criterion("T035/AC7")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

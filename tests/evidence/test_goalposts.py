@@ -64,6 +64,16 @@ TASKS: dict[str, tuple[Task, Task, list[tuple[Part, str]]]] = {
     "use removed": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x.y", "z"]}])]),
                     a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["z"]}])]),
                     [(BAR, "AC1 pkg:a uses x.y: asked for -> removed")]),
+    "use moved to another symbol": (
+        a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x.y", "z"]}])]),
+        a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["z"]}, {"symbol": "pkg:b", "uses": ["x.y"]}])]),
+        []),
+    "use replaced": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x.y", "z"]}])]),
+                     a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x.w", "z"]}])]),
+                     [(CHANGED, "AC1 pkg:a uses x.y: asked for -> removed")]),
+    "symbol replaced": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x", "y"]}])]),
+                        a_task(criteria=[a_criterion(code=[{"symbol": "lib:b", "uses": ["z"]}])]),
+                        [(CHANGED, "AC1 code pkg:a: asked for -> removed")]),
     "code moved": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg.a:C.f", "uses": ["x"]}])]),
                    a_task(criteria=[a_criterion(code=[{"symbol": "pkg.b:C.f", "uses": ["x"]}])]),
                    [(CHANGED, "AC1 pkg.a:C.f symbol: pkg.a:C.f -> pkg.b:C.f")]),
@@ -151,6 +161,8 @@ ASSERTS = {
               ("(the message is not looked at any more): pytest.raises(ValueError, match='a') -> "
                "pytest.raises(ValueError)")),
     "dead": ("    assert y == 4\n", "    return\n    assert y == 4\n", "assertion: y == 4 -> removed"),
+    "returns always": ("    assert y == 4\n", "    if True:\n        return\n    assert y == 4\n",
+                       "assertion: y == 4 -> removed"),
     "if false": ("    assert y == 4\n", "    if False:\n        assert y == 4\n", "assertion: y == 4 -> removed"),
     "swallowed": ("    assert y == 4\n", "    try:\n        assert y == 4\n    except AssertionError:\n        pass\n",
                   "assertion: y == 4 -> removed"),
@@ -234,6 +246,7 @@ def test_deleted_test_is_named_and_one_that_moved_is_not() -> None:
     assert moves_of({"t.py": A + b}, {"t.py": A}) == ["t.py::test_b: a test -> deleted"]
     assert moves_of({"t.py": A}, {}) == ["t.py::test_a: a test -> deleted"]
     assert moves_of({"t.py": A}, {"u.py": A}) == []
+    assert moves_of({"t.py": A}, {"u.py": "def test_a():\n    other()\n    assert z\n"}) == []
     assert moves_of({"t.py": A}, {"t.py": A.replace("test_a", "test_sum")}) == []
     assert (
         moves_of({"t.py": A}, {"t.py": f"class TestA:\n{''.join(f'    {line}' for line in A.splitlines(True))}"}) == []
@@ -422,6 +435,19 @@ def test_other_things_that_are_gone_are_named(tmp_path: Path) -> None:
     ]
 
 
+def test_own_rule_in_the_place_of_a_shipped_one_is_named_and_one_more_is_not(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p")
+    committed(project)
+    written(project, {"gates-rules/mine.yaml": "id: mine\n", "gates-rules/lax.yaml": "id: amp-step-order\n"})
+    assert told(project) == ["code rule gates-rules/lax.yaml: none -> there"]
+
+
+def test_assertion_that_python_cannot_write_is_compared_all_the_same() -> None:
+    odd = "    assert f\"{'a' + chr(10)!r} {y['k']}\" == f'{y:{x}}' + '\\n'\n"
+    assert weakened(odd, odd) == []
+    assert len(weakened(odd, "    assert x\n" * 0)) == 1
+
+
 def test_line_ends_and_odd_names_are_no_change(tmp_path: Path) -> None:
     project = a_project(tmp_path / "p", {'tests/a b\n\u00fc".py': A, "tests/sub/-x.py": A})
     committed(project)
@@ -438,7 +464,7 @@ def test_file_that_cannot_be_read_is_named_and_its_tests_do_not_count_as_deleted
     committed(project)
     (project / "tests/test_b.py").write_text("def (", encoding="utf-8")
     (project / "tests/test_c.py").unlink()
-    (project / "tests/test_c.py").symlink_to("/dev/null")
+    (project / "tests/test_c.py").symlink_to("test_core.py")
     (project / "pyproject.toml").write_bytes(b"\xff")
     found = seen(project)
     assert found.moves == ()

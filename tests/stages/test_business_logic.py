@@ -1,10 +1,26 @@
 """The business logic gate, judged on built evidence: code that is live, tests that passed, shares that are exact."""
 
+from pathlib import Path
+
 import pytest
-from building import a_criterion, a_measure, a_record, a_run, a_task, a_tree, all_evidence, evidence
+from building import (
+    a_context,
+    a_criterion,
+    a_measure,
+    a_record,
+    a_run,
+    a_task,
+    a_tree,
+    all_evidence,
+    evidence,
+    known_criteria,
+    written,
+)
 
 from gates.criteria import stand
-from gates.evidence.source_tree import RuleSite, RuleTrace, SourceTree
+from gates.evidence.code_rules import RuleSite, RuleTrace
+from gates.evidence.known_criteria import KnownCriteria
+from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import SymbolTrace, Use
 from gates.evidence.test_records import Deselected, TestOutcome
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
@@ -40,6 +56,7 @@ def test_good_evidence_passes_every_check() -> None:
     seen = list(judge(task, all_evidence(task)))
     assert [(f.check, f.outcome) for f in seen] == [
         ("code:AC1", P), ("tests:AC1", P), ("code:AC2", P), ("tests:AC2", N), ("coverage", P), ("markers", P),
+        ("goalposts", P),
     ]  # fmt: skip
 
 
@@ -199,8 +216,34 @@ def test_coverage_of_exactly_the_limit_passes(limit: float) -> None:
     assert covered(task, *pieces)[0] is P
 
 
-def test_markers_of_other_tasks_are_none_of_ours() -> None:
-    assert only(ONE, "BL004", a_run(a_record(criteria=("T2/AC77", "AC9")))).outcome is P
+def test_markers_of_other_tasks_must_exist_too() -> None:
+    marked = a_run(a_record(criteria=("T2/AC77", "T1/AC1")))
+    assert only(ONE, "BL004", marked, known_criteria(ONE, "T2/AC77")).outcome is P
+    missing = only(ONE, "BL004", marked, known_criteria(ONE, "T2/AC7"))
+    assert (missing.outcome, missing.message) == (
+        F, "tests/test_core.py::test_double is marked for 'T2/AC77', which does not exist; did you mean 'T2/AC7'?"
+    )  # fmt: skip
+
+
+def test_a_marker_may_be_in_a_task_file_that_could_not_be_read() -> None:
+    marked = a_run(a_record(criteria=("T2/AC77",)))
+    finding = only(ONE, "BL004", marked, known_criteria(ONE, unread=("tasks/T2.yaml",)))
+    assert (finding.outcome, finding.level) == (U, Level.ADVISORY)
+    own = only(ONE, "BL004", a_run(a_record(criteria=("T1/AC7",))), known_criteria(ONE, unread=("tasks/T2.yaml",)))
+    assert own.outcome is F
+
+
+@pytest.mark.parametrize("marker", ["AC1", "T1-AC1", "", "T1/", "T1/AC1 ", "T1/AC1/x", "7"])
+def test_a_marker_that_is_not_of_the_form_is_refused(marker: str) -> None:
+    finding = only(ONE, "BL004", a_run(a_record(criteria=(marker,))))
+    assert (finding.outcome, finding.level) == (F, Level.MUST)
+
+
+def test_the_criteria_of_all_task_files_are_known(tmp_path: Path) -> None:
+    other = "id: T2\ntitle: Two\nimplementation: [pkg]\ncriteria: [{id: AC9, text: More}]\n"
+    root = written(tmp_path, {"tasks/T2.yaml": other, "tasks/T3.yaml": "id: [", "tasks/T1.yaml": "id: T1"})
+    found = KnownCriteria.collect(ONE, a_context(root))
+    assert (found.names, found.unread) == (("T1/AC1", "T2/AC9"), ("tasks/T3.yaml",))
 
 
 def test_unseen_markers_are_unknown() -> None:

@@ -30,6 +30,7 @@ def test_without_a_gpu_nothing_is_called_measured() -> None:
         assert {arm: len(values) for arm, values in metric.arms.items()} == dict.fromkeys(a_setup().arms, 1)
 
 
+@pytest.mark.criterion("T035/AC5")
 def test_on_a_gpu_the_peak_is_measured_and_predicted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """The branch for a GPU, with what touches one replaced."""
     monkeypatch.setattr(memory, "_peak", lambda *_: 123.0)

@@ -13,6 +13,7 @@ TINY = TrainConfig(device="cpu", steps=2, batch_size=8, train_sequences=64, val_
 ARMS = ("fp32", "bf16", "fp16")
 
 
+@pytest.mark.criterion("T035/AC6")
 def test_arms_are_paired_by_seed() -> None:
     runs = train_arms(TINY, ("fp32", "fp16"), seeds=2)
     assert [result.precision for arm in runs for result in runs[arm]] == ["fp32", "fp32", "fp16", "fp16"]
@@ -21,6 +22,7 @@ def test_arms_are_paired_by_seed() -> None:
     assert first[0][0] != first[0][1]
 
 
+@pytest.mark.criterion("T035/AC6")
 def test_an_arm_is_trained_with_its_matrix_product_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = {}
 
@@ -44,6 +46,7 @@ def test_a_model_that_learned_nothing_is_refused() -> None:
         refuse_untrained(train_arms(hardly, ("fp32",), seeds=1))
 
 
+@pytest.mark.criterion("T035/AC6")
 def test_each_metric_has_a_sample_a_seed_and_arm() -> None:
     found = metrics(train_arms(TINY, ARMS, seeds=2))
     assert list(found) == ["val_accuracy", "val_loss", "applied_steps", "skipped_steps", "final_loss_scale"]

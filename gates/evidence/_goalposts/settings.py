@@ -1,0 +1,201 @@
+"""Two states of what configures the gates, pytest and coverage: everything that lets less be seen."""
+
+import configparser
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gates.evidence._goalposts.move import Move, Part, moved
+from gates.model import Location
+
+WATCHED = (
+    "pyproject.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "tox.ini",
+    "setup.cfg",
+    ".coveragerc",
+    "pytest.toml",
+    ".pytest.toml",
+)
+GATES = ("tasks", "python", "keep_going", "goalposts", "rules")
+NARROWING = {
+    "-k", "-m", "-p", "-x", "-W", "--deselect", "--ignore", "--ignore-glob", "--maxfail", "--exitfirst", "--noconftest",
+    "--lf", "--last-failed", "--sw", "--stepwise", "--co", "--collect-only", "--disable-warnings", "--pythonwarnings",
+}  # fmt: skip
+KEEPING = ("--strict-markers", "--strict-config", "--strict", "--cov-fail-under")
+WEAKER_WARNINGS = ("ignore", "default", "once", "module", "always")
+COLLECTING = ("python_files", "python_classes", "python_functions", "norecursedirs")
+HIDING = ("omit", "exclude_lines", "exclude_also", "exclude_other_lines")
+Files = Mapping[str, bytes]
+Table = dict[str, Any]
+
+
+def compare(before: Files, after: Files) -> Iterator[Move]:
+    """Yield what the settings let pass or leave out, and did not before."""
+    old, new = _gates(before), _gates(after)
+    for key in GATES:
+        if old.get(key) != new.get(key):
+            yield _moved("pyproject.toml", f"[tool.gates] {key}", old.get(key, "default"), new.get(key, "default"))
+    yield from _pytest(*pytest_settings(before), *pytest_settings(after))
+    yield from _coverage(before, after)
+
+
+def unreadable(files: Files) -> Iterator[str]:
+    """Name the files of settings that cannot be read."""
+    for path, content in files.items():
+        try:
+            _tables(path, content)
+        except (ValueError, configparser.Error) as error:
+            yield f"{path}: {' '.join(str(error).split())[:200]}"
+
+
+def pytest_settings(files: Files) -> tuple[str, Table]:
+    """Return the file that pytest takes its settings from, and what it says."""
+    for path, section in (
+        ("pytest.toml", "pytest"), (".pytest.toml", "pytest"), ("pytest.ini", "pytest"), (".pytest.ini", "pytest"),
+        ("pyproject.toml", "tool.pytest"), ("pyproject.toml", "tool.pytest.ini_options"),
+        ("tox.ini", "pytest"), ("setup.cfg", "tool:pytest"),
+    ):  # fmt: skip
+        tables = _readable(path, files.get(path))
+        found = {k: v for k, v in tables.get(section, {}).items() if k != "ini_options"}
+        if found or (path.endswith("pytest.ini") and path in files):
+            return path, found
+    return "pyproject.toml", {}
+
+
+def _pytest(old_path: str, old: Table, path: str, new: Table) -> Iterator[Move]:
+    """Compare pytest's settings: options that leave tests out, strictness, warnings, and where tests are looked for."""
+    if old_path != path and old:
+        yield _moved(path, "the file with pytest's settings", old_path, path)
+    yield from _addopts(path, _options(old.get("addopts")), _options(new.get("addopts")))
+    yield from _warnings(path, _lines(old.get("filterwarnings")), _lines(new.get("filterwarnings")))
+    if _is_true(old.get("xfail_strict")) and not _is_true(new.get("xfail_strict")):
+        yield _moved(path, "pytest xfail_strict", "true", "false")
+    folders = _words(new.get("testpaths"))
+    for folder in _words(old.get("testpaths")):
+        if folders and folder not in folders:
+            yield _moved(path, "pytest testpaths", folder, "removed")
+    for key in COLLECTING:
+        if old.get(key) != new.get(key):
+            yield _moved(path, f"pytest {key}", old.get(key, "default"), new.get(key, "default"))
+
+
+def _addopts(path: str, was: list[str], now: list[str]) -> Iterator[Move]:
+    for option in now:
+        if _head(option) in NARROWING and option not in was:
+            yield _moved(path, "pytest addopts", "without it", option)
+    for option in was:
+        if _head(option) in KEEPING and option not in now:
+            yield _moved(path, "pytest addopts", option, "removed")
+
+
+def _head(option: str) -> str:
+    """Return an option without its value."""
+    return option.split("=")[0].split()[0] if option.startswith("--") else option[:2]
+
+
+def _warnings(path: str, was: list[str], now: list[str]) -> Iterator[Move]:
+    for line in was:
+        if line.startswith("error") and line not in now:
+            yield _moved(path, "pytest filterwarnings", line, "removed")
+    for line in now:
+        if line.startswith(WEAKER_WARNINGS) and line not in was:
+            yield _moved(path, "pytest filterwarnings", "without it", line)
+
+
+def _coverage(before: Files, after: Files) -> Iterator[Move]:
+    """Compare what coverage leaves out, and the least that it asks for."""
+    (_, old), (path, new) = _coverage_settings(before), _coverage_settings(after)
+    for key in HIDING:
+        for line in _lines(new.get(key)):
+            if line not in _lines(old.get(key)):
+                yield _moved(path, f"coverage {key}", "without it", line)
+    least, now = _number(old.get("fail_under")), _number(new.get("fail_under"))
+    if least is not None and (now or 0) < least:
+        yield _moved(path, "coverage fail_under", least, "removed" if now is None else now)
+
+
+def _coverage_settings(files: Files) -> tuple[str, Table]:
+    for path, prefix in (
+        (".coveragerc", ""),
+        ("setup.cfg", "coverage:"),
+        ("tox.ini", "coverage:"),
+        ("pyproject.toml", "tool.coverage."),
+    ):
+        tables = _readable(path, files.get(path))
+        found = {**tables.get(f"{prefix}run", {}), **tables.get(f"{prefix}report", {})}
+        if found:
+            return path, found
+    return "pyproject.toml", {}
+
+
+def _gates(files: Files) -> Table:
+    return _readable("pyproject.toml", files.get("pyproject.toml")).get("tool.gates", {})
+
+
+def _readable(path: str, content: bytes | None) -> dict[str, Table]:
+    """Return the tables of a file; one that cannot be read has none, and is named elsewhere."""
+    try:
+        return _tables(path, content or b"")
+    except (ValueError, configparser.Error):
+        return {}
+
+
+def _tables(path: str, content: bytes) -> dict[str, Table]:
+    """Return the tables of a file by their dotted names."""
+    text = content.decode("utf-8-sig")
+    if path.endswith(".toml"):
+        return dict(_flattened(tomllib.loads(text), ""))
+    parser = configparser.RawConfigParser()
+    parser.read_string(text)
+    return {name: dict(parser[name]) for name in parser.sections()}
+
+
+def _flattened(table: Table, prefix: str) -> Iterator[tuple[str, Table]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield f"{prefix}{key}", value
+            yield from _flattened(value, f"{prefix}{key}.")
+
+
+def _options(value: object) -> list[str]:
+    """Return pytest's options, each with the word that belongs to it."""
+    try:
+        words = (
+            [str(word) for word in value] if isinstance(value, list) else shlex.split(str(value or ""), comments=True)
+        )
+    except ValueError:
+        words = str(value).split()
+    options: list[str] = []
+    for word in words:
+        if options and not word.startswith("-") and " " not in options[-1] and "=" not in options[-1]:
+            options[-1] += f" {word}"
+        else:
+            options.append(word)
+    return options
+
+
+def _lines(value: object) -> list[str]:
+    items = value if isinstance(value, list) else str(value or "").splitlines()
+    return [str(item).strip() for item in items if str(item).strip()]
+
+
+def _words(value: object) -> list[str]:
+    return [str(word) for word in value] if isinstance(value, list) else str(value or "").split()
+
+
+def _is_true(value: object) -> bool:
+    return str(value).strip().lower() in {"true", "1", "yes", "on"}
+
+
+def _number(value: object) -> float | None:
+    try:
+        return None if value is None else float(str(value))
+    except ValueError:
+        return None
+
+
+def _moved(path: str, what: str, before: object, after: object) -> Move:
+    return moved(Part.SETTINGS, what, before, after, Location(path=path))

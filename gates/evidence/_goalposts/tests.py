@@ -1,0 +1,142 @@
+"""Two states of the tests: those that are gone, skipped or emptied, and assertions that are gone or ask for less."""
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gates.evidence._goalposts.assertions import Assertion, weaker
+from gates.evidence._goalposts.move import Move, Part, moved
+from gates.evidence._goalposts.written_tests import WrittenTest
+from gates.model import Location
+
+ALIKE = 0.6
+MOST_PAIRS = 2000
+Files = Mapping[str, Mapping[str, WrittenTest]]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A test and the file that it stands in."""
+
+    path: str
+    test: WrittenTest
+
+    @property
+    def id(self) -> str:
+        """Return what pytest calls it."""
+        return f"{self.path}::{self.test.name.replace('.', '::')}"
+
+    @property
+    def location(self) -> Location:
+        """Return where it begins."""
+        return Location(path=self.path, line=self.test.line)
+
+
+def compare(before: Files, after: Files) -> Iterator[Move]:
+    """Yield what the tests of the changed files notice no longer."""
+    old = [Placed(path, test) for path, tests in before.items() for test in tests.values()]
+    new = {(path, name): Placed(path, test) for path, tests in after.items() for name, test in tests.items()}
+    same = [(one, new.pop((one.path, one.test.name))) for one in old if (one.path, one.test.name) in new]
+    kept = {(one.path, one.test.name) for one, _ in same}
+    gone = [one for one in old if (one.path, one.test.name) not in kept]
+    for one, other in (*same, *_found_again(gone, [*new.values()])):
+        yield from _weakened(one, other)
+        kept.add((one.path, one.test.name))
+    for one in gone:
+        if (one.path, one.test.name) not in kept:
+            where = Location(path=one.path) if one.path in after else None
+            yield moved(Part.TESTS, one.id, "a test", "deleted", where)
+
+
+def _found_again(gone: list[Placed], new: list[Placed]) -> Iterator[tuple[Placed, Placed]]:
+    """Pair tests that were moved or renamed: of one name elsewhere, of one body, or of nearly the same."""
+    left = [*new]
+    pairs = 0
+    for one in gone:
+        other = next((o for o in left if o.test.name == one.test.name), None)
+        other = other or next((o for o in left if o.test.body == one.test.body), None)
+        if other is None and pairs < MOST_PAIRS:
+            pairs += len(left)
+            scored = [(_likeness(one.test, o.test), i) for i, o in enumerate(left)]
+            best = max(scored, default=(0.0, 0))
+            other = left[best[1]] if best[0] >= ALIKE else None
+        if other is not None:
+            left.remove(other)
+            yield one, other
+
+
+def _likeness(one: WrittenTest, other: WrittenTest) -> float:
+    return difflib.SequenceMatcher(
+        None, "\n".join(one.body)[:2000], "\n".join(other.body)[:2000], autojunk=False
+    ).ratio()
+
+
+def _weakened(one: Placed, other: Placed) -> Iterator[Move]:
+    """Compare a test with what became of it."""
+    before, after = one.test, other.test
+    had = Counter(before.skips)
+    for skip in Counter(after.skips) - had:
+        was = next((s for s in (had - Counter(after.skips)) if s.partition("(")[0] == skip.partition("(")[0]), "runs")
+        yield moved(Part.TESTS, other.id, was, skip, other.location)
+    if before.body and not _does_anything(after) and _does_anything(before):
+        yield moved(Part.TESTS, other.id, f"{len(before.body)} statements", "empty", other.location)
+        return
+    yield from _cases(before, other)
+    yield from _asserts(before, other)
+
+
+def _does_anything(test: WrittenTest) -> bool:
+    return any(line not in {"pass", "...", "return", "return None", "assert True"} for line in test.body)
+
+
+def _cases(before: WrittenTest, other: Placed) -> Iterator[Move]:
+    """Name parametrizations that have fewer cases than before, or that are gone."""
+    now = dict(other.test.cases)
+    for names, cases in before.cases:
+        left = now.get(names)
+        if left is not None and len(left) < len(cases):
+            lost = [case for case in cases if case not in left]
+            what = f"{other.id} cases of {names.strip(chr(39))}"
+            more = f": without {', '.join(lost[:3])}" if lost else ""
+            yield moved(Part.TESTS, what, len(cases), f"{len(left)}{more}", other.location)
+
+
+def _asserts(before: WrittenTest, other: Placed) -> Iterator[Move]:
+    """Name the assertions that are gone, ask for less, or are made only under a new condition."""
+    here = other.location.path
+    old, new = _unmatched([*before.asserts], [*other.test.asserts])
+    for one, same in _equal(before.asserts, other.test.asserts):
+        added = [guard for guard in same.guards if guard not in one.guards]
+        if len(same.guards) > len(one.guards) and added:
+            place = Location(path=here, line=same.line)
+            yield moved(Part.TESTS, f"{other.id} `{one.text}`", "always", f"only if {added[0]}", place)
+    lost = []
+    for one in old:
+        match = next((a for a in new if a.subject == one.subject or weaker(one, a)), None)
+        if match is None:
+            lost.append(one)
+            continue
+        new.remove(match)
+        if why := weaker(one, match):
+            place = Location(path=here, line=match.line)
+            yield moved(Part.TESTS, f"{other.id} ({why})", one.text, match.text, place)
+    for one in lost[: max(0, len(lost) - len(new))]:
+        yield moved(Part.TESTS, f"{other.id} assertion", one.text, "removed", other.location)
+
+
+def _equal(old: tuple[Assertion, ...], new: tuple[Assertion, ...]) -> Iterator[tuple[Assertion, Assertion]]:
+    left = [*new]
+    for one in old:
+        match = next((a for a in left if a.text == one.text), None)
+        if match:
+            left.remove(match)
+            yield one, match
+
+
+def _unmatched(old: list[Assertion], new: list[Assertion]) -> tuple[list[Assertion], list[Assertion]]:
+    pairs = [*_equal(tuple(old), tuple(new))]
+    for one, other in pairs:
+        old.remove(one)
+        new.remove(other)
+    return old, new

@@ -1,0 +1,114 @@
+"""The project as a commit has it, and as it lies in the work tree; only what differs is read."""
+
+import os
+import tempfile
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+
+from gates import config
+from gates.config import Settings
+from gates.errors import UsageError
+from gates.files import files_of
+from gates.history import MAX_BLOB_BYTES, Blob, History, object_name
+
+
+class TwoStates:
+    """A commit and the work tree, by path relative to the project."""
+
+    def __init__(self, history: History, commit: str, root: Path) -> None:
+        self._history = history
+        self._root = root
+        self._tree = history.tree(commit)
+        self.files = 0
+        self.skipped: list[str] = []
+        self._same: dict[str, bool] = {}
+
+    def has(self, path: str) -> bool:
+        """Return whether the commit has a plain file of this path."""
+        return path in self._tree and self._tree[path].plain
+
+    def under(self, folder: str, suffixes: str | tuple[str, ...]) -> list[str]:
+        """Return the paths of the commit in a folder."""
+        return [path for path in self._tree if is_under(path, folder) and path.endswith(suffixes)]
+
+    def gone(self) -> frozenset[str]:
+        """Return the paths that the commit has and the work tree has not."""
+        return self._gone
+
+    @cached_property
+    def _gone(self) -> frozenset[str]:
+        return frozenset(path for path in self._tree if not os.path.lexists(self._root / path))
+
+    def before(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Return the contents that files have in the commit."""
+        blobs = {path: self._tree[path] for path in paths if self.has(path)}
+        contents = self._history.read(blobs.values())
+        self.skipped += [f"{path} (too large, at the base)" for path, b in blobs.items() if b.oid not in contents]
+        return {path: contents[blob.oid] for path, blob in blobs.items() if blob.oid in contents}
+
+    def named(self, paths: Iterable[str]) -> tuple[dict[str, bytes], dict[str, bytes]]:
+        """Return the contents of some files in the commit and in the work tree, for those that are there."""
+        paths = tuple(paths)
+        now = {path: content for path in paths if (content := self._now(path)) is not None}
+        return self.before(paths), now
+
+    def changed(
+        self, folders: Iterable[str], suffixes: str | tuple[str, ...]
+    ) -> tuple[dict[str, bytes], dict[str, bytes]]:
+        """Return the contents of the files under some paths that differ, in the commit and in the work tree."""
+        folders = tuple(dict.fromkeys(folder.split("::")[0] for folder in folders))
+        found = files_of(folders, self._root)
+        paths = {os.fspath(path.relative_to(self._root).as_posix()) for path in found if path.name.endswith(suffixes)}
+        old = {p for p in self._tree if p.endswith(suffixes) and any(is_under(p, folder) for folder in folders)}
+        self.files = max(self.files, len(paths | old))
+        now = {p: c for p in paths if not self._is_same(p) and (c := self._now(p)) is not None}
+        return self.before(p for p in old if not self._is_same(p)), now
+
+    def _is_same(self, path: str) -> bool:
+        if path not in self._same:
+            self._same[path] = self._compared(path)
+        return self._same[path]
+
+    def _compared(self, path: str) -> bool:
+        blob: Blob | None = self._tree.get(path)
+        if blob is None or not blob.plain:
+            return False
+        content = self._now(path)
+        return content is not None and object_name(content, blob.oid) == blob.oid
+
+    def _now(self, path: str) -> bytes | None:
+        """Return a file of the work tree, or `None` for what is not there, a link, no file, or too large."""
+        file = self._root / path
+        try:
+            if file.is_symlink() or not file.is_file():
+                return None
+            if file.stat().st_size > MAX_BLOB_BYTES:
+                self.skipped.append(f"{path} (too large)")
+                return None
+            return file.read_bytes()
+        except OSError as error:
+            self.skipped.append(f"{path} ({error.strerror or error})")
+            return None
+
+    def before_settings(self) -> Settings:
+        """Return `[tool.gates]` of the commit; the default where it has none, or none that can be read."""
+        return self._settings
+
+    @cached_property
+    def _settings(self) -> Settings:
+        content = self.before(["pyproject.toml"]).get("pyproject.toml")
+        if content is None:
+            return Settings()
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "pyproject.toml").write_bytes(content)
+            try:
+                return config.load(Path(folder))
+            except UsageError:
+                self.skipped.append("pyproject.toml (at the base: [tool.gates] cannot be read)")
+                return Settings()
+
+
+def is_under(path: str, folder: str) -> bool:
+    """Return whether a path is a folder or file, or lies in it."""
+    return folder == "." or path == folder or path.startswith(f"{folder.rstrip('/')}/")

@@ -1,0 +1,103 @@
+"""Reads the journal that the recorder wrote."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from gates.evidence.recorded import Attempt, Compared, Happened, Logged, Overflowed, Recorded
+from gates.model import Location, Model
+from gates.terminal import printable
+
+MOST_BYTES = 64 * 1024 * 1024
+Entry = dict[str, object]
+NOTES = {"start", "object", "trouble", "truncated", "problem", "end", "attempt", "reference", "overflow",
+         "after_overflow", "log", "injected", "scale"}  # fmt: skip
+
+
+def read_journal(path: Path) -> Recorded:
+    """Return what a journal tells; a line that is not the recorder's makes it incomplete."""
+    try:
+        with path.open(encoding="utf-8", errors="backslashreplace") as file:
+            text = file.read(MOST_BYTES)
+    except OSError:
+        return Recorded(problem="the recorder wrote no journal")
+    entries, foreign = [], 0
+    for line in text.splitlines():
+        entry = _entry(line)
+        if entry is None:
+            foreign += 1
+        else:
+            entries.append(entry)
+    try:
+        return _recorded(entries, foreign)
+    except (ValidationError, KeyError, TypeError, ValueError) as error:
+        return Recorded(problem=f"the journal cannot be read: {type(error).__name__}")
+
+
+def _entry(line: str) -> Entry | None:
+    try:
+        entry = json.loads(line, parse_constant=lambda _: None)
+    except ValueError:
+        return None
+    if not isinstance(entry, dict) or not isinstance(entry.get("word"), str):
+        return None
+    return {str(name): _clean(value) for name, value in entry.items()}
+
+
+def _recorded(entries: list[Entry], foreign: int) -> Recorded:
+    by_word: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_word.setdefault(str(entry["word"]), []).append(entry)
+    after = by_word.get("after_overflow", [{}])[-1]
+    alien = (f"{foreign} lines of the journal are not its own",) if foreign else ()
+    return Recorded.model_validate(
+        {
+            "problem": next((entry["what"] for entry in by_word.get("problem", [])), ""),
+            "complete": "end" in by_word and not foreign,
+            "truncated": "truncated" in by_word,
+            "troubles": (*alien, *(str(entry["what"]) for entry in by_word.get("trouble", []))),
+            "scalers": _objects(by_word, "scaler"),
+            "optimizers": _objects(by_word, "optimizer"),
+            "events": [_fit(Happened, entry) for entry in entries if entry["word"] not in NOTES],
+            "attempts": [_fit(Attempt, entry) for entry in by_word.get("attempt", [])],
+            "compared": [_fit(Compared, entry) for entry in by_word.get("reference", [])],
+            "overflows": [_fit(Overflowed, entry) for entry in by_word.get("overflow", [])],
+            "injected": "injected" in by_word,
+            "steps_after_overflow": after.get("steps"),
+            "finite": after.get("finite"),
+            "logged": [_fit(Logged, entry) for entry in by_word.get("log", [])],
+        }
+    )
+
+
+def _objects(by_word: Mapping[str, list[Entry]], kind: str) -> list[str]:
+    return [str(entry["type"]) for entry in by_word.get("object", []) if entry["kind"] == kind]
+
+
+def _fit(kind: type[Model], entry: Entry) -> Entry:
+    """Return the facts of an entry that a model has, its place as a location."""
+    facts = {name: value for name, value in entry.items() if name in kind.model_fields and value is not None}
+    place, optimizers = entry.get("place") or entry.get("step_place"), entry.get("optimizers")
+    if isinstance(entry.get("step_place"), list):
+        place = entry["step_place"]
+    if isinstance(place, list) and len(place) == 2:
+        facts["location"] = Location(path=str(place[0]), line=max(int(place[1]), 1))
+    if "optimizer" in kind.model_fields and isinstance(optimizers, list) and optimizers:
+        facts["optimizer"] = optimizers[0]
+    return facts
+
+
+def _clean(value: object) -> object:
+    """Return a value of the journal without what a terminal must not get, and without numbers that are none."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    if isinstance(value, dict):
+        return {printable(str(name)): _clean(item) for name, item in value.items()}
+    return value

@@ -1,0 +1,167 @@
+"""The wrappers around torch's own calls: each behaves as before, and tells of itself."""
+
+import functools
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+from torch import Tensor, nn
+from torch.amp.autocast_mode import autocast
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from .journal import safely
+from .observing import Scene, dtype_name
+
+Call = Callable[..., Any]
+Before = Callable[..., None]
+
+
+def around(scene: Scene, owner: Any, name: str, before: Before, after: Before | None = None) -> None:  # noqa: ANN401
+    """Put a call between `before(*args)` and `after(result, *args)`; what it calls on the same object is its own."""
+    original: Call = vars(owner)[name]
+    if getattr(original, "gates_wrapped", False):
+        return
+    word = f"{getattr(owner, '__name__', owner)}.{name}" if not isinstance(owner, type) else name
+
+    @functools.wraps(original)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        key = (word, id(args[0]) if args and isinstance(owner, type) else 0)
+        if scene.paused or key in scene.active:
+            return original(*args, **kwargs)
+        scene.active.add(key)
+        try:
+            safely(scene.journal, word, lambda: before(*args, **kwargs), None)
+            result = original(*args, **kwargs)
+            if after is not None:
+                safely(scene.journal, word, lambda: after(result, *args, **kwargs), None)
+            return result
+        finally:
+            scene.active.discard(key)
+
+    wrapped.gates_wrapped = True  # type: ignore[attr-defined]
+    setattr(owner, name, wrapped)
+
+
+def around_all(
+    scene: Scene, root: type, names: Iterable[str], put: Callable[[type, str], None],
+    born: Callable[[Any], None] | None = None,
+) -> None:  # fmt: skip
+    """Put the same around the methods of a class, of those that inherit from it, and of those that will.
+
+    `born` is told of each new object.
+    """
+
+    def cover(kind: type) -> None:
+        for each in kind.__mro__:
+            for name in names:
+                if issubclass(each, root) and name in vars(each):
+                    put(each, name)
+
+    def known(kind: type[Any]) -> None:
+        cover(kind)
+        for below in kind.__subclasses__():
+            known(below)
+
+    known(root)
+    original: Call = root.__init__  # type: ignore[misc]
+
+    @functools.wraps(original)
+    def begun(self: object, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        with suppress(TypeError):  # a class whose attributes cannot be set stays unseen
+            cover(type(self))
+        key = ("init", id(self))
+        outer = key not in scene.active
+        scene.active.add(key)
+        try:
+            original(self, *args, **kwargs)
+        finally:
+            if outer:
+                scene.active.discard(key)
+        if outer and born is not None:
+            safely(scene.journal, "a new object", lambda: born(self), None)
+
+    root.__init__ = begun  # type: ignore[misc]
+
+
+class Calls:
+    """Wraps the calls of optimizers' helpers: clipping, clearing, schedules, autocast."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._clips()
+        self._clears()
+        put = self._schedule
+        around_all(scene, LRScheduler, ("step",), put)
+        for kind in (autocast, *autocast.__subclasses__()):
+            if "__enter__" in vars(kind):
+                around(scene, kind, "__enter__", self._entered)
+                around(scene, kind, "__exit__", self._left)
+
+    def _clips(self) -> None:
+        """Wrap each clip in both places where it can be had, as one and the same function."""
+        for name in ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_"):
+            if hasattr(nn.utils, name):
+                clip = self._clip(name, getattr(nn.utils, name))
+                setattr(nn.utils, name, clip)
+                if hasattr(nn.utils.clip_grad, name):
+                    setattr(nn.utils.clip_grad, name, clip)
+
+    def _clip(self, name: str, original: Call) -> Call:
+        scene = self._scene
+
+        @functools.wraps(original)
+        def wrapped(parameters: Tensor | Iterable[Tensor], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            if scene.paused or ("clip", 0) in scene.active:
+                return original(parameters, *args, **kwargs)
+            given = parameters if isinstance(parameters, Tensor) else list(parameters)  # a generator is read only once
+            scene.active.add(("clip", 0))
+            try:
+                safely(scene.journal, name, lambda: self._clipping(name, given), None)
+                return original(given, *args, **kwargs)
+            finally:
+                scene.active.discard(("clip", 0))
+
+        return wrapped
+
+    def _clipping(self, name: str, given: Tensor | list[Tensor]) -> None:
+        params = [given] if isinstance(given, Tensor) else given
+        optimizers = [self._scene.number(each) for each in self._scene.holding(params)]
+        self._scene.journal.tell("clip", call=name, optimizers=optimizers)
+        self._scene.let_know(lambda each: each.before_clip(params))
+
+    def _clears(self) -> None:
+        scene = self._scene
+
+        def clear(thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
+            optimizers = [thing] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
+            scene.journal.tell("zero_grad", optimizers=[scene.number(each) for each in optimizers])
+            scene.let_know(lambda each: each.cleared(optimizers))
+            scene.let_know(lambda each: each.boundary())
+
+        around(scene, nn.Module, "zero_grad", clear)
+        put = lambda kind, name: around(scene, kind, name, clear)  # noqa: E731
+        around_all(scene, Optimizer, ("zero_grad",), put, scene.optimizers.append)
+
+    def _schedule(self, kind: type, name: str) -> None:
+        scene = self._scene
+
+        def advance(scheduler: LRScheduler, *_args: object, **_kwargs: object) -> None:
+            if ("init", id(scheduler)) not in scene.active:  # its constructor takes a first step
+                optimizer = getattr(scheduler, "optimizer", None)
+                numbers = [scene.number(optimizer)] if isinstance(optimizer, Optimizer) else []
+                scene.journal.tell("scheduler", optimizers=numbers)
+                scene.let_know(lambda each: each.boundary())
+
+        around(scene, kind, name, advance)
+
+    def _entered(self, context: autocast, *_args: object) -> None:
+        dtype = context.fast_dtype
+        self._tell("autocast_enter", context, dtype=dtype_name(dtype) if dtype else None)
+
+    def _left(self, context: autocast, *_args: object) -> None:
+        self._tell("autocast_exit", context)
+
+    def _tell(self, word: str, context: autocast, **facts: object) -> None:
+        if context._enabled:  # noqa: SLF001  # torch has no other way to ask; one that is turned off is none
+            self._scene.journal.tell(word, **facts)

@@ -1,0 +1,115 @@
+"""What observers of a training step are told, and the state that they share."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.amp import GradScaler
+from torch.optim import Optimizer
+
+from .journal import Journal, safely
+
+SCALED_BY = "gates.scaled_by"
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What one backward call leads to: whose scale, the parameters, and the dtypes of the matrix products before it."""
+
+    scaler: GradScaler | None
+    params: tuple[Tensor, ...]
+    products: Mapping[str, int]
+    whole: bool
+
+
+class Observer:
+    """Is told what happens, before and after it; does nothing by itself."""
+
+    def before_backward(self, reached: Reached) -> None:
+        """A backward pass begins."""
+
+    def after_backward(self, reached: Reached) -> None:
+        """A backward pass has ended."""
+
+    def before_clip(self, params: list[Tensor]) -> None:
+        """Gradients are about to be clipped."""
+
+    def before_step(self, optimizer: Optimizer) -> None:
+        """An optimizer, or a scaler for it, is about to step."""
+
+    def stepping(self, optimizer: Optimizer) -> None:
+        """An optimizer itself is about to change its parameters."""
+
+    def after_step(self, optimizer: Optimizer) -> None:
+        """An optimizer, or a scaler for it, has stepped, or has left it out."""
+
+    def cleared(self, optimizers: list[Optimizer]) -> None:
+        """The gradients that these optimizers hold were cleared."""
+
+    def boundary(self) -> None:
+        """Something happened that only happens between the backward passes of two steps."""
+
+    def before_call(self, module: nn.Module) -> None:
+        """An outermost module is about to be called, with gradients."""
+
+    def after_call(
+        self, module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], output: object
+    ) -> None:
+        """An outermost module was called, with gradients."""
+
+    def ended(self) -> None:
+        """The training step is over."""
+
+
+@dataclass
+class Scene:
+    """What all observers know."""
+
+    journal: Journal
+    optimizers: list[Optimizer] = field(default_factory=list)
+    observers: list[Observer] = field(default_factory=list)
+    active: set[tuple[str, int]] = field(default_factory=set)
+    scaling: set[int] = field(default_factory=set)
+    paused: bool = False
+    attempts: int = 0
+
+    def let_know(self, what: Callable[[Observer], None]) -> None:
+        """Let each observer know of something; one that fails does not disturb the others, nor the project."""
+        self.paused = True
+        try:
+            for each in self.observers:
+                safely(self.journal, type(each).__name__, partial(what, each), None)
+        finally:
+            self.paused = False
+
+    def number(self, optimizer: Optimizer) -> int:
+        """Return the number of an optimizer."""
+        return self.journal.number(optimizer, "optimizer")
+
+    def holding(self, params: Iterable[Tensor]) -> list[Optimizer]:
+        """Return the optimizers that hold any of these parameters."""
+        wanted = {id(param) for param in params}
+        return [each for each in self.optimizers if any(id(param) in wanted for param in held(each))]
+
+    def scale_of(self, scaler: GradScaler | None) -> float:
+        """Return the loss scale that a scaler multiplies losses with, 1 where it does not."""
+        scales = scaler is not None and scaler.is_enabled() and id(scaler) in self.scaling
+        return float(scaler.get_scale()) if scaler is not None and scales else 1.0
+
+
+def held(optimizer: Optimizer) -> Iterator[Tensor]:
+    """Yield the parameters that an optimizer holds."""
+    for group in optimizer.param_groups:
+        yield from group["params"]
+
+
+def rates(optimizer: Optimizer) -> list[float]:
+    """Return the learning rates of an optimizer's groups."""
+    return [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return a dtype's name without the package."""
+    return str(dtype).removeprefix("torch.")

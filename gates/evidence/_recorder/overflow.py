@@ -1,0 +1,152 @@
+"""An overflow on purpose: one infinite gradient in one step, and what becomes of parameters, scale and rates."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.amp import GradScaler
+from torch.optim import Optimizer
+
+from .observing import Observer, Reached, Scene, held, rates
+
+
+@dataclass
+class Watch:
+    """One optimizer, as it was when its gradients were made infinite."""
+
+    optimizer: Optimizer
+    scaler: GradScaler | None
+    params: list[tuple[Tensor, Tensor]]
+    state: dict[tuple[int, str], Tensor]
+    rates: list[float]
+    scale: float
+    facts: dict[str, Any] = field(default_factory=dict)
+    boundary: bool = False
+
+
+class Overflow(Observer):
+    """Makes the gradients of step number `step` infinite after its first backward pass, and watches that step."""
+
+    def __init__(self, scene: Scene, step: int, *, scaled: bool) -> None:
+        self._scene = scene
+        self._step = step
+        self._scaled = scaled
+        self._watch: Watch | None = None
+        self._told = False
+        self._since = 0
+
+    def after_backward(self, reached: Reached) -> None:
+        """Put one infinity into one gradient, once."""
+        if self._watch or self._told or self._scene.attempts < self._step or (self._scaled and not reached.scaler):
+            return
+        candidates = reached.params if reached.whole else tuple(p for o in self._scene.optimizers for p in held(o))
+        for optimizer in self._scene.holding(candidates):
+            wanted = {id(param) for param in candidates}
+            for param in held(optimizer):
+                if id(param) in wanted and param.grad is not None and not param.grad.is_sparse and param.grad.numel():
+                    self._begin(optimizer, reached.scaler)
+                    with torch.no_grad():
+                        param.grad.view(-1)[0] = math.inf
+                    return
+
+    def _begin(self, optimizer: Optimizer, scaler: GradScaler | None) -> None:
+        self._watch = Watch(
+            optimizer=optimizer,
+            scaler=scaler,
+            params=[(param, param.detach().clone()) for param in held(optimizer)],
+            state=_state(optimizer),
+            rates=rates(optimizer),
+            scale=self._scene.scale_of(scaler),
+        )
+        self._scene.journal.tell("injected", optimizers=[self._scene.number(optimizer)], scale=self._watch.scale)
+
+    def boundary(self) -> None:
+        """Take the step that was made to overflow as over at the next backward pass."""
+        if self._watch:
+            self._watch.boundary = True
+
+    def before_step(self, optimizer: Optimizer) -> None:
+        """See whether what was made infinite is still so when the optimizer is to step."""
+        watch = self._watch
+        if watch and watch.optimizer is optimizer:
+            grads = [param.grad for param, _ in watch.params if param.grad is not None]
+            finite = all(bool(torch.isfinite(grad).all()) for grad in grads)
+            watch.facts.setdefault("finite_at_step", finite)
+            watch.facts.setdefault("step_place", self._scene.journal.place())
+
+    def after_step(self, optimizer: Optimizer) -> None:
+        """Compare the parameters and the moments with what they were, bit by bit."""
+        if self._told:
+            self._since += 1
+        watch = self._watch
+        if watch and watch.optimizer is optimizer and "changed" not in watch.facts:
+            watch.facts |= {"stepped": True, "changed": _changed(watch), "state_changed": _state_changed(watch)}
+            watch.boundary = True
+
+    def before_backward(self, reached: Reached) -> None:  # noqa: ARG002  # as all observers are told
+        """Tell what became of the step that was made to overflow, once the next one begins."""
+        if self._watch and self._watch.boundary:
+            self._end(self._watch)
+
+    def ended(self) -> None:
+        """Tell what is not told yet, and whether training went on."""
+        if self._watch:
+            self._end(self._watch)
+        finite = all(bool(torch.isfinite(param).all()) for o in self._scene.optimizers for param in held(o))
+        self._scene.journal.tell("after_overflow", steps=self._since, finite=finite)
+
+    def _end(self, watch: Watch) -> None:
+        self._watch, self._told = None, True
+        facts = {"stepped": False, "changed": _changed(watch), "state_changed": _state_changed(watch), **watch.facts}
+        scaler = watch.scaler
+        self._scene.journal.tell(
+            "overflow",
+            optimizers=[self._scene.number(watch.optimizer)],
+            scale_before=watch.scale,
+            scale_after=self._scene.scale_of(scaler),
+            backoff=scaler.get_backoff_factor() if scaler is not None and scaler.is_enabled() else None,
+            least=_least(scaler),
+            rates_before=watch.rates,
+            rates_after=rates(watch.optimizer),
+            **facts,
+        )
+
+
+def _least(scaler: GradScaler | None) -> float | None:
+    """Return the least scale that a scaler of the project's own goes down to, where it says so."""
+    least = getattr(scaler, "min_scale", None)
+    return float(least) if isinstance(least, int | float) else None
+
+
+def _changed(watch: Watch) -> int:
+    """Return how many parameters are not what they were."""
+    return sum(not _same(param.detach(), before) for param, before in watch.params)
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all())
+
+
+def _state(optimizer: Optimizer) -> dict[tuple[int, str], Tensor]:
+    return {
+        (id(param), name): value.detach().clone()
+        for param, state in optimizer.state.items()
+        if isinstance(state, dict)
+        for name, value in state.items()
+        if isinstance(value, Tensor)
+    }
+
+
+def _state_changed(watch: Watch) -> list[str]:
+    """Return the names of the moments and counters that are not what they were; a new one may begin at zero."""
+    changed = set()
+    for key, value in _state(watch.optimizer).items():
+        before = watch.state.get(key)
+        same = not bool(value.any()) if before is None else _same(value, before)
+        if not same:
+            changed.add(key[1])
+    return sorted(changed)

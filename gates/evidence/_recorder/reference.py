@@ -1,0 +1,237 @@
+"""The gradients of the first steps, compared with those of the same modules computed in float64.
+
+The calls of outermost modules are kept with their inputs, and the gradients that a backward pass brings to their
+outputs. From these a copy in float64 computes the parameters' gradients again. Whatever the loss was and however it
+was weighted, the gradients that an optimizer steps with, or that are clipped, must be these.
+"""
+
+import copy
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.utils._pytree import tree_leaves, tree_map
+
+from .observing import Observer, Reached, Scene, held
+
+STEPS = 3
+CALLS = 64
+MOST_PARAMETERS = 20_000_000
+TINY = 1e-12
+
+
+@dataclass
+class Kept:
+    """A call of a module: what it was called with, what it returned, what a backward pass brought to that."""
+
+    module: nn.Module
+    random: Tensor
+    args: tuple[object, ...] = ()
+    kwargs: dict[str, object] = field(default_factory=dict)
+    outputs: list[Tensor] = field(default_factory=list)
+    gradients: dict[int, Tensor] = field(default_factory=dict)
+    precision: str = "float64"
+
+
+class Reference(Observer):
+    """Keeps the calls of a step, and compares before the gradients are clipped or used."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._calls: list[Kept] = []
+        self._next: Kept | None = None
+        self._scale = 1.0
+        self._compared: set[int] = set()
+        self._done: dict[int, int] = {}
+        self._why_not = ""
+
+    def before_call(self, module: nn.Module) -> None:
+        """Keep the state of the random generator, from which dropout draws."""
+        self._next = None
+        if min(self._done.values(), default=0) >= STEPS or self._why_not:
+            return
+        if len(self._calls) >= CALLS:
+            self._why_not = f"more than {CALLS} calls of modules in one step"
+            return
+        if sum(param.numel() for param in module.parameters()) > MOST_PARAMETERS:
+            self._why_not = f"a module of more than {MOST_PARAMETERS} parameters"
+            return
+        self._next = Kept(module, torch.get_rng_state())
+
+    def after_call(
+        self, module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], output: object
+    ) -> None:
+        """Keep what the module was called with, and listen to the gradients of what it returned."""
+        kept, self._next = self._next, None
+        if kept is None or kept.module is not module:
+            return
+        kept.args, kept.kwargs = tree_map(_kept, args), tree_map(_kept, kwargs)
+        found = _tensors(output)
+        kept.outputs = [leaf.detach().clone() for leaf in found]
+        for index, leaf in enumerate(found):
+            if leaf.requires_grad and leaf.grad_fn is not None:
+                leaf.register_hook(partial(self._brought, kept, index))  # type: ignore[no-untyped-call]  # as torch has it
+        self._calls.append(kept)
+
+    def _brought(self, kept: Kept, index: int, grad: Tensor) -> None:
+        true = grad.detach().double() / self._scale
+        before = kept.gradients.get(index)
+        kept.gradients[index] = true if before is None else before + true
+
+    def before_backward(self, reached: Reached) -> None:
+        """Keep the scale that the gradients will have."""
+        self._scale = self._scene.scale_of(reached.scaler)
+
+    def before_clip(self, params: list[Tensor]) -> None:
+        """Compare what is about to be clipped."""
+        for optimizer in self._scene.holding(params):
+            self._compare(optimizer, "clip", 1.0)
+
+    def stepping(self, optimizer: Optimizer) -> None:
+        """Compare what is about to be used, where nothing was clipped."""
+        scale = getattr(optimizer, "grad_scale", None)  # a fused optimizer unscales inside its kernel
+        self._compare(optimizer, "step", float(scale) if isinstance(scale, Tensor) else 1.0)
+
+    def cleared(self, optimizers: list[Optimizer]) -> None:
+        """Forget the calls whose gradients are gone with it."""
+        gone = {id(param) for optimizer in optimizers for param in held(optimizer)}
+        self._calls = [kept for kept in self._calls if not (kept.gradients and _of(kept, gone))]
+
+    def after_step(self, optimizer: Optimizer) -> None:
+        """Begin the next step; calls whose gradients belong to other optimizers are kept for theirs."""
+        self._compared.discard(id(optimizer))
+        mine = {id(param) for param in held(optimizer)}
+        self._calls = [kept for kept in self._calls if not _of(kept, mine)]
+
+    def _compare(self, optimizer: Optimizer, when: str, divisor: float) -> None:
+        if id(optimizer) in self._compared or self._done.get(id(optimizer), 0) >= STEPS:
+            return
+        self._compared.add(id(optimizer))
+        self._done[id(optimizer)] = self._done.get(id(optimizer), 0) + 1
+        facts: dict[str, Any] = {"optimizers": [self._scene.number(optimizer)], "when": when}
+        why = self._why_not
+        try:
+            facts = {**({} if why else self._figures(optimizer, divisor)), **facts}
+        except Exception as error:  # noqa: BLE001  # a module that cannot be copied or called again
+            why = f"the module cannot be computed again: {type(error).__name__}: {error}"[:300]
+        self._scene.journal.tell("reference", **{"why_not": why, **facts})
+
+    def _figures(self, optimizer: Optimizer, divisor: float) -> dict[str, Any]:
+        calls = [kept for kept in self._calls if kept.gradients]
+        expected: dict[int, Tensor] = {}
+        off = 0.0
+        for kept in calls:
+            off = max(off, _again(kept, expected))
+        pairs = [(param, expected.get(id(param))) for param in held(optimizer) if param.grad is not None]
+        known = [(param.grad.detach().double().flatten() / divisor, true.flatten()) for param, true in pairs
+                 if true is not None and param.grad is not None]  # fmt: skip
+        if not known:
+            return {"why_not": "no gradient of a recorded call"}
+        actual, true = torch.cat([pair[0] for pair in known]), torch.cat([pair[1] for pair in known])
+        lost = (actual == 0) & (true.abs() > TINY)
+        return {
+            "precision": "/".join(sorted({kept.precision for kept in calls})),
+            "outputs_off": off,
+            "parameters": len(known),
+            "left_out": len(pairs) - len(known),
+            "finite": bool(torch.isfinite(actual).all() and torch.isfinite(true).all()),
+            **_told(actual, true),
+            "lost": float(lost.double().mean()),
+        }
+
+
+def _told(actual: Tensor, true: Tensor) -> dict[str, float | None]:
+    """Return the factor by which gradients are too large, and the distance from the reference with and without it."""
+    length = true.norm()
+    if not bool(torch.isfinite(actual).all() and torch.isfinite(true).all()) or length <= TINY:
+        return {"factor": None, "error": None, "error_less_factor": None}
+    factor = float(actual @ true / (true @ true))
+    error = float((actual - true).norm() / length)
+    rest = float((actual - factor * true).norm() / (abs(factor) * length)) if factor else None
+    return {"factor": factor, "error": error, "error_less_factor": rest}
+
+
+def _again(kept: Kept, expected: dict[int, Tensor]) -> float:
+    """Add the gradients of a call, computed again, to those that are expected; return how far its outputs are off."""
+    try:
+        twin, outputs = _called(kept, torch.float64)
+    except RuntimeError:  # a module that insists on a dtype
+        twin, outputs = _called(kept, torch.float32)
+        kept.precision = "float32"
+    wanted = _from_outside([(outputs[i], grad) for i, grad in kept.gradients.items() if outputs[i].requires_grad])
+    params = [param for param in twin.parameters() if param.requires_grad]
+    grads = torch.autograd.grad(
+        [each for each, _ in wanted], params, [grad.to(each.dtype) for each, grad in wanted], allow_unused=True
+    )
+    own = [param for param in kept.module.parameters() if param.requires_grad]
+    for param, grad in zip(own, grads, strict=True):
+        if grad is not None:
+            before = expected.get(id(param))
+            expected[id(param)] = grad.double() if before is None else before + grad.double()
+    return max((_off(old, new) for old, new in zip(kept.outputs, outputs, strict=True)), default=0.0)
+
+
+def _from_outside(brought: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
+    """Return of each output's gradient what came from outside of the module.
+
+    Where one output is made of another (a loss and its logits), the gradient of the latter has the share of the former
+    in it, which the copy's own backward pass brings again.
+    """
+    left, done = list(brought), list[tuple[Tensor, Tensor]]()
+    while left:
+        at = next((i for i, (one, _) in enumerate(left) if not any(_leads(two, one) for two, _ in left)), 0)
+        output, grad = left.pop(at)
+        for other, share in done:
+            inner = torch.autograd.grad(other, output, share.to(other.dtype), retain_graph=True, allow_unused=True)[0]
+            grad = grad if inner is None else grad - inner.double()
+        done.append((output, grad))
+    return done
+
+
+def _leads(result: Tensor, source: Tensor) -> bool:
+    """Whether one output is made of another."""
+    if result is source:
+        return False
+    return torch.autograd.grad(result.sum(), source, retain_graph=True, allow_unused=True)[0] is not None
+
+
+def _tensors(output: object) -> list[Tensor]:
+    """Return the tensors of a nest of containers, each once."""
+    found = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
+    return list({id(leaf): leaf for leaf in found}.values())
+
+
+def _called(kept: Kept, dtype: torch.dtype) -> tuple[nn.Module, list[Tensor]]:
+    """Call a copy of the module in another dtype, outside of autocast, with the same random numbers."""
+    plain = getattr(kept.module, "_orig_mod", kept.module)  # compiled again for one call, it would take long
+    twin: nn.Module = copy.deepcopy(plain).to(dtype)
+    for module in twin.modules():
+        for hooks in (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks):  # noqa: SLF001
+            hooks.clear()  # a hook of the project's would be told of a call that it does not know
+
+    def wide(leaf: object) -> object:
+        return leaf.to(dtype) if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf
+
+    with torch.random.fork_rng(devices=[]), torch.enable_grad(), torch.autocast("cpu", enabled=False):
+        torch.set_rng_state(kept.random)
+        output = twin(*tree_map(wide, kept.args), **tree_map(wide, kept.kwargs))
+    return twin, _tensors(output)
+
+
+def _off(old: Tensor, new: Tensor) -> float:
+    """Return how far an output computed again is from the one that was seen, relative to its size."""
+    if not old.is_floating_point() or not old.numel():
+        return 0.0
+    wide = old.double()
+    return float((wide - new.detach().double()).norm() / (wide.norm() + TINY))
+
+
+def _of(kept: Kept, params: set[int]) -> bool:
+    return any(id(param) in params for param in kept.module.parameters())
+
+
+def _kept(leaf: object) -> object:
+    return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf

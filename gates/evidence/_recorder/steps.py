@@ -1,0 +1,197 @@
+"""What makes a step: scaled losses, backward passes, unscaling, optimizers that step or leave it out, updates."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.amp import GradScaler
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils._pytree import tree_leaves
+
+from .calls import Call, around, around_all
+from .forwards import autocast_dtype
+from .graph import read_graph
+from .journal import safely
+from .observing import SCALED_BY, Reached, Scene, dtype_name, held, rates
+
+
+class Steps:
+    """Wraps scalers and backward passes, and hooks into optimizers."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._scalers: dict[int, GradScaler] = {}
+        self._called: set[int] = set()  # the optimizers that the scaler's step under way has called
+        self._skips: dict[int, bool] = {}
+        self._states: dict[int, dict[str, Any]] = {}
+        self._before: dict[str, Call] = {
+            "scale": _nothing,
+            "unscale_": self._unscale,
+            "step": self._step,
+            "update": self._update,
+        }
+        self._after: dict[str, Call] = {"scale": self._scaled, "step": self._stepped, "update": self._updated}
+        around_all(scene, GradScaler, self._before, self._put, self._born)
+        self._wrap_backward(Tensor)
+        self._wrap_backward(torch.autograd)
+        register_optimizer_step_pre_hook(self._pre)
+        register_optimizer_step_post_hook(self._post)
+
+    def _put(self, kind: type, name: str) -> None:
+        around(self._scene, kind, name, self._before.get(name, _nothing), self._after.get(name))
+
+    def _born(self, scaler: GradScaler) -> None:
+        self._number(scaler)
+
+    def _number(self, scaler: GradScaler) -> int:
+        number = self._scene.journal.number(scaler, "scaler")
+        self._scalers[number] = scaler
+        return number
+
+    def _scaled(self, result: object, scaler: GradScaler, outputs: object) -> None:
+        """Mark losses that were scaled, so that their backward pass is known."""
+        if result is outputs or not scaler.is_enabled():
+            return
+        self._scene.scaling.add(id(scaler))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, Tensor) and leaf.grad_fn is not None:
+                cast("dict[str, Any]", leaf.grad_fn.metadata)[SCALED_BY] = self._number(scaler)
+
+    def _wrap_backward(self, owner: Any) -> None:  # noqa: ANN401
+        original, scene = owner.backward, self._scene
+
+        @functools.wraps(original)
+        def wrapped(tensors: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+            if scene.paused or ("backward", 0) in scene.active:  # a tensor's method calls autograd's function
+                original(tensors, *args, **kwargs)
+                return
+            scene.active.add(("backward", 0))
+            try:
+                reached = safely(scene.journal, "backward", lambda: self._backward(tensors), None)
+                original(tensors, *args, **kwargs)
+            finally:
+                scene.active.discard(("backward", 0))
+            if reached is not None:
+                scene.let_know(lambda each: each.after_backward(reached))
+
+        owner.backward = wrapped
+
+    def _backward(self, tensors: object) -> Reached:
+        scene = self._scene
+        roots = [leaf for leaf in tree_leaves(tensors) if isinstance(leaf, Tensor)]
+        reached = read_graph(roots, self._scalers)
+        optimizers = scene.holding(reached.params) if reached.whole else scene.optimizers
+        scene.journal.tell(
+            "scaled_backward" if reached.scaler else "backward",
+            scaler=self._number(reached.scaler) if reached.scaler else None,
+            optimizers=[scene.number(each) for each in optimizers],
+            scale=scene.scale_of(reached.scaler),
+            products=reached.products,
+            whole=reached.whole,
+            autocast=autocast_dtype(),
+        )
+        scene.let_know(lambda each: each.before_backward(reached))
+        return reached
+
+    def _unscale(self, scaler: GradScaler, optimizer: Optimizer) -> None:
+        if not any(word == "step" for word, _ in self._scene.active):  # a step unscales by itself what was not
+            self._tell("unscale", scaler, optimizer)
+
+    def _tell(self, word: str, scaler: GradScaler, optimizer: Optimizer | None = None, **facts: object) -> None:
+        facts["scaling"], facts["enabled"] = id(scaler) in self._scene.scaling, scaler.is_enabled()
+        if optimizer is not None:
+            facts["optimizers"] = [self._scene.number(optimizer)]
+        self._scene.journal.tell(word, scaler=self._number(scaler), **facts)
+
+    def _step(self, scaler: GradScaler, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
+        self._called.clear()
+        self._states[id(optimizer)] = _state(self._scene, optimizer, scaler)
+        self._tell("step", scaler, optimizer)
+        self._scene.let_know(lambda each: each.before_step(optimizer))
+
+    def _stepped(self, _result: object, scaler: GradScaler, optimizer: Optimizer, *_a: object, **_kw: object) -> None:
+        skipped = id(optimizer) not in self._called or self._skips.pop(id(optimizer), False)
+        self._attempt(optimizer, scaler, skipped=skipped)
+
+    def _attempt(self, optimizer: Optimizer, scaler: GradScaler | None, *, skipped: bool) -> None:
+        scene, state = self._scene, self._states.pop(id(optimizer), {})
+        state["state"] = _state_dtypes(optimizer)
+        number = scene.number(optimizer)
+        scene.journal.tell("attempt", optimizers=[number], scaler=self._number(scaler) if scaler else None,
+                           skipped=skipped, **state)  # fmt: skip
+        scene.let_know(lambda each: each.after_step(optimizer))
+        scene.attempts += 1
+
+    def _update(self, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
+        self._tell("update", scaler)
+        self._scene.let_know(lambda each: each.boundary())
+
+    def _updated(self, _result: object, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
+        backoff = scaler.get_backoff_factor() if scaler.is_enabled() else 1.0
+        self._tell("scale", scaler, scale=self._scene.scale_of(scaler), backoff=backoff)
+
+    def _pre(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
+        return safely(self._scene.journal, "a step", lambda: self._begin(optimizer, args, kwargs), None)
+
+    def _begin(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
+        """Note that an optimizer steps; return its arguments where they are to be others."""
+        found = getattr(optimizer, "found_inf", None)
+        self._called.add(id(optimizer))
+        self._skips[id(optimizer)] = isinstance(found, Tensor) and bool(found.item())
+        if not self._within_scaler():
+            self._states[id(optimizer)] = _state(self._scene, optimizer, None)
+            self._scene.let_know(lambda each: each.before_step(optimizer))
+        closure = kwargs.get("closure") or next(filter(callable, args[1:]), None)
+        if closure is None:
+            self._scene.let_know(lambda each: each.stepping(optimizer))
+            return None
+        told = self._listening(closure, optimizer)
+        swapped = {name: told if value is closure else value for name, value in kwargs.items()}
+        return tuple(told if arg is closure else arg for arg in args), swapped
+
+    def _listening(self, closure: Callable[[], Any], optimizer: Optimizer) -> Callable[[], Any]:
+        """Return a closure after which the gradients are there."""
+
+        @functools.wraps(closure)
+        def told() -> Any:  # noqa: ANN401
+            loss = closure()
+            self._scene.let_know(lambda each: each.stepping(optimizer))
+            return loss
+
+        return told
+
+    def _post(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        safely(self._scene.journal, "an optimizer's step", lambda: self._end(optimizer), None)
+
+    def _end(self, optimizer: Optimizer) -> None:
+        if self._within_scaler() or id(optimizer) not in self._states:
+            return
+        self._scene.journal.tell("plain_step", optimizers=[self._scene.number(optimizer)])
+        self._attempt(optimizer, None, skipped=False)
+
+    def _within_scaler(self) -> bool:
+        return any(("step", id(scaler)) in self._scene.active for scaler in self._scalers.values())
+
+
+def _state(scene: Scene, optimizer: Optimizer, scaler: GradScaler | None) -> dict[str, Any]:
+    """Return what an optimizer is about to step with."""
+    params = [param for param in held(optimizer) if param.requires_grad]
+    return {
+        "lr": rates(optimizer),
+        "scale": scene.scale_of(scaler),
+        "params": sorted({dtype_name(param.dtype) for param in params}),
+    }
+
+
+def _nothing(*_args: object, **_kwargs: object) -> None:
+    """Say nothing of a call before it is made."""
+
+
+def _state_dtypes(optimizer: Optimizer) -> list[str]:
+    """Return the dtypes of an optimizer's moments."""
+    state = (value for each in optimizer.state.values() if isinstance(each, dict) for value in each.items())
+    return sorted({dtype_name(value.dtype) for name, value in state if isinstance(value, Tensor) and name != "step"
+                   and value.is_floating_point()})  # fmt: skip

@@ -1,0 +1,205 @@
+"""The bar of today beside that of the base: task file, settings, tests, pragmas, rules and templates."""
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Self
+
+from gates import rules, spec
+from gates.context import Context
+from gates.errors import UsageError
+from gates.evidence._goalposts import base as bases
+from gates.evidence._goalposts import pragmas, settings, task_file, tests
+from gates.evidence._goalposts.move import Move, Part, moved
+from gates.evidence._goalposts.two_states import TwoStates
+from gates.evidence._goalposts.written_tests import WrittenTest, written_tests
+from gates.evidence.kind import Evidence
+from gates.history import History
+from gates.model import Location
+from gates.task import Task
+from gates.terminal import printable
+
+FOLDER = "goalposts"
+RULE_ID = re.compile(r"^id:\s*[\"']?([\w.-]+)", re.MULTILINE)
+WORKFLOWS = ".github/workflows"
+RUNS_GATES = re.compile(r"^.*\bgates\s+run\b.*$", re.MULTILINE)
+
+
+class Mode(StrEnum):
+    """What a lowered goalpost does: the bar's own stop the change, or all of them do, or they are only listed."""
+
+    BAR = "bar"
+    ALL = "all"
+    LIST = "list"
+
+
+class Goalposts(Evidence):
+    """What was made lower since the base: its name, the merge base's commit, the moves, and what was not compared."""
+
+    base: str
+    commit: str
+    mode: Mode
+    policy: str = ""
+    is_new: bool = False
+    moves: tuple[Move, ...]
+    files: int
+    unread: tuple[str, ...]
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Compare the work tree with the merge base, and on the base itself with its last commit and the one before."""
+        history = History(context.root)
+        found = bases.find(history, context.base)
+        states = TwoStates(history, found.commit, context.root)
+        moves, unread, is_new = _compared(task, context, states, FOLDER)
+        files, mode = states.files, context.goalposts or states.before_settings().goalposts
+        if found.before:
+            fresh = {(m.part, m.what, m.after) for m in moves}
+            states = TwoStates(history, found.before, context.root)
+            older, more, is_new = _compared(task, context, states, f"{FOLDER}-before")
+            settled = [m.model_copy(update={"settled": True}) for m in older if (m.part, m.what, m.after) not in fresh]
+            moves, unread, files = [*moves, *settled], [*unread, *more], max(files, states.files)
+        return cls(
+            how=f"git, the files of {found.commit[:12]} beside those of the work tree",
+            base=printable(found.name),
+            commit=found.commit,
+            mode=Mode(mode),
+            policy=context.policy,
+            is_new=is_new,
+            moves=tuple(moves),
+            files=files,
+            unread=tuple(dict.fromkeys(map(printable, unread))),
+        )
+
+
+def _compared(task: Task, context: Context, states: TwoStates, folder: str) -> tuple[list[Move], list[str], bool]:
+    """Return what is lower now, what could not be compared, and whether the task is new."""
+    unread: list[str] = []
+    now = _task_now(task, context, unread)
+    before = _task_before(task, context, states, folder, unread)
+    moves: list[Move] = []
+    if before and now:
+        moves += task_file.compare(before, now, gone=states.gone())
+    elif before and not unread:
+        moves.append(moved(Part.BAR, f"task {before.id}", "asked for", "removed", None))
+    asked = [one for one in (before, now) if one]
+    test_paths = tuple(path for one in asked for path in (*one.tests, *(t for c in one.criteria for t in c.tests)))
+    code_paths = tuple(path for one in asked for path in one.implementation)
+    old, new = states.changed(test_paths, ".py")
+    moves += tests.compare(*_both_read(old, new, states, unread))
+    moves += pragmas.compare(*states.changed((*test_paths, *code_paths), ".py"))
+    moves += settings.compare(*states.named(settings.WATCHED))
+    unread += [f"{path} now" for path in settings.unreadable(states.named(settings.WATCHED)[1])]
+    moves += _other_tasks(task, states)
+    moves += _workflows(states)
+    moves += _overridden(states)
+    return moves, [*unread, *states.skipped], before is None and not unread
+
+
+def _task_now(task: Task, context: Context, unread: list[str]) -> Task | None:
+    """Return the whole task as the work tree has it: what is judged may be narrowed, or be that of the base."""
+    path = context.root / task.path
+    if not path.is_file():
+        return None if context.policy else task
+    try:
+        return spec.load(path, context.root)
+    except UsageError as error:
+        unread.append(f"{str(error).splitlines()[0]} (now)")
+        return None
+
+
+def _task_before(task: Task, context: Context, states: TwoStates, folder: str, unread: list[str]) -> Task | None:
+    """Return the task as the base has it: in the same file, or in the file there that has its id."""
+    kept = context.evidence / folder
+    paths = [task.path] if states.has(task.path) else states.under(_tasks_folder(states), spec.SUFFIXES)
+    contents = states.before(paths)
+    for path, content in sorted(contents.items()):
+        if path != task.path and not re.search(
+            rf"^id:\s*[\"']?{re.escape(task.id)}[\"']?\s*(#.*)?\r?$".encode(), content, re.MULTILINE
+        ):
+            continue
+        file = kept / Path(printable(path)).name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        try:
+            return spec.load(file, kept)
+        except UsageError as error:
+            unread.append(f"{str(error).splitlines()[0]} (at the base)")
+    unread += [] if contents or not states.has(task.path) else [f"{task.path} (at the base)"]
+    return None
+
+
+def _tasks_folder(states: TwoStates) -> str:
+    return states.before_settings().tasks
+
+
+def _both_read(
+    old: Mapping[str, bytes], new: Mapping[str, bytes], states: TwoStates, unread: list[str]
+) -> tuple[dict[str, dict[str, WrittenTest]], dict[str, dict[str, WrittenTest]]]:
+    """Read the tests of both states; of a file that one state has and that cannot be read, nothing counts as gone."""
+    before, after = _tests_of(old, unread, "at the base"), _tests_of(new, unread, "now")
+    for path in [path for path in before if path not in after and path not in states.gone()]:
+        del before[path]
+        if path not in new:
+            unread.append(f"{path} (no plain file now)")
+    return before, after
+
+
+def _tests_of(files: Mapping[str, bytes], unread: list[str], when: str) -> dict[str, dict[str, WrittenTest]]:
+    """Read the tests of files; one that cannot be read is named, and none of its tests counts as deleted."""
+    found = {}
+    for path, content in files.items():
+        try:
+            found[path] = written_tests(content)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            unread.append(f"{path} {when}: {type(error).__name__}")
+    return found
+
+
+def _other_tasks(task: Task, states: TwoStates) -> Iterator[Move]:
+    """Name the task files that are gone: no run of theirs could say it."""
+    for path in states.under(_tasks_folder(states), spec.SUFFIXES):
+        if path != task.path and path in states.gone():
+            yield moved(Part.CHANGED, f"task file {path}", "asked for", "deleted", None)
+
+
+def _workflows(states: TwoStates) -> Iterator[Move]:
+    """Name the lines of workflows that ran the gates and do so no longer as they did."""
+    old, new = states.changed((WORKFLOWS,), ("yml", "yaml"))
+    kept = {line for content in new.values() for line in _gate_lines(content)}
+    for path, content in old.items():
+        for line in _gate_lines(content):
+            if line not in kept:
+                after = next(
+                    (now for now in _gate_lines(new.get(path, b"")) if now not in _gate_lines(content)), "removed"
+                )
+                yield moved(Part.SETTINGS, f"workflow {path}", line, after, Location(path=path))
+
+
+def _replaces(rule: bytes) -> bool:
+    """Return whether an own code rule takes the place of a shipped one, by its id."""
+    found = RULE_ID.search(rule.decode("utf-8", "replace"))
+    return found is not None and (Path(rules.__file__).parent / f"{found[1]}.yaml").is_file()
+
+
+def _gate_lines(content: bytes) -> list[str]:
+    return [line.strip() for line in RUNS_GATES.findall(content.decode("utf-8", "replace"))]
+
+
+def _overridden(states: TwoStates) -> Iterator[Move]:
+    """Name the project's own rules and templates that are new in place of others, changed, or gone."""
+    folders = (states.before_settings().rules, "reports/templates")
+    old, new = states.changed(folders, "")
+    for path in sorted(old.keys() | new.keys()):
+        before, after = ("there" if path in files else "none" for files in (old, new))
+        if path not in old and path.endswith((".yaml", ".yml")) and not _replaces(new[path]):
+            continue  # one more rule asks for more
+        changed = "changed" if path in old and path in new else after
+        place = Location(path=path) if path in new else None
+        yield moved(
+            Part.SETTINGS, f"{'template' if path.endswith('.j2') else 'code rule'} {path}", before, changed, place
+        )
+
+
+__all__ = ["Goalposts", "Mode", "Move", "Part"]

@@ -1,0 +1,36 @@
+"""The criteria of all tasks of the project, which markers in tests may name."""
+
+from typing import Self
+
+from gates import spec
+from gates.context import Context
+from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence.kind import Evidence
+from gates.task import Task
+
+
+class KnownCriteria(Evidence):
+    """Every criterion as a marker names it, such as `T035/AC3`; `unread` are the task files that could not be read."""
+
+    names: tuple[str, ...]
+    unread: tuple[str, ...] = ()
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Read the task files beside the task's own."""
+        own = context.root / task.path
+        if not own.is_file():
+            raise EvidenceUnavailable(f"there is no task file {task.path!r}")
+        names = {f"{task.id}/{criterion.id}" for criterion in task.criteria}
+        unread = []
+        for path in spec.task_files(own.parent):
+            if path == own:
+                continue
+            try:
+                other = spec.load(path, context.root)
+            except UsageError:
+                unread.append(context.shown(path))
+                continue
+            names |= {f"{other.id}/{criterion.id}" for criterion in other.criteria}
+        return cls(how=f"the task files in {context.shown(own.parent)}", names=tuple(sorted(names)),
+                   unread=tuple(unread))  # fmt: skip

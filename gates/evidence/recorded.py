@@ -1,0 +1,113 @@
+"""What the recorder notes of one training step: events, steps of optimizers, gradients, an overflow."""
+
+from pydantic import Field
+
+from gates.model import Location, Model
+from gates.process import ProcessRun
+
+
+class Happened(Model):
+    """One call, where in the project it came from, and which scaler and optimizers (by number) it was about.
+
+    `scaling` is whether the scaler had scaled a loss by then, `enabled` whether it is turned on. `products` counts the
+    matrix products that a backward pass leads back to, by dtype, and `whole` says that all of its graph could be read;
+    `autocast` is the dtype that autocast computed in around the call.
+    """
+
+    word: str
+    location: Location | None = None
+    scaler: int | None = None
+    optimizers: tuple[int, ...] = ()
+    scaling: bool = False
+    enabled: bool = True
+    scale: float | None = None
+    products: dict[str, int] = Field(default={})
+    whole: bool = True
+    autocast: str | None = None
+
+
+class Attempt(Model):
+    """One step of an optimizer, taken or left out (`skipped`), and what it was taken with."""
+
+    location: Location | None = None
+    optimizer: int
+    scaler: int | None = None
+    skipped: bool
+    lr: tuple[float | None, ...] = ()
+    scale: float | None = None
+    params: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
+
+
+class Compared(Model):
+    """Gradients beside those of the same modules in float64, before they were clipped or used (`when`).
+
+    `factor` is by how much they are too large; `error` is the distance from the reference, relative to its length, and
+    `error_less_factor` the same once the factor is divided out. `outputs_off` is how far the outputs computed again
+    are from those that were seen. `lost` is the share of gradients that are zero where the reference is not.
+    """
+
+    location: Location | None = None
+    optimizer: int
+    when: str
+    why_not: str = ""
+    precision: str = ""
+    outputs_off: float | None = None
+    parameters: int = 0
+    left_out: int = 0
+    finite: bool = False
+    factor: float | None = None
+    error: float | None = None
+    error_less_factor: float | None = None
+    lost: float | None = None
+
+
+class Overflowed(Model):
+    """A step whose gradients were made infinite on purpose, and what became of it.
+
+    `changed` counts the parameters that are not bit by bit what they were, `state_changed` names the moments and
+    counters that are not; `stepped` is whether the optimizer, or the scaler for it, was asked to step.
+    """
+
+    location: Location | None = None
+    optimizer: int
+    stepped: bool
+    changed: int
+    state_changed: tuple[str, ...] = ()
+    finite_at_step: bool | None = None
+    scale_before: float | None = None
+    scale_after: float | None = None
+    backoff: float | None = None
+    least: float | None = None
+    rates_before: tuple[float | None, ...] = ()
+    rates_after: tuple[float | None, ...] = ()
+
+
+class Logged(Model):
+    """One record of a training step, and where it went."""
+
+    to: str
+    location: Location | None = None
+    values: dict[str, float | None]
+
+
+class Recorded(Model):
+    """One process in which a training step was run and recorded."""
+
+    process: ProcessRun | None = None
+    problem: str = ""
+    complete: bool = False
+    truncated: bool = False
+    error: str = ""
+    crash: Location | None = None
+    troubles: tuple[str, ...] = ()
+    scalers: tuple[str, ...] = ()
+    optimizers: tuple[str, ...] = ()
+    events: tuple[Happened, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    compared: tuple[Compared, ...] = ()
+    overflows: tuple[Overflowed, ...] = ()
+    injected: bool = False
+    steps_after_overflow: int | None = None
+    logged: tuple[Logged, ...] = ()
+    finite: bool | None = None

@@ -1,0 +1,147 @@
+"""The project's history, read through git's plumbing only: nothing that a repository configures is run.
+
+Revisions and trees are looked up by git; files are read as blobs, so that no filter, hook, external diff or file
+monitor of the repository has a say, and nothing is checked out or fetched.
+"""
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gates.errors import EvidenceUnavailable
+
+TIMEOUT_S = 60
+MAX_BLOB_BYTES = 4 * 1024 * 1024
+MAX_TOTAL_BYTES = 256 * 1024 * 1024
+FILE_MODES = {b"100644", b"100755", b"100664"}
+SAFE = (
+    "--no-pager", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs",
+    "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
+    "-c", "protocol.allow=never",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A file of a revision: its object, and whether it is a plain file (no link, no submodule)."""
+
+    oid: str
+    plain: bool
+
+
+class History:
+    """The repository that a project lies in, as seen from the project's folder."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        inside = self._ask("rev-parse", "--is-inside-work-tree", why="the project is not in a git repository")
+        if inside != b"true":
+            raise EvidenceUnavailable("the project is not in the work tree of a git repository")
+
+    def commit(self, revision: str) -> str | None:
+        """Return the commit that a name stands for, or `None` where there is none."""
+        if revision.startswith("-") or "\0" in revision or not revision.strip():
+            return None
+        done = self._run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        return done.stdout.decode().strip() or None if done.returncode == 0 else None
+
+    def merge_base(self, one: str, other: str) -> str | None:
+        """Return the commit that two commits part from, or `None` where they have none."""
+        done = self._run("merge-base", one, other)
+        lines = done.stdout.decode().split()
+        return lines[0] if done.returncode == 0 and lines else None
+
+    @property
+    def shallow(self) -> bool:
+        """Return whether the history is cut off."""
+        return self._run("rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
+
+    def tree(self, commit: str) -> dict[str, Blob]:
+        """Return every file of a commit under the project's folder, by its path relative to it."""
+        done = self._ask("ls-tree", "-r", "-z", commit, why=f"the files of {commit[:12]} cannot be listed")
+        found = {}
+        for row in done.split(b"\0"):
+            head, tab, path = row.partition(b"\t")
+            if tab:
+                mode, _, oid = head.split(b" ")[:3]
+                found[os.fsdecode(path)] = Blob(oid.decode(), plain=mode in FILE_MODES)
+        return found
+
+    def read(self, blobs: Iterable[Blob]) -> dict[str, bytes]:
+        """Return the contents of blobs by their object; one that is too large or is not there is left out."""
+        wanted = sorted({blob.oid for blob in blobs if blob.plain})
+        sizes = self._batch("--batch-check", wanted)
+        small, total = [], 0
+        for line in sizes.splitlines():
+            words = line.decode(errors="replace").split()
+            if len(words) == 3 and words[1] == "blob" and int(words[2]) <= MAX_BLOB_BYTES:
+                total += int(words[2])
+                small += [words[0]] if total <= MAX_TOTAL_BYTES else []
+        return dict(_contents(self._batch("--batch", small))) if small else {}
+
+    def _batch(self, form: str, oids: list[str]) -> bytes:
+        done = self._run("cat-file", form, given="".join(f"{oid}\n" for oid in oids).encode())
+        if done.returncode != 0:
+            raise EvidenceUnavailable(f"git cannot read files of the history: {_last_line(done.stderr)}")
+        return done.stdout
+
+    def _ask(self, *words: str, why: str) -> bytes:
+        done = self._run(*words)
+        if done.returncode != 0:
+            raise EvidenceUnavailable(f"{why} ({_last_line(done.stderr)})")
+        return done.stdout.strip(b"\n")
+
+    def _run(self, *words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        try:
+            return subprocess.run(
+                ["git", *SAFE, *words],  # noqa: S607  # the git that the user has
+                cwd=self._root, env=environment(), input=given, capture_output=True, check=False, timeout=TIMEOUT_S,
+            )  # fmt: skip
+        except FileNotFoundError as error:
+            raise EvidenceUnavailable("there is no git on this machine, so no earlier state was seen") from error
+        except subprocess.TimeoutExpired as error:
+            raise EvidenceUnavailable(f"`git {words[0]}` did not end within {TIMEOUT_S} s") from error
+        except OSError as error:
+            raise EvidenceUnavailable(f"git cannot be run: {error.strerror or error}") from error
+
+
+def environment() -> Mapping[str, str]:
+    """Return our environment without what sends git elsewhere, and with what keeps it from asking or fetching."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {
+        **kept,
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "none",
+    }
+
+
+def object_name(content: bytes, like: str) -> str:
+    """Return the name that git gives a file's content, in the kind of hash that another name is of."""
+    data = b"blob %d\0" % len(content) + content
+    return (hashlib.sha256(data) if len(like) == 64 else hashlib.sha1(data, usedforsecurity=False)).hexdigest()
+
+
+def _contents(raw: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield object and content from the output of `git cat-file --batch`."""
+    at = 0
+    while at < len(raw):
+        end = raw.index(b"\n", at)
+        words = raw[at:end].split(b" ")
+        if len(words) != 3:
+            at = end + 1
+            continue
+        size = int(words[2])
+        yield words[0].decode(), raw[end + 1 : end + 1 + size]
+        at = end + 2 + size
+
+
+def _last_line(stderr: bytes) -> str:
+    lines = [line for line in stderr.decode(errors="backslashreplace").splitlines() if line.strip()]
+    said = next((line for line in lines if line.startswith("fatal:")), lines[-1] if lines else "it said nothing")
+    return said.removeprefix("fatal: ")[:200]

@@ -1,0 +1,141 @@
+"""The part of the business logic gate on the bar itself: was anything that the change is judged by made lower?"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from gates.evidence.goalposts import Goalposts, Mode, Move, Part
+from gates.evidence.kind import EvidenceSet
+from gates.model import Check, Finding, Level, Outcome, RuleText, Section, Severity
+from gates.task import Task
+
+NAMED = 50
+SLIGHT = {Part.PRAGMA, Part.CHANGED}
+OF_THE_CODE = {Part.TESTS, Part.SETTINGS, Part.PRAGMA}
+
+RULES = (
+    RuleText(
+        id="BL011",
+        title="The bar is where it was",
+        meaning="Task file, waivers, settings, tests and pragmas are compared with the merge base of the base branch. "
+        "A lower limit, criterion, level or binding stops the change unless it is judged by the base's task file "
+        "(--policy-from); a weaker test, setting, waiver or pragma is listed. [tool.gates] goalposts of the base, or "
+        "--goalposts, makes it all stop or all be listed. Without a history it is unknown.",
+    ),
+)
+
+
+def plan(_task: Task) -> Iterator[Check]:
+    """Plan one comparison of everything; it speaks of the bar and not of the work, so it has no share of the score."""
+    yield Check(id="goalposts", title="The bar is where it was", level=Level.ADVISORY, scored=False)
+
+
+def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Name each goalpost that was moved, and what could not be compared."""
+    seen = evidence.get(Goalposts)
+    if seen is None:
+        yield _finding(
+            Outcome.UNKNOWN, Severity.LOW, actual="not compared",
+            message=f"Whether the bar was lowered was not seen: {evidence.why_missing(Goalposts)}",
+            remediation="Run where the history is, or name what to compare with by --base.",
+        )  # fmt: skip
+        return
+    times: Counter[str] = Counter()
+    moves = sorted(seen.moves, key=lambda move: (not stops(move, seen), list(Part).index(move.part), move.settled))
+    for move in moves[:NAMED]:
+        subject = f"{move.part.value} {move.what}"
+        times[subject] += 1
+        yield _move(move, seen, f"{subject} #{times[subject]}" if times[subject] > 1 else subject)
+    if len(moves) > NAMED:
+        yield _rest(moves[NAMED:], seen)
+    for what in seen.unread[:NAMED]:
+        yield _finding(
+            Outcome.UNKNOWN, Severity.LOW, f"Not compared with {seen.base}: {what}", subject=what,
+            actual="not compared",
+            remediation="Mend the file, or look at its changes yourself.",
+        )  # fmt: skip
+    if not moves and not seen.unread:
+        yield _finding(
+            Outcome.PASSED, Severity.INFO, f"Nothing that this task is judged by is lower than at {_base(seen)}.",
+            actual="nothing lower",
+        )  # fmt: skip
+
+
+def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell what was compared with what, and list what was moved."""
+    seen = evidence.get(Goalposts)
+    if seen is None:
+        return
+    yield Section(
+        title="Goalposts",
+        text="The task is new since the base." if seen.is_new else "",
+        facts=(
+            ("Compared with", _base(seen)),
+            ("A lowered bar", _effect(seen)),
+            ("Files compared", str(seen.files)),
+            ("Moved", str(len(seen.moves))),
+        ),
+        columns=("Part", "What", "Before", "Now", "Place"),
+        rows=tuple(
+            (move.part.value, move.what, move.before, move.after, str(move.location or "-"))
+            for move in seen.moves[:NAMED]
+        ),
+    )
+
+
+def stops(move: Move, seen: Goalposts) -> bool:
+    """Return whether a move stops the change: not where the base has it already, or judges in its place."""
+    if move.settled or seen.mode is Mode.LIST:
+        return False
+    if seen.policy:  # tests and their settings are those of the work tree all the same
+        return seen.mode is Mode.ALL and move.part in OF_THE_CODE
+    return seen.mode is Mode.ALL or move.part is Part.BAR
+
+
+def _move(move: Move, seen: Goalposts, subject: str) -> Finding:
+    stopping = stops(move, seen)
+    slight = move.settled or move.part in SLIGHT
+    note = f" (already in {seen.base})" if move.settled else ""
+    return Finding(
+        rule="BL011", check="goalposts", outcome=Outcome.FAILED, subject=subject,  # not of the criterion: it may be met
+        severity=Severity.HIGH if stopping else Severity.LOW if slight else Severity.MEDIUM,
+        level=Level.MUST if stopping else Level.ADVISORY, location=move.location,
+        message=f"goalpost moved: {move.what} {move.before} -> {move.after}{note}",
+        expected=move.before, actual=move.after,
+        impact="What the base asked for is not asked for any more." if move.part is Part.BAR else "",
+        remediation="Put it back; where it is meant, have the base judge (--policy-from) or a person allow it "
+        "(--goalposts list)." if stopping else "Put it back, or have a reviewer agree to it.",
+    )  # fmt: skip
+
+
+def _rest(moves: list[Move], seen: Goalposts) -> Finding:
+    stopping = any(stops(move, seen) for move in moves)
+    return _finding(
+        Outcome.FAILED, Severity.HIGH if stopping else Severity.MEDIUM,
+        f"{len(moves)} more goalposts moved; all are in evidence/Goalposts.json.", subject="more",
+        level=Level.MUST if stopping else Level.ADVISORY, remediation="Put back those that are named first.",
+    )  # fmt: skip
+
+
+def _finding(
+    outcome: Outcome, severity: Severity, message: str, *, subject: str = "", actual: str = "", remediation: str = "",
+    level: Level = Level.ADVISORY,
+) -> Finding:  # fmt: skip
+    return Finding(
+        rule="BL011", check="goalposts", outcome=outcome, severity=severity, level=level, message=message,
+        subject=subject, expected="nothing lower than before", actual=actual, remediation=remediation,
+    )  # fmt: skip
+
+
+def _base(seen: Goalposts) -> str:
+    return f"{seen.base} ({seen.commit[:12]})"
+
+
+def _effect(seen: Goalposts) -> str:
+    if seen.policy:
+        rest = "; weaker tests, settings and pragmas stop the change" if seen.mode is Mode.ALL else ""
+        return f"is listed: the task file of {seen.policy} judges{rest}"
+    return {
+        Mode.BAR: "stops the change; weaker tests, settings, waivers and pragmas are listed",
+        Mode.ALL: "stops the change, and so do weaker tests, settings, waivers and pragmas",
+        Mode.LIST: "is listed",
+    }[seen.mode]

@@ -1,0 +1,29 @@
+"""The types that the parts of a task file are made of."""
+
+from pathlib import PurePosixPath
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from gates.model import Model
+
+
+def _inside(path: str) -> str:
+    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or not path.strip():
+        raise ValueError(f"expected a path inside the project, found {path!r}")
+    head, colons, rest = path.partition("::")
+    return PurePosixPath(head).as_posix() + colons + rest
+
+
+Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
+InsidePath = Annotated[str, AfterValidator(_inside)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")]
+Metric = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.:/-]*$")]
+Command = Annotated[tuple[Text, ...], Field(min_length=1)]
+Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
+
+
+class Located(Model):
+    """A part of a task file that knows the line it stands in."""
+
+    line: int = Field(default=1, ge=1, exclude=True, json_schema_extra={"readOnly": True})

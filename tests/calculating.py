@@ -1,0 +1,60 @@
+"""Builders of calculations, edge cases and properties, and of what came of them."""
+
+from typing import Any
+
+from building import a_task
+
+from gates.evidence.calculations import Calculations, CallRun, Ended
+from gates.model import Location
+from gates.task import Task
+
+PLACE = Location(path="pkg/core.py", line=3, last_line=4)
+
+
+def a_calculation(*rows: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A table of one row that doubles 2, which stands for AC1."""
+    table = list(rows) or [{"args": [2], "expected": 4, "line": 22}]
+    return {"call": "pkg.core:double", "table": table, "criteria": ["AC1"], "line": 20, **changes}
+
+
+def an_edge_case(**changes: Any) -> dict[str, Any]:
+    """An edge case that raises, which stands for nothing but itself."""
+    facts = {"name": "nothing", "call": "pkg.core:double", "args": [None], "raises": "TypeError", "line": 24}
+    return {key: value for key, value in {**facts, **changes}.items() if value is not ...}
+
+
+def a_property(**changes: Any) -> dict[str, Any]:
+    """A property that is tried on the numbers from 0 to 9."""
+    domain = {"floats": [0, 9]}
+    facts = {"name": "more is more", "call": "pkg.core:double", "property": "increasing", "over": [domain], "line": 26}
+    return {**facts, **changes}
+
+
+def calculating(**changes: Any) -> Task:
+    """A task with one of each."""
+    facts = {"calculations": [a_calculation()], "edge_cases": [an_edge_case()], "properties": [a_property()]}
+    return a_task(**{**facts, **changes})
+
+
+def a_call(call_id: str = "calc:0:0", returned: Any = 4, **changes: Any) -> CallRun:
+    """A call that returned 4."""
+    facts = {"id": call_id, "ended": Ended.RETURNED, "returned": returned, "place": PLACE}
+    return CallRun.model_validate({**facts, **changes})
+
+
+def a_raise(call_id: str = "edge:0", *error: str, **changes: Any) -> CallRun:
+    """A call that raised a TypeError in line 4."""
+    crash = Location(path="pkg/core.py", line=4)
+    kinds = error or ("TypeError", "Exception", "BaseException")
+    facts = {"ended": Ended.RAISED, "error": kinds, "message": "no number", "crash": crash, "returned": None}
+    return a_call(call_id, **{**facts, **changes})
+
+
+def a_trial(call_id: str = "property:0", **changes: Any) -> CallRun:
+    """A property that held for a hundred inputs."""
+    return a_call(call_id, **{"returned": None, "tried": 100, "held": True, **changes})
+
+
+def calculated(*calls: CallRun) -> Calculations:
+    """What came of the calls of `calculating`, all as stated where nothing else is given."""
+    return Calculations(how="calls", calls=calls or (a_call(), a_raise(), a_trial()))

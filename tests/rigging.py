@@ -1,0 +1,122 @@
+"""A tiny project whose criteria are rigged, each in a way of its own."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from building import pytest_options, written
+
+TASK = """\
+id: T1
+title: Rigged
+implementation: [pkg]
+tests: [tests]
+proof: {killed_at_least: 0.8}
+entry_points:
+  - run: [python, -c, "import pkg.core; assert pkg.core.entered() == 7"]
+    criteria: [ENTRY]
+calculations:
+  - call: pkg.core:tripled
+    criteria: [TABLE]
+    table: [{args: [2], expected: 6}, {args: [3], expected: 9}]
+criteria:
+  - id: GOOD
+    text: Double a number
+    code: [{symbol: "pkg.core:double"}]
+    tests: [tests/test_good.py]
+    faults:
+      - {replace: "number * 2", by: "number ** 2", in: pkg/core.py}
+  - {id: VACUOUS, text: Say something, code: [{symbol: "pkg.core:double"}], tests: [tests/test_vacuous.py]}
+  - {id: HANG, text: Count down, code: [{symbol: "pkg.core:countdown"}], tests: [tests/test_hang.py]}
+  - {id: ORDER, text: Remember, code: [{symbol: "pkg.core:remembered"}], tests: [tests/test_order.py]}
+  - {id: WRITER, text: Add, code: [{symbol: "pkg.core:add"}], tests: [tests/test_writer.py]}
+  - {id: FAILS, text: Fail, code: [{symbol: "pkg.core:add"}], tests: [tests/test_fails.py]}
+  - {id: SKIPPED, text: Skip, code: [{symbol: "pkg.core:add"}], tests: [tests/test_skipped.py]}
+  - {id: NOTHING, text: Nothing, code: [{symbol: "pkg.core:add"}]}
+  - {id: ENTRY, text: Enter, code: [{symbol: "pkg.core:entered"}]}
+  - {id: TABLE, text: Triple, code: [{symbol: "pkg.core:tripled"}]}
+  - {id: READ, text: Use a name, code: [{symbol: "pkg.core:used", uses: [math.sqrt]}], tests: [tests/test_vacuous.py]}
+  - {id: IMPORT, text: Hold, code: [{symbol: "pkg.held:TABLE"}], tests: [tests/test_held.py]}
+"""
+
+CORE = '''\
+"""What the criteria speak of."""
+
+import logging
+import math
+
+log = logging.getLogger(__name__)
+seen: list[int] = []
+
+
+def double(number: int) -> int:
+    """Return twice a number."""
+    log.info("doubling %s", number)
+    return number * 2
+
+
+def countdown(number: int) -> int:
+    """Count down to nothing."""
+    steps = 0
+    while number > 0:
+        number -= 1
+        steps += 1
+    return steps
+
+
+def remembered(number: int) -> int:
+    """Remember a number."""
+    seen.append(number)
+    return len(seen)
+
+
+def add(one: int, other: int) -> int:
+    """Add two numbers."""
+    return one + other
+
+
+def entered() -> int:
+    """Return seven."""
+    return 3 + 4
+
+
+def tripled(number: int) -> int:
+    """Return three times a number."""
+    return number * 3
+
+
+def used(number: float) -> float:
+    """Return the root."""
+    return math.sqrt(number)
+'''
+
+FILES: dict[str, str | bytes] = {
+    "pyproject.toml": "[tool.gates]\n" + pytest_options("-p no:hypothesispytest"),
+    "tasks/T1.yaml": TASK,
+    "pkg/__init__.py": "",
+    "pkg/core.py": CORE,
+    "pkg/held.py": "TABLE = {'one': 1}\nassert TABLE['one'] == 1\n",
+    "tests/test_good.py": "from pkg.core import double\ndef test_double():\n    assert double(3) == 6\n",
+    "tests/test_vacuous.py": "import pkg.core\ndef test_nothing():\n    assert pkg.core\n",
+    "tests/test_hang.py": "from pkg.core import countdown\ndef test_down():\n    assert countdown(3) == 3\n",
+    "tests/test_order.py": (
+        "from pkg.core import remembered\n"
+        "def test_long_before():\n    import time\n    time.sleep(0.05)\n    assert remembered(1) == 1\n"
+        "def test_after():\n    assert remembered(2) == 2\n"
+    ),
+    "tests/test_writer.py": (
+        "import pathlib, pkg.core\n"
+        "def test_add():\n"
+        "    path = pathlib.Path(pkg.core.__file__)\n"
+        "    path.with_name('made.py').write_text('made = 1')\n"
+        "    path.write_text('broken(')\n"
+        "    assert pkg.core.add(1, 2) == 3\n"
+    ),
+    "tests/test_fails.py": "def test_fails():\n    assert 1 == 2\n",
+    "tests/test_skipped.py": "import pytest\n@pytest.mark.skip(reason='no')\ndef test_skipped():\n    assert True\n",
+    "tests/test_held.py": "from pkg.held import TABLE\ndef test_held():\n    assert TABLE\n",
+}  # fmt: skip
+
+
+def a_rigged_project(folder: Path, files: Mapping[str, str | bytes] | None = None) -> Path:
+    """The project, with some files added or replaced."""
+    return written(folder, {**FILES, **(files or {})})

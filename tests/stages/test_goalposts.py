@@ -1,0 +1,80 @@
+"""BL011: what of a lowered bar stops the change, and what is only listed."""
+
+import pytest
+from bar import a_move, unmoved
+from building import a_finding, a_task, evidence
+
+from gates.evidence.goalposts import Goalposts, Mode, Part
+from gates.model import Decision, Finding, Level, Outcome, Severity
+from gates.stages._goalposts import describe, judge, plan
+from gates.verdict import decide
+
+F, P, U = Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN
+
+
+def judged(seen: Goalposts | None) -> list[Finding]:
+    return list(judge(a_task(), evidence(*([seen] if seen else []))))
+
+
+def verdict(seen: Goalposts) -> Decision:
+    return decide([a_finding(), *judged(seen)]).decision
+
+
+def test_lowered_bar_is_named_before_and_after() -> None:
+    (finding,) = judged(unmoved(a_move()))
+    assert finding.message == "goalpost moved: AC2 speedup at_least 1.5 -> 1.2"
+    assert (finding.outcome, finding.level, finding.severity) == (F, Level.MUST, Severity.HIGH)
+    assert str(finding.location) == "tasks/T1.yaml:14"
+    assert finding.criterion is None
+
+
+STOPS = {
+    (Mode.BAR, ""): {Part.BAR},
+    (Mode.ALL, ""): set(Part),
+    (Mode.LIST, ""): set(),
+    (Mode.BAR, "main"): set(),
+    (Mode.ALL, "main"): {Part.TESTS, Part.SETTINGS, Part.PRAGMA},
+    (Mode.LIST, "main"): set(),
+}
+
+
+@pytest.mark.parametrize("part", Part)
+@pytest.mark.parametrize(("mode", "policy"), STOPS)
+def test_what_stops_a_change_follows_from_who_judges(mode: Mode, policy: str, part: Part) -> None:
+    stops = part in STOPS[mode, policy]
+    assert verdict(unmoved(a_move(part), mode=mode, policy=policy)) is (Decision.BLOCK if stops else Decision.PASS)
+    assert verdict(unmoved(a_move(part, settled=True), mode=mode, policy=policy)) is Decision.PASS
+
+
+def test_missing_history_is_unknown_and_neither_stops_nor_speaks_for_the_change() -> None:
+    (finding,) = judged(None)
+    assert (finding.outcome, finding.level) == (U, Level.ADVISORY)
+    assert decide([a_finding(), finding]).decision is Decision.PASS
+    assert decide([finding]).decision is Decision.INCONCLUSIVE
+
+
+def test_bar_that_stands_says_nothing_of_the_work() -> None:
+    (finding,) = judged(unmoved())
+    assert finding.outcome is P
+    assert decide([finding]).decision is Decision.INCONCLUSIVE
+
+
+def test_what_was_not_compared_is_unknown_beside_what_was() -> None:
+    assert [f.outcome for f in judged(unmoved(unread=("a.py",)))] == [U]
+    assert [f.outcome for f in judged(unmoved(a_move(), unread=("a.py",)))] == [F, U]
+
+
+def test_many_moves_are_cut_and_what_stops_comes_first() -> None:
+    moves = [*(a_move(Part.PRAGMA, what=str(i)) for i in range(60)), a_move()]
+    found = judged(unmoved(*moves))
+    assert len(found) == 51
+    assert found[0].level is Level.MUST
+    assert found[-1].message.startswith("11 more goalposts moved")
+
+
+def test_section_says_what_was_compared_with_what() -> None:
+    (section,) = describe(a_task(), evidence(unmoved(a_move())))
+    assert ("Compared with", "main (bbbbbbbbbbbb)") in section.facts
+    assert len(section.rows) == 1
+    assert [*describe(a_task(), evidence())] == []
+    assert [check.scored for check in plan(a_task())] == [False]

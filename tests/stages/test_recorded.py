@@ -1,0 +1,201 @@
+"""Training steps, judged by what was recorded of them."""
+
+from typing import Any
+
+import pytest
+from building import a_process, a_task, evidence
+from recording import (
+    ORDER,
+    a_recorded,
+    a_trained_task,
+    after_overflow,
+    an_attempt,
+    compared,
+    happened,
+    logged,
+    overflowed,
+    recorded,
+)
+
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.recorded import Recorded
+from gates.evidence.recording import Recording
+from gates.model import Finding, Level, Outcome
+from gates.stages import _recorded
+from gates.task import Task
+
+EVERYTHING = ["scaler", "autocast", "gradients", "overflow", "logged-scale"]
+
+
+def judged(recording: Recording | None = None, task: Task | None = None) -> list[Finding]:
+    task = task or a_trained_task(needs=EVERYTHING)
+    return list(_recorded.judge(task, evidence(recording) if recording else EvidenceSet()))
+
+
+def of(aspect: str, findings: list[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.check == f"recorded:0:{aspect}"]
+
+
+def test_sound_recording_passes_for_its_criterion() -> None:
+    findings = judged(recorded())
+    assert {f.outcome for f in findings if not f.check.endswith("schedule")} == {Outcome.PASSED}
+    (criterion,) = of("for:AC1", findings)
+    assert (criterion.criterion, criterion.level) == ("AC1", Level.MUST)
+    assert "run, order, precision, gradients, parameters, overflow, logging" in criterion.message
+
+
+def test_nothing_recorded_is_unknown() -> None:
+    findings = judged()
+    assert {finding.outcome for finding in findings} == {Outcome.UNKNOWN}
+    assert {check.id for check in _recorded.plan(a_trained_task(needs=EVERYTHING))} == {f.check for f in findings}
+
+
+def test_task_without_training_steps_plans_nothing() -> None:
+    assert list(_recorded.plan(a_task())) == []
+    assert list(_recorded.judge(a_task(), EvidenceSet())) == []
+    assert list(_recorded.describe(a_task(), EvidenceSet())) == []
+
+
+def words(*order: str, **facts: Any) -> Recorded:
+    return a_recorded(events=happened(*order, **facts))
+
+
+BROKEN = {
+    "clip": ("scaled_backward", "clip", "unscale", "step", "update"),
+    "plain step": ("scaled_backward", "plain_step", "update", "zero_grad"),
+    "no update": ("scaled_backward", "step", "zero_grad"),
+    "unscale twice": ("scaled_backward", "unscale", "scaled_backward", "unscale", "step", "update"),
+    "not scaled": ("backward", "step", "update", "zero_grad"),
+    "update first": ("scaled_backward", "update", "step"),
+    "not cleared": ("scaled_backward", "step", "update", "uncleared"),
+}
+
+
+@pytest.mark.parametrize("order", BROKEN.values(), ids=BROKEN.keys())
+def test_broken_order_fails_with_its_trace(order: tuple[str, ...]) -> None:
+    failed = [f for f in of("order", judged(recorded(words(*order)))) if f.outcome is Outcome.FAILED]
+    assert failed
+    assert failed[0].blocks
+    assert str(failed[0].location) == "pkg/train.py:7"
+
+
+KEPT = {
+    "recipe": ORDER,
+    "accumulation": ("scaled_backward", "scaled_backward", "unscale", "clip", "step", "update", "zero_grad"),
+    "no clip": ("scaled_backward", "step", "update", "zero_grad"),
+    "left out by hand": ("scaled_backward", "unscale", "update", "scaled_backward", "unscale", "step", "update"),
+}
+
+
+@pytest.mark.parametrize("order", KEPT.values(), ids=KEPT.keys())
+def test_sound_order_passes(order: tuple[str, ...]) -> None:
+    (finding,) = of("order", judged(recorded(words(*order))))
+    assert finding.outcome is Outcome.PASSED
+
+
+def test_what_was_cut_off_has_no_end() -> None:
+    cut = a_recorded(events=happened("scaled_backward", "step", turns=1), truncated=True)
+    (finding,) = of("order", judged(recorded(cut)))
+    assert finding.outcome is Outcome.PASSED
+
+
+PLAIN = {
+    "outside of autocast": ("precision", a_recorded(events=happened(*ORDER, products={"float32": 2}))),
+    "without a scaler": ("precision", words("backward", "plain_step", scaler=None, scaling=False)),
+    "scaled gradients": ("gradients", a_recorded(compared=(compared(factor=1024.3, error=1023.0),))),
+    "gradients too small": ("gradients", a_recorded(compared=(compared(factor=1 / 1024, error=1.0),))),
+    "half parameters": ("parameters", a_recorded(attempts=(an_attempt(params=("bfloat16",)),))),
+    "scale not logged": ("logging", a_recorded(logged=(logged(1.0), logged(1.0)))),
+    "nothing logged": ("logging", a_recorded(logged=())),
+    "crash": ("run", a_recorded(complete=False, process=a_process(1), error="ValueError: no")),
+}
+
+
+@pytest.mark.parametrize(("aspect", "run"), PLAIN.values(), ids=PLAIN.keys())
+def test_fault_of_the_plain_run_blocks_and_fails_its_criterion(aspect: str, run: Recorded) -> None:
+    overflow = after_overflow() if aspect != "logging" else after_overflow(logged=run.logged)
+    findings = judged(recorded(run, overflow))
+    assert any(finding.blocks for finding in of(aspect, findings))
+    assert of("for:AC1", findings)[0].outcome is Outcome.FAILED
+
+
+OVERFLOWS = {
+    "applied": overflowed(changed=3),
+    "moments": overflowed(state_changed=("exp_avg",)),
+    "scale stays": overflowed(scale_after=1024.0),
+    "scale grows": overflowed(scale_after=2048.0),
+}
+
+
+@pytest.mark.parametrize("seen", OVERFLOWS.values(), ids=OVERFLOWS.keys())
+def test_overflow_that_is_not_handled_blocks(seen: Any) -> None:
+    findings = of("overflow", judged(recorded(None, after_overflow(overflows=(seen,)))))
+    assert any(finding.blocks for finding in findings)
+
+
+def test_crash_after_an_overflow_blocks_at_its_line() -> None:
+    run = after_overflow(complete=False, process=a_process(1), error="KeyError: 'x'", overflows=())
+    (finding,) = of("overflow", judged(recorded(None, run)))
+    assert finding.blocks
+    assert "crashes after an overflow: KeyError: 'x'" in finding.message
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [overflowed(scale_before=1.0, scale_after=1.0), overflowed(scale_before=1.0, scale_after=1.0, backoff=None),
+     overflowed(scale_before=1.5, scale_after=1.0, least=1.0), overflowed(stepped=False)],
+)  # fmt: skip
+def test_overflow_that_is_handled_otherwise_passes(seen: Any) -> None:
+    (finding,) = of("overflow", judged(recorded(None, after_overflow(overflows=(seen,)))))
+    assert finding.outcome is Outcome.PASSED
+
+
+ADVICE = {
+    "schedule": (a_recorded(attempts=(an_attempt(), an_attempt(lr=(0.05,)))), overflowed(rates_after=(0.05,))),
+    "overflow": (None, overflowed(scale_after=256.0)),
+    "precision": (a_recorded(events=happened(*ORDER, products={"bfloat16": 2})), overflowed()),
+    "order": (words("scheduler", *ORDER), overflowed()),
+}
+
+
+@pytest.mark.parametrize("aspect", ADVICE)
+def test_what_trains_all_the_same_is_advice(aspect: str) -> None:
+    run, seen = ADVICE[aspect]
+    failed = [
+        f for f in of(aspect, judged(recorded(run, after_overflow(overflows=(seen,))))) if f.outcome is Outcome.FAILED
+    ]
+    assert [(finding.level, finding.blocks) for finding in failed] == [(Level.ADVISORY, False)]
+
+
+UNSEEN = {
+    "other outputs": compared(outputs_off=0.5),
+    "no copy": compared(why_not="the module cannot be computed again", factor=None, error=None),
+    "other gradients": compared(factor=0.7, error=0.9, error_less_factor=0.9),
+}
+
+
+@pytest.mark.parametrize("seen", UNSEEN.values(), ids=UNSEEN.keys())
+def test_gradients_that_cannot_be_compared_are_unknown(seen: Any) -> None:
+    run = a_recorded(compared=(seen,))
+    (needed,) = of("gradients", judged(recorded(run)))
+    (not_needed,) = of("gradients", judged(recorded(run), a_trained_task()))
+    assert (needed.outcome, needed.leaves_open) == (Outcome.UNKNOWN, True)
+    assert (not_needed.outcome, not_needed.leaves_open) == (Outcome.UNKNOWN, False)
+
+
+def test_no_scaler_is_a_failure_only_where_one_is_needed() -> None:
+    run = a_recorded(events=happened("backward", "plain_step", scaler=None, scaling=False, products={"float32": 1}),
+                     compared=(compared(),), attempts=(an_attempt(scaler=None, scale=1.0),))  # fmt: skip
+    bare = judged(recorded(run, overflow=None).model_copy(), a_trained_task(needs=[]))
+    assert not [
+        finding for finding in bare if finding.outcome is Outcome.FAILED and finding.check.endswith("precision")
+    ]
+    needing = of("precision", judged(recorded(run), a_trained_task(needs=["scaler"])))
+    assert [finding.blocks for finding in needing if finding.outcome is Outcome.FAILED] == [True]
+
+
+def test_report_tells_each_training_step() -> None:
+    (section,) = _recorded.describe(a_trained_task(), evidence(recorded()))
+    assert section.rows == (
+        ("pkg.train:few(2)", "exit code 0", "2", "float16", "1.0e-04", "float32", "left out"),
+    )  # fmt: skip

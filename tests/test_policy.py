@@ -1,0 +1,120 @@
+"""`--policy-from`: the base's task file, settings and templates judge the code of the work tree."""
+
+from pathlib import Path
+
+import pytest
+from bar import committed, git
+from building import GOOD, TASK_FILE, a_project, gates, result
+
+from gates.config import Settings
+from gates.errors import UsageError
+from gates.policy import check_base, judging
+
+LOWER = TASK_FILE.replace("at_least: 1.5", "at_least: 0.5")
+HIGHER = TASK_FILE.replace("at_least: 1.5", "at_least: 9")
+
+
+def a_repository(folder: Path, **files: str) -> Path:
+    project = a_project(folder, files)
+    committed(project)
+    return project
+
+
+def change(project: Path, path: str, text: str) -> None:
+    (project / path).parent.mkdir(parents=True, exist_ok=True)
+    (project / path).write_text(text, encoding="utf-8")
+
+
+def test_lowered_bar_does_not_judge_itself(tmp_path: Path) -> None:
+    project = a_repository(tmp_path, **{"tasks/T1.yaml": HIGHER})
+    change(project, "tasks/T1.yaml", LOWER)
+    ended = gates(project, "run", "T1", "--policy-from", "main")
+    assert ended.code == 1
+    assert "misses the target" in ended.out
+    assert "goalposts: 1 moved; first: goalpost moved: AC2" in ended.out
+    task = result(project)["task"]
+    assert (task["path"], task["policy"].startswith("main (")) == ("tasks/T1.yaml", True)
+    assert "`tasks/T1.yaml @ main (" in (project / "reports/T1/summary.md").read_text(encoding="utf-8")
+    assert gates(project, "run", "T1").code == 1
+    assert gates(project, "run", "T1", "--goalposts", "list").code == 0
+
+
+def test_lowered_bar_that_is_not_needed_passes_by_the_bar_of_the_base(tmp_path: Path) -> None:
+    project = a_repository(tmp_path)
+    change(project, "tasks/T1.yaml", LOWER)
+    change(project, "reports/templates/summary.md.j2", "all is well\n")
+    change(project, "pyproject.toml", GOOD["pyproject.toml"].replace("[tool.gates]", "[tool.gates]\ntasks = 'gone'"))
+    ended = gates(project, "run", "T1", "--policy-from", "HEAD")
+    assert (ended.code, ended.err.count("error")) == (0, 0)
+    assert "all is well" not in (project / "reports/T1/summary.md").read_text(encoding="utf-8")
+
+
+def test_waiver_of_the_change_does_not_help_it(tmp_path: Path) -> None:
+    project = a_repository(tmp_path, **{"tasks/T1.yaml": HIGHER})
+    waiver = "waivers: [{criterion: AC2, reason: r, owner: o, expires: 2999-01-01}]\n"
+    change(project, "tasks/T1.yaml", HIGHER + waiver)
+    assert gates(project, "run", "T1", "--policy-from", "main").out.startswith("BLOCK  T1")
+
+
+WRONG = {
+    "nope": "--policy-from nope: there is no such revision; fetch it, or name another",
+    "-x": "--policy-from -x: there is no such revision",
+    "--output=x": "there is no such revision",
+    "main:tasks/T1.yaml": "there is no such revision",
+    "": "there is no such revision",
+}
+
+
+@pytest.mark.parametrize("revision", WRONG)
+def test_revision_that_there_is_not_is_one_clear_line(revision: str, tmp_path: Path) -> None:
+    project = a_repository(tmp_path)
+    with pytest.raises(UsageError) as caught, judging(project, Settings(), revision):
+        pass
+    assert WRONG[revision] in str(caught.value)
+    with pytest.raises(UsageError, match="there is no such revision"):
+        check_base(project, revision)
+
+
+def test_task_that_the_revision_does_not_have_is_wrong_usage(tmp_path: Path) -> None:
+    project = a_repository(tmp_path)
+    change(project, "tasks/T2.yaml", TASK_FILE.replace("T1", "T2"))
+    for name in ("T2", "tasks/T2.yaml"):
+        ended = gates(project, "run", name, "--policy-from", "main")
+        assert (ended.code, ended.out, len(ended.err.splitlines())) == (2, "", 1)
+        assert "at main (" in ended.err
+
+
+def test_task_can_be_named_by_its_path(tmp_path: Path) -> None:
+    project = a_repository(tmp_path)
+    assert gates(project, "run", "tasks/T1.yaml", "--policy-from", "main").code == 0
+
+
+def test_broken_policy_is_named_with_its_revision_and_place(tmp_path: Path) -> None:
+    project = a_repository(tmp_path, **{"tasks/T1.yaml": TASK_FILE + "extra: 1\n"})
+    change(project, "tasks/T1.yaml", TASK_FILE)
+    ended = gates(project, "run", "T1", "--policy-from", "main")
+    assert (ended.code, "tasks/T1.yaml:20:1: unknown key 'extra'" in ended.err) == (2, True)
+    change(project, "pyproject.toml", "[tool.gates]\nextra = 1\n")
+    committed(project)
+    change(project, "pyproject.toml", GOOD["pyproject.toml"])
+    ended = gates(project, "run", "T1", "--policy-from", "main")
+    assert (ended.code, "pyproject.toml:2:1: unknown key 'extra'" in ended.err) == (2, True)
+
+
+def test_project_without_a_repository_has_no_other_policy(tmp_path: Path) -> None:
+    ended = gates(a_project(tmp_path), "run", "T1", "--policy-from", "main")
+    assert (ended.code, "the project is not in a git repository" in ended.err) == (2, True)
+    assert gates(tmp_path, "run", "T1").code == 0
+    assert gates(tmp_path, "run", "T1", "--base", "main").code == 2
+
+
+def test_links_of_the_revision_are_not_followed(tmp_path: Path) -> None:
+    project = a_project(tmp_path)
+    (project / "tasks/T1.yaml").unlink()
+    (project / "tasks/T1.yaml").symlink_to("/etc/hostname")
+    committed(project)
+    (project / "tasks/T1.yaml").unlink()
+    change(project, "tasks/T1.yaml", TASK_FILE)
+    ended = gates(project, "run", "T1", "--policy-from", "main")
+    assert (ended.code, "no task 'T1'" in ended.err) == (2, True)
+    git(project, "status", "--porcelain")

@@ -1,0 +1,250 @@
+"""Waivers: what they cover, until when, and what they never do."""
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bar import TODAY, a_waiver, on
+from building import (
+    TASK_FILE,
+    a_criterion,
+    a_finding,
+    a_measure,
+    a_project,
+    a_record,
+    a_run,
+    a_task,
+    all_evidence,
+    gates,
+    measured,
+    result,
+    samples,
+)
+from pydantic import ValidationError
+
+from gates import pipeline, render, spec
+from gates.errors import UsageError
+from gates.evidence.kind import Evidence
+from gates.evidence.test_records import TestOutcome
+from gates.model import Decision, Level, Outcome, Report, Revision, Status
+from gates.render import json, markdown, text
+from gates.task import Task
+from gates.verdict import score_gate
+from gates.waiver import Standing, Waiver, may_be_waived
+from gates.waiving import waive
+
+SLOW = measured(samples(old=[1.0] * 12, new=[1.0] * 12))
+F, U = Outcome.FAILED, Outcome.UNKNOWN
+
+
+def folded(task: Task, *instead: Evidence, today: date | None = TODAY) -> Report:
+    seen = all_evidence(task, *instead, *([on(today)] if today else []))
+    return pipeline.fold(
+        task, tuple(pipeline.judge(gate, task, seen) for gate in pipeline.applying(task)), seen,
+        revision=Revision(commit=None, dirty=None, digest="0" * 64, files=()),
+        environment={"processor": "a", "platform": "b"},
+        started_at="2026-01-01T00:00:00Z", duration_s=0, files=(),
+    )  # fmt: skip
+
+
+def a_waived_task(*waivers: dict[str, Any], **changes: Any) -> Task:
+    return a_task(waivers=waivers or [a_waiver()], **changes)
+
+
+def rules(report: Report, rule: str) -> list[tuple[Outcome, str]]:
+    return [(f.outcome, f.message) for f in report.findings if f.rule == rule]
+
+
+@pytest.mark.parametrize(
+    ("days", "standing"),
+    [
+        (-1, Standing.ENDED), (0, Standing.ENDED), (1, Standing.ENDS_SOON), (14, Standing.ENDS_SOON),
+        (15, Standing.IN_FORCE), (366, Standing.IN_FORCE), (367, Standing.TOO_LONG),
+    ],
+)  # fmt: skip
+def test_waiver_works_until_the_day_before_it_expires_and_for_a_year_at_most(days: int, standing: Standing) -> None:
+    waiver = Waiver.model_validate(a_waiver(days))
+    assert waiver.standing(TODAY) is standing
+    report = folded(a_waived_task(a_waiver(days)), SLOW)
+    works = standing in {Standing.IN_FORCE, Standing.ENDS_SOON}
+    assert report.verdict.decision is (Decision.PASS if works else Decision.BLOCK)
+    assert report.criteria[1].status is (Status.WAIVED if works else Status.FAIL)
+
+
+def test_waived_finding_keeps_its_outcome_and_names_who_answers_for_it() -> None:
+    report = folded(a_waived_task(), SLOW)
+    (finding,) = [f for f in report.findings if f.waived]
+    assert (finding.rule, finding.outcome, finding.blocks, finding.leaves_open) == ("PF001", F, False, False)
+    assert str(finding.waived) == "waived by ada until 2026-06-09: the new card comes in spring"
+    assert report.headline == "PASS (1 waived)"
+    assert report.verdict.exit_code == 0
+    lines = {line.title: (line.got, line.note) for gate in report.gates for line in gate.score.lines}
+    assert lines["AC2: ratio old/new of step_time_s >= 1.5 on cpu"] == (0, "waived")
+    assert [g.decision for g in report.gates if g.name == "performance"] == [Decision.WAIVED]
+
+
+def test_unknown_finding_of_a_must_criterion_is_waived_too() -> None:
+    report = folded(a_waived_task(), measured("no samples"))
+    assert (report.verdict.decision, report.criteria[1].status) == (Decision.PASS, Status.WAIVED)
+
+
+def test_report_of_a_waiver_says_so_on_every_page() -> None:
+    report = folded(a_waived_task(), SLOW)
+    pages = markdown.render(report, None)
+    assert "**Decision**: PASS (1 waived)" in pages["summary.md"]
+    assert "save for what is waived of AC2" in pages["summary.md"]
+    assert "the new card comes in spring | ada | 2026-06-09 |" in pages["summary.md"]
+    assert "| WAIVED | 1 |" in pages["business-logic.md"]
+    assert "every required check was seen to pass\n" not in "".join(pages.values()).split("## Waived")[0]
+    assert "## Waived" in pages["performance.md"]
+    assert "waived: AC2" in text.render(report, None)["summary.txt"]
+
+
+def test_report_is_rendered_to_the_same_bytes_whenever_that_is() -> None:
+    report = folded(a_waived_task(), SLOW)
+    again = Report.model_validate_json(json.render(report, None)["result.json"])
+    assert again == report
+    assert markdown.render(again, None) == markdown.render(report, None)
+    assert render.__doc__
+
+
+def test_without_a_day_no_waiver_works() -> None:
+    report = folded(a_waived_task(), SLOW, today=None)
+    assert report.verdict.decision is Decision.BLOCK
+    assert [outcome for outcome, _ in rules(report, "BL012")] == [U]
+
+
+@pytest.mark.parametrize(
+    "rule", ["GT001", "GT004", "EX001", "BL003", "BL011", "BL012"],
+)  # fmt: skip
+def test_rules_that_say_what_can_be_believed_are_never_waived(rule: str) -> None:
+    finding = a_finding(F, rule=rule, criterion="AC2")
+    assert waive(a_waived_task(), [finding], TODAY) == (finding,)
+    assert not may_be_waived(rule)
+    with pytest.raises(ValidationError, match="can't be waived"):
+        Waiver.model_validate(a_waiver(rule=rule))
+
+
+def test_waiver_covers_its_criterion_and_rule_alone() -> None:
+    task = a_waived_task(a_waiver(rule="PF001"))
+    of = [a_finding(F, rule=r, criterion=c) for r, c in (("PF001", "AC2"), ("BL002", "AC2"), ("PF001", "AC1"))]
+    assert [bool(f.waived) for f in waive(task, of, TODAY)] == [True, False, False]
+    assert waive(task, [a_finding(criterion="AC2", rule="PF001")], TODAY)[0].waived is None
+
+
+def test_unwaived_failure_beside_a_waived_one_blocks() -> None:
+    task = a_waived_task(
+        a_waiver(rule="PF001"), criteria=[a_criterion(), a_criterion(id="AC2", measures=[a_measure()])]
+    )
+    report = folded(task, SLOW, a_run(a_record(TestOutcome.FAILED)))
+    assert report.verdict.decision is Decision.BLOCK
+    assert report.criteria[1].status is Status.FAIL
+    assert report.headline == "BLOCK (1 waived)"
+
+
+def test_headline_of_what_is_waived_and_inconclusive() -> None:
+    criteria = [a_criterion(tests=["tests/none.py"]), a_criterion(id="AC2", tests=[], measures=[a_measure()])]
+    report = folded(a_waived_task(criteria=criteria, entry_points=[]), SLOW)
+    assert report.headline == "BLOCK (inconclusive, 1 waived)"
+
+
+def test_task_of_which_every_must_criterion_is_waived_is_no_pass() -> None:
+    criteria = [a_criterion(level="should"), a_criterion(id="AC2", tests=[], measures=[a_measure()])]
+    failing = a_waived_task(criteria=criteria, coverage_at_least=0)
+    report = folded(failing, SLOW)
+    assert report.verdict.decision is Decision.INCONCLUSIVE
+    assert any("Every required criterion is waived" in message for _, message in rules(report, "GT004"))
+
+
+def test_waiver_that_ends_soon_warns_and_names_the_day() -> None:
+    report = folded(a_waived_task(a_waiver(14)), SLOW)
+    ((outcome, message),) = rules(report, "BL012")
+    assert (outcome, "in 14 days" in message, "2026-03-15" in message) == (F, True, True)
+    assert report.verdict.decision is Decision.PASS
+
+
+def test_waiver_that_has_ended_says_so() -> None:
+    ((outcome, message),) = rules(folded(a_waived_task(a_waiver(0)), SLOW), "BL012")
+    assert (outcome, "stopped working on 2026-03-01" in message) == (F, True)
+
+
+def test_waiver_that_waives_nothing_is_named_as_unneeded() -> None:
+    report = folded(a_waived_task())
+    assert [message for _, message in rules(report, "BL012")][-1] == "The waiver of AC2 (ada) waives nothing."
+    assert (report.verdict.decision, report.headline) == (Decision.PASS, "PASS")
+    assert [c.status for c in report.criteria] == [Status.PASS, Status.PASS]
+
+
+def test_coverage_leaves_waived_criteria_out_and_counts_every_status() -> None:
+    report = folded(a_waived_task(), SLOW)
+    assert report.coverage
+    assert (report.coverage.total, report.coverage.counting, report.coverage.share) == (2, 1, 1.0)
+    ((outcome, message),) = rules(report, "BL003")
+    assert (outcome, "1 waived and left out (1 PASS, 1 WAIVED)" in message) == (Outcome.PASSED, True)
+
+
+def test_coverage_is_counted_from_the_findings_of_all_gates() -> None:
+    report = folded(a_task(), SLOW)
+    ((outcome, message),) = rules(report, "BL003")
+    assert (outcome, message.startswith("1 of 2 criteria (50.0%) are verified (1 PASS, 1 FAIL)")) == (F, True)
+    assert report.coverage
+    assert report.coverage.counts == {s: [c.status for c in report.criteria].count(s) for s in Status}
+
+
+def test_score_gives_a_waived_check_no_points() -> None:
+    task = a_waived_task()
+    gate = next(gate for gate in pipeline.applying(task) if gate.name == "performance")
+    report = pipeline.judge(gate, task, all_evidence(task, SLOW, on()))
+    assert score_gate(report.checks, report.findings).total == 0
+
+
+WRONG = {
+    "expires: 2026-02-30": "expected a day of the calendar such as 2026-12-31, found '2026-02-30'",
+    "expires: soon": "expected a day such as 2026-12-31, found 'soon'",
+    "expires: 1798675200": "expected a day such as 2026-12-31",
+    "expires: 2026-12-31T00:00:00": "expected a day such as 2026-12-31",
+    "expires: 2026-12-31, rule: EX001": "EX001 can't be waived",
+    "expires: 2026-12-31, rule: PF1": "rule",
+    "expires: 2026-12-31, until: x": "unknown key 'until'",
+    "reason: x": "duplicate key 'reason'",
+    "": "missing key 'expires'",
+}
+
+
+@pytest.mark.parametrize("keys", WRONG)
+def test_waiver_that_is_wrong_is_named_with_its_place(keys: str, tmp_path: Path) -> None:
+    path = tmp_path / "T1.yaml"
+    tail = f", {keys}" if keys else ""
+    path.write_text(f"{TASK_FILE}waivers:\n  - {{criterion: AC2, reason: r, owner: ada{tail}}}\n", encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        spec.load(path, tmp_path)
+    assert WRONG[keys] in str(caught.value)
+    assert str(caught.value).startswith("T1.yaml:21:")
+
+
+def test_waiver_of_a_criterion_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "T1.yaml"
+    waiver = "{criterion: AC9, reason: r, owner: ada, expires: 2026-12-31}"
+    path.write_text(f"{TASK_FILE}waivers:\n  - {waiver}\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"T1.yaml:21:17: unknown criterion 'AC9'; did you mean"):
+        spec.load(path, tmp_path)
+
+
+def test_waiver_in_a_real_run(tmp_path: Path) -> None:
+    day = datetime.now(UTC).date() + timedelta(days=30)
+    waiver = f"waivers:\n  - {{criterion: AC2, rule: PF001, reason: r, owner: ada, expires: {day}}}\n"
+    task = TASK_FILE.replace("at_least: 1.5", "at_least: 9") + waiver
+    project = a_project(tmp_path, {"tasks/T1.yaml": task})
+    ended = gates(project, "run", "T1")
+    assert (ended.code, ended.out.splitlines()[0][:17]) == (0, "PASS (1 waived)  ")
+    assert "PASS (1 waived)" in gates(project, "list").out
+    kept = [f["waived"] for g in result(project)["gates"] for f in g["findings"] if f["waived"]]
+    assert [(w["owner"], w["expires"]) for w in kept] == [("ada", day.isoformat())]
+
+
+def test_one_more_waiver_never_turns_a_pass_into_anything_else() -> None:
+    for level in Level:
+        task = a_waived_task(a_waiver(criterion="AC1"), a_waiver(), criteria=[
+            a_criterion(), a_criterion(id="AC2", level=level, tests=[], measures=[a_measure()])])  # fmt: skip
+        assert folded(task).verdict.decision is Decision.PASS

@@ -1,0 +1,241 @@
+"""Training steps with one fault each; `# <- ASPECT` marks the line that must be found, and as what."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+import torch
+from parts import STEPS, adam, gradient_scaler, half, half_loss_of, loss_of, net
+from torch import nn
+from torch.nn.utils import clip_grad_norm_
+
+
+def clip_before_unscale() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        clip_grad_norm_(model.parameters(), 1.0)  # <- order gradients
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def unscale_twice() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        for _ in range(2):
+            scaler.scale(half_loss_of(model)).backward()
+            scaler.unscale_(optimizer)  # <- run order
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+
+
+def plain_step() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.unscale_(optimizer)
+        clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()  # <- order overflow
+        scaler.update()
+
+
+def never_unscaled() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        optimizer.step()  # <- order gradients overflow
+
+
+def no_update() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    optimizer.zero_grad()
+    scaler.scale(half_loss_of(model)).backward()
+    scaler.step(optimizer)  # <- order overflow
+
+
+def scaled_loss_unused() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = half_loss_of(model)
+        scaler.scale(loss)
+        loss.backward()
+        scaler.step(optimizer)  # <- order gradients
+        scaler.update()
+
+
+def never_cleared() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.step(optimizer)  # <- order
+        scaler.update()
+
+
+def outside_autocast() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(loss_of(model)).backward()  # <- precision
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def half_without_scaler() -> None:
+    model = net()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        half_loss_of(model).backward()  # <- precision
+        optimizer.step()
+
+
+def half_parameters() -> None:
+    model = net().bfloat16()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        half_loss_of(model, torch.bfloat16).backward()
+        optimizer.step()  # <- parameters
+
+
+def half_parameters_scaled() -> None:
+    model, scaler = net().half(), gradient_scaler()
+    optimizer = adam(model)
+    optimizer.zero_grad()
+    scaler.scale(half_loss_of(model)).backward()
+    scaler.step(optimizer)  # <- run
+    scaler.update()
+
+
+class Tracker:
+    """Logs to nobody."""
+
+    def log(self, values: dict[str, float]) -> None:
+        assert values["norm"] < float("inf"), "cannot draw this"  # <-- tracker_crashes
+
+
+def tracker_crashes() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer, tracker = adam(model), Tracker()
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.unscale_(optimizer)
+        norm = clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        tracker.log({"norm": float(norm)})
+
+
+def skip_without_update() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.unscale_(optimizer)  # <- overflow
+        norm = clip_grad_norm_(model.parameters(), 1.0)
+        if torch.isfinite(norm):
+            scaler.step(optimizer)
+            scaler.update()
+
+
+def guard_inverted() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.unscale_(optimizer)
+        norm = clip_grad_norm_(model.parameters(), 1.0)
+        if torch.isfinite(norm):
+            scaler.step(optimizer)
+        else:
+            optimizer.step()  # <- overflow
+        scaler.update()
+
+
+def scale_held() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.step(optimizer)  # <- overflow
+        scaler.update(1024.0)
+
+
+def error_if_nonfinite() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.unscale_(optimizer)
+        clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)  # <- overflow
+        scaler.step(optimizer)
+        scaler.update()
+
+
+class Momentum(torch.optim.Optimizer):
+    """An optimizer that counts its steps before it looks at its gradients."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__(model.parameters(), {"lr": 0.1})
+        self.calls = 0
+        self._step_supports_amp_scaling = True
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        bad = bool(self.found_inf.item())  # type: ignore[attr-defined]
+        for param in self.param_groups[0]["params"]:
+            state = self.state[param]
+            state["seen"] = state.get("seen", torch.zeros(())) + 1
+            if not bad:
+                param.sub_(param.grad / self.grad_scale, alpha=0.1)  # type: ignore[attr-defined]
+
+
+def moments_move() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = Momentum(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.step(optimizer)  # <- overflow
+        scaler.update()
+
+
+def schedule_runs_ahead() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.9**step)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.step(optimizer)  # <- schedule
+        scaler.update()
+        schedule.step()
+
+
+def scaled_bfloat16() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        with half(torch.bfloat16):
+            loss = loss_of(model)
+            scaler.scale(loss).backward()  # <- precision
+        scaler.step(optimizer)
+        scaler.update()

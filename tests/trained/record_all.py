@@ -1,0 +1,53 @@
+"""Records many training steps from one process that has loaded torch: each in forks of it, as `Recording` would.
+
+python record_all.py FOLDER CALL...    writes FOLDER/<name>.jsonl and FOLDER/<name>-overflow.jsonl, and how they ended.
+"""
+
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+
+import gates_recorder.__main__ as recorder  # type: ignore[import-not-found]  # a copy, made by the test
+import torch._dynamo  # noqa: F401  # else each fork would load it with its first optimizer
+
+HERE = Path(__file__).parent
+
+
+def record(call: str, journal: Path, overflow: dict[str, object] | None) -> bool:
+    """Record one call in a fork; return whether it came to its end."""
+    pid = os.fork()
+    if not pid:
+        asked = {"call": call, "args": [], "paths": [str(HERE)], "root": str(HERE), "overflow": overflow}
+        sys.argv = ["recorder", json.dumps(asked), str(journal)]
+        sys.stdout.flush()
+        code = 0
+        with journal.with_suffix(".stderr.txt").open("w", encoding="utf-8") as err:
+            try:
+                recorder.main()
+            except BaseException:  # noqa: BLE001  # written down, as the process would have
+                err.write(traceback.format_exc())
+                code = 1
+        os._exit(code)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    for call in sys.argv[2:]:
+        name = call.partition(":")[2]
+        journal = folder / f"{name}.jsonl"
+        good = record(call, journal, None)
+        told = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+        attempts = sum(entry["word"] == "attempt" for entry in told)
+        scaled = any(entry["word"] == "scaled_backward" for entry in told)
+        through = any(entry["word"] == "step" and entry["enabled"] for entry in told)
+        if good and attempts and (scaled or through):
+            again = {"step": min(1, attempts - 1), "scaled": scaled}
+            good = record(call, folder / f"{name}-overflow.jsonl", again)
+        print(name, good, flush=True)
+
+
+if __name__ == "__main__":
+    main()

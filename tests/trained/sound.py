@@ -1,0 +1,273 @@
+"""Sound training steps, each of which looks at first like one of the faults."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from typing import Any
+
+import torch
+from parts import STEPS, adam, batch, gradient_scaler, half, half_loss_of, loss_of, net
+from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_
+from torch.utils.checkpoint import checkpoint
+
+
+def recipe() -> list[dict[str, float]]:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    records = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = half_loss_of(model)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        clip_grad_norm_(model.parameters(), 1.0)
+        records.append({"loss": loss.item(), "loss_scale": scaler.get_scale()})
+        scaler.step(optimizer)
+        scaler.update()
+    return records
+
+
+def accumulated() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for index in range(2 * STEPS):
+        scaler.scale(half_loss_of(model) / 2).backward()
+        if index % 2:
+            scaler.unscale_(optimizer)
+            clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+
+
+def two_optimizers_one_scaler() -> None:
+    maker, judge, scaler = nn.Linear(4, 8), net(), gradient_scaler()
+    of_maker, of_judge = adam(maker), adam(judge)
+    for _ in range(STEPS):
+        real, noise = batch()[0], torch.randn(32, 4)
+        of_judge.zero_grad()
+        with half():
+            loss = (
+                nn.functional.softplus(-judge(real)).mean()
+                + nn.functional.softplus(judge(maker(noise).detach())).mean()
+            )
+        scaler.scale(loss).backward()
+        scaler.unscale_(of_judge)
+        clip_grad_norm_(judge.parameters(), 1.0)
+        scaler.step(of_judge)
+        of_maker.zero_grad()
+        with half():
+            loss = nn.functional.softplus(-judge(maker(noise))).mean()
+        scaler.scale(loss).backward()
+        scaler.step(of_maker)
+        scaler.update()
+
+
+def skipped_by_hand() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.unscale_(optimizer)
+        if torch.isfinite(clip_grad_norm_(model.parameters(), 1.0)):
+            scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+
+
+def schedule_waits() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model, fused=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.9**step)
+    for _ in range(STEPS):
+        before = scaler.get_scale()
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        if scaler.get_scale() >= before:
+            schedule.step()
+
+
+def closure() -> None:
+    model = net()
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
+
+    for _ in range(2):
+        inputs, targets = batch()
+
+        def loss_again(inputs: Tensor = inputs, targets: Tensor = targets) -> Tensor:
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(model(inputs), targets)
+            loss.backward()
+            return loss
+
+        optimizer.step(loss_again)
+
+
+class Checkpointed(nn.Module):
+    """Computes its inner part twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.head = net(), nn.Linear(1, 1)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        found: Tensor = self.head(checkpoint(self.inner, inputs.requires_grad_(), use_reentrant=True))
+        return found
+
+
+def checkpointed() -> None:
+    _train(Checkpointed())
+
+
+def compiled_whole() -> None:
+    _train(torch.compile(net(), backend="eager", fullgraph=True))
+
+
+class WithLoss(nn.Module):
+    """Returns its loss beside what that is made of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.drop = net(), nn.Dropout(0.2)
+
+    def forward(self, inputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        logits = self.inner(self.drop(inputs))
+        return {"loss": nn.functional.mse_loss(logits, labels), "logits": logits}
+
+
+def loss_inside() -> None:
+    model, scaler = WithLoss(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        inputs, targets = batch()
+        with half():
+            loss = model(inputs=inputs, labels=targets)["loss"]
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+
+
+def float32() -> None:
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss_of(model).backward()
+        clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+
+def cleared_by_hand() -> None:
+    model = net()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        half_loss_of(model, torch.bfloat16).backward()
+        optimizer.step()
+        for param in model.parameters():
+            param.grad = None
+
+
+def noisy_gradients() -> None:
+    model = net()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss_of(model).backward()
+        for param in model.parameters():
+            assert param.grad is not None
+            param.grad += torch.randn_like(param) * 0.1
+        optimizer.step()
+
+
+def scaler_turned_off() -> None:
+    model, scaler = net(), torch.amp.GradScaler("cpu", enabled=False)
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(loss_of(model)).backward()
+        clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def scaled_by_hand() -> None:
+    model = net()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        (half_loss_of(model) * 512.0).backward()
+        for param in model.parameters():
+            assert param.grad is not None
+            param.grad /= 512.0
+        optimizer.step()
+
+
+class Stepper:
+    """Hides the scaler, as many training scripts do."""
+
+    def __init__(self) -> None:
+        self._scaler = gradient_scaler()
+
+    def __call__(self, loss: Tensor, optimizer: torch.optim.Optimizer, model: nn.Module, *, update: bool) -> None:
+        self._scaler.scale(loss).backward()
+        if update:
+            self._scaler.unscale_(optimizer)
+            clip_grad_norm_(model.parameters(), 1.0)
+            self._scaler.step(optimizer)
+            self._scaler.update()
+
+
+def hidden_scaler() -> None:
+    model, stepper = net(), Stepper()
+    optimizer = adam(model)
+    for index in range(2 * STEPS):
+        stepper(half_loss_of(model), optimizer, model, update=index % 2 == 1)
+        if index % 2:
+            optimizer.zero_grad()
+
+
+class OwnScaler(torch.amp.GradScaler):
+    """Overrides what it is recorded by."""
+
+    def unscale_(self, optimizer: torch.optim.Optimizer) -> None:
+        super().unscale_(optimizer)
+
+    def step(self, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> float | None:
+        return super().step(optimizer, *args, **kwargs)
+
+
+def own_scaler() -> None:
+    model, scaler = net(), OwnScaler("cpu", init_scale=64.0)
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.unscale_(optimizer)
+        clip_grad_value_(model.parameters(), 0.5)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+
+
+def overflows_by_itself() -> None:
+    model, scaler = net(), torch.amp.GradScaler("cpu", init_scale=2.0**20)
+    optimizer = adam(model)
+    for _ in range(2 * STEPS):
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+
+
+def _train(model: Any) -> None:
+    scaler = gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.unscale_(optimizer)
+        clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
