@@ -16,7 +16,8 @@ def main(exit_code: int) -> None:
     schema = json.loads(subprocess.check_output([*gates, "schema", "result"], encoding="utf-8"))
     result = json.loads((REPORTS / "result.json").read_text(encoding="utf-8"))
     jsonschema.validate(result, schema)
-    failed = [finding for gate in result["gates"] for finding in gate["findings"] if finding["outcome"] == "failed"]
+    findings = [finding for gate in result["gates"] for finding in gate["findings"]]
+    failed = [one for one in findings if one["outcome"] == "failed" and one["level"] == "must"]
     wrong = [
         *(
             [f"exit code {exit_code}, result.json {result['verdict']}"]

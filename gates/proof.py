@@ -115,11 +115,16 @@ class CriterionProof(Model):
             return Standing.UNPROVED
         if not self.tests and not self.evidence:
             return Standing.MEASURED if self.measured else Standing.NOTHING
-        if self.rate is None or (not self.noticed and self.count(End.NOT_TRIED)):
+        if self.rate is None or (not self.noticed and (self.count(End.NOT_TRIED) or self.open)):
             return Standing.UNPROVED
         if all(fault.read for fault in self.noticed):
             return Standing.VACUOUS
         return Standing.PROVED if self.rate >= self.killed_at_least else Standing.WEAK
+
+    @property
+    def open(self) -> tuple[TriedFault, ...]:
+        """Return the survivors that not all of the evidence has looked at; until then they count as survivors."""
+        return tuple(fault for fault in self.survivors if self.evidence and not fault.others)
 
     def count(self, end: End) -> int:
         """Return how many faults ended in one way."""
@@ -157,4 +162,4 @@ class Proof(Model):
     @property
     def complete(self) -> bool:
         """Return whether every fault that was made was tried."""
-        return not any(criterion.count(End.NOT_TRIED) for criterion in self.criteria)
+        return not any(criterion.count(End.NOT_TRIED) or criterion.open for criterion in self.criteria)

@@ -11,7 +11,6 @@ from gates.files import files_of
 from gates.model import Location, Model, Severity
 from gates.scan.checking import Checked, check
 from gates.scan.loading import load_rules
-from gates.scan.memory import Memory
 from gates.scan.rule import Rule
 from gates.scan.site import Site
 from gates.task import Task
@@ -68,7 +67,7 @@ class CodeRules(Evidence):
         files = python_files(task, context)
         if not files:
             raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
-        checked = check(rules, files, context.root, Memory.of(context.root))
+        checked = check(rules, files, context.root)  # no memory: tests may have written into it
         by = {rule.id: tuple(n for n in task.rules if rule in asked[n]) for rule in rules}
         return cls(
             how="the implementation's syntax trees",
@@ -102,7 +101,7 @@ def bound_rules(names: Sequence[str], task: Task, context: Context) -> tuple[Rul
     except EvidenceUnavailable as error:
         return tuple(RuleTrace(rule=name, sites=(), problem=str(error)) for name in names)
     rules = [known[name] for name in names if name in known]
-    checked = check(rules, python_files(task, context), context.root, Memory.of(context.root))
+    checked = check(rules, python_files(task, context), context.root)
     return tuple(
         RuleTrace(rule=name, sites=_sites(checked.sites[name]), problem=checked.problems.get(name, ""))
         if name in known

@@ -14,7 +14,7 @@ from gates.model import Location, Outcome
 from gates.proving import others
 from gates.proving.bench import Bench
 from gates.proving.declared import declared
-from gates.proving.derived import from_rule, from_statements, from_use
+from gates.proving.derived import from_rule, from_statements, from_use, lines_of
 from gates.proving.general import general
 from gates.proving.making import Change, Fault, Maker
 from gates.proving.others import Answer
@@ -147,9 +147,8 @@ class Trial:
                 module = self._resolver.module(self._bench.look.root / place.path)
                 yield from from_use(binding, self._tree, self.file(place.path), module)
         elif trace := self._tree.rule(binding.rule):
-            for site in trace.sites:
-                if site.ok:
-                    yield from from_rule(trace.rule, site.location, self.file(site.location.path))
+            for path, lines in (pair for site in trace.sites if site.ok for pair in lines_of(site).items()):
+                yield from from_rule(trace.rule, lines, self.file(path))
 
     def _general(self, case: Case, places: list[Location]) -> Iterator[Change]:
         """Yield the general faults in the lines of the criterion's symbols that its tests run."""
@@ -157,7 +156,7 @@ class Trial:
         unseen = 0
         for place in places:
             for each in statements(self.file(place.path), place):
-                if not case.own or case.parts or self._baseline.runs(each, case.own):
+                if not case.own or self._baseline.runs(each, case.own):
                     lines[each.path] |= {*range(each.line or 1, (each.last_line or 1) + 1)}
                 else:
                     unseen += 1

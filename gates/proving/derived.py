@@ -2,8 +2,10 @@
 
 import ast
 import itertools
+from collections import defaultdict
 from collections.abc import Iterator
 
+from gates.evidence.code_rules import RuleSite
 from gates.evidence.source_tree import SourceTree
 from gates.model import Location
 from gates.proof import Source
@@ -27,11 +29,23 @@ def from_use(binding: CodeBinding, tree: SourceTree, file: Text, module: SourceM
                 yield Change(Source.USE, f"{use.name} {what}", file, node.lineno, node.end_lineno or node.lineno, text)
 
 
-def from_rule(rule: str, place: Location, file: Text) -> Iterator[Change]:
-    """Leave out, and swap, the calls in the lines that a rule speaks of."""
-    first, last = place.line or 1, place.last_line or place.line or 1
+def lines_of(site: RuleSite) -> dict[str, frozenset[int]]:
+    """Return the lines by file that a rule speaks of: those of the events on its path, or else of the whole place."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for event in site.trace:
+        path, _, line = event.rpartition(" ")[2].rpartition(":")
+        if path and line.isdecimal():
+            found[path].add(int(line))
+    if not found:
+        place = site.location
+        found[place.path] = {*range(place.line or 1, (place.last_line or place.line or 1) + 1)}
+    return {path: frozenset(lines) for path, lines in found.items()}
+
+
+def from_rule(rule: str, lines: frozenset[int], file: Text) -> Iterator[Change]:
+    """Leave out, and swap, the calls that begin in the lines that a rule speaks of."""
     for body in _bodies(file.tree):
-        inside = [node for node in body if first <= node.lineno and (node.end_lineno or 0) <= last and _calls(node)]
+        inside = [node for node in body if node.lineno in lines and _calls(node)]
         for node in inside:
             if isinstance(node, ast.Expr):
                 text = file.with_parts((node, "pass"))

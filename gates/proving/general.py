@@ -65,8 +65,15 @@ def _change(
     more = max(len(was) - (span[1] - span[0]), 0)
     begin = max(span[0] - more, 0)
     at = file.text.find(was, begin, span[1] + more)
-    text = file.text[:at] + now + file.text[at + len(was) :] if at >= 0 else module.deep_replace(*nodes).code
+    text = file.text[:at] + now + file.text[at + len(was) :] if at >= 0 else _rewritten(module, *nodes)
     return Change(Source.GENERAL, f"{_short(was)} -> {_short(now)}", file, *lines, text)
+
+
+def _rewritten(module: "libcst.Module", was: "libcst.CSTNode", now: "libcst.CSTNode") -> str:
+    import libcst
+
+    found = module.deep_replace(was, now)
+    return found.code if isinstance(found, libcst.Module) else module.code
 
 
 def _worth(
@@ -99,9 +106,8 @@ def _only_tells(node: "libcst.CSTNode") -> bool:
         return node.func.value in TYPING | {"print", "isinstance", "super"}
     if not isinstance(node.func, libcst.Attribute) or node.func.attr.value not in LOGS | TYPING:
         return False
-    owner = node.func.value
-    name = owner.attr.value if isinstance(owner, libcst.Attribute) else getattr(owner, "value", "")
-    return node.func.attr.value in TYPING or name in LOGGERS
+    owner = node.func.value.attr if isinstance(node.func.value, libcst.Attribute) else node.func.value
+    return node.func.attr.value in TYPING or (isinstance(owner, libcst.Name) and owner.value in LOGGERS)
 
 
 def _strings() -> "Operators":

@@ -86,6 +86,7 @@ def _off(criterion: CriterionProof) -> str:
     ends = (End.TIMEOUT, End.BROKEN, End.UNSTEADY, End.NOT_TRIED)
     counts = [f"{count} {end.value}" for end in ends if (count := criterion.count(end)) and end is not End.TIMEOUT]
     counts += [f"{criterion.sampled} left out by the sample"] if criterion.sampled else []
+    counts += [f"{len(criterion.open)} survivors not yet shown to all evidence"] if criterion.open else []
     return ", ".join(counts)
 
 

@@ -61,13 +61,7 @@ def prove(task: Task, context: Context, asked: Asked, say: Callable[[str], None]
     tried = _Tries(task, bench, baseline, known, say)
     tried.by_tests(cases, start + asked.budget_s * (SHARE if any(case.parts for case in cases) else 1))
     tried.by_others(cases, start + asked.budget_s)
-    notes = [baseline.note] if baseline.note else []
-    if known.taken_up:
-        notes.append(
-            f"{known.taken_up} faults were tried before, on the same state of the files (--fresh tries them again)"
-        )
-    if digest(task, context.root) != before:
-        notes.append("files of the task changed during the proof: it speaks of what was there at its beginning")
+    notes = _notes(baseline, known, changed=digest(task, context.root) != before)
     return Proof(
         schema="gates.proof/1",
         task=task.id,
@@ -81,6 +75,15 @@ def prove(task: Task, context: Context, asked: Asked, say: Callable[[str], None]
         notes=tuple(notes),
         criteria=tuple(_told(task, case, known) for case in cases),
     )
+
+
+def _notes(baseline: Baseline, known: Known, *, changed: bool) -> Iterator[str]:
+    if baseline.note:
+        yield baseline.note
+    if known.taken_up:
+        yield f"{known.taken_up} faults were tried before, on the same files (--fresh tries them again)"
+    if changed:
+        yield "files of the task changed during the proof: it speaks of what was there at its beginning"
 
 
 class _Tries:
@@ -197,7 +200,5 @@ def _told(task: Task, case: Case, known: Known) -> CriterionProof:
 
 
 def _end(case: Case, fault: Fault, known: TriedFault | None) -> TriedFault:
-    """Return how a fault ended; one that not all of the evidence has looked at has not been tried."""
-    if known is None or (known.end is End.SURVIVED and case.parts and not known.others):
-        return _tried(case, fault, End.NOT_TRIED)
-    return known
+    """Return how a fault ended, as far as it was tried."""
+    return known or _tried(case, fault, End.NOT_TRIED)

@@ -240,6 +240,7 @@ class Calling(Contexts):
         return self.behind(node, place, path)
 
     def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:
+        """Return the function of the program that an expression at a place is."""
         if isinstance(node, ast.Lambda):
             return place.lambda_(node)
         if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:

@@ -151,13 +151,9 @@ def _chosen(rules: Sequence[Rule], facts: Mapping[str, FileFacts]) -> set[str]:
     for shown, targets in down.items():
         for target in targets:
             up[target].add(shown)
-    whole = {shown for shown in facts if _is_whole(rules)}
-    return whole or _reached(seeds, up, UPWARD) | _reached(seeds, down, DOWNWARD)
-
-
-def _is_whole(rules: Sequence[Rule]) -> bool:
-    """Return whether a rule asks of the whole program, so that every file matters."""
-    return any(not literal for rule in rules for literal in literals(rule))
+    if not all(wanted):
+        return set(facts)  # a rule asks of the whole program, so every file matters
+    return _reached(seeds, up, UPWARD) | _reached(seeds, down, DOWNWARD)
 
 
 def _reached(seeds: set[str], links: Mapping[str, set[str]], steps: int) -> set[str]:

@@ -28,6 +28,7 @@ class Hot:
         self._hot: set[ast.AST] = set()
         self._spread_names: set[tuple[str, ast.AST]] = set()
         self._mentions = _mentions(project)
+        self._renamed = _renamed(project)
         todo: list[ast.AST] = []
         for kind, needs in happening.kinds:
             for pattern in (*kind.calls, *kind.enters, *kind.leaves):
@@ -53,10 +54,7 @@ class Hot:
         while todo:
             name = todo.pop()
             others = {alias for node, module in self._mentions.get(name, ()) for alias in _aliases(node, module)}
-            for module in self.project.modules.values():
-                for alias, bindings in module.bindings.items():
-                    if any(b.kind == "import" and b.dotted.rpartition(".")[2] == name for b in bindings):
-                        others.add(alias)
+            others |= self._renamed.get(name, set())
             for other in others - names:
                 names.add(other)
                 todo.append(other)
@@ -178,10 +176,8 @@ class Hot:
             if node in self._hot:
                 for alias in _aliases(node, module):
                     found += self._under(alias, function, scope)
-        for module in self.project.modules.values():
-            for alias, bindings in module.bindings.items():
-                if alias != name and any(b.kind == "import" and b.dotted.endswith(f".{name}") for b in bindings):
-                    found += self._under(alias, function, scope)
+        for alias in self._renamed.get(name, set()) - {name}:
+            found += self._under(alias, function, scope)
         return found
 
     def _instances(self, name: str, function: Function) -> list[ast.AST]:
@@ -287,3 +283,14 @@ def _aliases(node: ast.AST, module: Module) -> list[str]:
         is_partial = isinstance(around, ast.Call) and around.func is not here and tail_of(around.func) == "partial"
         here = around if isinstance(around, ast.IfExp) or is_partial else None
     return []
+
+
+def _renamed(project: Project) -> dict[str, set[str]]:
+    """Return for each name the names that it is imported under."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for module in project.modules.values():
+        for alias, bindings in module.bindings.items():
+            for binding in bindings:
+                if binding.kind == "import":
+                    found[binding.dotted.rpartition(".")[2]].add(alias)
+    return found

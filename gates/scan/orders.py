@@ -134,7 +134,8 @@ def _is_at(event: Event, order: OrderRule, rule: Rule) -> bool:
 
 def _has(order: Order, word: Word, at: Event) -> bool:
     """Return whether a path has the order, for the object of one of its events or for one that is not told apart."""
-    if any(not PLAIN.fullmatch(key) for event in word for hole, key in event.bound if event.name in order.names):
+    told = [(hole, key) for event in word for hole, key in event.bound if event.name in order.names]
+    if any(not PLAIN.fullmatch(key) for hole, key in told if hole != PARAMETERS):
         return order.search([event.name for event in word]) is not None
     found = [p for p in _projections(order, word) if at in p]
     return any(order.search([event.name for event in projected]) is not None for projected in (found or [word]))
@@ -183,10 +184,15 @@ def _is_foreign(event: Event, chosen: Mapping[str, str], order: Order, word: Wor
             continue
         if event.name in order.positive:
             return True
-        sure = PLAIN.fullmatch(other) and PLAIN.fullmatch(key)
+        sure = PLAIN.fullmatch(other) and PLAIN.fullmatch(key) and (hole != PARAMETERS or _is_known(key, word))
         if sure and _all_tell(hole, order, word):
             return True
     return False
+
+
+def _is_known(key: str, word: Word) -> bool:
+    """Return whether some optimizer of the path is known to be for a module; the same one may have another name."""
+    return any(bound.get(PARAMETERS) == key and "O" in bound for bound in (dict(event.bound) for event in word))
 
 
 def _all_tell(hole: str, order: Order, word: Word) -> bool:

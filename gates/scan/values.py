@@ -16,7 +16,7 @@ class _Unset:
 
 UNSET = _Unset()
 STABLE = frozenset(
-    [
+    {
         "bool",
         "enumerate",
         "float",
@@ -36,7 +36,7 @@ STABLE = frozenset(
         "tuple",
         "values",
         "zip",
-    ]
+    }
 )
 
 

@@ -54,7 +54,7 @@ def _collect(root: Path, settings: Settings, wanted: Path | None, collector: "_C
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Let many small values come to life at once, of which none is garbage: looking for it takes a third of the time."""
+    """Let many small values come to life at once, of which none is garbage: looking for some takes long."""
     was_on = gc.isenabled()
     gc.disable()
     try:

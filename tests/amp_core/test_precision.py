@@ -55,6 +55,7 @@ def test_the_sixteen_cases_of_the_compatibility_table(
     assert compute_effective_precision(requested, use_amp, cuda_available, use_gpu) == expected
 
 
+@pytest.mark.criterion("T035/AC8")
 @pytest.mark.criterion("T035/AC7")
 @pytest.mark.parametrize("requested", ["16", "32", "bf16-mixed"])
 @pytest.mark.parametrize(("cuda_available", "use_gpu"), list(itertools.product([True, False], repeat=2)))

@@ -325,6 +325,7 @@ def test_a_step_with_a_fused_optimizer_reads_nothing_back(name: str, accumulate:
     assert host_reads(step, windows) == 0
 
 
+@pytest.mark.criterion("T035/AC1")
 def test_an_unfused_optimizer_announces_its_host_read_and_makes_it() -> None:
     model = a_model()
     with pytest.warns(UserWarning, match="AdamW is not fused"):
@@ -360,6 +361,7 @@ def test_half_precision_parameters_are_refused_by_name() -> None:
         a_step("fp16", model=model)
 
 
+@pytest.mark.criterion("T035/AC1")
 def test_optimizers_that_need_a_closure_are_refused() -> None:
     model = a_model()
     with pytest.raises(ValueError, match=r"^LBFGS needs a closure[^\n]+AdamW[^\n]+$"):
@@ -786,6 +788,7 @@ def other_model_parts() -> dict[str, Any]:
     }
 
 
+@pytest.mark.criterion("T035/AC1")
 @pytest.mark.parametrize(
     ("part", "message"),
     [

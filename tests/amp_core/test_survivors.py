@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from amp_core import device as devices
 from amp_core import observation
-from amp_core.benchmark import quality
+from amp_core.benchmark import memory, quality
 from amp_core.device import DeviceUnavailable, inspect, pick
 from amp_core.ema import Ema
 from amp_core.precision import precision_for, resolve
@@ -81,6 +81,21 @@ def test_scales_out_of_range_are_refused(options: dict[str, Any], message: str) 
         LossScaler("cpu", dynamic=True, **options)
 
 
+@pytest.mark.criterion("T035/AC1")
+def test_a_scaler_grows_every_2000_steps_unless_it_is_told() -> None:
+    assert LossScaler("cpu", dynamic=True).get_growth_interval() == 2000
+
+
+@pytest.mark.criterion("T035/AC1")
+def test_a_loaded_scale_stays_within_the_limits() -> None:
+    high, low = (LossScaler("cpu", dynamic=True, init_scale=scale).state_dict() for scale in (2.0**20, 2.0))
+    scaler = LossScaler("cpu", dynamic=True, min_scale=4.0, max_scale=1024.0)
+    scaler.load_state_dict(high)
+    assert scaler.loss_scale.item() == 1024.0
+    scaler.load_state_dict(low)
+    assert scaler.loss_scale.item() == 4.0
+
+
 @pytest.mark.criterion("T035/AC2")
 @pytest.mark.parametrize("name", ["bf16", "fp16"])
 def test_every_step_runs_in_autocast_and_only_the_first_is_watched(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,6 +154,30 @@ def test_wandb_gets_each_step_under_its_own_number(monkeypatch: pytest.MonkeyPat
     assert logged == [(5, 32.0), (6, 64.0)]
 
 
+@pytest.mark.criterion("T035/AC5")
+def test_a_peak_is_that_of_the_steps_alone_read_when_the_device_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, batches, told = torch.device("cuda", 0), ((torch.ones(1),),), []
+
+    class Work:
+        def worker(self, *asked: object) -> "Work":
+            told.append(("worker", *asked))
+            return self
+
+        def run(self, steps: int) -> None:
+            told.append(("run", steps))
+
+    monkeypatch.setattr(memory, "release", lambda asked: told.append(("release", asked)))
+    for name in ("reset_peak_memory_stats", "synchronize"):
+        monkeypatch.setattr(torch.cuda, name, lambda asked, name=name: told.append((name, asked)))
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda asked: 7 if asked == device else None)
+    work: Any = Work()
+    assert memory._peak(work, "fp16", device, batches) == 7.0
+    assert told == [
+        ("release", device), ("reset_peak_memory_stats", device), ("worker", "fp16", device, batches), ("run", 3),
+        ("synchronize", device),
+    ]  # fmt: skip
+
+
 @pytest.mark.criterion("T035/AC6")
 def test_each_arm_is_trained_by_its_name_whatever_the_configuration_says(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[TrainConfig] = []
@@ -155,10 +194,13 @@ def test_each_arm_is_trained_by_its_name_whatever_the_configuration_says(monkeyp
 
 
 @pytest.mark.criterion("T035/AC7")
-def test_a_configuration_asks_for_no_precision_and_clips_at_one_unless_it_is_told() -> None:
-    config = TrainConfig()
-    assert (config.use_amp, config.precision, config.device, config.max_grad_norm) == (None, None, None, 1.0)
-    assert (config.workers, config.seed, config.accumulate) == (0, 0, 1)
+def test_a_configuration_asks_for_no_precision_unless_it_is_told() -> None:
+    defaults = {each.name: each.default for each in dataclasses.fields(TrainConfig) if each.name != "model"}
+    assert defaults == {
+        "use_amp": None, "precision": None, "device": None, "steps": 100, "batch_size": 16, "lr": 1e-2, "seed": 0,
+        "max_grad_norm": 1.0, "accumulate": 1, "log_every": 10, "workers": 0, "train_sequences": 1024,
+        "val_sequences": 512, "sharpness": 3.0, "ema_decay": None, "validate_every": None, "patience": None,
+    }  # fmt: skip
 
 
 @pytest.mark.criterion("T035/AC7")
@@ -197,6 +239,19 @@ def test_a_device_is_there_up_to_the_number_of_them(monkeypatch: pytest.MonkeyPa
     assert pick("cuda:1") == torch.device("cuda:1")
     with pytest.raises(DeviceUnavailable, match=r"'cuda:2' was requested, but only 2 CUDA device\(s\) are visible"):
         pick("cuda:2")
+
+
+@pytest.mark.criterion("T035/AC8")
+def test_a_device_of_which_there_is_none_is_named_as_people_write_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_count", lambda _type: 0)
+    with pytest.raises(DeviceUnavailable, match="'cuda' was requested, but no CUDA device is visible: use 'cpu', or"):
+        pick("cuda")
+
+
+@pytest.mark.criterion("T035/AC8")
+def test_without_an_accelerator_the_cpu_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda **_: None)
+    assert pick(None) == torch.device("cpu")
 
 
 @pytest.mark.criterion("T035/AC8")

@@ -70,6 +70,11 @@ def test_every_rule_finds_a_planted_defect() -> None:
     assert set(RULES) - wanted - {COMBINED} == set()
 
 
+def test_every_rule_is_in_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "amp-rules.md").read_text(encoding="utf-8")
+    assert {rule for rule in RULES if f"| `{rule}` | {RULES[rule].severity} |" not in page} == set()
+
+
 def test_an_edit_keeps_the_indentation_around_it() -> None:
     text = "def f():\n    with a:\n        b()\n    c()\n"
     assert replaced(text, "    b()\nc()\n", "    b()\n    c()\n") == "def f():\n    with a:\n        b()\n        c()\n"

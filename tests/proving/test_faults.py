@@ -6,11 +6,12 @@ import pytest
 from building import a_task, written
 
 from gates.context import Context
+from gates.evidence.code_rules import RuleSite
 from gates.evidence.source_tree import SourceTree
 from gates.model import Location
 from gates.proof import Source
 from gates.proving.copying import copy_project
-from gates.proving.derived import from_rule, from_statements, from_use
+from gates.proving.derived import from_rule, from_statements, from_use, lines_of
 from gates.proving.general import general, operators
 from gates.proving.making import Change, Maker
 from gates.proving.source import Text
@@ -48,7 +49,7 @@ def texts(changes: Any) -> list[str]:
     return [change.text for change in changes]
 
 
-def lines_of(text: str, other: str) -> set[tuple[str, str]]:
+def changed_lines(text: str, other: str) -> set[tuple[str, str]]:
     return {(a.strip(), b.strip()) for a, b in zip(text.splitlines(), other.splitlines(), strict=False) if a != b}
 
 
@@ -64,7 +65,7 @@ def uses(tmp_path: Path, *names: str) -> list[Change]:
 
 def test_a_use_is_taken_away_as_its_place_allows(tmp_path: Path) -> None:
     found = uses(tmp_path, "torch.autocast", "scaler.scale", "scaler.update")
-    changed = {pair for change in found for pair in lines_of(STEP, change.text)}
+    changed = {pair for change in found for pair in changed_lines(STEP, change.text)}
     assert changed == {
         ('with torch.autocast("cpu"):', 'with __import__("contextlib").nullcontext():'),
         ("scaled = scaler.scale(loss)", "scaled = (loss)"),
@@ -75,13 +76,21 @@ def test_a_use_is_taken_away_as_its_place_allows(tmp_path: Path) -> None:
 
 
 def test_the_statements_of_a_rule_are_left_out_and_swapped() -> None:
-    found = list(from_rule("amp-step-order", Location(path="pkg/core.py", line=10, last_line=15), a_text(STEP)))
-    changed = [lines_of(STEP, change.text) for change in found]
+    site = RuleSite(location=Location(path="pkg/core.py", line=10, last_line=15), ok=True, message="kept")
+    found = list(from_rule("amp-step-order", lines_of(site)["pkg/core.py"], a_text(STEP)))
+    changed = [changed_lines(STEP, change.text) for change in found]
     assert {("scaler.unscale_(optimizer)", "pass")} in changed
     assert {("scaler.step(optimizer)", "scaler.update()"), ("scaler.update()", "scaler.step(optimizer)")} in changed
     assert len(found) == 5 + 5
     for change in found:
         ast.parse(change.text)
+
+
+def test_a_rule_with_a_path_of_events_speaks_of_their_lines_only() -> None:
+    place = Location(path="pkg/core.py", line=1, last_line=99)
+    events = ("step pkg/core.py:14", "scale pkg/other.py:3", "update pkg/core.py:15")
+    site = RuleSite(location=place, ok=True, message="kept", trace=events)
+    assert lines_of(site) == {"pkg/core.py": {14, 15}, "pkg/other.py": {3}}
 
 
 QUIET = '''\
@@ -106,7 +115,9 @@ def grow(number: "int | None", *, by: int = 1) -> "int":
 
 
 def test_statements_are_left_out_and_conditions_turned_round() -> None:
-    changed = {pair for text in texts(from_statements(place(QUIET), a_text(QUIET))) for pair in lines_of(QUIET, text)}
+    changed = {
+        pair for text in texts(from_statements(place(QUIET), a_text(QUIET))) for pair in changed_lines(QUIET, text)
+    }
     assert changed == {
         ('raise ValueError(f"no {number - 1} " + "please")', "pass"),
         ("if number < 0:", "if (not (number < 0)):"),
@@ -118,7 +129,7 @@ def test_general_mutations_leave_out_what_is_only_told_and_what_is_dead() -> Non
     pytest.importorskip("mutmut", reason="general mutations need mutmut (the extra 'prove')")
     file = a_text(QUIET)
     found = list(general(file, frozenset(range(1, 30)) - file.idle, operators()))
-    changed = {pair for change in found for pair in lines_of(QUIET, change.text)}
+    changed = {pair for change in found for pair in changed_lines(QUIET, change.text)}
     assert ("return number + by", "return number - by") in changed
     assert ("if number < 0:", "if number <= 0:") in changed
     assert {number for change in found for number in (change.first,)} <= {6, 11, 14, 16}

@@ -81,6 +81,7 @@ def test_a_fault_that_hangs_is_noticed_by_the_time_limit(rigged: Rigged) -> None
 def test_tests_that_need_their_order_are_run_in_it(rigged: Rigged) -> None:
     order = of(rigged, "ORDER")
     assert order.count(End.UNSTEADY) == 0
+    assert "seen.append(number) -> seen.append(None)" in {fault.title for fault in order.survivors}
     assert {fault.title for fault in order.noticed} >= {"statement left out", "returns None"}
 
 

@@ -60,7 +60,7 @@ class Worker:
         return {**found, "end": "unsteady"}
 
     def _control(self, tests: list[str], limit_s: float) -> Told:
-        """Return how tests end without a fault; once a forked process fails them, none is forked any more."""
+        """Return how tests end without a fault; once only a forked one fails them, none is any more."""
         digest = sha256("\0".join([str(self._forked), *tests]).encode("utf-8", "backslashreplace")).hexdigest()
         known = Path(self._plan["claims"]) / f"{digest}.json"  # all workers share them
         if known.is_file():
@@ -70,9 +70,11 @@ class Worker:
         self._copy.restore()
         if found["end"] != "survived" and self._forked:
             self._forked = False
-            found = _judged(self._session(tests, limit_s * 3))
+            alone = _judged(self._session(tests, limit_s * 3))
             self._copy.restore()
-            return {**found, "again": found["end"] == "survived"}
+            if alone["end"] == "survived":
+                return {**alone, "again": True}
+            self._forked = True  # it is not the forking
         fresh = known.with_suffix(f".{os.getpid()}")
         fresh.write_text(json.dumps(found), encoding="utf-8")
         fresh.replace(known)

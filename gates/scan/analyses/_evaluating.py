@@ -20,7 +20,8 @@ HELD = re.compile(
     r"iter|iterator|split))?s?(_|$)"
 )
 TRAIN = re.compile(
-    r"(?i)^(train|training)(_?(loader|data|set|ds|dl|dataset|dataloader|batches|iter|split))?s?(_|$)|^trainloader$"
+    r"(?i)^(train|training)(_?(loader|data|set|ds|dl|dataset|dataloader|batches|iter|split))?s?(_|$)|^trainloader$|"
+    r"(^|_)(loader|data|dataset|set|dl|ds|dataloader|iter|batches|x)_(train|training)$"
 )
 BATCHES = re.compile(r"(?i)loader|batches|dataset|(^|_)data$")
 NO_GRAD = re.compile(r"no_grad|inference_mode|set_grad_enabled|_disable_grad|without_grad|nograd")

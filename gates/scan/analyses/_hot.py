@@ -26,6 +26,8 @@ def is_hot(project: Project, module: Module, node: ast.AST) -> bool:
     for around in module.ancestors(node):
         if isinstance(around, ast.ExceptHandler | ast.Lambda):
             return False
+        if isinstance(around, ast.BoolOp) and _is_asked_after(node, around):
+            return False
         if (
             isinstance(around, ast.If | ast.IfExp)
             and _is_guard(around.test)
@@ -36,6 +38,16 @@ def is_hot(project: Project, module: Module, node: ast.AST) -> bool:
             return _trains(project, module, around, MAX_DEPTH)
         if isinstance(around, FUNCTIONS):
             return _is_step(project, module, around, MAX_DEPTH)
+    return False
+
+
+def _is_asked_after(node: ast.AST, operation: ast.BoolOp) -> bool:
+    """Return whether a part of a condition is asked only where one before it, that counts, holds."""
+    for value in operation.values:
+        if any(inside is node for inside in ast.walk(value)):
+            return False
+        if any(isinstance(n, ast.Mod) for n in ast.walk(value)):
+            return True
     return False
 
 

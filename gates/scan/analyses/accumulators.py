@@ -9,7 +9,7 @@ from gates.scan.module import Module, tail_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("backward", "training_step")
+WORDS = ("backward", "training_step", "scaler")
 CUT = {"detach", "item", "float", "tolist", "numpy", "cpu", "clone_detached"}
 
 

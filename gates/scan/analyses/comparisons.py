@@ -75,4 +75,9 @@ def _turned(compare: ast.Compare, *, wanted: bool) -> str | None:
 def _is_bar(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int | float) and not isinstance(node.value, bool) and node.value != 0
-    return re.search(r"(?i)target|min|threshold|required|bar|limit|tol|max|goal", tail_text(node)) is not None
+    return (
+        re.search(
+            r"(?i)target|min|wanted|expected|least|floor|threshold|required|bar|limit|tol|max|goal", tail_text(node)
+        )
+        is not None
+    )

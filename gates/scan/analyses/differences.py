@@ -10,7 +10,7 @@ from gates.scan.module import Module
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("<", ">")
+WORDS = ("baseline", "fp32", "float32", "reference", "control", "eager", "base_", "full_", "_ref", "ref_")
 BAR = re.compile(r"(?i)tol|eps|delta|thresh|limit|max_|margin")
 MINE = re.compile(r"(?i)improv|patience|best|early|faster|better|gain|saved|overhead|time|second|_ms|memory|peak")
 

@@ -35,7 +35,7 @@ def _about(node: ast.Try) -> str | None:
         for call in calls(statement):
             if not isinstance(call.func, ast.Attribute):
                 continue
-            if not isinstance(call.func.value, ast.Name | ast.Attribute):
+            if any(isinstance(node, ast.Call) for node in ast.walk(call.func.value)):
                 continue
             owner = tail_text(call.func.value)
             optimizer = call.func.attr == "step" and re.search(r"(?i)opt|scaler", owner)

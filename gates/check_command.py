@@ -1,0 +1,101 @@
+"""What `gates check` does: apply the code rules to files and folders, without a task, and without running anything."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gates.config import Settings
+from gates.errors import UsageError
+from gates.files import files_of
+from gates.model import SEVERITIES, Severity
+from gates.scan.checking import Checked, check
+from gates.scan.loading import load_rules
+from gates.scan.memory import Memory
+from gates.scan.rule import Rule
+from gates.scan.site import Site
+from gates.terminal import visible
+from gates.yaml_source import did_you_mean
+
+BLOCKING = {Severity.CRITICAL, Severity.HIGH}
+
+
+@dataclass(frozen=True)
+class CheckRequest:
+    """What was asked for on the command line; no path means the current folder, no rule means all."""
+
+    root: Path
+    settings: Settings
+    paths: tuple[Path, ...]
+    rules: tuple[str, ...]
+    form: str
+    fresh: bool
+
+
+def perform(request: CheckRequest) -> tuple[str, int]:
+    """Apply the rules; return what was found, and the exit code."""
+    known = load_rules(request.root / request.settings.rules, request.root)
+    rules = _asked(request.rules, known)
+    base = Path.cwd()
+    files = [file for path in request.paths or (base,) for file in _python_files(path.absolute())]
+    if not files:
+        raise UsageError(f"no Python file in {', '.join(map(str, request.paths)) or base}; name files or folders")
+    found = check(rules, dict.fromkeys(files), base, Memory(None) if request.fresh else Memory.of(base))
+    broken = sorted(
+        ((rule, site) for rule in rules for site in found.sites[rule.id] if not site.ok),
+        key=lambda pair: (pair[1].path, pair[1].line, SEVERITIES.index(pair[0].form.severity), pair[0].id),
+    )
+    lines = [_record(rule, site) for rule, site in broken] if request.form == "json" else _text(broken, found)
+    text = (
+        json.dumps({"findings": lines, "unread": _unread(found)}, indent=1)
+        if request.form == "json"
+        else "\n".join([visible(str(line)) for line in lines])
+    )
+    return text + "\n", _exit_code(broken, found)
+
+
+def _asked(names: Sequence[str], known: dict[str, Rule]) -> list[Rule]:
+    """Return the rules of some ids or tags; raise `UsageError` with a suggestion for one that there is not."""
+    chosen: dict[str, Rule] = {}
+    for name in names or sorted(known):
+        found = [known[name]] if name in known else [rule for rule in known.values() if name in rule.form.tags]
+        if not found:
+            tags = {tag for rule in known.values() for tag in rule.form.tags}
+            raise UsageError(f"there is no code rule or tag {name!r}{did_you_mean(name, [*known, *tags])}")
+        chosen |= {rule.id: rule for rule in found}
+    return list(chosen.values())
+
+
+def _python_files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    return [file for file in files_of((".",), path) if file.suffix == ".py"]
+
+
+def _text(broken: Sequence[tuple[Rule, Site]], found: Checked) -> Iterator[str]:
+    for rule, site in broken:
+        way = f" ({' -> '.join(site.trace)})" if site.trace else ""
+        doubt = "not decided: " if site.undecided else ""
+        yield f"{site.path}:{site.line}: {rule.form.severity.value} {rule.id}: {doubt}{site.message}{way}"
+    for problem in _unread(found):
+        yield f"{problem} (not checked)"
+    stopping = sum(rule.form.severity in BLOCKING and not site.undecided for rule, site in broken)
+    yield f"{found.files} files, {found.read} read, {len(broken)} findings, {stopping} of them critical or high"
+
+
+def _record(rule: Rule, site: Site) -> dict[str, object]:
+    return {
+        "rule": rule.id, "severity": rule.form.severity.value, "path": site.path, "line": site.line,
+        "last_line": site.last_line, "message": site.message, "trace": list(site.trace), "undecided": site.undecided,
+        "fix": rule.form.fix,
+    }  # fmt: skip
+
+
+def _unread(found: Checked) -> list[str]:
+    return [*dict.fromkeys(found.unparsed), *(f"{rule}: {problem}" for rule, problem in found.problems.items())]
+
+
+def _exit_code(broken: Sequence[tuple[Rule, Site]], found: Checked) -> int:
+    if any(rule.form.severity in BLOCKING and not site.undecided for rule, site in broken):
+        return 1
+    return 3 if _unread(found) else 0

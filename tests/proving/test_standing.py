@@ -1,0 +1,74 @@
+import pytest
+
+from gates.model import Level, Location
+from gates.proof import CriterionProof, End, Proof, Source, Standing, TriedFault
+
+
+def a_fault(end: End, *, read: bool = False, others: tuple[str, ...] = ()) -> TriedFault:
+    place = Location(path="pkg/core.py", line=1)
+    return TriedFault(
+        id="f", source=Source.GENERAL, title="t", location=place, diff="d", end=end, read=read, others=others
+    )
+
+
+def a_criterion(*faults: TriedFault, **changes: object) -> CriterionProof:
+    facts = {
+        "id": "AC1", "text": "Do", "level": Level.MUST, "location": Location(path="t.yaml", line=1),
+        "killed_at_least": 0.8, "tests": 1, "faults": faults,
+    }  # fmt: skip
+    return CriterionProof.model_validate({**facts, **changes})
+
+
+def a_proof(*criteria: CriterionProof) -> Proof:
+    facts = {"schema": "gates.proof/1", "task": "T1", "title": "T", "digest": "0", "commit": None, "criteria": criteria}
+    return Proof.model_validate({**facts, "started_at": "2026-01-01T00:00:00Z", "duration_s": 1, "budget_s": 1})
+
+
+KILLED, SURVIVED, LEFT = (a_fault(end) for end in (End.KILLED, End.SURVIVED, End.NOT_TRIED))
+
+
+@pytest.mark.parametrize(
+    ("criterion", "standing"),
+    [
+        (a_criterion(*[KILLED] * 4, SURVIVED), Standing.PROVED),
+        (a_criterion(*[KILLED] * 3, SURVIVED), Standing.WEAK),
+        (a_criterion(SURVIVED), Standing.VACUOUS),
+        (a_criterion(SURVIVED, LEFT), Standing.UNPROVED),
+        (a_criterion(LEFT), Standing.UNPROVED),
+        (a_criterion(a_fault(End.KILLED, read=True)), Standing.VACUOUS),
+        (a_criterion(*[a_fault(End.BROKEN)] * 3), Standing.UNPROVED),
+        (a_criterion(SURVIVED, evidence=("entry_points",)), Standing.UNPROVED),
+        (a_criterion(a_fault(End.SURVIVED, others=("entry_points",)), evidence=("entry_points",)), Standing.VACUOUS),
+        (a_criterion(KILLED, problem="its own evidence fails"), Standing.UNPROVED),
+        (a_criterion(tests=0), Standing.NOTHING),
+        (a_criterion(tests=0, measured=True), Standing.MEASURED),
+    ],
+)
+def test_a_criterion_stands_where_its_faults_ended(criterion: CriterionProof, standing: Standing) -> None:
+    assert criterion.standing is standing
+
+
+PROVED, WEAK = a_criterion(KILLED), a_criterion(SURVIVED, KILLED)
+
+
+@pytest.mark.parametrize(
+    ("criteria", "code"),
+    [
+        ([PROVED], 0),
+        ([PROVED, a_criterion(tests=0, measured=True)], 0),
+        ([PROVED, a_criterion(SURVIVED, level=Level.SHOULD)], 0),
+        ([PROVED, WEAK], 1),
+        ([PROVED, a_criterion(SURVIVED), a_criterion(LEFT)], 1),
+        ([PROVED, a_criterion(LEFT)], 3),
+        ([PROVED, a_criterion(tests=0)], 3),
+        ([a_criterion(tests=0, measured=True)], 3),
+    ],
+)
+def test_the_exit_code_follows_the_must_criteria(criteria: list[CriterionProof], code: int) -> None:
+    assert a_proof(*criteria).exit_code == code
+
+
+def test_what_was_not_shown_to_all_evidence_counts_as_a_survivor() -> None:
+    criterion = a_criterion(KILLED, SURVIVED, evidence=("entry_points",))
+    assert (criterion.rate, criterion.open) == (0.5, (SURVIVED,))
+    assert not a_proof(criterion).complete
