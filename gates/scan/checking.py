@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gates import garbage_collection
 from gates.scan.engine import Scanner
 from gates.scan.literals import literals
 from gates.scan.memory import FileFacts, Memory
@@ -42,7 +43,8 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, memory: Memo
     found.unparsed += [fact.problem for fact in facts.values() if fact.problem]
     chosen = _chosen(rules, facts)
     for group in _groups(chosen, facts):
-        _check_group(rules, group, facts, paths, found, memory)
+        with garbage_collection.put_off():
+            _check_group(rules, group, facts, paths, found, memory)
     memory.save()
     found.read = memory.read
     for sites in found.sites.values():

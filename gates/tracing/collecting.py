@@ -1,13 +1,10 @@
 """Collects the matrix of a project: task files, tests and implementation, with what is known from the last time."""
 
-import gc
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates import spec, syntax
+from gates import garbage_collection, spec, syntax
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.evidence import public_code, symbols
@@ -30,7 +27,7 @@ class Collected:
 
 def collect(root: Path, settings: Settings, wanted: Path | None, *, fresh: bool = False) -> Collected:
     """Trace the task in a file, or all tasks of the project; raise `UsageError` where the one asked for is broken."""
-    with _without_garbage_collection():
+    with garbage_collection.put_off():
         return _collect(root, settings, wanted, _Collector(root, fresh=fresh))
 
 
@@ -50,18 +47,6 @@ def _collect(root: Path, settings: Settings, wanted: Path | None, collector: "_C
     code = collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.implementation)))
     collector.save()
     return Collected(matrix=join(asked, tests, code, criteria), broken=tuple(broken) if wanted is None else ())
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Let many small values come to life at once, of which none is garbage: looking for some takes long."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class _Collector:
