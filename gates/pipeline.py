@@ -62,6 +62,8 @@ RULES = (
     ),
 )
 
+CALLED = ("tests", "entry_points", "training_steps", "calculations", "edge_cases", "properties")  # what --only narrows
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -244,8 +246,7 @@ def narrowed(task: Task, only: str | None) -> Task:
     if only is None:
         return task
     criterion = task.criterion(only)
-    parts = ("entry_points", "training_steps", "calculations", "edge_cases", "properties")
-    asked = {name: tuple(part for part in getattr(task, name) if only in part.criteria) for name in parts}
+    asked = {name: tuple(part for part in getattr(task, name) if only in part.criteria) for name in CALLED[1:]}
     tests = criterion.tests or task.tests
     return task.model_copy(update={"criteria": (criterion,), "tests": tests, **asked})
 
@@ -265,8 +266,9 @@ def _left_out(whole: Task, asked: Task, only: str | None) -> Iterable[Finding]:
             message = f"{criterion.id} was not asked for (--only {only})."
             own = {"check": f"only:{criterion.id}", "criterion": criterion.id, "level": criterion.level}
             yield Finding.model_validate({**common, **own, "message": message, "location": whole.place(criterion)})
-    if asked.tests != whole.tests or asked.entry_points != whole.entry_points:
-        message = f"Tests or entry points of the task were not asked for (--only {only})."
+    parts = [name for name in CALLED if getattr(asked, name) != getattr(whole, name)]
+    if parts:
+        message = f"Some of the task's {', '.join(parts).replace('_', ' ')} were not asked for (--only {only})."
         yield Finding.model_validate({**common, "check": "only", "message": message, "location": whole.place(whole)})
 
 

@@ -4,12 +4,13 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from gates import garbage_collection
 from gates.scan.engine import Scanner
-from gates.scan.literals import literals
+from gates.scan.literals import is_local, lendable, literals
 from gates.scan.memory import FileFacts, Memory
 from gates.scan.project import Project
 from gates.scan.reading import content, module_of
@@ -18,6 +19,7 @@ from gates.scan.site import Site
 from gates.syntax import Unparsed
 
 UPWARD, DOWNWARD = 4, 3
+LENT = "\0"  # before a word that a file may lend to others
 _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _FROM = re.compile(rb"^[ \t]*from[ \t]+([.\w]*)[ \t]+import[ \t]*\(?([^)#\n]*(?:\n[^)#]*?(?=\)))?)", re.MULTILINE)
 
@@ -38,18 +40,32 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, memory: Memo
     memory = memory or Memory(None)
     paths = {_shown(path, root): path for path in files}
     found = Checked(files=len(paths), sites={rule.id: [] for rule in rules})
-    words = sorted({word for rule in rules for literal in literals(rule) for word in literal})
-    facts = {shown: memory.facts(path, shown, words, _facts) for shown, path in paths.items()}
-    found.unparsed += [fact.problem for fact in facts.values() if fact.problem]
-    chosen = _chosen(rules, facts)
-    for group in _groups(chosen, facts):
-        with garbage_collection.put_off():
-            _check_group(rules, group, facts, paths, found, memory)
+    local = [rule for rule in rules if is_local(rule)]
+    for part, choose in ((local, _chosen_locally), ([rule for rule in rules if rule not in local], _chosen)):
+        if part:
+            facts = _facts_of(part, paths, memory, linked=choose is _chosen)
+            if choose is _chosen_locally and any(fact.lends for fact in facts.values()):
+                facts = _facts_of(part, paths, memory, linked=True)
+            found.unparsed += [f.problem for f in facts.values() if f.problem and f.problem not in found.unparsed]
+            for group in _groups(choose(part, facts), facts):
+                with garbage_collection.put_off():
+                    _check_group(part, group, facts, paths, found, memory)
     memory.save()
     found.read = memory.read
     for sites in found.sites.values():
         sites.sort()
     return found
+
+
+def _facts_of(
+    rules: Sequence[Rule], paths: Mapping[str, Path], memory: Memory, *, linked: bool
+) -> dict[str, FileFacts]:
+    """Return the facts of each file that some rules need; with what it imports only where files are linked."""
+    words = sorted({word for rule in rules for literal in literals(rule) for word in literal})
+    read = _linked_facts if linked else _facts
+    lent = sorted({name for rule in rules for name in lendable(rule)})
+    asked = [*words, *(f"{LENT}{name}" for name in lent), f"{LENT}{linked}"]  # kept apart in the memory
+    return {shown: memory.facts(path, shown, asked, read) for shown, path in paths.items()}
 
 
 def _check_group(
@@ -102,23 +118,39 @@ def _shown(path: Path, root: Path) -> str:
 
 
 def _facts(path: Path, shown: str, words: Sequence[str]) -> FileFacts:
-    """Read what decides whether a file matters: its words, and the modules that it imports."""
+    """Read what decides whether a file matters by itself: its words, and whether it lends one to other files."""
     raw = content(path)
     if isinstance(raw, str):
         return FileFacts("", (), (), f"{shown}:1: {raw}")
-    found = tuple(word for word in words if word.encode() in raw)
-    return FileFacts(
-        hashlib.sha256(raw).hexdigest(), found, tuple(sorted(_imported(raw, shown))), is_text=_is_text(raw)
-    )
+    found = tuple(word for word in words if not word.startswith(LENT) and word.encode() in raw)
+    names = [word[1:].split(".") for word in words if word.startswith(LENT) and "." in word]
+    lent = tuple(sorted({last for first, last in names if last in found and first.encode() in raw}))
+    lends = bool(lent) and _lending(lent).search(raw) is not None
+    return FileFacts(hashlib.sha256(raw).hexdigest(), found, (), is_text=_is_text(raw), lends=lends)
+
+
+def _linked_facts(path: Path, shown: str, words: Sequence[str]) -> FileFacts:
+    """Read the same, and the modules that the file imports."""
+    facts = _facts(path, shown, words)
+    raw = content(path) if not facts.problem else ""
+    return facts if isinstance(raw, str) else replace(facts, imports=tuple(sorted(_imported(raw, shown))))
+
+
+@cache
+def _lending(words: tuple[str, ...]) -> re.Pattern[bytes]:
+    """Return a pattern for lines that give a word another name: `import a as b`, `b = a`, `b = partial(a, ...)`."""
+    some = b"|".join(re.escape(word.encode()) for word in words)
+    renamed = rb"^[^\n#]*\b(?:%s)[ \t]+as\b" % some
+    kept = rb"^[ \t]*[\w.]+[ \t]*=[^=\n][^\n]*\b(?:%s)[ \t]*(?:$|[,)#\]}]|if\b|or\b)" % some
+    return re.compile(rb"%s|%s" % (renamed, kept), re.MULTILINE)
 
 
 def _is_text(raw: bytes) -> bool:
     """Return whether the words of a file can be told from its bytes."""
     try:
-        raw.decode("utf-8-sig")
+        return b"\0" not in raw and (raw.isascii() or bool(raw.decode("utf-8-sig")))
     except UnicodeDecodeError:
         return False
-    return b"\0" not in raw
 
 
 def _imported(raw: bytes, shown: str) -> set[str]:
@@ -156,6 +188,20 @@ def _chosen(rules: Sequence[Rule], facts: Mapping[str, FileFacts]) -> set[str]:
     if not all(wanted):
         return set(facts)  # a rule asks of the whole program, so every file matters
     return _reached(seeds, up, UPWARD) | _reached(seeds, down, DOWNWARD)
+
+
+def _chosen_locally(rules: Sequence[Rule], facts: Mapping[str, FileFacts]) -> set[str]:
+    """Return the files that hold the words of a rule, and those to which one of them lends a word by another name."""
+    wanted = [literal for rule in rules for literal in literals(rule)]
+    if not all(wanted):
+        return set(facts)
+    seeds = {s for s, f in facts.items() if not f.is_text or any(literal <= set(f.words) for literal in wanted)}
+    lending = {shown for shown in seeds if facts[shown].lends}
+    up: dict[str, set[str]] = defaultdict(set)
+    for shown, targets in (_links(facts) if lending else {}).items():
+        for target in targets:
+            up[target].add(shown)
+    return seeds | _reached(lending, up, 1)
 
 
 def _reached(seeds: set[str], links: Mapping[str, set[str]], steps: int) -> set[str]:

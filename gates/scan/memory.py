@@ -19,13 +19,17 @@ Result = tuple[list[Site], list[str], str]
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What decides whether a file matters: the digest, the words in it, what it imports, and why it is unreadable."""
+    """What decides whether a file matters: the digest, the words in it, what it imports, and why it is unreadable.
+
+    `lends` says that it may give one of the words on under another name, or names that it does not write out.
+    """
 
     digest: str
     words: tuple[str, ...]
     imports: tuple[str, ...]
     problem: str = ""
     is_text: bool = True
+    lends: bool = False
 
 
 Reader = Callable[[Path, str, Sequence[str]], FileFacts]
@@ -74,7 +78,7 @@ class Memory:
         try:
             if stamp is not None and kept is not None and kept["stamp"] == stamp:
                 words, imports = tuple(kept["words"]), tuple(kept["imports"])
-                return FileFacts(kept["digest"], words, imports, kept["problem"], kept["is_text"])
+                return FileFacts(kept["digest"], words, imports, kept["problem"], kept["is_text"], kept["lends"])
         except (KeyError, TypeError):
             pass
         self.read += 1

@@ -122,6 +122,12 @@ def _without_tests(about: About, task: Task, criterion: Criterion) -> Finding:
             outcome=Outcome.NOT_APPLICABLE, location=task.place(by_entry[0]), actual="run",
             message=f"{criterion.id} is shown by an entry point, in the execution gate; no test is bound to it.",
         )  # fmt: skip
+    trained = [step for step in task.training_steps if criterion.id in step.criteria]
+    if trained:
+        return about(
+            outcome=Outcome.NOT_APPLICABLE, location=task.place(trained[0]), actual="trained",
+            message=f"{criterion.id} is shown by a training step; no test is bound to it.",
+        )  # fmt: skip
     called = (*task.calculations, *task.edge_cases, *task.properties)
     by_call = [part for part in called if criterion.id in part.criteria]
     if by_call:
