@@ -27,12 +27,16 @@ class Happened(Model):
 
 
 class Attempt(Model):
-    """One step of an optimizer, taken or left out (`skipped`), and what it was taken with."""
+    """One step of an optimizer, taken or left out (`skipped`), and what it was taken with.
+
+    `window` counts the updates of its scaler before it: steps of one window have one loss scale.
+    """
 
     location: Location | None = None
     optimizer: int
     scaler: int | None = None
     skipped: bool
+    window: int | None = None
     lr: tuple[float | None, ...] = ()
     scale: float | None = None
     params: tuple[str, ...] = ()
@@ -66,7 +70,8 @@ class Overflowed(Model):
     """A step whose gradients were made infinite on purpose, and what became of it.
 
     `changed` counts the parameters that are not bit by bit what they were, `state_changed` names the moments and
-    counters that are not; `stepped` is whether the optimizer, or the scaler for it, was asked to step.
+    counters that are not; `stepped` is whether the optimizer, or the scaler for it, was asked to step. `swallowed`
+    says that the gradient was made finite where it was, neither cleared nor computed again.
     """
 
     location: Location | None = None
@@ -75,6 +80,7 @@ class Overflowed(Model):
     changed: int
     state_changed: tuple[str, ...] = ()
     finite_at_step: bool | None = None
+    swallowed: bool = False
     scale_before: float | None = None
     scale_after: float | None = None
     backoff: float | None = None

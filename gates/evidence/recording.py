@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -13,7 +14,7 @@ from gates.evidence._journal import read_journal
 from gates.evidence._tracebacks import crash_of
 from gates.evidence.code_rules import rules_of
 from gates.evidence.kind import Evidence
-from gates.evidence.recorded import Recorded
+from gates.evidence.recorded import Attempt, Recorded
 from gates.evidence.runtime_orders import RuntimeOrder, runtime_orders
 from gates.model import CommandRecord, Model
 from gates.task import Task
@@ -93,9 +94,17 @@ def _record(index: int, step: TrainingStep, task: Task, context: Context, plugin
     guarded = scaled or steps_through_scaler or Need.OVERFLOW in step.needs
     overflow = None
     if plain.complete and plain.attempts and guarded:  # in the second step, if there is one: then moments are there
-        at = {"step": min(1, len(plain.attempts) - 1), "scaled": scaled}
+        at = {**step_to_overflow(plain.attempts, scaled=scaled), "scaled": scaled}
         overflow = _run({**asked, "overflow": at}, context, folder / f"{index}-overflow", plugin, limit)
     return StepRecording(index=index, name=step.name, plain=plain, overflow=overflow)
+
+
+def step_to_overflow(attempts: Sequence[Attempt], *, scaled: bool) -> dict[str, int]:
+    """Return which step is to overflow, and whose it is: the second one, of those through a scaler if one scales."""
+    through = [i for i, attempt in enumerate(attempts) if attempt.scaler is not None or not scaled]
+    known = through or list(range(len(attempts)))
+    step = next((i for i in known if i), known[-1])
+    return {"step": step, "optimizer": attempts[step].optimizer}
 
 
 def _run(asked: dict[str, object], context: Context, log: Path, plugin: Path, limit: float) -> Recorded:

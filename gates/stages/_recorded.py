@@ -8,6 +8,7 @@ from gates.evidence.recording import Recording, StepRecording
 from gates.model import Check, Finding, Level, Outcome, RuleText, Section
 from gates.stages import _recorded_aspects as aspects
 from gates.stages._about import About
+from gates.stages._recorded_logging import judge_logged
 from gates.stages._recorded_orders import judge_order
 from gates.stages._recorded_overflow import judge_overflow, judge_schedule
 from gates.stages._said import Said, unseen
@@ -34,8 +35,11 @@ ASPECTS: dict[str, tuple[str, Judge, Level]] = {
     "parameters": ("keeps its parameters in float32", aspects.judge_parameters, Level.MUST),
     "overflow": ("leaves out a step that overflows", judge_overflow, Level.MUST),
     "schedule": ("keeps the learning rate in a step left out", judge_schedule, Level.ADVISORY),
-    "logging": ("logs the loss scale", aspects.judge_logged, Level.MUST),
+    "logging": ("logs the loss scale", judge_logged, Level.MUST),
 }
+# A loss that was not scaled is a failure of its own, so that a needed scaler was seen where nothing failed.
+SHOWN_BY = {Need.AUTOCAST: "precision", Need.GRADIENTS: "gradients", Need.OVERFLOW: "overflow",
+            Need.LOGGED_SCALE: "logging"}  # fmt: skip
 
 
 def plan(task: Task) -> Iterator[Check]:
@@ -99,6 +103,14 @@ def _for_criterion(task: Task, index: int, step: TrainingStep, criterion: Criter
                 remediation=first.remediation, evidence=first.evidence,
             )  # fmt: skip
     passed = [f.check.rpartition(":")[2] for f in found if f.outcome is Outcome.PASSED]
+    missing = [aspect for need in step.needs if (aspect := SHOWN_BY.get(need)) and aspect not in passed]
+    if missing:
+        return about(
+            outcome=Outcome.UNKNOWN, location=task.place(step), subject=step.name, actual="not seen",
+            expected="what the training step 'needs'", evidence=found[0].evidence,
+            message=f"{step.name}: not seen that it {ASPECTS[missing[0]][0]}.",
+            remediation="Make the training step show it, on a CPU.",
+        )  # fmt: skip
     return about(
         outcome=Outcome.PASSED, location=task.place(step), subject=step.name, actual=", ".join(passed),
         message=f"`{step.name}` was recorded and does right: {', '.join(passed)}.", evidence=found[0].evidence,

@@ -31,7 +31,8 @@ def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
         yield Said(Outcome.UNKNOWN, f"The training step was {ended}.", ended,
                    remediation="Give it less to do, or more time (timeout_s).")  # fmt: skip
     elif not run.complete:
-        what = f"{ended}: {run.error or run.process.last_words}"
+        left = "it left its process before it returned (as sys.exit does)" if run.process.exit_code == 0 else ""
+        what = f"{ended}: {run.error or left or run.process.last_words}"
         yield Said(Outcome.FAILED, f"The training step does not run to its end: {what}", ended, run.crash,
                    expected="it returns", impact="Training crashes here, on a CPU, with a tiny model.",
                    remediation="Mend the crash.")  # fmt: skip
@@ -98,30 +99,37 @@ def _doubts(run: Recorded, scaled: Sequence[Happened], products: Counter[str]) -
 def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
     """Judge the gradients that were clipped or used beside those in float64."""
     run, needed = step.plain, Need.GRADIENTS in needs
-    seen = [one for one in run.compared if one.factor is not None and not one.why_not and _same(one, run)]
-    wrong = [said for one in seen if (said := _wrong(one, run)) is not None]
+    wrong = [said for one in run.compared if _comparable(one, run) and (said := _wrong(one, run)) is not None]
     if wrong:
         yield from {said.subject: said for said in reversed(wrong)}.values()
         return
-    good = [one for one in seen if (one.error or 0.0) <= _tolerance(run)]
-    if good:
-        worst = max(one.error or 0.0 for one in good)
-        first = good[0]
-        left = f", {first.left_out} more were not compared" if first.left_out else ""
+    why = _why_not(run)
+    if not why:
+        yield _right(run)
+    lost = max(((one.lost or 0.0, i) for i, one in enumerate(run.compared) if _comparable(one, run)), default=(0.0, 0))
+    if lost[0] > LOST:
         yield Said(
-            Outcome.PASSED, f"The gradients of {first.parameters} parameters are those of {first.precision} within "
-            f"{worst:.1e} of their length, in {len(good)} steps{left}.", f"{worst:.1e}", first.location,
-            expected=f"<= {_tolerance(run):g}",
-        )  # fmt: skip
-    lost = max((one.lost or 0.0 for one in seen), default=0.0)
-    if lost > LOST:
-        yield Said(
-            Outcome.FAILED, f"{lost:.0%} of the gradients are zero where the reference is not.", f"{lost:.0%}",
-            seen[0].location, expected=f"<= {LOST:.0%}", level=Level.ADVISORY, subject="lost gradients",
+            Outcome.FAILED, f"{lost[0]:.0%} of the gradients are zero where the reference is not.", f"{lost[0]:.0%}",
+            run.compared[lost[1]].location, expected=f"<= {LOST:.0%}", level=Level.ADVISORY, subject="lost gradients",
             impact="They were too small for the precision.", remediation="Scale the loss, or scale it more.",
         )  # fmt: skip
-    elif not good:
-        yield unseen(_why_not(run), needed=needed)
+    if why:
+        yield unseen(why, needed=needed)
+
+
+def _right(run: Recorded) -> Said:
+    """Say that all gradients that were compared are those of the reference."""
+    good = [one for one in run.compared if one.finite]
+    worst, first = max(one.error or 0.0 for one in good), good[0]
+    return Said(
+        Outcome.PASSED, f"The gradients of {first.parameters} parameters are those of {first.precision} within "
+        f"{worst:.1e} of their length, in {len(good)} steps.", f"{worst:.1e}", first.location,
+        expected=f"<= {_tolerance(run):g}",
+    )  # fmt: skip
+
+
+def _comparable(one: Compared, run: Recorded) -> bool:
+    return one.factor is not None and not one.why_not and _same(one, run)
 
 
 def _same(one: Compared, run: Recorded) -> bool:
@@ -162,16 +170,27 @@ def _wrong(one: Compared, run: Recorded) -> Said | None:
 
 
 def _why_not(run: Recorded) -> str:
-    """Return why no gradients could be compared."""
+    """Return why the gradients are not known to be right: of each optimizer, in each step in which they are finite."""
     for one in run.compared:
-        if one.why_not:
-            return one.why_not
-        if not one.finite:
-            return "the gradients of the first steps were not finite"
-        if not _same(one, run):
-            return f"the module does not return the same again ({one.outputs_off or 0:.1e} off)"
-        return f"the gradients are not those of the recorded calls alone ({one.error or 0:.1e} off)"
-    return "no gradients were compared"
+        if one.finite or one.why_not:
+            why = one.why_not or _difference(one, run)
+            if why:
+                return why
+    shown = {one.optimizer for one in run.compared if one.finite}
+    if any(one.optimizer not in shown for one in run.compared):
+        return "the gradients of the first steps were not finite"
+    return "" if run.compared else "no gradients were compared"
+
+
+def _difference(one: Compared, run: Recorded) -> str:
+    """Return what is in the way of taking finite gradients for those of the reference."""
+    if not _same(one, run):
+        return f"the module does not return the same again ({one.outputs_off or 0:.1e} off)"
+    if one.error is None:
+        return "the gradients of the reference are zero"
+    if one.error > _tolerance(run):
+        return f"the gradients are not those of the recorded calls alone ({one.error:.1e} off)"
+    return f"the gradients of {one.left_out} parameters come from outside of any module" if one.left_out else ""
 
 
 def judge_parameters(step: StepRecording, _needs: Needs) -> Iterator[Said]:
@@ -195,43 +214,3 @@ def judge_parameters(step: StepRecording, _needs: Needs) -> Iterator[Said]:
         first = next((attempt.location for attempt in run.attempts), None)
         yield Said(Outcome.PASSED, f"The parameters stayed in {', '.join(params)}{moments}.", ", ".join(params), first,
                    expected="float32")  # fmt: skip
-
-
-def judge_logged(step: StepRecording, _needs: Needs) -> Iterator[Said]:
-    """Judge whether the loss scale is in what was logged or returned, at each step, also where it changes."""
-    runs = [run for run in (step.plain, step.overflow) if run is not None and run.complete]
-    names = [set(_names_of_scale(run)) for run in runs]
-    common = set.intersection(*names) if names else set()
-    steps = sum(len(run.attempts) for run in runs)
-    if not any(run.logged for run in runs):
-        yield absent("nothing was logged or returned by this training step", needed=True)
-    elif common:
-        shown = ", ".join(sorted(common)[:3])
-        also = ", also where an overflow lowered it" if len(runs) > 1 else ""
-        yield Said(Outcome.PASSED, f"The loss scale was logged at each of {steps} steps, as {shown}{also}.", shown,
-                   expected="the loss scale at each step")  # fmt: skip
-    else:
-        keys = sorted({name for run in runs for record in run.logged for name in record.values})
-        yield Said(
-            Outcome.FAILED, "No logged value is the loss scale at each step.", f"logged: {', '.join(keys[:8])}",
-            expected="the loss scale at each step", impact="A collapsing scale would not be seen.",
-            remediation="Log scaler.get_scale() with each step's other values.", subject="scale not logged",
-        )  # fmt: skip
-
-
-def _names_of_scale(run: Recorded) -> Iterator[str]:
-    """Yield the names under which the scale of each step was logged: as it was in the step, or after it."""
-    used = [attempt.scale for attempt in run.attempts]
-    names = {(record.to, name) for record in run.logged for name in record.values}
-    for to, name in sorted(names):
-        values = [record.values[name] for record in run.logged if record.to == to and name in record.values]
-        if _in_order(used, values) or (len(used) > 1 and _in_order(used[1:], values[:-1]) and len(values) >= len(used)):
-            yield f"{name} ({to})"
-
-
-def _in_order(wanted: list[float | None], values: list[float | None]) -> bool:
-    """Whether the wanted values are among the others, in their order, and nothing but scales is."""
-    rest = iter(values)
-    return bool(wanted) and all(any(value == each for value in rest) for each in wanted) and set(values) <= {
-        *wanted, *values[-1:]
-    }  # fmt: skip

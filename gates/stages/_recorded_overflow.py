@@ -25,7 +25,7 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
     if crashed:
         yield crashed
     for overflow in run.overflows:
-        yield from _judge(overflow, run)
+        yield from _judge(overflow, run, needed=needed)
     if not run.overflows and not crashed:
         ended = run.process.ended if run.process else "not run"
         why = run.problem or ("no gradient could be made infinite" if run.complete else ended)
@@ -45,10 +45,10 @@ def _crashed(run: Recorded) -> Said | None:
     )  # fmt: skip
 
 
-def _judge(seen: Overflowed, run: Recorded) -> Iterator[Said]:
+def _judge(seen: Overflowed, run: Recorded, *, needed: bool) -> Iterator[Said]:
     where = seen.location
     if seen.changed and seen.finite_at_step:
-        yield unseen("an overflow: the gradients were made finite before the step", needed=False)
+        yield _swallowed(seen) or unseen("an overflow: the gradients were made finite before the step", needed=needed)
         return
     if seen.changed:
         yield Said(
@@ -75,6 +75,20 @@ def _judge(seen: Overflowed, run: Recorded) -> Iterator[Said]:
             Outcome.PASSED, f"A step with an infinite gradient was left out: not a bit of the parameters changed"
             f"{lowered}{after}.", "left out", where, expected="not a bit changes",
         )  # fmt: skip
+
+
+def _swallowed(seen: Overflowed) -> Said | None:
+    """Return what is wrong with an infinite gradient that the scaler never came to see."""
+    before, after = seen.scale_before, seen.scale_after
+    if not seen.swallowed or before is None or after is None or before == 1.0 or after < before:
+        return None
+    return Said(
+        Outcome.FAILED, f"An overflow was hidden from the scaler: the infinite gradient was made finite, the step was "
+        f"taken, and the loss scale stays at {after:g}.", f"{seen.changed} parameters changed", seen.location,
+        expected="not a bit changes", impact="Each step that overflows moves the model by what is left of its "
+        "gradients, and the scale never falls.", subject="overflow hidden",
+        remediation="Leave infinite gradients to scaler.unscale_ and scaler.step, which leave out the step.",
+    )  # fmt: skip
 
 
 def _scale(seen: Overflowed) -> Iterator[Said]:

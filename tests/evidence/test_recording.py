@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 from building import ROOT, a_context, a_task, evidence, written
+from recording import an_attempt
 
 from gates.errors import EvidenceUnavailable
 from gates.evidence._journal import read_journal
 from gates.evidence.recorded import Recorded
-from gates.evidence.recording import Recording, StepRecording
+from gates.evidence.recording import Recording, StepRecording, step_to_overflow
 from gates.model import Outcome
 from gates.stages import _recorded
 
@@ -36,10 +37,23 @@ def test_sound_step_shows_all_that_it_needs(tmp_path: Path) -> None:
     assert step.overflow is not None
     assert step.overflow.troubles == ()
     assert [attempt.skipped for attempt in step.overflow.attempts] == [False, True, False, False]
+    assert [attempt.window for attempt in step.plain.attempts] == [0, 1, 2, 3]
     where = [event.location for event in step.plain.events if event.word == "unscale"]
     lines = (ROOT / "tests/trained/sound.py").read_text(encoding="utf-8").splitlines()
     first = next(number for number, line in enumerate(lines, 1) if "unscale_(" in line)
     assert {str(place) for place in where} == {f"sound.py:{first}"}
+
+
+@pytest.mark.parametrize(
+    ("through", "scaled", "step"),
+    [((1, 1, 1), True, 1), ((1,), True, 0), ((1, None, 1), True, 2), ((1, None), True, 0), ((None, None), True, 1),
+     ((None, None), False, 1)],
+)  # fmt: skip
+def test_step_that_is_to_overflow_is_the_second_through_a_scaler(
+    through: tuple[int | None, ...], scaled: bool, step: int
+) -> None:
+    attempts = [an_attempt(scaler=scaler, optimizer=i + 5) for i, scaler in enumerate(through)]
+    assert step_to_overflow(attempts, scaled=scaled) == {"step": step, "optimizer": step + 5}
 
 
 def test_crash_is_located_in_the_project(tmp_path: Path) -> None:

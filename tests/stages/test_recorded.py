@@ -154,7 +154,7 @@ ADVICE = {
     "schedule": (a_recorded(attempts=(an_attempt(), an_attempt(lr=(0.05,)))), overflowed(rates_after=(0.05,))),
     "overflow": (None, overflowed(scale_after=256.0)),
     "precision": (a_recorded(events=happened(*ORDER, products={"bfloat16": 2})), overflowed()),
-    "order": (words("scheduler", *ORDER), overflowed()),
+    "order": (words("autocast_enter", "forward", "scaled_backward", "autocast_exit", "step", "update"), overflowed()),
 }
 
 
@@ -171,16 +171,84 @@ UNSEEN = {
     "other outputs": compared(outputs_off=0.5),
     "no copy": compared(why_not="the module cannot be computed again", factor=None, error=None),
     "other gradients": compared(factor=0.7, error=0.9, error_less_factor=0.9),
+    "used outside of modules": compared(left_out=2),
+    "a reference of nothing": compared(factor=None, error=None, error_less_factor=None),
 }
 
 
+@pytest.mark.parametrize("before", [(), (compared(),)], ids=["alone", "after a good one"])
 @pytest.mark.parametrize("seen", UNSEEN.values(), ids=UNSEEN.keys())
-def test_gradients_that_cannot_be_compared_are_unknown(seen: Any) -> None:
-    run = a_recorded(compared=(seen,))
+def test_gradients_that_cannot_be_compared_are_unknown(seen: Any, before: tuple[Any, ...]) -> None:
+    run = a_recorded(compared=(*before, seen))
     (needed,) = of("gradients", judged(recorded(run)))
     (not_needed,) = of("gradients", judged(recorded(run), a_trained_task()))
     assert (needed.outcome, needed.leaves_open) == (Outcome.UNKNOWN, True)
     assert (not_needed.outcome, not_needed.leaves_open) == (Outcome.UNKNOWN, False)
+
+
+def test_lost_gradients_that_are_not_right_stay_unknown() -> None:
+    run = a_recorded(compared=(compared(factor=0.5, error=0.7, error_less_factor=0.9, lost=0.5),))
+    findings = judged(recorded(run))
+    told = {(finding.outcome, finding.leaves_open) for finding in of("gradients", findings)}
+    assert told == {(Outcome.FAILED, False), (Outcome.UNKNOWN, True)}
+    assert of("for:AC1", findings)[0].outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(("others", "outcome"), [((), Outcome.UNKNOWN), ((compared(),), Outcome.PASSED)])
+def test_step_that_overflows_by_itself_shows_no_gradients(others: tuple[Any, ...], outcome: Outcome) -> None:
+    infinite = compared(finite=False, factor=None, error=None, error_less_factor=None)
+    (finding,) = of("gradients", judged(recorded(a_recorded(compared=(infinite, *others)))))
+    assert finding.outcome is outcome
+
+
+def test_each_optimizer_is_to_show_its_gradients() -> None:
+    infinite = compared(optimizer=2, finite=False, factor=None, error=None, error_less_factor=None)
+    (finding,) = of("gradients", judged(recorded(a_recorded(compared=(compared(), infinite)))))
+    assert finding.outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(("swallowed", "outcome"), [(True, Outcome.FAILED), (False, Outcome.UNKNOWN)])
+def test_overflow_that_was_made_finite_is_not_handled(swallowed: bool, outcome: Outcome) -> None:
+    seen = overflowed(changed=3, finite_at_step=True, swallowed=swallowed, scale_after=1024.0)
+    findings = judged(recorded(None, after_overflow(overflows=(seen,))))
+    (finding,) = of("overflow", findings)
+    assert (finding.outcome, finding.level) == (outcome, Level.MUST)
+    assert of("for:AC1", findings)[0].outcome is outcome
+
+
+@pytest.mark.parametrize("missing", ["precision", "gradients", "overflow", "logging"])
+def test_criterion_is_unknown_where_what_is_needed_did_not_pass(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    title, _, level = _recorded.ASPECTS[missing]
+    monkeypatch.setitem(_recorded.ASPECTS, missing, (title, lambda *_: iter(()), level))
+    (criterion,) = of("for:AC1", judged(recorded()))
+    assert criterion.outcome is Outcome.UNKNOWN
+    assert title in criterion.message
+
+
+def in_windows(*windows: int, scaler: int = 1, scale: float = 1024.0) -> tuple[Any, ...]:
+    return tuple(an_attempt(scaler=scaler, scale=scale, window=window) for window in windows)
+
+
+LOGGED = {
+    "two optimizers of one scaler": (in_windows(0, 0, 1, 1), Outcome.PASSED, ""),
+    "one beside an optimizer without": ((*in_windows(0, 1), an_attempt(scaler=None, scale=1.0)), Outcome.PASSED, ""),
+    "steps of their own": (in_windows(0, 1, 2, 3), Outcome.FAILED, ""),
+    "one scaler of two": ((*in_windows(0, 1), *in_windows(0, 1, scaler=2, scale=64.0)), Outcome.FAILED, "scaler 2"),
+}
+
+
+@pytest.mark.parametrize(("attempts", "outcome", "said"), LOGGED.values(), ids=LOGGED.keys())
+def test_scale_is_logged_once_for_each_update(attempts: tuple[Any, ...], outcome: Outcome, said: str) -> None:
+    overflow = after_overflow(attempts=attempts, logged=(logged(1024.0), logged(1024.0)))
+    (finding,) = of("logging", judged(recorded(a_recorded(attempts=attempts), overflow)))
+    assert finding.outcome is outcome
+    assert said in finding.message
+
+
+def test_process_that_leaves_early_is_told_as_that() -> None:
+    (finding,) = of("run", judged(recorded(a_recorded(complete=False, process=a_process(0)))))
+    assert finding.outcome is Outcome.FAILED
+    assert "left its process before it returned" in finding.message
 
 
 def test_no_scaler_is_a_failure_only_where_one_is_needed() -> None:

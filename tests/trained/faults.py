@@ -189,6 +189,42 @@ def error_if_nonfinite() -> None:
         scaler.update()
 
 
+def overflow_swallowed() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        for param in model.parameters():
+            assert param.grad is not None
+            param.grad.nan_to_num_(0, 0, 0)
+        scaler.step(optimizer)  # <- overflow
+        scaler.update()
+
+
+def overflow_hooked() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for param in model.parameters():
+        param.register_hook(lambda grad: torch.nan_to_num(grad, 0, 0, 0))
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.step(optimizer)  # <- overflow
+        scaler.update()
+
+
+def gradients_dropped() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        next(model.parameters()).grad = None
+        scaler.step(optimizer)  # <- gradients
+        scaler.update()
+
+
 class Momentum(torch.optim.Optimizer):
     """An optimizer that counts its steps before it looks at its gradients."""
 

@@ -40,11 +40,12 @@ def main() -> None:
         journal = folder / f"{name}.jsonl"
         good = record(call, journal, None)
         told = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
-        attempts = sum(entry["word"] == "attempt" for entry in told)
+        attempts = [entry for entry in told if entry["word"] == "attempt"]
         scaled = any(entry["word"] == "scaled_backward" for entry in told)
         through = any(entry["word"] == "step" and entry["enabled"] for entry in told)
         if good and attempts and (scaled or through):
-            again = {"step": min(1, attempts - 1), "scaled": scaled}
+            step = min(1, len(attempts) - 1)
+            again = {"step": step, "scaled": scaled, "optimizer": attempts[step]["optimizers"][0]}
             good = record(call, folder / f"{name}-overflow.jsonl", again)
         print(name, good, flush=True)
 

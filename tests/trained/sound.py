@@ -63,6 +63,25 @@ def two_optimizers_one_scaler() -> None:
         scaler.update()
 
 
+def other_optimizer_first() -> None:
+    judge, maker, scaler = net(), nn.Linear(4, 8), gradient_scaler()
+    of_judge, of_maker = adam(judge), adam(maker)
+    for _ in range(STEPS):
+        of_judge.zero_grad()
+        scaler.scale(half_loss_of(judge)).backward()
+        scaler.step(of_judge)
+        of_maker.zero_grad()
+        with half():
+            loss = nn.functional.softplus(-judge(maker(torch.randn(32, 4)))).mean()
+        scaler.scale(loss).backward()
+        scaler.step(of_maker)
+        scaler.update()
+
+
+async def awaited() -> None:
+    float32()
+
+
 def skipped_by_hand() -> None:
     model, scaler = net(), gradient_scaler()
     optimizer = adam(model)

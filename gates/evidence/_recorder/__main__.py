@@ -5,12 +5,15 @@
 The journal ends with what came of the call; an exception is raised on, so that its traceback reaches stderr.
 """
 
+import asyncio
 import importlib
+import inspect
 import json
 import sys
 import traceback
+from collections.abc import Awaitable
 from pathlib import Path
-from types import GeneratorType, TracebackType
+from types import AsyncGeneratorType, GeneratorType, TracebackType
 from typing import Any
 
 import torch
@@ -40,7 +43,7 @@ def main() -> None:
     journal.watched = trackers.look
     scene.observers.append(Clearing(scene))
     if asked["overflow"]:
-        scene.observers.append(Overflow(scene, asked["overflow"]["step"], scaled=asked["overflow"]["scaled"]))
+        scene.observers.append(Overflow(scene, **asked["overflow"]))
     else:
         scene.observers.append(Reference(scene))
     returned = _ended(_found(asked["call"], journal)(*asked["args"]))
@@ -66,8 +69,20 @@ def _found(call: str, journal: Journal) -> Any:  # noqa: ANN401
 
 
 def _ended(returned: object) -> object:
-    """Run a generator to its end: not begun, it would have run nothing."""
+    """Run a generator or a coroutine to its end: not begun, it would have run nothing."""
+    if inspect.isawaitable(returned):
+        return _ended(asyncio.run(_awaited(returned)))
+    if isinstance(returned, AsyncGeneratorType):
+        return asyncio.run(_listed(returned))
     return list(returned) if isinstance(returned, GeneratorType) else returned
+
+
+async def _awaited(returned: Awaitable[object]) -> object:
+    return await returned
+
+
+async def _listed(returned: AsyncGeneratorType[object, None]) -> list[object]:
+    return [each async for each in returned]
 
 
 def _leave(journal: Journal, problem: str) -> None:

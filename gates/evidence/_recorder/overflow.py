@@ -18,21 +18,27 @@ class Watch:
 
     optimizer: Optimizer
     scaler: GradScaler | None
+    infinite: Tensor
     params: list[tuple[Tensor, Tensor]]
     state: dict[tuple[int, str], Tensor]
     rates: list[float]
     scale: float
     facts: dict[str, Any] = field(default_factory=dict)
     boundary: bool = False
+    cleared: bool = False
 
 
 class Overflow(Observer):
-    """Makes the gradients of step number `step` infinite after its first backward pass, and watches that step."""
+    """Makes a gradient of step number `step` infinite after its first backward pass, and watches that step.
 
-    def __init__(self, scene: Scene, step: int, *, scaled: bool) -> None:
+    Where it is known by its number which `optimizer` takes that step, no backward pass for another one is its first.
+    """
+
+    def __init__(self, scene: Scene, step: int, *, scaled: bool, optimizer: int | None = None) -> None:
         self._scene = scene
         self._step = step
         self._scaled = scaled
+        self._optimizer = optimizer
         self._watch: Watch | None = None
         self._told = False
         self._since = 0
@@ -43,18 +49,22 @@ class Overflow(Observer):
             return
         candidates = reached.params if reached.whole else tuple(p for o in self._scene.optimizers for p in held(o))
         for optimizer in self._scene.holding(candidates):
+            if self._optimizer not in (None, self._scene.number(optimizer)):
+                continue
             wanted = {id(param) for param in candidates}
             for param in held(optimizer):
                 if id(param) in wanted and param.grad is not None and not param.grad.is_sparse and param.grad.numel():
-                    self._begin(optimizer, reached.scaler)
+                    overflowing = _hooked(param, param.grad)
+                    self._begin(optimizer, reached.scaler, param)
                     with torch.no_grad():
-                        param.grad.view(-1)[0] = math.inf
+                        param.grad.copy_(overflowing)
                     return
 
-    def _begin(self, optimizer: Optimizer, scaler: GradScaler | None) -> None:
+    def _begin(self, optimizer: Optimizer, scaler: GradScaler | None, infinite: Tensor) -> None:
         self._watch = Watch(
             optimizer=optimizer,
             scaler=scaler,
+            infinite=infinite,
             params=[(param, param.detach().clone()) for param in held(optimizer)],
             state=_state(optimizer),
             rates=rates(optimizer),
@@ -67,13 +77,19 @@ class Overflow(Observer):
         if self._watch:
             self._watch.boundary = True
 
+    def cleared(self, optimizers: list[Optimizer]) -> None:
+        """Note that the gradients, and with them the infinite one, were cleared."""
+        if self._watch and self._watch.optimizer in optimizers:
+            self._watch.cleared = True
+
     def before_step(self, optimizer: Optimizer) -> None:
         """See whether what was made infinite is still so when the optimizer is to step."""
         watch = self._watch
         if watch and watch.optimizer is optimizer:
-            grads = [param.grad for param, _ in watch.params if param.grad is not None]
-            finite = all(bool(torch.isfinite(grad).all()) for grad in grads)
+            finite = _finite(watch)
             watch.facts.setdefault("finite_at_step", finite)
+            kept = watch.infinite.grad is not None and not watch.cleared
+            watch.facts.setdefault("swallowed", finite and kept)
             watch.facts.setdefault("step_place", self._scene.journal.place())
 
     def after_step(self, optimizer: Optimizer) -> None:
@@ -87,8 +103,11 @@ class Overflow(Observer):
 
     def before_backward(self, reached: Reached) -> None:  # noqa: ARG002  # as all observers are told
         """Tell what became of the step that was made to overflow, once the next one begins."""
-        if self._watch and self._watch.boundary:
-            self._end(self._watch)
+        watch = self._watch
+        if watch and watch.boundary:
+            self._end(watch)
+        elif watch and _finite(watch):  # what is now computed comes in place of it
+            watch.cleared = True
 
     def ended(self) -> None:
         """Tell what is not told yet, and whether training went on."""
@@ -114,10 +133,26 @@ class Overflow(Observer):
         )
 
 
+def _hooked(param: Tensor, grad: Tensor) -> Tensor:
+    """Return a gradient with an infinity in it, as the project's hooks on the parameter would pass it on."""
+    found = grad.detach().clone(memory_format=torch.contiguous_format)
+    found.view(-1)[0] = math.inf
+    for hook in list((param._backward_hooks or {}).values()):  # noqa: SLF001  # as autograd itself calls them
+        changed = hook(found)
+        found = found if changed is None else changed
+    return found
+
+
 def _least(scaler: GradScaler | None) -> float | None:
     """Return the least scale that a scaler of the project's own goes down to, where it says so."""
     least = getattr(scaler, "min_scale", None)
     return float(least) if isinstance(least, int | float) else None
+
+
+def _finite(watch: Watch) -> bool:
+    """Whether all gradients are finite by now."""
+    grads = [param.grad for param, _ in watch.params if param.grad is not None]
+    return all(bool(torch.isfinite(grad).all()) for grad in grads)
 
 
 def _changed(watch: Watch) -> int:

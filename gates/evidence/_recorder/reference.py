@@ -109,6 +109,8 @@ class Reference(Observer):
     def _compare(self, optimizer: Optimizer, when: str, divisor: float) -> None:
         if id(optimizer) in self._compared or self._done.get(id(optimizer), 0) >= STEPS:
             return
+        if all(param.grad is None for param in held(optimizer)):  # a step with nothing to compare
+            return
         self._compared.add(id(optimizer))
         self._done[id(optimizer)] = self._done.get(id(optimizer), 0) + 1
         facts: dict[str, Any] = {"optimizers": [self._scene.number(optimizer)], "when": when}
@@ -125,9 +127,9 @@ class Reference(Observer):
         off = 0.0
         for kept in calls:
             off = max(off, _again(kept, expected))
-        pairs = [(param, expected.get(id(param))) for param in held(optimizer) if param.grad is not None]
-        known = [(param.grad.detach().double().flatten() / divisor, true.flatten()) for param, true in pairs
-                 if true is not None and param.grad is not None]  # fmt: skip
+        pairs = [(param, expected.get(id(param))) for param in held(optimizer)]
+        known = [(_used(param).double().flatten() / divisor, true.flatten()) for param, true in pairs
+                 if true is not None]  # fmt: skip
         if not known:
             return {"why_not": "no gradient of a recorded call"}
         actual, true = torch.cat([pair[0] for pair in known]), torch.cat([pair[1] for pair in known])
@@ -136,11 +138,16 @@ class Reference(Observer):
             "precision": "/".join(sorted({kept.precision for kept in calls})),
             "outputs_off": off,
             "parameters": len(known),
-            "left_out": len(pairs) - len(known),
+            "left_out": sum(true is None and bool(_used(param).any()) for param, true in pairs),
             "finite": bool(torch.isfinite(actual).all() and torch.isfinite(true).all()),
             **_told(actual, true),
             "lost": float(lost.double().mean()),
         }
+
+
+def _used(param: Tensor) -> Tensor:
+    """Return the gradient of a parameter, zero where there is none."""
+    return torch.zeros_like(param) if param.grad is None else param.grad.detach()
 
 
 def _told(actual: Tensor, true: Tensor) -> dict[str, float | None]:
@@ -162,15 +169,14 @@ def _again(kept: Kept, expected: dict[int, Tensor]) -> float:
         twin, outputs = _called(kept, torch.float32)
         kept.precision = "float32"
     wanted = _from_outside([(outputs[i], grad) for i, grad in kept.gradients.items() if outputs[i].requires_grad])
-    params = [param for param in twin.parameters() if param.requires_grad]
-    grads = torch.autograd.grad(
-        [each for each, _ in wanted], params, [grad.to(each.dtype) for each, grad in wanted], allow_unused=True
-    )
-    own = [param for param in kept.module.parameters() if param.requires_grad]
-    for param, grad in zip(own, grads, strict=True):
-        if grad is not None:
+    for param in twin.parameters():
+        param.grad = None
+    if wanted:  # not `autograd.grad`, which passes by what a checkpoint computes again
+        torch.autograd.backward([each for each, _ in wanted], [grad.to(each.dtype) for each, grad in wanted])
+    for param, its in zip(kept.module.parameters(), twin.parameters(), strict=True):
+        if its.grad is not None:
             before = expected.get(id(param))
-            expected[id(param)] = grad.double() if before is None else before + grad.double()
+            expected[id(param)] = its.grad.double() if before is None else before + its.grad.double()
     return max((_off(old, new) for old, new in zip(kept.outputs, outputs, strict=True)), default=0.0)
 
 

@@ -27,6 +27,7 @@ class Steps:
         self._called: set[int] = set()  # the optimizers that the scaler's step under way has called
         self._skips: dict[int, bool] = {}
         self._states: dict[int, dict[str, Any]] = {}
+        self._windows: dict[int, int] = {}  # how often each scaler was updated
         self._before: dict[str, Call] = {
             "scale": _nothing,
             "unscale_": self._unscale,
@@ -119,9 +120,9 @@ class Steps:
     def _attempt(self, optimizer: Optimizer, scaler: GradScaler | None, *, skipped: bool) -> None:
         scene, state = self._scene, self._states.pop(id(optimizer), {})
         state["state"] = _state_dtypes(optimizer)
-        number = scene.number(optimizer)
-        scene.journal.tell("attempt", optimizers=[number], scaler=self._number(scaler) if scaler else None,
-                           skipped=skipped, **state)  # fmt: skip
+        number, by = scene.number(optimizer), self._number(scaler) if scaler else None
+        window = None if by is None else self._windows.get(by, 0)
+        scene.journal.tell("attempt", optimizers=[number], scaler=by, window=window, skipped=skipped, **state)
         scene.let_know(lambda each: each.after_step(optimizer))
         scene.attempts += 1
 
@@ -132,6 +133,7 @@ class Steps:
     def _updated(self, _result: object, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
         backoff = scaler.get_backoff_factor() if scaler.is_enabled() else 1.0
         self._tell("scale", scaler, scale=self._scene.scale_of(scaler), backoff=backoff)
+        self._windows[self._number(scaler)] = self._windows.get(self._number(scaler), 0) + 1
 
     def _pre(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         return safely(self._scene.journal, "a step", lambda: self._begin(optimizer, args, kwargs), None)
