@@ -6,9 +6,11 @@ monitor of the repository has a say, and nothing is checked out or fetched.
 
 import hashlib
 import os
+import posixpath
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from gates.errors import EvidenceUnavailable
@@ -17,6 +19,8 @@ TIMEOUT_S = 60
 MAX_BLOB_BYTES = 4 * 1024 * 1024
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
 FILE_MODES = {b"100644", b"100755", b"100664"}
+LINK_MODE = b"120000"
+MOST_LINKS = 40
 SAFE = (
     "--no-pager", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs",
     "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
@@ -26,10 +30,11 @@ SAFE = (
 
 @dataclass(frozen=True)
 class Blob:
-    """A file of a revision: its object, and whether it is a plain file (no link, no submodule)."""
+    """A file of a revision: its object, and whether it is a plain file, or a link; a submodule is neither."""
 
     oid: str
     plain: bool
+    link: bool = False
 
 
 class History:
@@ -37,6 +42,7 @@ class History:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._trees: dict[str, dict[str, Blob]] = {}
         inside = self._ask("rev-parse", "--is-inside-work-tree", why="the project is not in a git repository")
         if inside != b"true":
             raise EvidenceUnavailable("the project is not in the work tree of a git repository")
@@ -59,20 +65,54 @@ class History:
         """Return whether the history is cut off."""
         return self._run("rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
 
-    def tree(self, commit: str) -> dict[str, Blob]:
-        """Return every file of a commit under the project's folder, by its path relative to it."""
-        done = self._ask("ls-tree", "-r", "-z", commit, why=f"the files of {commit[:12]} cannot be listed")
-        found = {}
+    @cached_property
+    def prefix(self) -> str:
+        """Return the project's folder in the repository: nothing for its top, or a path that ends in a slash."""
+        return os.fsdecode(self._ask("rev-parse", "--show-prefix", why="the project's folder is not known"))
+
+    @cached_property
+    def top(self) -> Path:
+        """Return the folder that the repository's paths begin at."""
+        return self._root.resolve().joinpath(*[".."] * self.prefix.count("/")).resolve()
+
+    def tree(self, commit: str, prefix: str | None = None) -> dict[str, Blob]:
+        """Return every file of a commit under a folder, the project's own if none is named, by path relative to it."""
+        folder = self.prefix if prefix is None else prefix
+        return {p[len(folder) :]: blob for p, blob in self.whole_tree(commit).items() if p.startswith(folder)}
+
+    def whole_tree(self, commit: str) -> dict[str, Blob]:
+        """Return every file of a commit, by its path in the repository."""
+        if commit not in self._trees:
+            self._trees[commit] = dict(self._listed(commit))
+        return self._trees[commit]
+
+    def followed(self, commit: str, path: str) -> str | None:
+        """Return where a path of the repository leads through the links of a commit; `None` if out of it, or round."""
+        tree = self.whole_tree(commit)
+        for _ in range(MOST_LINKS):
+            steps = ("/".join(path.split("/")[: n + 1]) for n in range(path.count("/") + 1))
+            link = next((step for step in steps if step in tree and tree[step].link), None)
+            if link is None:
+                return path
+            target = os.fsdecode(self.read([tree[link]]).get(tree[link].oid, b"/"))
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(link), target) + path[len(link) :])
+            if path.startswith(("/", "../")) or path in {".", ".."}:
+                return None
+        return None
+
+    def _listed(self, commit: str) -> Iterator[tuple[str, Blob]]:
+        done = self._ask(
+            "ls-tree", "-r", "-z", "--full-tree", commit, why=f"the files of {commit[:12]} cannot be listed"
+        )
         for row in done.split(b"\0"):
             head, tab, path = row.partition(b"\t")
             if tab:
                 mode, _, oid = head.split(b" ")[:3]
-                found[os.fsdecode(path)] = Blob(oid.decode(), plain=mode in FILE_MODES)
-        return found
+                yield os.fsdecode(path), Blob(oid.decode(), plain=mode in FILE_MODES, link=mode == LINK_MODE)
 
     def read(self, blobs: Iterable[Blob]) -> dict[str, bytes]:
         """Return the contents of blobs by their object; one that is too large or is not there is left out."""
-        wanted = sorted({blob.oid for blob in blobs if blob.plain})
+        wanted = sorted({blob.oid for blob in blobs if blob.plain or blob.link})
         sizes = self._batch("--batch-check", wanted)
         small, total = [], 0
         for line in sizes.splitlines():

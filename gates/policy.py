@@ -64,8 +64,23 @@ def taken(root: Path, revision: str) -> Iterator[Policy]:
         _lay_out(history, {SETTINGS: tree[SETTINGS]} if SETTINGS in tree else {}, home)
         settings = _settings(home, revision)
         folders = (settings.tasks, settings.rules, TEMPLATES)
-        _lay_out(history, {path: blob for path, blob in tree.items() if _is_policy(path, folders)}, home)
+        _lay_out(history, _followed(history, commit, revision, folders), home)
         yield Policy(home, settings, printable(f"{revision} ({commit[:12]})"))
+
+
+def _followed(history: History, commit: str, revision: str, folders: tuple[str, ...]) -> dict[str, Blob]:
+    """Return the policy's files; a link is followed to a file of the revision, and one to a folder said to be none."""
+    whole, found = history.whole_tree(commit), {}
+    for path, blob in history.tree(commit).items():
+        if not _is_policy(path, folders):
+            continue
+        to = history.followed(commit, f"{history.prefix}{path}") if blob.link else None
+        file = whole.get(to, blob) if to else blob
+        if path in folders and not file.plain:
+            raise UsageError(f"--policy-from {revision}: {path} is a link or a submodule there; expected a folder")
+        if file.plain:
+            found[path] = file
+    return found
 
 
 def _lay_out(history: History, blobs: dict[str, Blob], home: Path) -> None:

@@ -118,3 +118,20 @@ def test_links_of_the_revision_are_not_followed(tmp_path: Path) -> None:
     ended = gates(project, "run", "T1", "--policy-from", "main")
     assert (ended.code, "no task 'T1'" in ended.err) == (2, True)
     git(project, "status", "--porcelain")
+
+
+def test_link_is_followed_inside_the_revision_and_a_folder_that_is_one_is_said_to_be(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p", {"specs/T1.yaml": HIGHER})
+    (project / "tasks/T1.yaml").unlink()
+    (project / "tasks/T1.yaml").symlink_to("../specs/T1.yaml")
+    (project / "tasks/T2.yaml").symlink_to("/etc/hostname")
+    committed(project)
+    change(project, "specs/T1.yaml", LOWER)
+    with judging(project, Settings(), "main") as policy:
+        assert (policy.root / "tasks/T1.yaml").read_text(encoding="utf-8") == HIGHER
+        assert not (policy.root / "tasks/T2.yaml").exists()
+    (project / "tasks").rename(project / "elsewhere")
+    (project / "tasks").symlink_to("elsewhere")
+    committed(project)
+    with pytest.raises(UsageError, match="tasks is a link or a submodule there"), judging(project, Settings(), "main"):
+        pass

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from gates.calculation import Called, Case, Instance, Property
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._calculating.likeness import differences, numbers_in
+from gates.evidence._calculating.likeness import Unseen, differences, numbers_in
 from gates.evidence._calculating.values import encode, plain, shown
 from gates.evidence._calculations_run import Asked, run_all
 from gates.evidence._import_paths import import_roots
@@ -151,6 +151,11 @@ def unlike(case: Case, returned: JsonValue, made: JsonValue = None) -> list[str]
     """Return where a value is not what a case expects, in words; `made` is what its `expected` was made into."""
     expected = made if is_made(case.expected) else encode(plain(case.expected))
     return differences(expected, returned, tolerance=case.tolerance, relative=case.relative, signed_zero=True)
+
+
+def is_certain(difference: str) -> bool:
+    """Return whether what `unlike` tells is a difference, and not that nothing could be compared."""
+    return not isinstance(difference, Unseen)
 
 
 def is_finite(returned: JsonValue) -> bool:

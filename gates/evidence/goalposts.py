@@ -10,13 +10,15 @@ from gates import rules, spec
 from gates.context import Context
 from gates.errors import UsageError
 from gates.evidence._goalposts import base as bases
-from gates.evidence._goalposts import pragmas, settings, task_file, tests
+from gates.evidence._goalposts import earlier, pragmas, selected, settings, task_file, tests
+from gates.evidence._goalposts.earlier import Earlier
+from gates.evidence._goalposts.fate import Fate
 from gates.evidence._goalposts.move import Move, Part, moved
 from gates.evidence._goalposts.two_states import TwoStates
 from gates.evidence._goalposts.written_tests import WrittenTest, written_tests
 from gates.evidence.kind import Evidence
 from gates.history import History
-from gates.model import Location
+from gates.model import Level, Location
 from gates.task import Task
 from gates.terminal import printable
 
@@ -51,15 +53,17 @@ class Goalposts(Evidence):
         """Compare the work tree with the merge base, and on the base itself with its last commit and the one before."""
         history = History(context.root)
         found = bases.find(history, context.base)
-        states = TwoStates(history, found.commit, context.root)
-        moves, unread, is_new = _compared(task, context, states, FOLDER)
-        files, mode = states.files, context.goalposts or states.before_settings().goalposts
+        kept = context.evidence / FOLDER
+        was = earlier.find(task, history, found.commit, context.root, kept)
+        moves, unread, is_new = _compared(task, context, was)
+        files, mode = was.states.files, context.goalposts or was.states.before_settings().goalposts
         if found.before:
             fresh = {(m.part, m.what, m.after) for m in moves}
-            states = TwoStates(history, found.before, context.root)
-            older, more, is_new = _compared(task, context, states, f"{FOLDER}-before")
+            kept = context.evidence / f"{FOLDER}-before"
+            was = earlier.find(task, history, found.before, context.root, kept)
+            older, more, is_new = _compared(task, context, was)
             settled = [m.model_copy(update={"settled": True}) for m in older if (m.part, m.what, m.after) not in fresh]
-            moves, unread, files = [*moves, *settled], [*unread, *more], max(files, states.files)
+            moves, unread, files = [*moves, *settled], [*unread, *more], max(files, was.states.files)
         return cls(
             how=f"git, the files of {found.commit[:12]} beside those of the work tree",
             base=printable(found.name),
@@ -73,26 +77,29 @@ class Goalposts(Evidence):
         )
 
 
-def _compared(task: Task, context: Context, states: TwoStates, folder: str) -> tuple[list[Move], list[str], bool]:
+def _compared(task: Task, context: Context, was: Earlier) -> tuple[list[Move], list[str], bool]:
     """Return what is lower now, what could not be compared, and whether the task is new."""
-    unread: list[str] = []
+    states, before, unread = was.states, was.task, was.unread
     now = _task_now(task, context, unread)
-    before = _task_before(task, context, states, folder, unread)
     moves: list[Move] = []
-    if before and now:
-        moves += task_file.compare(before, now, gone=states.gone())
-    elif before and not unread:
-        moves.append(moved(Part.BAR, f"task {before.id}", "asked for", "removed", None))
+    had_unread = bool(unread)
     asked = [one for one in (before, now) if one]
     test_paths = tuple(path for one in asked for path in (*one.tests, *(t for c in one.criteria for t in c.tests)))
     code_paths = tuple(path for one in asked for path in one.implementation)
     old, new = states.changed(test_paths, ".py")
-    moves += tests.compare(*_both_read(old, new, states, unread))
+    read = _both_read(old, new, states, unread)
+    if before and now:
+        moves += task_file.compare(before, now, Fate(states.gone(), tests.again(*read)))
+    elif before and not had_unread:
+        moves.append(moved(Part.BAR, f"task {before.id}", "asked for", "removed", None))
+    moves += tests.compare(
+        *read, must=_must(now or before), asked=selected.expression(states.named(settings.WATCHED)[1])
+    )
     moves += pragmas.compare(*states.changed((*test_paths, *code_paths), ".py"))
     moves += settings.compare(*states.named(settings.WATCHED))
     unread += [f"{path} now" for path in settings.unreadable(states.named(settings.WATCHED)[1])]
     moves += _other_tasks(task, states)
-    moves += _workflows(states)
+    moves += () if states.moved else _workflows(states)
     moves += _overridden(states)
     return moves, [*unread, *states.skipped], before is None and not unread
 
@@ -109,25 +116,9 @@ def _task_now(task: Task, context: Context, unread: list[str]) -> Task | None:
         return None
 
 
-def _task_before(task: Task, context: Context, states: TwoStates, folder: str, unread: list[str]) -> Task | None:
-    """Return the task as the base has it: in the same file, or in the file there that has its id."""
-    kept = context.evidence / folder
-    paths = [task.path] if states.has(task.path) else states.under(_tasks_folder(states), spec.SUFFIXES)
-    contents = states.before(paths)
-    for path, content in sorted(contents.items()):
-        if path != task.path and not re.search(
-            rf"^id:\s*[\"']?{re.escape(task.id)}[\"']?\s*(#.*)?\r?$".encode(), content, re.MULTILINE
-        ):
-            continue
-        file = kept / Path(printable(path)).name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-        try:
-            return spec.load(file, kept)
-        except UsageError as error:
-            unread.append(f"{str(error).splitlines()[0]} (at the base)")
-    unread += [] if contents or not states.has(task.path) else [f"{task.path} (at the base)"]
-    return None
+def _must(task: Task | None) -> frozenset[str]:
+    """Return the criteria that decide, as marks of tests name them."""
+    return frozenset(f"{task.id}/{one.id}" for one in task.criteria if one.level is Level.MUST) if task else frozenset()
 
 
 def _tasks_folder(states: TwoStates) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from gates.calculation import Called
 from gates.evidence.calculations import Calculations
@@ -127,9 +128,22 @@ def _findings(task: Task, part: Part, check: str, criterion: Criterion | None, r
     if len(bad) > NAMED:
         rest = bad[NAMED:]
         yield _finding(task, part, check, criterion, _together(part, rest, f"{len(rest)} more rows did not come out"))
+    if not bad and not _is_ours(task, part, rows):
+        text = f"{part.called.call} lies outside of the implementation: that it is right says nothing of it."
+        foreign = Row(name=part.called.call, input=part.called.call, expected="code of the implementation",
+                      actual="foreign code", outcome=Outcome.UNKNOWN, message=text, part=part.called,
+                      remediation="Call a function of the implementation.")  # fmt: skip
+        yield _finding(task, part, check, criterion, foreign)
+        return
     if not bad:
         row = rows[0] if len(rows) == 1 else _together(part, rows, f"All {len(rows)} rows of {part.called.call} hold")
         yield _finding(task, part, check, criterion, row)
+
+
+def _is_ours(task: Task, part: Part, rows: list[Row]) -> bool:
+    """Return whether a function is of the project: it has a place there, or its package is the implementation."""
+    named = {PurePosixPath(folder).stem for path in task.implementation for folder in PurePosixPath(path).parts}
+    return _first(row.place for row in rows) is not None or part.called.call.partition(":")[0].split(".")[0] in named
 
 
 def _together(part: Part, rows: list[Row], message: str) -> Row:

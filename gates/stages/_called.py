@@ -4,7 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.calculation import Calculation, Called, Case, EdgeCase, Property
-from gates.evidence.calculations import Calculations, CallRun, Ended, as_text, as_written, input_of, is_finite, unlike
+from gates.evidence.calculations import (
+    Calculations,
+    CallRun,
+    Ended,
+    as_text,
+    as_written,
+    input_of,
+    is_certain,
+    is_finite,
+    unlike,
+)
 from gates.model import Location, Outcome
 from gates.task_types import Located
 
@@ -132,11 +142,15 @@ def _returned(case: Case, run: CallRun, made: CallRun | None) -> tuple[Outcome, 
     if again is not None:
         ends = {Ended.RETURNED: as_text(again.returned), Ended.RAISED: f"raised {_error(again)}"}
         other = ends.get(again.ended, again.problem)
-        seen_wrong = wrong or (again.ended is Ended.RETURNED and [*_wrong(case, again, made)])
+        seen_wrong = any(
+            map(is_certain, [*wrong, *(_wrong(case, again, made) if again.ended is Ended.RETURNED else ())])
+        )
         if seen_wrong or again.ended is not Ended.RETURNED:
             told = f"returned {actual}, and called again with the same input {other}; expected {_wanted(case, made)}"
             # where it only cannot be called twice, nothing wrong was seen
             return Outcome.FAILED if seen_wrong else Outcome.UNKNOWN, f"{actual}, then {other}", told
+    if wrong and not any(map(is_certain, wrong)):
+        return Outcome.UNKNOWN, actual, f"was not judged: it returned {wrong[0]}"
     if wrong:
         more = f" and {len(wrong) - SHOWN} more differences" if len(wrong) > SHOWN else ""
         told = f"{'; '.join(wrong[:SHOWN])}{more}"
@@ -189,6 +203,8 @@ def _remedy(outcome: Outcome, run: CallRun | None, failed: str) -> str:
         return "Make the call return, or allow it more time with 'timeout_s'."
     if run.vacuous:
         return "Widen the domain under 'over', or loosen 'given' and 'rejects'."
+    if run.ended is Ended.RETURNED and run.again is None:
+        return "Name with 'take' a part of the result that can be compared."
     return "Mend the reference, or what keeps the call from being made."
 
 

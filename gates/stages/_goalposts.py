@@ -55,7 +55,8 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         )  # fmt: skip
     if not moves and not seen.unread:
         yield _finding(
-            Outcome.PASSED, Severity.INFO, f"Nothing that this task is judged by is lower than at {_base(seen)}.",
+            Outcome.PASSED, Severity.INFO,
+            f"None of the limits, bindings, tests and settings that are compared asks for less than at {_base(seen)}.",
             actual="nothing lower",
         )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from gates import spec
 from gates.errors import EvidenceUnavailable
 from gates.evidence._goalposts import assertions, pragmas, settings, task_file, tests
+from gates.evidence._goalposts.fate import Fate
 from gates.evidence._goalposts.written_tests import written_tests
 from gates.evidence.goalposts import Goalposts, Mode, Move, Part
 from gates.task import Task
@@ -22,7 +24,7 @@ BAR, CHANGED, WAIVER = Part.BAR, Part.CHANGED, Part.WAIVER
 
 
 def lowered(before: Task, after: Task, *gone: str) -> list[tuple[Part, str]]:
-    return [(move.part, str(move)) for move in task_file.compare(before, after, gone=frozenset(gone))]
+    return [(move.part, str(move)) for move in task_file.compare(before, after, Fate(frozenset(gone)))]
 
 
 def with_measure(**changes: Any) -> Task:
@@ -122,6 +124,109 @@ def test_calculations_are_compared_row_by_row() -> None:
     fewer = a_task(calculations=[{"call": "pkg.core:f", "table": [{"args": [2], "expected": 5}]}])
     assert [part for part, _ in lowered(calculating(), fewer)] == [BAR]
     assert [part for part, _ in lowered(calculating(), calculating(expected=3))] == [CHANGED]
+    other = calculating(args=[0], expected=0)
+    assert [part for part, _ in lowered(calculating(), other)] == [BAR]
+
+
+def test_row_that_is_exchanged_is_gone_and_no_two_rows_are_taken_for_one() -> None:
+    def table(*rows: dict[str, Any]) -> Task:
+        return a_task(calculations=[{"call": "pkg.core:f", "table": list(rows)}])
+
+    one, two = {"args": [3], "expected": 1.5}, {"args": [5], "expected": 2.5, "tolerance": 0.1}
+    assert [part for part, _ in lowered(table(one, two), table({"args": [1], "expected": 1}, two))] == [BAR]
+    assert lowered(table(one, one, two), table(one, two, {"args": [9], "expected": 3})) == [
+        (BAR, "pkg.core:f table args [3], expected 1.5: asked for -> removed")
+    ]
+    (moved,) = lowered(table(one, two), table({"args": [9], "expected": 3}, {**one, "expected": 1.25}, two))
+    assert moved == (CHANGED, "pkg.core:f args [3], expected 1.5 expected: 1.5 -> 1.25")
+
+
+def test_edge_case_that_is_exchanged_is_gone_and_one_that_is_renamed_is_not() -> None:
+    def edge(**changes: Any) -> Task:
+        facts = {"name": "half", "call": "pkg.core:f", "args": [0.5], "expected": 1.5, **changes}
+        return a_task(edge_cases=[facts])
+
+    assert [part for part, _ in lowered(edge(), edge(args=[1], expected=1))] == [BAR]
+    assert lowered(edge(), edge(name="one half")) == []
+    assert [part for part, _ in lowered(edge(), edge(call="pkg.new:f"))] == [CHANGED]
+
+
+@pytest.mark.parametrize("change", [{"of": "wait_s"}, {"ratio": ["new", "old"]}, {"ratio": ["old", "old"]}])
+def test_measure_of_something_else_is_another_measure(change: dict[str, Any]) -> None:
+    assert lowered(with_measure(), with_measure(**change)) == [(BAR, f"AC1 measures {SPEED[4:]}: asked for -> removed")]
+    assert [part for part, _ in lowered(with_measure(), with_measure(**{"from": "other"}))] == [CHANGED]
+
+
+TOLERANCES: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
+    ({}, {"tolerance": 0}, None),
+    ({}, {"relative": 1e-9}, None),
+    ({}, {"relative": 1e-6}, "relative: nine digits -> relative 1e-06"),
+    ({"relative": 1e-3}, {"tolerance": 1e-6}, None),
+    ({"relative": 1e-3}, {"tolerance": 0.1}, "tolerance: relative 0.001 -> tolerance 0.1"),
+    ({"relative": 1e-3}, {"relative": 1e-2}, "relative: 0.001 -> 0.01"),
+    ({"tolerance": 1e-12}, {}, "tolerance: tolerance 1e-12 -> nine digits"),
+    ({"tolerance": 1e-3}, {}, None),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "expected"), TOLERANCES)
+def test_tolerances_are_compared_at_what_is_expected(
+    before: dict[str, Any], after: dict[str, Any], expected: str | None
+) -> None:
+    def table(said: dict[str, Any]) -> Task:
+        return a_task(calculations=[{"call": "pkg.core:f", "table": [{"args": [1], "expected": 0.25, **said}]}])
+
+    found = lowered(table(before), table(after))
+    assert [part for part, _ in found] == [BAR] * bool(expected)
+    assert all(text.endswith(f" {expected}") for _, text in found)
+
+
+def test_waiver_that_is_wider_or_for_another_criterion_is_a_new_one() -> None:
+    def waived(**changes: Any) -> Task:
+        facts = {"criterion": "AC2", "rule": "PF001", "reason": "r", "owner": "o", "expires": "2026-01-01", **changes}
+        return a_task(waivers=[facts])
+
+    assert lowered(waived(), waived(rule=None)) == [(WAIVER, "waiver of AC2: none -> until 2026-01-01 (o)")]
+    assert [part for part, _ in lowered(waived(), waived(criterion="AC1"))] == [WAIVER]
+    assert [part for part, _ in lowered(waived(), waived(rule="PF002"))] == [WAIVER]
+
+
+def test_bound_test_that_was_renamed_or_moved_is_no_lost_binding() -> None:
+    def bound(*paths: str) -> Task:
+        return a_task(criteria=[a_criterion(tests=list(paths))])
+
+    def parts(before: Task, after: Task, tests: Mapping[str, str | None], *gone: str) -> list[Part]:
+        return [move.part for move in task_file.compare(before, after, Fate(frozenset(gone), tests))]
+
+    renamed = bound("tests/a.py::test_loop"), bound("tests/a.py::test_mean")
+    assert parts(*renamed, {"tests/a.py::test_loop": "tests/a.py::test_mean"}) == [CHANGED]
+    assert parts(*renamed, {"tests/a.py::test_loop": "tests/a.py::test_other"}) == [BAR]
+    assert parts(*renamed, {"tests/a.py::test_loop": None}) == [BAR]
+    merged = bound("tests/a.py", "tests/b.py"), bound("tests/a.py")
+    assert parts(*merged, {"tests/b.py::test_b": "tests/a.py::test_b"}, "tests/b.py") == [CHANGED]
+    assert parts(*merged, {"tests/b.py::test_b": None}, "tests/b.py") == [BAR]
+    both = {"tests/a.py::test_a": "tests/c.py::test_a", "tests/b.py::test_b": "tests/c.py::test_b"}
+    assert parts(merged[0], bound("tests/c.py"), both, "tests/a.py", "tests/b.py") == [CHANGED, CHANGED]
+
+
+def test_command_whose_module_was_renamed_is_no_lost_entry_point() -> None:
+    before, after = (a_task(entry_points=[{"run": ["python", "-m", name]}]) for name in ("pkg.cli", "pkg.command"))
+    assert [part for part, _ in lowered(before, after, "src/pkg/cli.py")] == [CHANGED]
+    assert [part for part, _ in lowered(before, after, "pkg/cli/__main__.py")] == [CHANGED]
+    assert [part for part, _ in lowered(before, after, "pkg/other.py")] == [BAR]
+
+
+def test_mark_that_bound_a_test_is_a_binding() -> None:
+    def parts(before: str, after: str) -> list[Part]:
+        read = [{"t.py": written_tests(text.encode())} for text in (before, after)]
+        return [move.part for move in tests.compare(*read, must=frozenset({"M/AC2"}))]
+
+    mark, other = '@pytest.mark.criterion("M/AC2")\n', A.replace("test_a", "test_b")
+    assert parts(mark + A, A) == [BAR]
+    assert parts(mark.replace("AC2", "AC3") + A, A) == [Part.TESTS]
+    assert parts(f'pytestmark = pytest.mark.criterion("M/AC2")\n{A}', A) == [BAR]
+    assert parts(mark + A + other, A + mark + other) == [CHANGED]
+    assert parts(A, mark + A) == []
 
 
 TEST = "import pytest\nTOL = 1e-3\n\ndef test_a(x=1):\n    y = work()\n"
@@ -153,6 +258,25 @@ ASSERTS = {
               "    torch.testing.assert_close(y, x, rtol=1e-1, atol=0)\n",
               ("(a wider tolerance): torch.testing.assert_close(y, x, rtol=1e-05, atol=0) -> "
                "torch.testing.assert_close(y, x, rtol=0.1, atol=0)")),
+    "rel is new": ("    assert y == pytest.approx(2)\n", "    assert y == pytest.approx(2, abs=100)\n",
+                   "(a wider tolerance): y == pytest.approx(2) -> y == pytest.approx(2, abs=100)"),
+    "rel by place": ("    assert y == pytest.approx(2)\n", "    assert y == pytest.approx(2, 0.5)\n",
+                     "(a wider tolerance): y == pytest.approx(2) -> y == pytest.approx(2, 0.5)"),
+    "tolerance dropped": ("    assert math.isclose(y, x, rel_tol=1e-12)\n", "    assert math.isclose(y, x)\n",
+                          "(a wider tolerance): math.isclose(y, x, rel_tol=1e-12) -> math.isclose(y, x)"),
+    "rtol is new": ("    assert_allclose(y, x)\n", "    assert_allclose(y, x, rtol=5)\n",
+                    "(a wider tolerance): assert_allclose(y, x) -> assert_allclose(y, x, rtol=5)"),
+    "rel_tol is new": ("    assert math.isclose(y, x)\n", "    assert math.isclose(y, x, rel_tol=5)\n",
+                       "(a wider tolerance): math.isclose(y, x) -> math.isclose(y, x, rel_tol=5)"),
+    "places are new": ("    self.assertAlmostEqual(y, x)\n", "    self.assertAlmostEqual(y, x, places=0)\n",
+                       "(a wider tolerance): self.assertAlmostEqual(y, x) -> self.assertAlmostEqual(y, x, places=0)"),
+    "rounded": ("    assert round(y, 6) == 2\n", "    assert round(y, 0) == 2\n",
+                "(a wider tolerance): round(y, 6) == 2 -> round(y, 0) == 2"),
+    "rounded now": ("    assert y == 2\n", "    assert round(y) == 2\n",
+                    "(a tolerance was added): y == 2 -> round(y) == 2"),
+    "matches all": (RAISES.replace("Error)", "Error, match='a b')"), RAISES.replace("Error)", "Error, match='')"),
+                    ("(less of the message is looked at): pytest.raises(ValueError, match='a b') -> "
+                     "pytest.raises(ValueError, match='')")),
     "places": ("    self.assertAlmostEqual(y, x, places=7)\n", "    self.assertAlmostEqual(y, x, places=1)\n",
                "(a wider tolerance): self.assertAlmostEqual(y, x, places=7) -> self.assertAlmostEqual(y, x, places=1)"),
     "raises": (RAISES, RAISES.replace("ValueError", "Exception"),
@@ -186,6 +310,13 @@ SOUND = {
     "renamed variable": ("    assert y == 4\n", "    z = y\n    assert z == 4\n"),
     "stricter": ("    assert y <= 4\n", "    assert y == 4\n"),
     "tighter": ("    assert y < 40\n", "    assert y < 4\n"),
+    "as before": ("    assert_allclose(y, x)\n", "    assert_allclose(y, x, rtol=1e-7)\n"),
+    "absolute": ("    assert y == pytest.approx(2)\n", "    assert y == pytest.approx(2, abs=1e-9)\n"),
+    "tighter tolerance": ("    assert math.isclose(y, x)\n", "    assert math.isclose(y, x, rel_tol=1e-12)\n"),
+    "more digits": ("    assert round(y, 2) == 2\n", "    assert round(y, 6) == 2\n"),
+    "rounded no more": ("    assert round(y, 2) == 2\n", "    assert y == 2\n"),
+    "more of the message": (RAISES.replace("Error)", "Error, match='a')"),
+                            RAISES.replace("Error)", "Error, match='a b')")),
     "another value": ("    assert y == 4\n", "    assert y == 5\n"),
     "reordered": ("    assert y == 4\n    assert x\n", "    assert x\n    assert y == 4\n"),
     "one more": ("    assert y == 4\n", "    assert y == 4\n    assert x\n"),
@@ -266,6 +397,53 @@ def test_cases_that_are_gone_are_counted() -> None:
         "t.py::test_a cases of n: 3 -> 2: without 2"
     ]
     assert moves_of({"t.py": table("[1, 2]")}, {"t.py": table("[1, 2, 3]")}) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("'a,b', [(1, 2), (3, 4)]", "'a, b', [(1, 2)]", ["cases of a, b: 2 -> 1: without (3, 4)"]),
+        ("'a,b', [(1, 2), (3, 4)]", "('a', 'b'), [(1, 2), (3, 4)]", []),
+        ("'a', range(10)", "'a', range(1)", ["cases of a: 10 -> 1: without 1, 2, 3"]),
+        ("'a', [1, 2]", "argnames='a', argvalues=[2]", ["cases of a: 2 -> 1: without 1"]),
+        ("'a', [1, 2]", "'c', [1, 2]", []),
+        ("'a', [1, 2]", "'c', [1]", ["cases of a: 2 -> 1: without 2"]),
+        ("'a', [1, 2]", "'a', made()", []),
+        ("'a', [1, 2]", "'a', [*made()]", []),
+    ],
+)
+def test_cases_are_counted_however_they_are_written(before: str, after: str, expected: list[str]) -> None:
+    texts = [f"@pytest.mark.parametrize({said})\ndef test_a(a):\n    assert a\n" for said in (before, after)]
+    assert moves_of(*({"t.py": text} for text in texts)) == [f"t.py::test_a {line}" for line in expected]
+
+
+def test_parametrization_that_is_gone_and_loop_that_is_shorter_are_named() -> None:
+    before = "@pytest.mark.parametrize('a', [1, 2])\ndef test_a(a):\n    for i in range(100):\n        assert f(i)\n"
+    after = "def test_a(a=1):\n    for i in range(1):\n        assert f(i)\n"
+    assert moves_of({"t.py": before}, {"t.py": after}) == [
+        "t.py::test_a cases of a: 2 -> removed",
+        "t.py::test_a loop over i: 100 -> 1: without 1, 2, 3",
+    ]
+    assert moves_of({"t.py": after}, {"t.py": before}) == []
+
+
+@pytest.mark.parametrize(("asked", "is_named"), [("not slow", True), ("fast or not slow", True), ("not gpu", False)])
+def test_mark_that_deselects_a_test_is_named(asked: str, is_named: bool, tmp_path: Path) -> None:
+    ini = f"[pytest]\naddopts = -q -m '{asked}'\n"
+    project = a_project(tmp_path / "p", {"tests/test_b.py": A, "pytest.ini": ini})
+    committed(project)
+    written(project, {"tests/test_b.py": f"@pytest.mark.slow\n{A}"})
+    assert told(project) == [f"tests/test_b.py::test_a: runs -> deselected by -m {asked}"] * is_named
+
+
+def test_bound_test_that_is_renamed_in_a_repository_is_found_again(tmp_path: Path) -> None:
+    task = TASK_FILE.replace("tests: [tests/test_core.py]", "tests: [tests/test_b.py::test_a]")
+    assert task != TASK_FILE
+    project = a_project(tmp_path / "p", {"tests/test_b.py": A, "tasks/T1.yaml": task})
+    committed(project)
+    renamed = {"tests/test_b.py": A.replace("test_a", "test_sum")}
+    written(project, {**renamed, "tasks/T1.yaml": task.replace("::test_a", "::test_sum")})
+    assert {move.part for move in seen(project).moves} == {CHANGED}
 
 
 an_expression = st.sampled_from(
@@ -542,3 +720,93 @@ def test_project_in_a_folder_of_the_repository_is_compared_there(tmp_path: Path)
 def test_move_is_a_line_for_people() -> None:
     move = Move(part=BAR, what="a", before="1", after="2")
     assert str(move) == "a: 1 -> 2"
+
+
+def test_task_file_that_was_a_link_is_compared_with_what_it_led_to(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p", {"specs/T1.yaml": TASK_FILE})
+    (project / "tasks/T1.yaml").unlink()
+    (project / "tasks/T1.yaml").symlink_to("../specs/T1.yaml")
+    committed(project)
+    (project / "specs/T1.yaml").write_text(TASK_FILE.replace("at_least: 1.5", "at_least: 1.2"), encoding="utf-8")
+    found = seen(project)
+    assert ([str(move) for move in found.moves], found.is_new) == ([LOWER], False)
+
+
+def test_tasks_folder_that_was_a_link_is_compared_with_what_it_led_to(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p")
+    (project / "tasks").rename(project / "specs")
+    (project / "tasks").symlink_to("specs")
+    committed(project)
+    lower(project)
+    assert told(project) == [LOWER]
+
+
+@pytest.mark.parametrize("target", ["/etc/hostname", "../../outside.yaml", "T1.yaml", "../gone.yaml/../T1.yaml"])
+def test_task_file_that_was_a_link_to_nowhere_is_not_taken_for_new(target: str, tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p")
+    (project / "tasks/T1.yaml").unlink()
+    (project / "tasks/T1.yaml").symlink_to(target)
+    committed(project)
+    (project / "tasks/T1.yaml").unlink()
+    found = seen(a_project(project))
+    assert (found.is_new, len(found.unread)) == (False, 1)
+    assert "tasks/T1.yaml (at the base: no file, or a link" in found.unread[0]
+
+
+@pytest.mark.parametrize(("start", "end"), [("p", "p/sub"), ("p/sub", "p"), ("p/one", "p/two/three")])
+def test_project_that_moved_to_another_folder_is_compared_with_where_it_was(
+    start: str, end: str, tmp_path: Path
+) -> None:
+    (tmp_path / "p").mkdir()
+    test = f"{A}\n@pytest.mark.skip\n{A.replace('test_a', 'test_b')}"
+    project = a_project(tmp_path / start, {"tests/test_b.py": test.replace("@pytest.mark.skip\n", "")})
+    committed(tmp_path / "p")
+    project.rename(tmp_path / "q")
+    (tmp_path / end).parent.mkdir(exist_ok=True, parents=True)
+    if (tmp_path / "q/.git").exists():
+        (tmp_path / "p").mkdir(exist_ok=True)
+        (tmp_path / "q/.git").rename(tmp_path / "p/.git")
+    elif end == "p":
+        (tmp_path / "p/.git").rename(tmp_path / "q/.git")
+        (tmp_path / "p").rmdir()
+    (tmp_path / "q").rename(tmp_path / end)
+    project = tmp_path / end
+    lower(project)
+    written(project, {"tests/test_b.py": test})
+    found = seen(project)
+    assert ([str(m) for m in found.moves], found.is_new) == ([LOWER, "tests/test_b.py::test_b: runs -> skip()"], False)
+
+
+def test_another_project_with_a_task_of_the_same_id_is_another_bar(tmp_path: Path) -> None:
+    a_project(tmp_path / "repo/one")
+    committed(tmp_path / "repo")
+    project = a_project(tmp_path / "repo/two")
+    lower(project)
+    found = seen(project)
+    assert (found.is_new, [m for m in found.moves if m.part is not Part.SETTINGS]) == (True, [])
+
+
+def test_task_that_takes_the_id_of_another_is_compared_with_that_one(tmp_path: Path) -> None:
+    easy = TASK_FILE.replace("at_least: 1.5", "at_least: 1.2")
+    project = a_project(tmp_path / "p", {"tasks/E.yaml": easy.replace("id: T1", "id: E")})
+    committed(project)
+    (project / "tasks/T1.yaml").unlink()
+    written(project, {"tasks/E.yaml": easy})
+    assert LOWER in [str(move) for move in seen(project, task="tasks/E.yaml").moves]
+
+
+def test_task_file_in_another_form_is_found_by_its_id(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p", {"tasks/T1.yaml": TASK_FILE.replace("id: T1", '"id": T1')})
+    committed(project)
+    (project / "tasks/T1.yaml").unlink()
+    written(project, {"tasks/U.yaml": TASK_FILE.replace("at_least: 1.5", "at_least: 1.2")})
+    assert LOWER in [str(move) for move in seen(project, task="tasks/U.yaml").moves]
+
+
+def test_task_that_got_another_id_is_found_by_its_path(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p")
+    committed(project)
+    lower(project)
+    text = (project / "tasks/T1.yaml").read_text(encoding="utf-8").replace("id: T1", "id: T9")
+    written(project, {"tasks/T1.yaml": text})
+    assert told(project) == [LOWER]

@@ -17,7 +17,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.evidence._calculating.likeness import differences, numbers_in
+from gates.evidence._calculating.likeness import Unseen, differences, numbers_in
 from gates.evidence._calculating.values import TooMuch, encode, plain, shown
 
 Pair = namedtuple("Pair", "a b")  # noqa: PYI024
@@ -92,6 +92,11 @@ LIKE: dict[str, tuple[Any, object]] = {
     "float32 tensor": ([0.1, [0.2]], [torch.tensor(0.1), torch.tensor([0.2], requires_grad=True)]),
     "float16 tensor": ([[0.1]], torch.tensor([[0.1]], dtype=torch.float16)),
     "bfloat16 tensor": (3.14159, torch.tensor(3.14159, dtype=torch.bfloat16)),
+    "float32 read": (0.1, torch.tensor(0.1).item()),
+    "float32 read, of few digits": (850.749, torch.tensor(850.749).item()),
+    "float32 read, large": (1234567.3, torch.tensor(1234567.3).item()),
+    "float32 written down": (torch.tensor(0.3).item(), 0.3),
+    "float32 that came out whole": (0.9999999403953552, 1.0),
     "truth tensor": (True, torch.tensor(True)),
     "array": ([1, 2], np.array([1, 2])),
     "scalar of numpy": (0.1, np.float32(0.1)),
@@ -103,6 +108,9 @@ UNLIKE: dict[str, tuple[Any, object, str]] = {
     "off": (2.0, 0.5, "0.5, expected 2.0 (off by -1.5)"),
     "the tenth digit of a whole number": (10**12, 10**12 + 1, "1000000000001, expected 1000000000000 (off by 1.0)"),
     "seven digits": (0.1, 0.1000001, "0.1000001, expected 0.1 (off by 1e-07)"),
+    "half of a large number": (1234567.5, 1234567.0, "expected 1234567.5 (off by -0.5)"),
+    "quarter of a large number": (1234567.5, 1234567.25, "expected 1234567.5 (off by -0.25)"),
+    "eighth of a large number": (1234567.125, 1234567.0, "expected 1234567.125 (off by -0.125)"),
     "seven digits of float32": (1.0, torch.tensor(1.00001), "1.0000100135803223, expected 1.0 (off by 1.00136e-05)"),
     "truth": (1, True, "True, expected 1"),
     "no truth": (True, 1, "1, expected True"),
@@ -149,6 +157,17 @@ def test_tolerance_is_what_was_stated_and_no_more() -> None:
 def test_values_that_keep_what_they_are_to_themselves_are_like_nothing() -> None:
     one, two = encode(Open(_hidden=1)), encode(Open(_hidden=1))
     assert differences(one, two)
+
+
+def test_what_cannot_be_compared_is_told_apart_from_what_differs() -> None:
+    for expected, actual, unseen in (
+        ([1], [Liar()], [True]),
+        ([1, 2], [Liar(), 3], [True, False]),
+        ({"a": 1}, {"a": Liar()}, [True]),
+        ([1], {object()}, [True]),
+        ([1], {2}, [False]),
+    ):
+        assert [isinstance(one, Unseen) for one in unlike(expected, actual)] == unseen
 
 
 def test_value_without_end_is_too_much() -> None:

@@ -256,3 +256,9 @@ def test_run_of_one_criterion_makes_its_calls_only() -> None:
     task = calculating(properties=[a_property(criteria=["AC2"])])
     left = narrowed(task, "AC2")
     assert (len(left.calculations), len(left.edge_cases), len(left.properties)) == (0, 0, 1)
+
+
+def test_code_of_others_says_nothing_of_the_implementation() -> None:
+    task = a_task(calculations=[{"call": "operator:add", "table": [{"args": [1, 1], "expected": 2}]}])
+    (finding,) = judge(task, evidence(calculated(a_call(returned=2, place=None))))
+    assert (finding.outcome, finding.actual) == (UNKNOWN, "foreign code")

@@ -56,6 +56,9 @@ def test_missing_history_is_unknown_and_neither_stops_nor_speaks_for_the_change(
 def test_bar_that_stands_says_nothing_of_the_work() -> None:
     (finding,) = judged(unmoved())
     assert finding.outcome is P
+    assert finding.message == (
+        "None of the limits, bindings, tests and settings that are compared asks for less than at main (bbbbbbbbbbbb)."
+    )
     assert decide([finding]).decision is Decision.INCONCLUSIVE
 
 

@@ -9,14 +9,15 @@ import os
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from types import GeneratorType
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from types import BuiltinFunctionType, ClassMethodDescriptorType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
-from .values import BOUND, TooMuch, encode, plain
+from .values import BOUND, TooMuch, encode, is_record, plain
 
 TWICE_S = 2.0
 ITEMS = 20_000
+BUILT_IN = (MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType, BuiltinFunctionType)
 
 
 class Unreachable(Exception):
@@ -28,11 +29,12 @@ class Target:
 
     def __init__(self, path: str, instance: dict[str, Any] | None, take: str | None) -> None:
         self._take = take.split(".") if take else []
+        self.takes = self._take[0] if self._take else ""
         self.name = path.partition(":")[2]
         self._owner, self._found = resolve(path)
         self._instance = instance
         last = self.name.rpartition(".")[2]
-        self._method = inspect.isclass(self._owner) and inspect.isfunction(inspect.getattr_static(self._owner, last))
+        self._method = inspect.isclass(self._owner) and callable(self._found) and _binds(self._owner, last)
         if self._method and instance is None:
             raise Unreachable(f"{self.name} is called on an instance: write 'instance: {{args: [...]}}' beside 'call'")
         if not callable(self._found):
@@ -70,6 +72,13 @@ class Target:
             source, first = inspect.getsourcelines(found)
             return inspect.getfile(found), max(first, 1), first + len(source) - 1
         return None
+
+
+def _binds(owner: type, name: str) -> bool:
+    """Return whether what a class has by a name is called on an instance: a function, or what wraps one."""
+    found = inspect.getattr_static(owner, name, None)
+    # `str.upper`, and what else is built in, takes its instance as an argument; a class is made, not bound
+    return hasattr(type(found), "__get__") and not isinstance(found, (staticmethod, classmethod, type, *BUILT_IN))
 
 
 def resolve(path: str) -> tuple[Any, Any]:
@@ -129,7 +138,7 @@ def _once(target: Target, args: list[Any], kwargs: dict[str, Any]) -> dict[str, 
     with _kept_folder(told), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:
-            returned = run_to_end(function(*given, **named))
+            returned = run_to_end(function(*given, **named), target.takes)
         except TooMuch as error:
             told["problem"] = f"what it returned cannot be compared: {error}"
         except BaseException as error:  # noqa: BLE001  # also SystemExit: the other calls are still to be made
@@ -151,18 +160,34 @@ def _written(value: object) -> Any:  # noqa: ANN401  # JSON
         return None
 
 
-def run_to_end(returned: Any) -> Any:  # noqa: ANN401  # anything
-    """Run a coroutine to its end, and a generator to the list of what it yields."""
+def run_to_end(returned: Any, take: str = "") -> Any:  # noqa: ANN401  # anything
+    """Run a coroutine to its end, and a generator, or another iterator, to the list of what it yields.
+
+    One that tells of itself by its attributes, or of which an attribute is to be taken, is left as it is.
+    """
     if inspect.iscoroutine(returned):
-        return asyncio.run(returned)
-    if isinstance(returned, GeneratorType):
-        items = []
-        for item in returned:
-            items.append(item)
-            if len(items) > ITEMS:
-                raise TooMuch(f"it yields more than {ITEMS} items")
-        return items
-    return returned
+        return run_to_end(asyncio.run(returned), take)
+    if not isinstance(returned, Iterator | AsyncIterator) or is_record(returned) or (take and hasattr(returned, take)):
+        return returned
+    if isinstance(returned, AsyncIterator):
+        return asyncio.run(_awaited(returned))
+    items: list[Any] = []
+    for item in returned:
+        items.append(_bounded(item, items))
+    return items
+
+
+async def _awaited(returned: AsyncIterator[Any]) -> list[Any]:
+    items: list[Any] = []
+    async for item in returned:
+        items.append(_bounded(item, items))
+    return items
+
+
+def _bounded(item: Any, items: list[Any]) -> Any:  # noqa: ANN401  # anything
+    if len(items) >= ITEMS:
+        raise TooMuch(f"it yields more than {ITEMS} items")
+    return item
 
 
 def raised(error: BaseException) -> dict[str, Any]:
@@ -180,7 +205,9 @@ def raised(error: BaseException) -> dict[str, Any]:
 def brief(error: BaseException) -> str:
     """Return an exception's type and message in one line."""
     message = " ".join(_message(error).split())
-    return f"{type(error).__name__}: {message}" if message and not isinstance(error, Unreachable) else message
+    if isinstance(error, Unreachable):
+        return message
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def kinds(kind: type) -> list[str]:

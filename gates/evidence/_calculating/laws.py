@@ -3,14 +3,13 @@
 import math
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import Any
 
 from .calling import Unreachable
-from .likeness import number, numbers_in, rounding
+from .likeness import Number, number, numbers_in, rounding
+from .trying import Rejected, Trial
 from .values import FORM, encode, shown
-
-if TYPE_CHECKING:
-    from .trying import Trial
 
 APART = 1e-3  # of the domain: results of nearer points may be equal by rounding, which says nothing of a strict order
 
@@ -64,7 +63,7 @@ def _homogeneous(trial: "Trial", inputs: Inputs, factor: float) -> bool | None:
 def _alike(trial: "Trial", inputs: Inputs, changed: Inputs, times: float, scale: float) -> None:
     """Refuse changed inputs for which a function does not give so many times of what it gave."""
     before, after = _whole(trial, inputs), _whole(trial, changed)
-    expected = before if times == 1 else _times(before, times)
+    expected = before if times == 1 else _each(before, lambda one: encode(_finite(one, one * times)), _product(times))
     if trial.differ(expected, after, scale=scale):
         wanted = "" if times == 1 else f" (expected {shown(expected, 80)})"
         seen = f"{trial.told(inputs)} = {shown(before, 80)}, and {trial.told(changed)} = {shown(after, 80)}{wanted}"
@@ -175,15 +174,37 @@ def _with(inputs: Inputs, at: int, value: object) -> Inputs:
 
 
 def _times(value: Any, factor: float) -> Any:  # noqa: ANN401  # JSON
-    return _each(value, lambda one: one * factor, f"be multiplied by {factor}")
+    def change(one: Number) -> Number:
+        return _whole_number(one * Fraction(factor)) if isinstance(one, int) else _finite(one, one * factor)
+
+    return _each(value, change, _product(factor))
 
 
 def _plus(value: Any, by: float) -> Any:  # noqa: ANN401  # JSON
-    return _each(value, lambda one: one + by, f"have {by} added")
+    def change(one: Number) -> Number:
+        return _whole_number(one + Fraction(by)) if isinstance(one, int) else _finite(one, one + by)
+
+    return _each(value, change, f"have {by} added")
+
+
+def _product(factor: float) -> str:
+    return f"be multiplied by {factor}"
+
+
+def _whole_number(changed: Fraction) -> int:
+    if changed.denominator != 1:
+        raise Rejected  # what is given whole numbers need not take others
+    return int(changed)
+
+
+def _finite(before: Number, changed: Number) -> Number:
+    if isinstance(changed, float) and not math.isfinite(changed) and math.isfinite(before):
+        raise Rejected  # it is beyond what a float can hold
+    return changed
 
 
 def _each(value: Any, change: Callable[[Any], Any], what: str) -> Any:  # noqa: ANN401  # JSON
-    """Change every number of an encoded value."""
+    """Change every number of a value; refuse what then is beyond all floats."""
     if isinstance(value, list):
         return [_each(item, change, what) for item in value]
     if isinstance(value, dict) and value.get(FORM) == "array":
@@ -191,7 +212,10 @@ def _each(value: Any, change: Callable[[Any], Any], what: str) -> Any:  # noqa: 
     found = number(value)
     if found is None:
         raise Unreachable(f"{shown(value, 80)} cannot {what}")
-    return encode(change(found))
+    try:
+        return change(found)
+    except OverflowError as error:
+        raise Rejected from error
 
 
 LAWS: dict[str, tuple[str, Law]] = {

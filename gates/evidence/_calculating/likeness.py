@@ -2,7 +2,9 @@
 
 import math
 import struct
+import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -11,6 +13,8 @@ from .values import FORM, encode, shown
 LARGE = 256  # bits, beyond which a number is shown by its size
 LOOSER = 10  # by so much are two results of a property compared looser than a result and what was written down
 STEPS = 64  # of rounding, that what is computed from larger numbers may be off by
+DIGITS = 9  # so many at most has a decimal that was written down; what was computed has more
+FINE = 2**10  # below it, a float32 is so fine that what has all its digits can hardly have been written down
 
 
 class Kind(NamedTuple):
@@ -44,6 +48,7 @@ def differences(
     in narrower types). A list is like a tuple, a set or an array of the same items, a mapping like a record with the
     same fields; a truth value is like no number. Where zero has a sign, -0.0 is like nothing but itself. `scale` is the
     size of the numbers that both were computed from, where both were computed, `least` how exact they are at best.
+    Where nothing of a value can be compared, that is told as `Unseen`.
     """
     return [*_Comparison(tolerance, relative, signed_zero, scale).unlike(expected, actual, "", least)]
 
@@ -61,12 +66,18 @@ def rounding(one: Number, other: Number, scale: float, least: Kind) -> float:
     return max(kind.share * LOOSER * max(abs(float(one)), abs(float(other))), STEPS * kind.step * scale)
 
 
+class Unseen(str):
+    """A difference that may be none: nothing of the value can be compared."""
+
+    __slots__ = ()
+
+
 class _Comparison:
     def __init__(
         self, tolerance: float | None, relative: float | None, signed_zero: bool, scale: float | None
     ) -> None:  # fmt: skip
         self._exact = tolerance is None and relative is None
-        self._scale = scale
+        self._scale = None if scale is None else min(scale, sys.float_info.max)
         self._signed_zero = signed_zero and self._exact
         self._tolerance = Fraction(tolerance or 0)
         self._relative = relative
@@ -86,7 +97,10 @@ class _Comparison:
             yield from self._sets(expected, actual, at, kind)
         elif _form(expected) in {"dict", "object"} and _form(actual) in {"dict", "object"}:
             yield from self._mappings(expected, actual, at, kind)
-        elif type(expected) is not type(actual) or expected != actual or _nowhere(actual):
+        elif _nowhere(actual) or _nowhere(expected):
+            unseen = actual if _nowhere(actual) else expected
+            yield Unseen(f"{_told(at, expected, actual)}: {unseen['type']} is a type of which nothing can be compared")
+        elif type(expected) is not type(actual) or expected != actual:
             yield _told(at, expected, actual)
 
     def _numbers(self, wanted: Number, found: Number, at: str, kind: Kind) -> Iterator[str]:
@@ -96,7 +110,7 @@ class _Comparison:
             return
         limit = max(self._tolerance, Fraction(self._relative or 0) * abs(Fraction(wanted)))
         if self._exact and (isinstance(wanted, float) or isinstance(found, float)):
-            limit = self._rounding(wanted, max(kind, _read(wanted), _read(found)))
+            limit = self._rounding(wanted, max(kind, _read_beside(wanted, found)))
         off = Fraction(found) - Fraction(wanted)
         signed = self._signed_zero and wanted == found == 0 and _negative(wanted) and not _negative(found)
         if signed or abs(off) > limit:
@@ -123,11 +137,13 @@ class _Comparison:
             yield _told(at, expected, actual)
             return
         for item in wanted:
-            like = [other for other in left if not [*self.unlike(item, other, at, kind)]]
-            if not like:
-                yield f"{_place(at)}no {shown(item)}, expected it"
+            found = [[*self.unlike(item, other, at, kind)] for other in left]
+            if [] not in found:
+                text = f"{_place(at)}no {shown(item)}, expected it"
+                unseen = any(all(isinstance(one, Unseen) for one in unlike) for unlike in found)
+                yield Unseen(text) if unseen else text
                 return
-            left.remove(like[0])
+            del left[found.index([])]
 
     def _mappings(self, expected: Any, actual: Any, at: str, kind: Kind) -> Iterator[str]:  # noqa: ANN401  # JSON
         if _form(expected) == _form(actual) == "object" and expected["type"] != actual["type"]:
@@ -187,16 +203,16 @@ def _as_written(actual: Any, expected: Any) -> Any:  # noqa: ANN401  # JSON
     form = _form(actual)
     if form == "enum" and _form(expected) != "enum":
         return expected if expected in (actual["name"], f"{actual['type']}.{actual['name']}") else actual["value"]
-    if form == "object" and actual["tuple"] and isinstance(expected, list):
-        return [*actual["fields"].values()]
+    if form == "object" and isinstance(expected, list) and (actual["tuple"] or "items" in actual):
+        return [*actual["fields"].values()] if actual["tuple"] else actual["items"]
     if form in {"text", "opaque"} and isinstance(expected, str):
         return actual if _nowhere(actual) else actual["text"]
     return actual
 
 
 def _nowhere(value: Any) -> bool:  # noqa: ANN401  # JSON
-    """Return whether nothing of a value can be compared: all that it tells is its address."""
-    return _form(value) == "opaque" and " at 0x" in value["text"]
+    """Return whether nothing of a value can be compared: it tells its address alone, or is there to be gone through."""
+    return "iterates" in value if _form(value) == "object" else _form(value) == "opaque" and " at 0x" in value["text"]
 
 
 def _kind(value: Any) -> Kind:  # noqa: ANN401  # JSON
@@ -204,15 +220,30 @@ def _kind(value: Any) -> Kind:  # noqa: ANN401  # JSON
 
 
 def _read(value: Number) -> Kind:
-    """Return how exact a number looks: one with all digits of a float32, and none beyond them, was computed as one."""
+    """Return how exact a number looks: one with all digits of a float32, and none beyond them, was computed as one.
+
+    A decimal of few digits was written down, even where a float32 could hold it: 1234567.5 is a price, or a time.
+    """
     if not isinstance(value, float) or not math.isfinite(value) or value.is_integer():
         return DOUBLE
-    short = (math.frexp(value)[0] * 2**20).is_integer()
+    short = (math.frexp(value)[0] * 2**20).is_integer() or len(Decimal(repr(value)).as_tuple().digits) <= DIGITS
+    return READ_SINGLE if _single(value) == value and not short else DOUBLE
+
+
+def _read_beside(wanted: Number, found: Number) -> Kind:
+    """Return how exact a result looks beside what is expected: what was written down alone says nothing of it."""
+    single = isinstance(found, float) and not found.is_integer() and _single(found) == found
+    if single and isinstance(wanted, float) and _single(wanted) == found != wanted:
+        return READ_SINGLE
+    return max(_read(wanted), _read(found)) if single or -FINE < wanted < FINE else DOUBLE
+
+
+def _single(value: float) -> float:
+    """Return the float32 that is nearest to a number."""
     try:
-        single = struct.unpack("f", struct.pack("f", value))[0] == value
+        return float(struct.unpack("f", struct.pack("f", value))[0])
     except OverflowError:
-        return DOUBLE
-    return READ_SINGLE if single and not short else DOUBLE
+        return math.inf
 
 
 def _items(value: Any) -> list[Any] | None:  # noqa: ANN401  # JSON

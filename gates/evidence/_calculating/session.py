@@ -7,11 +7,14 @@ What is expected of a call is not among what is asked: it never comes into this 
 
 import contextlib
 import faulthandler
-import hmac
 import importlib
 import json
 import os
 import sys
+from hmac import new as hashed
+from json import dumps
+from os import O_APPEND, O_CREAT, O_WRONLY, close, getpid, write
+from os import open as opened
 from typing import Any, TextIO
 
 from .calling import Target, Unreachable, brief, built, called, raised
@@ -49,18 +52,23 @@ def main() -> None:
 
 
 class _Teller:
-    """Writes each line at once, signed, so that what was seen stays seen when the process dies."""
+    """Writes each line at once, signed, so that what was seen stays seen when the process dies.
+
+    It needs nothing that the project may have replaced in a module, and no file that it may have closed.
+    """
 
     def __init__(self, path: str, secret: str) -> None:
-        self._owner = os.getpid()
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._owner = getpid()
+        self._path = os.path.abspath(path)  # noqa: PTH100  # a call may leave the folder
         self._secret = secret.encode()
 
     def __call__(self, told: dict[str, Any]) -> None:
-        if os.getpid() != self._owner:
+        if getpid() != self._owner:
             os._exit(1)  # a call forked, and its child came back here too
-        text = json.dumps(told).encode()
-        os.write(self._file, hmac.new(self._secret, text, "sha256").hexdigest().encode() + b" " + text + b"\n")
+        text = dumps(told).encode()
+        file = opened(self._path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+        write(file, hashed(self._secret, text, "sha256").hexdigest().encode() + b" " + text + b"\n")
+        close(file)
 
 
 def _made(call: dict[str, Any], tell: _Teller, stacks: TextIO) -> dict[str, Any]:

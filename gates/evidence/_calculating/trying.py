@@ -1,20 +1,20 @@
 """Tries a property of a function on inputs that hypothesis makes, in the project's interpreter."""
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice, product
+from json import dumps
 from typing import Any, NoReturn
 
 from .calling import Target, Unreachable, brief, built, raised, resolve, run_to_end
-from .likeness import DOUBLE, differences, kind_of, numbers_in
+from .likeness import DOUBLE, Unseen, differences, kind_of, numbers_in
 from .values import encode, shown
 
 FACTORS = (0.5, 2.0, 3.0, 10.0)
 CORNERS = 9
-TINY = 1e-6  # of the largest number of a domain: what is nearer to 0 is 0
+TINY = 1e-6  # of the largest number of a domain, or of 1: what is nearer to 0 is 0
 
 
 class Broken(Exception):
@@ -29,6 +29,7 @@ class Trial:
         self.asked = asked
         self.places = [self._place(name) for name in asked["in"]]
         self.broken: dict[str, Any] = {}
+        self.stopped = ""
         self.kind = DOUBLE
         self._target = target
         self._seen: set[str] = set()
@@ -40,11 +41,11 @@ class Trial:
 
     def held(self, inputs: Sequence[Any]) -> None:
         """Note that the property held for some inputs."""
-        self._seen.add(json.dumps(inputs))
+        self._seen.add(dumps(inputs))
 
     def give(self, inputs: Sequence[Any]) -> Any:  # noqa: ANN401  # anything
         """Call the function and return what it gives, as it is."""
-        return self._target.taken(self._run(self._target.bound(), self.values(inputs), inputs))
+        return self._target.taken(self._run(self._target.bound(), self.values(inputs), inputs, self._target.takes))
 
     def written(self, inputs: Sequence[Any]) -> Any:  # noqa: ANN401  # JSON
         """Call the function and return what it gives, encoded."""
@@ -68,7 +69,10 @@ class Trial:
             expected, actual, tolerance=asked["tolerance"], relative=asked["relative"],
             scale=scale or self.scale, least=self.kind,
         )  # fmt: skip
-        return "; ".join(found[:3])
+        certain = [text for text in found if not isinstance(text, Unseen)]
+        if found and not certain:
+            raise Unreachable(f"what it gives cannot be compared: {found[0]}")
+        return "; ".join(certain[:3])
 
     @cached_property
     def scale(self) -> float:
@@ -77,7 +81,8 @@ class Trial:
         for inputs in islice(product(*map(_ends, self.asked["over"])), CORNERS):
             with suppress(Exception):  # what it does there is seen when it is tried
                 args, kwargs = self._arguments(self.values(inputs))
-                given = encode(self._target.taken(run_to_end(self._target.bound()(*args, **kwargs))))
+                returned = run_to_end(self._target.bound()(*args, **kwargs), self._target.takes)
+                given = encode(self._target.taken(returned))
                 self.kind = max(self.kind, kind_of(given))
                 sizes += [abs(float(found)) for found in numbers_in(given)]
         return max(size for size in sizes if math.isfinite(size))
@@ -100,10 +105,10 @@ class Trial:
         args = [value for value, name in zip(values, names, strict=True) if not name]
         return args, {name: value for value, name in zip(values, names, strict=True) if name}
 
-    def _run(self, function: Any, values: list[Any], inputs: Sequence[Any]) -> Any:  # noqa: ANN401  # anything
+    def _run(self, function: Any, values: list[Any], inputs: Sequence[Any], take: str = "") -> Any:  # noqa: ANN401
         args, kwargs = self._arguments(values)
         try:
-            return run_to_end(function(*args, **kwargs))
+            return run_to_end(function(*args, **kwargs), take)
         except BaseException as error:
             told = raised(error)
             if set(told["error"]) & set(self.asked["rejects"]):
@@ -160,6 +165,9 @@ def tried(target: Target, asked: dict[str, Any]) -> dict[str, Any]:
                 return
         except Rejected:
             pass
+        except Exception as error:
+            trial.stopped = brief(error)
+            raise
         hypothesis.reject()
 
     drawn = st.tuples(st.tuples(*(_inputs(st, domain) for domain in asked["over"])), more[extra])
@@ -177,12 +185,16 @@ def _searched(hypothesis: Any, drawn: Any, once: Callable[[Any], None], trial: T
         phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink), report_multiple_bugs=False,
         suppress_health_check=(hypothesis.HealthCheck.too_slow,),
     )  # fmt: skip
+    trial.broken, trial.stopped = {}, ""
     try:
         settings(hypothesis.given(drawn)(once))()
     except Broken:
         return {"broken": trial.broken, "tried": trial.tried}
-    except errors.Flaky:
-        return {"broken": {**trial.broken, "flaky": True}, "tried": trial.tried}
+    except errors.Flaky as error:
+        if trial.broken:
+            return {"broken": {**trial.broken, "flaky": True}, "tried": trial.tried}
+        why = trial.stopped or brief(error).partition("\n")[0]  # no input was seen for which it does not hold
+        return {"problem": f"what it does is not the same every time: {why}"}
     except (errors.Unsatisfiable, errors.FailedHealthCheck) as error:
         return {"vacuous": brief(error).partition(". ")[0], "tried": trial.tried}
     return {"held": True, "tried": trial.tried}
@@ -192,7 +204,7 @@ def _inputs(st: Any, domain: dict[str, Any]) -> Any:  # noqa: ANN401  # a module
     """Return the strategy of a domain; what it makes is JSON."""
     if domain["floats"]:
         least, most = domain["floats"]
-        tiny = TINY * reach(domain) if least <= 0 <= most else 0.0
+        tiny = TINY * min(1.0, reach(domain)) if least <= 0 <= most else 0.0
         numbers = st.floats(least, most, allow_nan=False, allow_infinity=False)
         return numbers.map(lambda value: value if abs(value) >= tiny else 0.0)
     if domain["integers"]:

@@ -14,7 +14,8 @@ import inspect
 import math
 import pathlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 FORM = "$"
@@ -89,7 +90,7 @@ class _Writer:
         if isinstance(value, Mapping):
             pairs = [[self.written(key, depth), self.written(item, depth)] for key, item in value.items()]
             return {FORM: "dict", "items": pairs}
-        if isinstance(value, set | frozenset):
+        if isinstance(value, AbstractSet) and not is_record(value):
             items = [self.written(item, depth) for item in value]
             return {FORM: "set", "items": sorted(items, key=repr)}
         scalar = _scalar(value)
@@ -101,11 +102,22 @@ class _Writer:
                 raise TooMuch(f"it has {math.prod(shape)} parts, more than {MOST}")
             return {FORM: "array", "dtype": str(getattr(value, "dtype", "")).rpartition(".")[2], "shape": shape,
                     "items": self.written(value.tolist(), depth)}  # fmt: skip
+        return self._fielded(value, depth)
+
+    def _fielded(self, value: Any, depth: int) -> Any:  # noqa: ANN401  # anything
+        """Write what is told by its fields, by its items, or by both: either may be what is expected of it."""
+        more: dict[str, Any] = {}
         fields = _fields(value)
+        if isinstance(value, Sequence | ValuesView) and not _is_declared(value):
+            more["items"] = [self.written(item, depth) for item in value]
+            if fields is None:
+                return more["items"]
         if fields is None:
             return {FORM: "opaque", "type": _name(value), "text": _repr(value)}
         named = {name: self.written(item, depth) for name, item in fields}
-        return {FORM: "object", "type": _name(value), "fields": named, "tuple": isinstance(value, tuple)}
+        if isinstance(value, Iterator | AsyncIterator):
+            more["iterates"] = True
+        return {FORM: "object", "type": _name(value), "fields": named, "tuple": isinstance(value, tuple), **more}
 
 
 def _float(value: float) -> Any:  # noqa: ANN401  # JSON
@@ -147,6 +159,17 @@ def _fields(value: Any) -> Iterable[tuple[str, Any]] | None:  # noqa: ANN401  # 
         return [(field.name, getattr(value, field.name)) for field in model_fields]
     own = getattr(value, "__dict__", None)
     return [*own.items()] if own and not any(name.startswith("_") for name in own) else None
+
+
+def is_record(value: object) -> bool:
+    """Return whether a value is told by its fields."""
+    return _fields(value) is not None
+
+
+def _is_declared(value: object) -> bool:
+    """Return whether the type of a value says which fields it has."""
+    kind = type(value)
+    return any(hasattr(kind, name) for name in ("__dataclass_fields__", "_fields", "model_fields", "__attrs_attrs__"))
 
 
 def _name(value: object) -> str:

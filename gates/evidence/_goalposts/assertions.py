@@ -3,17 +3,16 @@
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeGuard
+
+from gates.evidence._goalposts.tolerances import is_wider, last, number
 
 STRICTNESS: dict[type[ast.cmpop], int] = {
     ast.Eq: 4, ast.Is: 4, ast.Lt: 3, ast.Gt: 3, ast.LtE: 2, ast.GtE: 2,
     ast.In: 1, ast.NotEq: 1, ast.IsNot: 1, ast.NotIn: 1,
 }  # fmt: skip
 ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-TOLERANCES = {"rel", "abs", "rtol", "atol", "delta", "rel_tol", "abs_tol", "msec"}
-DIGITS = {"places", "decimal", "significant"}
 BROADEST = {"Exception", "BaseException"}
-Number = int | float
+MATCHES_ALL = {"", ".", ".*", ".+", "^", "$", "(?s).*", "[\\s\\S]*"}
 
 
 @dataclass(frozen=True)
@@ -86,10 +85,14 @@ def _looser_comparison(old: ast.expr, new: ast.expr) -> str:
         return "compares no more" if ast.dump(new) == ast.dump(old.left) else ""
     was, now = type(old.ops[-1]), type(new.ops[-1])
     left, right = old.comparators[-1], new.comparators[-1]
+    if was is now and (last(new.left), last(old.left)) != ("", ""):
+        rounded = last(new.left) == "round" and last(old.left) != "round"
+        if rounded or is_wider(old.left, new.left):
+            return "a tolerance was added" if rounded else "a wider tolerance"
     if STRICTNESS.get(now, 0) < STRICTNESS.get(was, 0):
         return "a weaker comparison"
     if was is now and was in ORDERED:
-        one, other = _number(left), _number(right)
+        one, other = number(left), number(right)
         raised = one is not None and other is not None and one != other and (other > one) == (was in {ast.Lt, ast.LtE})
         return "a wider limit" if raised else ""
     if isinstance(left, ast.Call) or isinstance(right, ast.Call):
@@ -99,17 +102,16 @@ def _looser_comparison(old: ast.expr, new: ast.expr) -> str:
 
 def _looser_call(old: ast.expr, new: ast.expr) -> str:
     """Compare tolerances and expected exceptions of two calls, wherever they stand in an expression."""
-    before, after = _tolerances(old), _tolerances(new)
-    for name, value in after.items():
-        was = before.get(name)
-        wider = was is not None and ((value < was) if name in DIGITS else (value > was))
-        if wider or (was is None and not before and _last(new) == "approx" and _last(old) != "approx"):
-            return "a wider tolerance"
-    if _last(new) == "approx" and not isinstance(old, ast.Call):
+    if is_wider(old, new):
+        return "a wider tolerance"
+    called = {last(call) for call in ast.walk(old) if isinstance(call, ast.Call)}
+    if isinstance(old, ast.Call) and last(new) == "approx" and "approx" not in called:
+        return "a wider tolerance"
+    if last(new) == "approx" and not isinstance(old, ast.Call):
         return "a tolerance was added"
     if not isinstance(old, ast.Call) or not isinstance(new, ast.Call):
         return ""
-    if _last(old) == _last(new) in {"raises", "assertRaises", "warns", "assertRaisesRegex", "assertWarns"}:
+    if last(old) == last(new) in {"raises", "assertRaises", "warns", "assertRaisesRegex", "assertWarns"}:
         return _looser_exception(old, new)
     return ""
 
@@ -119,7 +121,18 @@ def _looser_exception(old: ast.Call, new: ast.Call) -> str:
     if one != other and (other & BROADEST or one < other):
         return "a broader exception"
     names = [{keyword.arg for keyword in call.keywords} for call in (old, new)]
-    return "the message is not looked at any more" if "match" in names[0] - names[1] else ""
+    if "match" in names[0] - names[1]:
+        return "the message is not looked at any more"
+    was, now = (next((k.value for k in call.keywords if k.arg == "match"), None) for call in (old, new))
+    return "less of the message is looked at" if _matches_more(was, now) else ""
+
+
+def _matches_more(was: ast.expr | None, now: ast.expr | None) -> bool:
+    """Return whether a pattern is a part of the other, or one that matches everything."""
+    if not isinstance(now, ast.Constant) or was is None:
+        return False
+    old, new = was.value if isinstance(was, ast.Constant) else None, str(now.value)
+    return old != now.value and (new in MATCHES_ALL or (isinstance(old, str) and new in old)) and old not in MATCHES_ALL
 
 
 def _exceptions(call: ast.Call) -> list[ast.expr]:
@@ -127,45 +140,20 @@ def _exceptions(call: ast.Call) -> list[ast.expr]:
     return [*first.elts] if isinstance(first, ast.Tuple) else [first] if first else []
 
 
-def _tolerances(tree: ast.expr) -> dict[str, Number]:
-    found = {}
-    for node in ast.walk(tree):
-        for keyword in node.keywords if isinstance(node, ast.Call) else ():
-            value = _number(keyword.value)
-            if keyword.arg in TOLERANCES | DIGITS and value is not None:
-                found[keyword.arg] = value
-    return found
-
-
 def _subject(test: ast.expr) -> str:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _subject(test.operand)
     if isinstance(test, ast.Compare):
-        return written(test.left)
-    if isinstance(test, ast.Call) and _last(test) in {"raises", "warns"}:
-        return _last(test)
-    if isinstance(test, ast.Call) and _last(test).lstrip("_").startswith("assert"):
+        return _subject(test.left) if last(test.left) == "round" else written(test.left)
+    if isinstance(test, ast.Call) and last(test) == "round" and test.args:
+        return written(test.args[0])
+    if isinstance(test, ast.Call) and last(test) in {"raises", "warns"}:
+        return last(test)
+    if isinstance(test, ast.Call) and last(test).lstrip("_").startswith("assert"):
         return f"{written(test.func)} {written(test.args[0]) if test.args else ''}"
-    if isinstance(test, ast.Call) and _last(test) in {"isclose", "allclose"}:
+    if isinstance(test, ast.Call) and last(test) in {"isclose", "allclose"}:
         return f"{written(test.func)} {written(test.args[0]) if test.args else ''}"
     return written(test)
-
-
-def _last(node: ast.expr) -> str:
-    """Return the last name of what is called."""
-    func = node.func if isinstance(node, ast.Call) else None
-    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-
-
-def _number(node: ast.expr) -> Number | None:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = _number(node.operand)
-        return None if inner is None else -inner
-    return node.value if isinstance(node, ast.Constant) and _is_number(node.value) else None
-
-
-def _is_number(value: object) -> TypeGuard[Number]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class Filled(ast.NodeTransformer):
@@ -189,4 +177,4 @@ def constants_of(module: ast.Module) -> dict[str, ast.expr]:
         for target in targets:
             if isinstance(target, ast.Name) and isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
                 found.setdefault(target.id, []).append(node.value)
-    return {name: values[0] for name, values in found.items() if len(values) == 1 and _number(values[0]) is not None}
+    return {name: values[0] for name, values in found.items() if len(values) == 1 and number(values[0]) is not None}

@@ -69,7 +69,7 @@ def _pytest(old_path: str, old: Table, path: str, new: Table) -> Iterator[Move]:
     """Compare pytest's settings: options that leave tests out, strictness, warnings, and where tests are looked for."""
     if old_path != path and old:
         yield _moved(path, "the file with pytest's settings", old_path, path)
-    yield from _addopts(path, _options(old.get("addopts")), _options(new.get("addopts")))
+    yield from _addopts(path, options(old.get("addopts")), options(new.get("addopts")))
     yield from _warnings(path, _lines(old.get("filterwarnings")), _lines(new.get("filterwarnings")))
     if _is_true(old.get("xfail_strict")) and not _is_true(new.get("xfail_strict")):
         yield _moved(path, "pytest xfail_strict", "true", "false")
@@ -160,7 +160,7 @@ def _flattened(table: Table, prefix: str) -> Iterator[tuple[str, Table]]:
             yield from _flattened(value, f"{prefix}{key}.")
 
 
-def _options(value: object) -> list[str]:
+def options(value: object) -> list[str]:
     """Return pytest's options, each with the word that belongs to it."""
     try:
         words = (

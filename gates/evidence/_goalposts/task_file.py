@@ -7,10 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gates.calculation import Case, Property
+from gates.evidence._goalposts import distance
+from gates.evidence._goalposts.fate import KEPT, Fate
 from gates.evidence._goalposts.move import Move, Part, moved
 from gates.model import Level, Location, Model
-from gates.task import Criterion, Measure, Task
+from gates.task import Criterion, EntryPoint, Measure, Task
 from gates.task_types import Located
+from gates.waiver import Waiver
 
 SILENT = {"line", "path", "digest", "id", "text", "title", "timeout_s", "reason", "owner", "name", "claims"}
 AT_LEAST = ("at_least",)
@@ -21,6 +25,7 @@ PATHS = {"implementation", "tests"}
 SETS = {"criteria", "uses", "rules", "needs"}
 IDENTITIES = ("id", "symbol", "rule", "name", "call", "run")
 LEVELS = tuple(Level)
+UNLIKE = (Case, Waiver)  # one of these that asks for something else is another one
 ALIKE = 0.5
 
 
@@ -57,31 +62,34 @@ class Where:
         )  # fmt: skip
 
 
-def compare(before: Task, after: Task, *, gone: frozenset[str] = frozenset()) -> Iterator[Move]:
-    """Yield what asks for less than before; `gone` names files that exist no longer, to which no path can be bound."""
-    yield from _models(before, after, Where("", after.path, after.line), gone)
+def compare(before: Task, after: Task, fate: Fate = KEPT) -> Iterator[Move]:
+    """Yield what asks for less than before; `fate` says what became of the files and tests that it was bound to."""
+    yield from _models(before, after, Where("", after.path, after.line), fate)
 
 
-def _models(before: Model, after: Model, where: Where, gone: frozenset[str]) -> Iterator[Move]:
+def _models(before: Model, after: Model, where: Where, fate: Fate) -> Iterator[Move]:
     for name, field in type(before).model_fields.items():
         key = field.alias or name
         old, new = getattr(before, name), getattr(after, name, None)
         if key in SILENT or _plain(old) == _plain(new):
             continue
+        if key in distance.KEYS and isinstance(before, Case | Property) and isinstance(after, Case | Property):
+            yield from (where.move(*step) for step in distance.wider(key, before, after))
+            continue
         if _is_models(old) or _is_models(new):
-            yield from _items(key, old or (), new or (), where, gone)
+            yield from _items(key, old or (), new or (), where, fate)
         elif isinstance(old, Model) and isinstance(new, Model):
-            yield from _models(old, new, where.at(new, key), gone)
+            yield from _models(old, new, where.at(new, key), fate)
         elif isinstance(old, tuple) and isinstance(new, tuple) and key in {*PATHS, *SETS, "when"}:
-            yield from _words_of(key, old, new, where, gone)
+            yield from _words_of(key, old, new, where, fate)
         else:
             yield from _values(key, old, new, where)
 
 
-def _words_of(key: str, old: Sequence[str], new: Sequence[str], where: Where, gone: frozenset[str]) -> Iterator[Move]:
+def _words_of(key: str, old: Sequence[str], new: Sequence[str], where: Where, fate: Fate) -> Iterator[Move]:
     """Compare two lists of which each word asks for something, or, under `when`, excuses something."""
     if key in PATHS:
-        yield from _paths(key, old, new, where, gone)
+        yield from _paths(key, old, new, where, fate)
     elif key == "when":
         yield from (where.move(Part.BAR, "applies only when", "always", word) for word in new if word not in old)
     else:
@@ -100,6 +108,8 @@ def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
         yield where.move(Part.BAR if new in {"any", "cpu"} else Part.CHANGED, "seen on", old, new)
     elif key.endswith(AT_LEAST) or key in UPPER | TOLERANCES:
         yield from _limits(key, old, new, where)
+    elif key == "property":
+        yield where.move(Part.CHANGED if new == f"strictly-{old}" else Part.BAR, key, old, new)
     elif key in DEMANDS:
         yield where.move(Part.CHANGED if new else Part.BAR, key, _words(old), _words(new) if new else "removed")
     elif key == "expires":
@@ -121,13 +131,14 @@ def _limits(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
         yield where.move(Part.BAR, key, "exact", new)
 
 
-def _paths(key: str, old: Sequence[str], new: Sequence[str], where: Where, gone: frozenset[str]) -> Iterator[Move]:
+def _paths(key: str, old: Sequence[str], new: Sequence[str], where: Where, fate: Fate) -> Iterator[Move]:
     """Name the paths that are bound no longer, save for those that a wider path covers."""
     lost = [path for path in old if not any(_covers(other, path) for other in new)]
     gained = len([path for path in new if path not in old])
     for path in lost:
-        replaced = path.split("::")[0] in gone and gained > 0
-        gained -= replaced
+        replaced = fate.is_found_again(path, lambda test: any(_covers(other, test) for other in new))
+        if not replaced and path.split("::")[0] in fate.gone and gained > 0:
+            replaced, gained = True, gained - 1
         yield where.move(Part.CHANGED if replaced else Part.BAR, f"{key} {path}", "bound", "removed")
 
 
@@ -135,16 +146,16 @@ def _covers(wide: str, path: str) -> bool:
     return wide == "." or path == wide or path.startswith((f"{wide.rstrip('/')}/", f"{wide}::"))
 
 
-def _items(key: str, old: Sequence[Model], new: Sequence[Model], where: Where, gone: frozenset[str]) -> Iterator[Move]:
+def _items(key: str, old: Sequence[Model], new: Sequence[Model], where: Where, fate: Fate) -> Iterator[Move]:
     """Match the parts of two lists, compare those that match, and name those that are gone."""
     pairs, lost, gained = _matched(old, new)
     for one, other in pairs:
         inner = where.at(other, _name(one)).of(one, other)
         if getattr(one, "id", None) != getattr(other, "id", None):
             yield inner.move(Part.CHANGED, "id", getattr(one, "id", None), getattr(other, "id", None))
-        yield from _models(one, other, inner, gone)
+        yield from _models(one, other, inner, fate)
     for i, one in enumerate(lost if key != "waivers" else ()):
-        replaced = key == "code" and i < len(gained)
+        replaced = i < len(gained) and (key == "code" or (isinstance(one, EntryPoint) and fate.is_gone(one.run or ())))
         yield where.of(one).move(Part.CHANGED if replaced else Part.BAR, f"{key} {_name(one)}", "asked for", "removed")
     if key == "waivers":
         for other in gained:
@@ -184,6 +195,10 @@ def _same(one: Model, other: Model) -> bool:
 def _alike(one: Model, other: Model) -> bool:
     """Return whether most of what one part says is said by the other, too: it was renamed, or moved."""
     old, new = _said(one), _said(other)
+    if isinstance(one, UNLIKE):
+        return isinstance(one, Case) and old | {"name": "", "call": ""} == new | {"name": "", "call": ""}
+    if isinstance(one, Measure) and isinstance(other, Measure):
+        return (one.of, one.kind, one.arms) == (other.of, other.kind, other.arms)
     if tail(old.get("symbol")) and tail(old.get("symbol")) == tail(new.get("symbol")):
         return True
     keys = old.keys() | new.keys()
@@ -199,6 +214,8 @@ def _identity(item: Model) -> object:
     if isinstance(item, Measure):
         return item.from_, item.of, item.kind, item.arms
     said = _said(item)
+    if isinstance(item, Case):
+        return "row", *(str(said.get(key, "")) for key in ("call", "take", "args", "kwargs"))
     if "expires" in said:
         return said.get("criterion"), said.get("rule")
     key = next((key for key in IDENTITIES if key in said), None)

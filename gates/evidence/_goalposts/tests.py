@@ -5,8 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from gates.evidence._goalposts import selected
 from gates.evidence._goalposts.assertions import Assertion, weaker
 from gates.evidence._goalposts.move import Move, Part, moved
+from gates.evidence._goalposts.repeated import Cases
 from gates.evidence._goalposts.written_tests import WrittenTest
 from gates.model import Location
 
@@ -33,20 +35,46 @@ class Placed:
         return Location(path=self.path, line=self.test.line)
 
 
-def compare(before: Files, after: Files) -> Iterator[Move]:
-    """Yield what the tests of the changed files notice no longer."""
+def compare(before: Files, after: Files, *, must: frozenset[str] = frozenset(), asked: str = "") -> Iterator[Move]:
+    """Yield what the changed tests notice no longer; `must` names the criteria that decide, `asked` is pytest's -m."""
+    pairs, gone = _paired(before, after)
+    yield from _unbound(pairs, after, must)
+    for one, other in pairs:
+        if selected.by(asked, one.test.marks) and not selected.by(asked, other.test.marks):
+            yield moved(Part.TESTS, other.id, "runs", f"deselected by -m {asked}", other.location)
+        yield from _weakened(one, other)
+    for one in gone:
+        where = Location(path=one.path) if one.path in after else None
+        yield moved(Part.TESTS, one.id, "a test", "deleted", where)
+
+
+def again(before: Files, after: Files) -> dict[str, str | None]:
+    """Return what became of each test of the changed files, by what pytest calls it: nothing of one that is gone."""
+    pairs, gone = _paired(before, after)
+    return {**{one.id: other.id for one, other in pairs}, **{one.id: None for one in gone}}
+
+
+def _paired(before: Files, after: Files) -> tuple[list[tuple[Placed, Placed]], list[Placed]]:
+    """Pair the tests of two states, those that were moved or renamed too, and return those that are gone."""
     old = [Placed(path, test) for path, tests in before.items() for test in tests.values()]
     new = {(path, name): Placed(path, test) for path, tests in after.items() for name, test in tests.items()}
     same = [(one, new.pop((one.path, one.test.name))) for one in old if (one.path, one.test.name) in new]
-    kept = {(one.path, one.test.name) for one, _ in same}
-    gone = [one for one in old if (one.path, one.test.name) not in kept]
-    for one, other in (*same, *_found_again(gone, [*new.values()])):
-        yield from _weakened(one, other)
-        kept.add((one.path, one.test.name))
-    for one in gone:
-        if (one.path, one.test.name) not in kept:
-            where = Location(path=one.path) if one.path in after else None
-            yield moved(Part.TESTS, one.id, "a test", "deleted", where)
+    kept = {one.id for one, _ in same}
+    pairs = [*same, *_found_again([one for one in old if one.id not in kept], [*new.values()])]
+    kept = {one.id for one, _ in pairs}
+    return pairs, [one for one in old if one.id not in kept]
+
+
+def _unbound(pairs: list[tuple[Placed, Placed]], after: Files, must: frozenset[str]) -> Iterator[Move]:
+    """Name the marks that bound a test to a criterion and are gone, save for as many as others got anew."""
+    had = {other.id: one.test.criteria for one, other in pairs}
+    now = [Placed(path, test) for path, tests in after.items() for test in tests.values()]
+    gained = Counter(name for one in now for name in {*one.test.criteria} - {*had.get(one.id, ())})
+    for one, other in pairs:
+        for name in sorted({*one.test.criteria} - {*other.test.criteria}):
+            part = Part.CHANGED if gained[name] > 0 else Part.BAR if name in must else Part.TESTS
+            gained[name] -= 1
+            yield moved(part, f"{other.id} criterion {name}", "bound", "removed", other.location)
 
 
 def _found_again(gone: list[Placed], new: list[Placed]) -> Iterator[tuple[Placed, Placed]]:
@@ -82,7 +110,9 @@ def _weakened(one: Placed, other: Placed) -> Iterator[Move]:
     if before.body and not _does_anything(after) and _does_anything(before):
         yield moved(Part.TESTS, other.id, f"{len(before.body)} statements", "empty", other.location)
         return
-    yield from _cases(before, other)
+    yield from _repeated("cases of", before.cases, after.cases, other)
+    if len(before.loops) <= len(after.loops):  # a loop that is gone may have become a parametrization
+        yield from _repeated("loop over", before.loops, after.loops, other)
     yield from _asserts(before, other)
 
 
@@ -90,16 +120,22 @@ def _does_anything(test: WrittenTest) -> bool:
     return any(line not in {"pass", "...", "return", "return None", "assert True"} for line in test.body)
 
 
-def _cases(before: WrittenTest, other: Placed) -> Iterator[Move]:
-    """Name parametrizations that have fewer cases than before, or that are gone."""
-    now = dict(other.test.cases)
-    for names, cases in before.cases:
-        left = now.get(names)
-        if left is not None and len(left) < len(cases):
-            lost = [case for case in cases if case not in left]
-            what = f"{other.id} cases of {names.strip(chr(39))}"
+def _repeated(kind: str, before: tuple[Cases, ...], after: tuple[Cases, ...], other: Placed) -> Iterator[Move]:
+    """Name what has fewer cases than before, or none any more; one of another name may stand for one that is gone."""
+    left = [*after]
+    pairs = []
+    for one in before:
+        same = next((new for new in left if new[0] == one[0]), None)
+        pairs.append((one, same))
+        left = [new for new in left if new is not same]
+    for (names, cases), same in pairs:
+        now = same or (left.pop(0) if left else None)
+        kept = now[1] if now else ()
+        if cases is not None and kept is not None and len(kept) < len(cases) and (now or len(cases) > 1):
+            lost = [case for case in cases if case not in kept] if now else []
             more = f": without {', '.join(lost[:3])}" if lost else ""
-            yield moved(Part.TESTS, what, len(cases), f"{len(left)}{more}", other.location)
+            what = f"{other.id} {kind} {names}"
+            yield moved(Part.TESTS, what, len(cases), f"{len(kept)}{more}" if now else "removed", other.location)
 
 
 def _asserts(before: WrittenTest, other: Placed) -> Iterator[Move]:

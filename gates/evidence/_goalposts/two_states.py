@@ -1,6 +1,7 @@
 """The project as a commit has it, and as it lies in the work tree; only what differs is read."""
 
 import os
+import posixpath
 import tempfile
 from collections.abc import Iterable
 from functools import cached_property
@@ -16,17 +17,56 @@ from gates.history import MAX_BLOB_BYTES, Blob, History, object_name
 class TwoStates:
     """A commit and the work tree, by path relative to the project."""
 
-    def __init__(self, history: History, commit: str, root: Path) -> None:
+    def __init__(self, history: History, commit: str, root: Path, prefix: str | None = None) -> None:
         self._history = history
+        self._commit = commit
         self._root = root
-        self._tree = history.tree(commit)
+        self._prefix = history.prefix if prefix is None else prefix
+        self._tree = history.tree(commit, self._prefix)
         self.files = 0
         self.skipped: list[str] = []
         self._same: dict[str, bool] = {}
 
+    @property
+    def moved(self) -> bool:
+        """Return whether the project lay in another folder of the repository."""
+        return self._prefix != self._history.prefix
+
     def has(self, path: str) -> bool:
         """Return whether the commit has a plain file of this path."""
         return path in self._tree and self._tree[path].plain
+
+    def lies(self, path: str) -> bool:
+        """Return whether the commit has anything at a path: a file, a link, a submodule, or one of them above it."""
+        whole, own = self._history.whole_tree(self._commit), f"{self._prefix}{path}"
+        to = self._history.followed(self._commit, own)
+        if to is None or own in whole:
+            return True
+        steps = to.split("/")
+        above = ["/".join(steps[: n + 1]) for n in range(len(steps))]
+        dangles = to != own and not any(name.startswith(f"{posixpath.dirname(to)}/") for name in whole)
+        return dangles or any(step in whole for step in above)
+
+    def led(self, path: str, suffixes: tuple[str, ...]) -> dict[str, bytes]:
+        """Return the files of a file or folder of the commit, by the names they have there, through links inside it."""
+        whole = self._history.whole_tree(self._commit)
+        to = self._history.followed(self._commit, f"{self._prefix}{path}")
+        inside = [] if to is None else [name for name in whole if is_under(name, to) and name.endswith(suffixes)]
+        ends = {name: self._history.followed(self._commit, name) for name in inside}
+        blobs = {
+            posixpath.normpath(posixpath.join(path, posixpath.relpath(name, to))): whole[end]
+            for name, end in ends.items()
+            if end in whole
+        }
+        contents = self._history.read(blobs.values())
+        return {name: contents[blob.oid] for name, blob in blobs.items() if blob.oid in contents}
+
+    def elsewhere(self, suffixes: tuple[str, ...]) -> dict[str, bytes]:
+        """Return files of the whole repository that the commit has and that are gone, by their path in it."""
+        whole, top = self._history.whole_tree(self._commit), self._history.top
+        blobs = {p: b for p, b in whole.items() if b.plain and p.endswith(suffixes) and not os.path.lexists(top / p)}
+        contents = self._history.read(blobs.values())
+        return {path: contents[blob.oid] for path, blob in blobs.items() if blob.oid in contents}
 
     def under(self, folder: str, suffixes: str | tuple[str, ...]) -> list[str]:
         """Return the paths of the commit in a folder."""

@@ -5,6 +5,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from gates.evidence._goalposts import repeated
 from gates.evidence._goalposts.assertions import Assertion, Filled, constants_of, written
 
 SKIPS = {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure"}
@@ -23,16 +24,18 @@ class WrittenTest:
     line: int
     asserts: tuple[Assertion, ...]
     skips: tuple[str, ...]
-    cases: tuple[tuple[str, tuple[str, ...]], ...]
+    cases: tuple[repeated.Cases, ...]
     body: tuple[str, ...]
+    loops: tuple[repeated.Cases, ...] = ()
+    criteria: tuple[str, ...] = ()
+    marks: frozenset[str] = frozenset()
 
 
 def written_tests(content: bytes) -> dict[str, WrittenTest]:
     """Return the tests of a file by name; raise `SyntaxError` or `ValueError` for one that is not Python."""
     module = ast.parse(content)
     reader = _Reader(module)
-    marks = _marks(module.body)
-    return {test.name: test for test in reader.tests(module.body, "", (*marks, *reader.module_skips()))}
+    return {test.name: test for test in reader.tests(module.body, "", _marks(module.body))}
 
 
 class _Reader:
@@ -41,6 +44,7 @@ class _Reader:
     def __init__(self, module: ast.Module) -> None:
         self._module = module
         self._filled = Filled(constants_of(module))
+        self._skips = tuple(self._module_skips())
         self._helpers = {node.name: node for node in module.body if isinstance(node, Function)}
         self._tables = {
             target.id: node.value
@@ -50,32 +54,35 @@ class _Reader:
             if isinstance(target, ast.Name)
         }
 
-    def module_skips(self) -> Iterator[str]:
+    def _module_skips(self) -> Iterator[str]:
         """Yield what skips the module as a whole while it is collected."""
         for statement in self._module.body:
             if not isinstance(statement, Function | ast.ClassDef):
                 yield from _skip_calls([statement], ())
 
-    def tests(self, body: Sequence[ast.stmt], prefix: str, skips: Sequence[str]) -> Iterator[WrittenTest]:
+    def tests(self, body: Sequence[ast.stmt], prefix: str, around: tuple[ast.expr, ...]) -> Iterator[WrittenTest]:
         """Yield the tests of a module or a class, those under `if` and `try` too."""
         for node in body:
             if isinstance(node, Function) and node.name.startswith("test"):
-                yield self._test(node, prefix, skips)
+                yield self._test(node, prefix, (*around, *node.decorator_list))
             elif isinstance(node, ast.ClassDef) and not _is_off(node):
-                own = (*skips, *_decorations(node), *_marks(node.body))
+                own = (*around, *node.decorator_list, *_marks(node.body))
                 yield from self.tests(node.body, f"{prefix}{node.name}.", own)
             elif isinstance(node, ast.If | ast.Try | ast.With):
-                yield from self.tests(_branches(node), prefix, skips)
+                yield from self.tests(_branches(node), prefix, around)
 
-    def _test(self, node: Function, prefix: str, skips: Sequence[str]) -> WrittenTest:
+    def _test(self, node: Function, prefix: str, marks: tuple[ast.expr, ...]) -> WrittenTest:
         inside = _skip_calls(node.body, ())
         return WrittenTest(
             name=f"{prefix}{node.name}",
             line=node.lineno,
             asserts=tuple(self._asserts(node.body, (), frozenset({node.name}))),
-            skips=(*skips, *_decorations(node), *inside),
-            cases=tuple(self._cases(node)),
+            skips=(*self._skips, *(skip for mark in marks for skip in skips_in(mark)), *inside),
+            cases=tuple(repeated.cases(node.decorator_list, self._tables)),
+            loops=tuple(repeated.loops(node.body, self._tables)),
             body=tuple(written(statement) for statement in node.body if not _is_text(statement)),
+            criteria=tuple(name for mark in marks for name in _criteria(mark)),
+            marks=frozenset(_mark_name(node) for mark in marks for node in ast.walk(mark)) - {""},
         )
 
     def _asserts(self, body: Sequence[ast.stmt], guards: tuple[str, ...], seen: frozenset[str]) -> Iterator[Assertion]:
@@ -121,35 +128,25 @@ class _Reader:
         filled = self._filled.visit(copy.deepcopy(test))
         return Assertion(written(filled), test.lineno, guards, filled)
 
-    def _cases(self, node: Function) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the cases of each parametrization, where they are written out or stand in a table of the module."""
-        for mark in node.decorator_list:
-            if isinstance(mark, ast.Call) and written(mark.func).endswith("parametrize") and len(mark.args) > 1:
-                table = mark.args[1]
-                table = self._tables.get(table.id, table) if isinstance(table, ast.Name) else table
-                if isinstance(table, ast.List | ast.Tuple | ast.Set):
-                    yield written(mark.args[0]), tuple(written(case) for case in table.elts)
-                elif isinstance(table, ast.Dict):
-                    yield written(mark.args[0]), tuple(written(key) for key in table.keys if key)
-
 
 def _always(test: ast.expr) -> bool:
     return isinstance(test, ast.Constant) and bool(test.value)
 
 
-def _decorations(node: Function | ast.ClassDef) -> Iterator[str]:
-    for decorator in node.decorator_list:
-        yield from skips_in(decorator)
-
-
-def _marks(body: Sequence[ast.stmt]) -> tuple[str, ...]:
-    """Return what `pytestmark` says of skipping."""
-    values = [
+def _marks(body: Sequence[ast.stmt]) -> tuple[ast.expr, ...]:
+    """Return what `pytestmark` says."""
+    return tuple(
         node.value
         for node in body
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "pytestmark" for t in node.targets)
-    ]
-    return tuple(skip for value in values for skip in skips_in(value))
+    )
+
+
+def _criteria(expression: ast.expr) -> Iterator[str]:
+    """Yield the criteria that the marks in an expression name."""
+    for node in ast.walk(expression):
+        if isinstance(node, ast.Call) and _mark_name(node.func) == "criterion":
+            yield from (str(arg.value) for arg in node.args if isinstance(arg, ast.Constant))
 
 
 def skips_in(expression: ast.expr) -> Iterator[str]:

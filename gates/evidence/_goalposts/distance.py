@@ -1,0 +1,56 @@
+"""How far a result may be off what a task states, by both of its tolerances together."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from gates.calculation import Case, Property
+from gates.evidence._goalposts.move import Part
+
+KEYS = ("tolerance", "relative")
+NINE_DIGITS, NOTHING = 1e-9, 1e-12
+ROUNDING = 1 + 1e-9
+ELSEWHERE = (0.0, 1e6)  # what the results of a property may be, too
+Stated = Case | Property
+
+
+def wider(key: str, before: Stated, after: Stated) -> Iterator[tuple[Part, str, object, object]]:
+    """Yield once for both keys what is allowed now and was not: at the result that is stated, or at 1."""
+    changed = [name for name in KEYS if getattr(before, name) != getattr(after, name)]
+    if key != changed[0]:
+        return
+    stated = [*_numbers(before.expected)] if isinstance(before, Case) else [1.0]
+    if _is_wider(before, after, stated):
+        yield Part.BAR, *_told(changed, before, after)
+    elif not isinstance(before, Case) and _is_wider(before, after, ELSEWHERE):
+        yield Part.CHANGED, *_told(changed, before, after)
+
+
+def _is_wider(before: Stated, after: Stated, numbers: Iterable[float]) -> bool:
+    return any(_allowed(after, number) > _allowed(before, number) * ROUNDING for number in numbers)
+
+
+def _told(changed: list[str], before: Stated, after: Stated) -> tuple[str, object, object]:
+    """Return key and values where one key says it all, and else what each state says."""
+    values = [getattr(one, changed[0]) for one in (before, after)]
+    if len(changed) == 1 and None not in values:
+        return changed[0], *values
+    return changed[0], _words(before), _words(after)
+
+
+def _words(one: Stated) -> str:
+    said = [f"{key} {getattr(one, key):g}" for key in KEYS if getattr(one, key) is not None]
+    return " or ".join(said) or "nine digits"
+
+
+def _allowed(one: Stated, number: float) -> float:
+    if one.tolerance is None and one.relative is None:
+        return 0.0 if isinstance(number, int) else max(NINE_DIGITS * abs(number), NOTHING)
+    return max(one.tolerance or 0.0, (one.relative or 0.0) * abs(number))
+
+
+def _numbers(value: Any) -> Iterator[float]:  # noqa: ANN401  # JSON
+    """Yield the numbers in a result."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        yield from _numbers(inner)
