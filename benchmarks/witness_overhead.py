@@ -61,7 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             net |= {clock: less} if less else {}
             shown = f"{less:.3f}" if less else ""
             lines.append(f"| {clock} | {arm} | {around_median(ours):.2f} | {ratio(ours, bare):.3f} | {shown} |")
+    seen = {arm: around_median([wall for _, wall in many[arm]]).value for arm in ("bare", "witnessed")}
+    limit = BAR * seen["bare"] + FIXED_S
     lines += [
+        "",
+        f"As one sum, wall: {seen['witnessed']:.2f} s, where {BAR:g} x bare + {FIXED_S:g} s are {limit:.2f} s.",
         "",
         f"Fixed, from one test: CPU {fixed['CPU']:.2f} s, wall {fixed['wall']:.2f} s (bar {FIXED_S:g} s).",
         "",
