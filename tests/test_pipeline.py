@@ -213,3 +213,10 @@ def test_run_that_changes_the_files_it_judges_is_no_pass(tmp_path: Path, file: s
     assert rules_of(project, "unknown") == {"GT002"} | NO_HISTORY
     (said,) = [f["message"] for g in result(project)["gates"] for f in g["findings"] if f["rule"] == "GT002"]
     assert file in said
+
+
+def test_one_criterion_alone_says_that_calculations_of_the_whole_task_were_left_out() -> None:
+    called = {"call": "pkg.core:double", "table": [{"args": [1], "expected": 2}]}
+    task = a_task(calculations=[called], criteria=[a_criterion()], measurements=[], entry_points=[], tests=[])
+    left = [*pipeline._left_out(task, pipeline.narrowed(task, "AC1"), "AC1")]
+    assert any("calculations" in finding.message for finding in left)
