@@ -10,12 +10,11 @@ from gates.errors import UsageError
 from gates.files import files_of
 from gates.model import SEVERITIES, Severity
 from gates.scan.checking import Checked, check
-from gates.scan.loading import load_rules
+from gates.scan.loading import load_rules, named, unknown
 from gates.scan.memory import Memory
 from gates.scan.rule import Rule
 from gates.scan.site import Site
 from gates.terminal import visible
-from gates.yaml_source import did_you_mean
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 
@@ -58,10 +57,9 @@ def _asked(names: Sequence[str], known: dict[str, Rule]) -> list[Rule]:
     """Return the rules of some ids or tags; raise `UsageError` with a suggestion for one that there is not."""
     chosen: dict[str, Rule] = {}
     for name in names or sorted(known):
-        found = [known[name]] if name in known else [rule for rule in known.values() if name in rule.form.tags]
+        found = named(name, known)
         if not found:
-            tags = {tag for rule in known.values() for tag in rule.form.tags}
-            raise UsageError(f"there is no code rule or tag {name!r}{did_you_mean(name, [*known, *tags])}")
+            raise UsageError(unknown(name, known))
         chosen |= {rule.id: rule for rule in found}
     return list(chosen.values())
 

@@ -1,5 +1,7 @@
 """The files that a task speaks of."""
 
+import os
+import shutil
 from pathlib import Path
 
 
@@ -17,3 +19,15 @@ def files_of(paths: tuple[str, ...], root: Path) -> list[Path]:
 
 def _is_byproduct(path: Path) -> bool:
     return any(part == "__pycache__" or part.startswith(".") for part in path.parts) or path.suffix == ".pyc"
+
+
+def copy_package(source: Path, target: Path) -> None:
+    """Copy a package of ours to where the project's interpreter finds it, byproducts left out."""
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def cache_folder() -> Path:
+    """Return the user's folder for what only saves time, see the XDG base directory specification."""
+    asked = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(asked) if Path(asked).is_absolute() else Path.home() / ".cache"
+    return base / "gates"

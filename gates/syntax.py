@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -40,16 +39,6 @@ def parse(text: bytes, path: str, package: str) -> SourceModule:
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unparsed(f"{path}:1: {error or type(error).__name__}") from error
     return SourceModule(path, tree, dict(_aliases(tree, package)))
-
-
-def module_file(name: str, roots: tuple[Path, ...]) -> Path | None:
-    """Return the file of a dotted module name under one of the roots."""
-    relative = Path(*name.split("."))
-    for root in roots:
-        for candidate in (root / relative / "__init__.py", root / relative.with_suffix(".py")):
-            if candidate.is_file():
-                return candidate
-    return None
 
 
 def member(body: list[ast.stmt], name: str) -> ast.stmt | None:

@@ -1,10 +1,10 @@
 """What the coverage plugin is told before a test run, and where it leaves what it saw."""
 
 import json
-import shutil
 from pathlib import Path
 
 from gates.context import Context
+from gates.files import copy_package
 from gates.task import Task
 
 COVERAGE_PLUGIN = "gates_pytest_coverage"
@@ -14,7 +14,7 @@ FOLDER = "coverage"
 def copy_plugin(folder: Path) -> list[str]:
     """Copy the plugin to a folder that the project's interpreter looks in; return the options that load it."""
     source = Path(__file__).with_name("_pytest_coverage")
-    shutil.copytree(source, folder / COVERAGE_PLUGIN, ignore=shutil.ignore_patterns("__pycache__"))
+    copy_package(source, folder / COVERAGE_PLUGIN)
     return ["-p", f"{COVERAGE_PLUGIN}.hooks"]
 
 

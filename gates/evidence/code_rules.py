@@ -10,11 +10,10 @@ from gates.evidence.kind import Evidence
 from gates.files import files_of
 from gates.model import Location, Model, Severity
 from gates.scan.checking import Checked, check
-from gates.scan.loading import load_rules
+from gates.scan.loading import load_rules, named, unknown
 from gates.scan.rule import Rule
 from gates.scan.site import Site
 from gates.task import Task
-from gates.yaml_source import did_you_mean
 
 MAX_SITES = 1000
 
@@ -62,7 +61,7 @@ class CodeRules(Evidence):
         if not task.rules:
             raise EvidenceUnavailable("the task names no code rules")
         known = rules_of(context)
-        asked = {name: _named(name, known) for name in task.rules}
+        asked = {name: named(name, known) for name in task.rules}
         rules = list({rule.id: rule for found in asked.values() for rule in found}.values())
         files = python_files(task, context)
         if not files:
@@ -73,7 +72,7 @@ class CodeRules(Evidence):
             how="the implementation's syntax trees",
             files=checked.files,
             applied=tuple(_applied(rule, by[rule.id], checked) for rule in sorted(rules, key=lambda r: r.id)),
-            unknown=tuple((name, _unknown(name, known)) for name, found in asked.items() if not found),
+            unknown=tuple((name, unknown(name, known)) for name, found in asked.items() if not found),
             unparsed=tuple(checked.unparsed),
         )
 
@@ -105,19 +104,9 @@ def bound_rules(names: Sequence[str], task: Task, context: Context) -> tuple[Rul
     return tuple(
         RuleTrace(rule=name, sites=_sites(checked.sites[name]), problem=checked.problems.get(name, ""))
         if name in known
-        else RuleTrace(rule=name, sites=(), problem=_unknown(name, known))
+        else RuleTrace(rule=name, sites=(), problem=unknown(name, known))
         for name in names
     )
-
-
-def _named(name: str, known: dict[str, Rule]) -> list[Rule]:
-    """Return the rule of an id, or those of a tag."""
-    return [known[name]] if name in known else [rule for rule in known.values() if name in rule.form.tags]
-
-
-def _unknown(name: str, known: dict[str, Rule]) -> str:
-    tags = {tag for rule in known.values() for tag in rule.form.tags}
-    return f"there is no code rule {name!r}{did_you_mean(name, [*known, *tags])}"
 
 
 def _applied(rule: Rule, asked: tuple[str, ...], checked: Checked) -> AppliedRule:

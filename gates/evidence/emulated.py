@@ -10,6 +10,7 @@ from gates import process
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.kind import Evidence
+from gates.files import copy_package
 from gates.model import CommandRecord, Location, Model
 from gates.process import ProcessRun
 from gates.task import Task
@@ -61,7 +62,7 @@ class Emulated(Evidence):
 def _run(asked: tuple[str, ...], target: Path, context: Context, folder: Path) -> ProcessRun:
     plugin = folder / "plugin"
     package = Path(__file__).with_name("_emulated")
-    shutil.copytree(package, plugin / PLUGIN, ignore=shutil.ignore_patterns("__pycache__"))
+    copy_package(package, plugin / PLUGIN)
     argv = [context.python, "-m", "pytest", *asked, "-p", f"{PLUGIN}.plugin", f"--rootdir={context.root}",
             "-o", f"cache_dir={folder / 'cache'}", "--color=no"]  # fmt: skip
     env = {"PYTHONPATH": process.joined_paths(str(plugin)), "GATES_EMULATED": str(target), "CUDA_VISIBLE_DEVICES": ""}

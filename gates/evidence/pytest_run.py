@@ -23,6 +23,7 @@ from gates.evidence.test_records import (
     Unplanned,
     Warned,
 )
+from gates.files import copy_package
 from gates.model import CommandRecord
 from gates.process import ProcessRun
 from gates.task import Task
@@ -105,7 +106,7 @@ class PytestRun(Evidence):
     def _run(cls, task: Task, context: Context, folder: Path, *, seed: str = "") -> Self:
         plugin = folder / "plugin"
         package = Path(__file__).with_name("_pytest_witness")
-        shutil.copytree(package, plugin / PLUGIN, ignore=shutil.ignore_patterns("__pycache__"))
+        copy_package(package, plugin / PLUGIN)
         argv = [context.python, "-m", "pytest", *task.tests, "-p", f"{PLUGIN}.hooks", f"--rootdir={context.root}",
                 "--color=no", "--json-report",
                 f"--json-report-file={folder / 'report.json'}", "--json-report-omit=collectors,log,streams,keywords",

@@ -16,6 +16,7 @@ from gates.evidence.code_rules import rules_of
 from gates.evidence.kind import Evidence
 from gates.evidence.recorded import Attempt, Recorded
 from gates.evidence.runtime_orders import RuntimeOrder, runtime_orders
+from gates.files import copy_package
 from gates.model import CommandRecord, Model
 from gates.task import Task
 from gates.terminal import printable
@@ -54,7 +55,7 @@ class Recording(Evidence):
         folder = context.folder("recording").evidence
         plugin = folder / "plugin"
         package = Path(__file__).with_name("_recorder")
-        shutil.copytree(package, plugin / RECORDER, ignore=shutil.ignore_patterns("__pycache__"))
+        copy_package(package, plugin / RECORDER)
         try:
             steps = tuple(
                 _record(i, step, task, context, plugin).model_copy(update={"orders": orders})

@@ -1,12 +1,11 @@
 """The files of a project as they are read: each listed once, parsed once, and shared by all tasks that speak of it."""
 
-import os
 from pathlib import Path
 
 from gates.files import files_of
+from gates.scan.reading import content
 from gates.syntax import SourceModule, Unparsed, parse
 
-MAX_BYTES = 2 * 1024 * 1024
 KEPT = 4000  # modules that are held at a time
 
 
@@ -51,13 +50,10 @@ class Sources:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
 
     def _parsed(self, path: Path, package: str) -> SourceModule | Unparsed:
-        shown = self.shown(path)
+        shown, raw = self.shown(path), content(path)
+        if isinstance(raw, str):
+            return Unparsed(f"{shown}:1: {raw}")
         try:
-            size = os.stat(path).st_size  # noqa: PTH116  # called for every file
-            if size > MAX_BYTES:
-                return Unparsed(f"{shown}:1: {size} bytes, more than {MAX_BYTES}: not read")
-            return parse(path.read_bytes(), shown, package)
-        except OSError as error:
-            return Unparsed(f"{shown}:1: {error.strerror or error}")
+            return parse(raw, shown, package)
         except Unparsed as error:
             return error

@@ -16,7 +16,7 @@ from typing import Any
 from gates import process
 from gates.context import Context
 from gates.evidence.noted_lines import module_roots
-from gates.files import files_of
+from gates.files import copy_package, files_of
 from gates.process import ProcessRun
 from gates.proving._worker.keeping import Copy
 from gates.proving.copying import copy_project
@@ -55,7 +55,7 @@ class Bench:
         self._copies = tuple(self._folder / f"copy-{i}" for i in range(jobs))
         self._looked = Copy(self.look.root, self.pristine)
         self._plugin = self._folder / "plugin"
-        shutil.copytree(WORKER, self._plugin / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
+        copy_package(WORKER, self._plugin / PACKAGE)
 
     @property
     def plugin(self) -> Path:

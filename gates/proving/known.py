@@ -8,8 +8,8 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from gates import __version__
+from gates.files import cache_folder
 from gates.proof import End, TriedFault
-from gates.tracing.known import cache_folder
 
 FORM = 1
 

@@ -124,3 +124,14 @@ def _problem(error: ErrorDetails, document: Document) -> Problem:
     found = f", found {error['input']!r:.80}" if isinstance(error["input"], str) else ""
     message = error["msg"].replace("Input should be", "expected").replace("valid tuple", "list")
     return Problem(*document.place(key), f"{name}: {message[0].lower()}{message[1:]}{found}")
+
+
+def named(name: str, known: Mapping[str, Rule]) -> list[Rule]:
+    """Return the rule of an id, or those of a tag."""
+    return [known[name]] if name in known else [rule for rule in known.values() if name in rule.form.tags]
+
+
+def unknown(name: str, known: Mapping[str, Rule]) -> str:
+    """Return what to say of a name that is neither a rule nor a tag."""
+    tags = {tag for rule in known.values() for tag in rule.form.tags}
+    return f"there is no code rule or tag {name!r}{did_you_mean(name, [*known, *tags])}"

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gates.files import cache_folder
 from gates.scan.rule import Rule
 from gates.scan.site import Site
 
@@ -42,7 +43,6 @@ class Memory:
         self._file = file
         self._facts: dict[str, Any] = {}
         self._results: dict[str, Any] = {}
-        self._used: dict[str, Any] = {}
         self._now: dict[str, Result] = {}
         self.read = 0
         if file is not None:
@@ -53,9 +53,8 @@ class Memory:
         """Return the memory of a project, in the user's cache folder."""
         if os.environ.get(OFF):
             return cls(None)
-        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         name = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:24]
-        return cls(Path(base) / "gates" / f"scan-{name}.json")
+        return cls(cache_folder() / f"scan-{name}.json")
 
     def _load(self, file: Path) -> None:
         try:

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 
 from gates import __version__
+from gates.files import cache_folder
 from gates.model import Model
 
 FORM = 1
@@ -97,10 +98,3 @@ class Known(Generic[M]):
         except (OSError, ValueError):
             return {}
         return found.entries if found.head == self._head else {}
-
-
-def cache_folder() -> Path:
-    """Return the user's folder for what only saves time, see the XDG base directory specification."""
-    asked = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(asked) if Path(asked).is_absolute() else Path.home() / ".cache"
-    return base / "gates"
