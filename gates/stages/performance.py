@@ -4,83 +4,36 @@ from collections.abc import Iterator
 
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import Measurements
-from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
-from gates.stages._measures import Answer, answer, level_of, targets_of
-from gates.stages._performance_sections import describe
+from gates.model import Check, Finding, Outcome, Section, Severity
+from gates.stages import _targets
 from gates.stages.gate import Gate
-from gates.task import Criterion, Measure, Task
+from gates.task import Task
 
-SEVERITY = {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}
+PARTS = (_targets,)
 NONE_ASKED = "no-target"
 
 
 def plan(task: Task) -> tuple[Check, ...]:
-    """Plan one check for each measure of each criterion."""
-    checks = tuple(
-        Check(id=_check(criterion, i), title=f"{criterion.id}: {measure.name}", level=level_of(criterion, measure),
-              criterion=criterion.id)
-        for criterion, i, measure in targets_of(task)
-    )  # fmt: skip
+    """Plan what each part plans."""
+    checks = tuple(check for part in PARTS for check in part.plan(task))
     return checks or (Check(id=NONE_ASKED, title="Performance targets"),)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Compare each target with its interval; an estimate is not a measurement, and a CPU is not a GPU."""
-    targets = [*targets_of(task)]
-    for criterion, i, measure in targets:
-        yield _judge_one(task, criterion, i, measure, evidence)
-    if not targets:
+    """Judge part by part; say so where the task asks for nothing."""
+    findings = tuple(finding for part in PARTS for finding in part.judge(task, evidence))
+    yield from findings
+    if not findings:
         yield Finding(
             rule="PF001", check=NONE_ASKED, outcome=Outcome.NOT_APPLICABLE, severity=Severity.INFO,
             message="The task sets no performance target.",
         )  # fmt: skip
 
 
-def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, evidence: EvidenceSet) -> Finding:
-    level = level_of(criterion, measure)
-    sign, limit = measure.bound
-    got = answer(measure, evidence)
-    settled = got.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
-    return Finding(
-        rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level, outcome=got.outcome,
-        severity=Severity.INFO if settled else SEVERITY[level], message=_message(measure, got),
-        location=task.place(measure), subject=measure.name, expected=f"{sign} {limit:g}",
-        actual=str(got.seen) if got.seen else "not measured", impact=_impact(got.outcome),
-        remediation=_remedy(measure, got), evidence=got.run.raw if got.run else None,
-        command=f"gates run {task.id}" if got.outcome is Outcome.UNKNOWN else "",
-    )  # fmt: skip
-
-
-def _message(measure: Measure, got: Answer) -> str:
-    if got.seen is None or got.samples is None:
-        return f"{measure.name} was not measured: {got.problem}"
-    device = got.samples.device.name
-    if got.outcome is Outcome.NOT_APPLICABLE:
-        return f"{measure.name} does not apply to {device}: {got.problem}; seen for information: {got.seen}"
-    verb = {Outcome.PASSED: "meets", Outcome.FAILED: "misses"}.get(got.outcome, "is too uncertain to decide")
-    return f"{measure.name}: {got.seen} from {got.seen.n} samples {verb} the target, on {device}"
-
-
-def _impact(outcome: Outcome) -> str:
-    if outcome is Outcome.FAILED:
-        return "The promise of the criterion is not kept on this hardware."
-    return "Whether the promise is kept is not known." if outcome is Outcome.UNKNOWN else ""
-
-
-def _remedy(measure: Measure, got: Answer) -> str:
-    if got.outcome is Outcome.FAILED:
-        return f"Find what makes {' and '.join(measure.arms)} miss the target; the raw samples are in the evidence."
-    if got.outcome is not Outcome.UNKNOWN:
-        return ""
-    if got.seen:
-        return "Measure again on a quieter machine, or take more samples: the interval holds the limit."
-    if measure.on in {"any", "cpu"}:
-        return "Make the measurement end with good samples, then run the command."
-    return f"Run the command on a machine with a {measure.on} device."
-
-
-def _check(criterion: Criterion, index: int) -> str:
-    return f"measure:{criterion.id}:{index}"
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell what each part tells."""
+    for part in PARTS:
+        yield from part.describe(task, evidence)
 
 
 GATE = Gate(
@@ -90,17 +43,7 @@ GATE = Gate(
     weight=30,
     code="PF",
     uses=(Measurements,),
-    rules=(
-        RuleText(
-            id="PF001",
-            title="A target is met by its interval",
-            meaning="The number is computed from raw samples taken on the kind of device that "
-            "the criterion asks for. It "
-            "passes when the whole interval meets the target, fails when the whole interval misses it, and is unknown "
-            "in between or without enough good samples. Where the device lacks what the measure names under 'when', "
-            "it does not apply, and the number is shown for information.",
-        ),
-    ),
+    rules=tuple(rule for part in PARTS for rule in part.RULES),
     plan=plan,
     judge=judge,
     describe=describe,

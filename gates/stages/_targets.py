@@ -1,0 +1,85 @@
+"""The part of the performance gate on targets: was every number measured, and does its interval meet the target?"""
+
+from collections.abc import Iterator
+
+from gates.evidence.kind import EvidenceSet
+from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.stages._measures import Answer, answer, level_of, targets_of
+from gates.stages._target_sections import describe
+from gates.task import Criterion, Measure, Task
+
+SEVERITY = {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}
+__all__ = ["RULES", "describe", "judge", "plan"]
+RULES = (
+    RuleText(
+        id="PF001",
+        title="A target is met by its interval",
+        meaning="The number is computed from raw samples taken on the kind of device that "
+        "the criterion asks for. It "
+        "passes when the whole interval meets the target, fails when the whole interval misses it, and is unknown "
+        "in between or without enough good samples. Where the device lacks what the measure names under 'when', "
+        "it does not apply, and the number is shown for information.",
+    ),
+)
+
+
+def plan(task: Task) -> Iterator[Check]:
+    """Plan one check for each measure of each criterion."""
+    for criterion, i, measure in targets_of(task):
+        title = f"{criterion.id}: {measure.name}"
+        yield Check(
+            id=_check(criterion, i), title=title, level=level_of(criterion, measure), criterion=criterion.id
+        )  # fmt: skip
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Compare each target with its interval; an estimate is not a measurement, and a CPU is not a GPU."""
+    for criterion, i, measure in targets_of(task):
+        yield _judge_one(task, criterion, i, measure, evidence)
+
+
+def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, evidence: EvidenceSet) -> Finding:
+    level = level_of(criterion, measure)
+    sign, limit = measure.bound
+    got = answer(measure, evidence)
+    settled = got.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
+    return Finding(
+        rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level, outcome=got.outcome,
+        severity=Severity.INFO if settled else SEVERITY[level], message=_message(measure, got),
+        location=task.place(measure), subject=measure.name, expected=f"{sign} {limit:g}",
+        actual=str(got.seen) if got.seen else "not measured", impact=_impact(got.outcome),
+        remediation=_remedy(measure, got), evidence=got.run.raw if got.run else None,
+        command=f"gates run {task.id}" if got.outcome is Outcome.UNKNOWN else "",
+    )  # fmt: skip
+
+
+def _message(measure: Measure, got: Answer) -> str:
+    if got.seen is None or got.samples is None:
+        return f"{measure.name} was not measured: {got.problem}"
+    device = got.samples.device.name
+    if got.outcome is Outcome.NOT_APPLICABLE:
+        return f"{measure.name} does not apply to {device}: {got.problem}; seen for information: {got.seen}"
+    verb = {Outcome.PASSED: "meets", Outcome.FAILED: "misses"}.get(got.outcome, "is too uncertain to decide")
+    return f"{measure.name}: {got.seen} from {got.seen.n} samples {verb} the target, on {device}"
+
+
+def _impact(outcome: Outcome) -> str:
+    if outcome is Outcome.FAILED:
+        return "The promise of the criterion is not kept on this hardware."
+    return "Whether the promise is kept is not known." if outcome is Outcome.UNKNOWN else ""
+
+
+def _remedy(measure: Measure, got: Answer) -> str:
+    if got.outcome is Outcome.FAILED:
+        return f"Find what makes {' and '.join(measure.arms)} miss the target; the raw samples are in the evidence."
+    if got.outcome is not Outcome.UNKNOWN:
+        return ""
+    if got.seen:
+        return "Measure again on a quieter machine, or take more samples: the interval holds the limit."
+    if measure.on in {"any", "cpu"}:
+        return "Make the measurement end with good samples, then run the command."
+    return f"Run the command on a machine with a {measure.on} device."
+
+
+def _check(criterion: Criterion, index: int) -> str:
+    return f"measure:{criterion.id}:{index}"
