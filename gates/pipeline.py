@@ -30,6 +30,7 @@ from gates.model import (
 )
 from gates.requirement_coverage import cover, judge_coverage, recounted, statuses_of
 from gates.revision import digest_folder, environment, observe
+from gates.selection import NOT_ASKED_FOR, Selection, left_out, narrowed
 from gates.stages.gate import Gate
 from gates.task import Task
 from gates.verdict import decide, decide_gate, score_gate, score_task
@@ -48,12 +49,7 @@ RULES = (
         meaning="The implementation and tests have one digest before the first command and after the last. Evidence of "
         "files that changed under it speaks of no state of them, so the verdict cannot be a pass.",
     ),
-    RuleText(
-        id="GT003",
-        title="Every criterion was asked for",
-        meaning="A run of one criterion (--only) says nothing of the others, nor of tests and entry points that it "
-        "leaves out; they stay unknown.",
-    ),
+    NOT_ASKED_FOR,
     RuleText(
         id="GT004",
         title="Something was seen of every required criterion",
@@ -61,17 +57,6 @@ RULES = (
         "that stands for it, so the verdict cannot be a pass.",
     ),
 )
-
-CALLED = ("tests", "entry_points", "training_steps", "calculations", "edge_cases", "properties")  # what --only narrows
-
-
-@dataclass(frozen=True)
-class Selection:
-    """What of a task is asked for: gates by name (all where empty), one criterion, and whether a block stops."""
-
-    gates: tuple[str, ...] = ()
-    only: str | None = None
-    keep_going: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,7 +83,7 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
         if blocking and not blocked_by and not selection.keep_going:
             blocked_by = " and ".join(blocking)
     _save(evidence, context)
-    extra = (*_changed(before, observe(whole, context)), *_left_out(whole, task, selection.only))
+    extra = (*_changed(before, observe(whole, context)), *left_out(whole, task, selection.only))
     reports[-1] = _amended(reports[-1], extra)
     return fold(
         whole,
@@ -239,37 +224,6 @@ def _unreconciled(gate: Gate, checks: Sequence[Check], findings: Iterable[Findin
         message=f"The {gate.name} gate did not decide exactly what it planned: {off}.",
         remediation="This is a fault of the gate; report it.",
     )
-
-
-def narrowed(task: Task, only: str | None) -> Task:
-    """Return the task with one criterion and what that one needs; raise `UsageError` where it has no such criterion."""
-    if only is None:
-        return task
-    criterion = task.criterion(only)
-    asked = {name: tuple(part for part in getattr(task, name) if only in part.criteria) for name in CALLED[1:]}
-    tests = criterion.tests or task.tests
-    return task.model_copy(update={"criteria": (criterion,), "tests": tests, **asked})
-
-
-def _left_out(whole: Task, asked: Task, only: str | None) -> Iterable[Finding]:
-    """Say of all that was not asked for that it was not looked at."""
-    common = {
-        "rule": "GT003",
-        "outcome": Outcome.UNKNOWN,
-        "severity": Severity.HIGH,
-        "actual": "not looked at",
-        "remediation": "Run without --only.",
-        "command": f"gates run {whole.id}",
-    }
-    for criterion in whole.criteria:
-        if criterion not in asked.criteria:
-            message = f"{criterion.id} was not asked for (--only {only})."
-            own = {"check": f"only:{criterion.id}", "criterion": criterion.id, "level": criterion.level}
-            yield Finding.model_validate({**common, **own, "message": message, "location": whole.place(criterion)})
-    parts = [name for name in CALLED if getattr(asked, name) != getattr(whole, name)]
-    if parts:
-        message = f"Some of the task's {', '.join(parts).replace('_', ' ')} were not asked for (--only {only})."
-        yield Finding.model_validate({**common, "check": "only", "message": message, "location": whole.place(whole)})
 
 
 def _unseen(task: Task, gates: Sequence[GateReport]) -> Iterable[Finding]:

@@ -16,6 +16,7 @@ from gates.progress import shown
 from gates.render import json, markdown, text
 from gates.render.format import Format
 from gates.scan.loading import check_rules
+from gates.selection import Selection, narrowed
 from gates.stages.gate import Gate
 from gates.task import Task
 from gates.yaml_source import did_you_mean
@@ -52,7 +53,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
         _named(name, pipeline.discover(), "gate")
     home = request.policy.root if request.policy else request.root
     task = _task(request, home)
-    pipeline.narrowed(task, request.only)
+    narrowed(task, request.only)
     check_rules(home / request.settings.rules, home)
     if request.base:
         check_base(request.root, request.base)
@@ -74,7 +75,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             goalposts=request.goalposts,
             policy=request.policy.name if request.policy else "",
         )
-        selection = pipeline.Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
+        selection = Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
         with shown(say) as progress:
             report = pipeline.run(task, context, selection, progress)
         files = json.render(report, None)

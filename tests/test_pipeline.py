@@ -28,6 +28,7 @@ from gates import pipeline
 from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.test_records import TestOutcome
 from gates.model import Check, Decision, Finding, Level, Report, Revision, Status
+from gates.selection import left_out, narrowed
 from gates.task import Task
 
 NO_HISTORY = {"BL011"}  # these projects lie in no repository
@@ -218,5 +219,5 @@ def test_run_that_changes_the_files_it_judges_is_no_pass(tmp_path: Path, file: s
 def test_one_criterion_alone_says_that_calculations_of_the_whole_task_were_left_out() -> None:
     called = {"call": "pkg.core:double", "table": [{"args": [1], "expected": 2}]}
     task = a_task(calculations=[called], criteria=[a_criterion()], measurements=[], entry_points=[], tests=[])
-    left = [*pipeline._left_out(task, pipeline.narrowed(task, "AC1"), "AC1")]
+    left = [*left_out(task, narrowed(task, "AC1"), "AC1")]
     assert any("calculations" in finding.message for finding in left)

@@ -11,6 +11,7 @@ from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.recording import Recording
 from gates.evidence.source_tree import SourceTree
 from gates.model import Outcome
+from gates.selection import narrowed
 from gates.task import Criterion, Task
 
 READ = "code:"
@@ -46,7 +47,7 @@ def parts_of(task: Task, criterion: Criterion) -> list[str]:
 
 def look(task: Task, criterion: Criterion, context: Context, *, run: bool) -> list[Answer]:
     """Collect a criterion's other evidence anew and judge it: what is read, or what is run."""
-    alone = pipeline.narrowed(task, criterion.id).model_copy(update={"claims": (), "waivers": ()})
+    alone = narrowed(task, criterion.id).model_copy(update={"claims": (), "waivers": ()})
     parts = parts_of(task, criterion)
     kinds: list[type[Evidence]] = [kind for name, kind in KINDS if name in parts] if run else [SourceTree]
     evidence = EvidenceSet(why="it is not asked for here")

@@ -21,7 +21,7 @@ from gates.evidence.calculations import CallRun, Ended
 from gates.evidence.kind import EvidenceSet
 from gates.model import Finding, Level, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
-from gates.pipeline import narrowed
+from gates.selection import narrowed
 from gates.stages._calculations import describe, judge, plan
 from gates.stages.business_logic import GATE
 from gates.task import Task
