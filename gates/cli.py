@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GATES"}
 MAX_TIMEOUT_S = 7 * 24 * 3600.0
-SCHEMAS = ("result", "task", "samples", "claims")
+SCHEMAS = ("result", "task", "samples", "claims", "bundle")
 
 
 def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
@@ -56,6 +56,8 @@ def cli() -> None:
               help="Run the tests N times, in random orders: a test with two outcomes is a finding.")  # fmt: skip
 @click.option("--claims", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
               help="Check the claims of a file or report, too; may be repeated.")  # fmt: skip
+@click.option("--evidence", multiple=True, type=click.Path(path_type=Path), metavar="BUNDLE",
+              help="Take a bundle of another machine, or those of a folder; may be repeated.")  # fmt: skip
 @click.option("--base", metavar="REF", help="What the bar is compared with [default: the base branch of the change].")
 @click.option("--goalposts", type=click.Choice(["bar", "all", "list"]),
               help="What of a lowered bar stops the change [default: as [tool.gates] of the base says].")  # fmt: skip
@@ -64,6 +66,7 @@ def cli() -> None:
 def run(
     task: str, gates: tuple[str, ...], only: str | None, out: Path | None, formats: tuple[str, ...],
     fail_fast: bool | None, timeout: float | None, python: str | None, repeat: int, claims: tuple[Path, ...],
+    evidence: tuple[Path, ...],
     base: str | None, goalposts: str | None, policy_from: str | None,
 ) -> None:  # fmt: skip
     """Collect evidence for TASK, judge it, and write the reports."""
@@ -89,6 +92,7 @@ def run(
             policy=policy,
             base=base or policy_from,
             goalposts=goalposts,
+            evidence=evidence,
         )
         text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
     click.echo(text, nl=False)
@@ -175,6 +179,46 @@ def prove(
 
 
 @cli.command()
+@click.argument("task")
+@click.option("--on", type=click.Choice(["cpu", "cuda", "rocm", "xpu", "mps"]),
+              help="Measure on this kind of device only [default: on all that are asked for].")  # fmt: skip
+@click.option("--only", metavar="CRITERION", help="Take the measurements of one criterion only.")
+@click.option("--out", type=click.Path(path_type=Path),
+              help="The file to write, or a folder [default: evidence/TASK].")  # fmt: skip
+@click.option("--by", metavar="NAME", help="Who measured [default: the user and the machine].")
+@click.option("--sign-key", type=click.Path(path_type=Path), metavar="KEY", help="Sign the bundle with an SSH key.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite,
+              help="Seconds that each command may take [default: 900].")  # fmt: skip
+@click.option("--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one].")
+def measure(
+    task: str, on: str | None, only: str | None, out: Path | None, by: str | None, sign_key: Path | None,
+    timeout: float | None, python: str | None,
+) -> None:  # fmt: skip
+    """Take the measurements of TASK here, and write them into a bundle for `gates run --evidence` elsewhere.
+
+    Exit codes: 0 all that was asked for was measured, 3 something was not (what was is in the bundle).
+    """
+    from gates.measure_command import MeasureRequest, perform
+
+    root, settings = _project()
+    request = MeasureRequest(
+        task=task,
+        root=root,
+        settings=settings,
+        on=on,
+        only=only,
+        out=out,
+        by=by,
+        sign_key=sign_key,
+        timeout_s=timeout or settings.timeout_s,
+        python=python or settings.python or sys.executable,
+    )
+    text, exit_code = perform(request, say=lambda line: click.echo(visible(line), err=True))
+    click.echo(text, nl=False)
+    raise Exit(exit_code)
+
+
+@cli.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
 @click.option("--rule", "rules", multiple=True, metavar="NAME", help="Apply this rule or tag only; may be repeated.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
@@ -237,9 +281,26 @@ def audit(report: Path, task: str | None, out: Path | None, timeout: float | Non
 
 
 @cli.command()
+@click.option("--measure", is_flag=True, help="Time two equal arms for a minute, and tell how often a verdict is wrong.")
+@click.option("--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one].")
+def doctor(*, measure: bool, python: str | None) -> None:
+    """Tell what this machine can and cannot verify.
+
+    With --measure also its own error rates, its noise floor, and the smallest change that it can detect.
+    """
+    from gates.doctor_command import DoctorRequest, perform
+
+    root, settings = _project()
+    request = DoctorRequest(root=root, python=python or settings.python or sys.executable, measure=measure)
+    text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
+    _print(text.splitlines())
+    raise Exit(exit_code)
+
+
+@cli.command()
 @click.argument("name", type=click.Choice(SCHEMAS))
 def schema(name: str) -> None:
-    """Print the JSON schema of a result, a task file, a samples file or a file of claims."""
+    """Print the JSON schema of a result, a task file, a samples file, a file of claims or a bundle."""
     from gates.schemas import schema_of
 
     click.echo(schema_of(name))

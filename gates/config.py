@@ -13,6 +13,7 @@ from gates.model import Model
 from gates.yaml_source import did_you_mean
 
 DEFAULT_TIMEOUT_S = 900.0
+SIGNER = r"^\S+ +(\S+ +)?\S+ +\S+[^\r\n]*$"  # a line of an allowed_signers file: who, options, kind of key, key
 
 
 class Settings(Model):
@@ -27,6 +28,8 @@ class Settings(Model):
     timeout_s: Annotated[float, Field(gt=0)] = DEFAULT_TIMEOUT_S
     keep_going: bool = False
     goalposts: Literal["bar", "all", "list"] = "bar"
+    evidence: str = "evidence"
+    evidence_signers: tuple[Annotated[str, Field(pattern=SIGNER)], ...] = ()
 
 
 def find_root(start: Path) -> Path:

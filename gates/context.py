@@ -14,7 +14,8 @@ class Context:
     that runs the project's code, `timeout_s` the limit of a command that sets none of its own, `repeat` how often the
     tests are run, `rules` the folder of the project's own code rules, `today` the day by which waivers end, `base`
     what the bar is compared with (found where it is `None`), `goalposts` what a lowered bar does (as the base says
-    where it is `None`), `policy` the revision that the task file was taken from.
+    where it is `None`), `policy` the revision that the task file was taken from, `signers`
+    who must have signed evidence from elsewhere (nobody where there are none).
     """
 
     root: Path
@@ -27,6 +28,7 @@ class Context:
     base: str | None = None
     goalposts: str | None = None
     policy: str = ""
+    signers: tuple[str, ...] = ()
 
     def argv(self, words: Sequence[str], **filled: str) -> list[str]:
         """Return a command of a task file with its placeholders filled in and `python` made the interpreter."""

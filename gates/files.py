@@ -13,11 +13,12 @@ def files_of(paths: tuple[str, ...], root: Path) -> list[Path]:
         if base.is_file():
             found.add(base)
         elif base.is_dir():
-            found |= {file for file in base.rglob("*") if file.is_file() and not _is_byproduct(file.relative_to(base))}
+            found |= {file for file in base.rglob("*") if file.is_file() and not is_byproduct(file.relative_to(base))}
     return sorted(found)
 
 
-def _is_byproduct(path: Path) -> bool:
+def is_byproduct(path: Path) -> bool:
+    """Return whether a path lies in a cache or a hidden folder, or is hidden itself."""
     return any(part == "__pycache__" or part.startswith(".") for part in path.parts) or path.suffix == ".pyc"
 
 

@@ -21,6 +21,10 @@ MAX_TOTAL_BYTES = 256 * 1024 * 1024
 FILE_MODES = {b"100644", b"100755", b"100664"}
 LINK_MODE = b"120000"
 MOST_LINKS = 40
+PARTIAL = (
+    "the clone is a partial one and lacks files of the history, which are not fetched here; fetch them "
+    "(`git fetch --refetch --no-filter`, or no filter in the checkout)"
+)
 SAFE = (
     "--no-pager", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs",
     "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
@@ -64,6 +68,12 @@ class History:
     def shallow(self) -> bool:
         """Return whether the history is cut off."""
         return self._run("rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
+
+    @cached_property
+    def partial(self) -> bool:
+        """Return whether the clone leaves files of the history to be fetched when they are asked for."""
+        done = self._run("config", "--get-regexp", r"^remote\..*\.(promisor|partialclonefilter)$")
+        return bool(done.stdout.strip())
 
     @cached_property
     def prefix(self) -> str:
@@ -117,6 +127,8 @@ class History:
         small, total = [], 0
         for line in sizes.splitlines():
             words = line.decode(errors="replace").split()
+            if words[1:] == ["missing"] and self.partial:
+                raise EvidenceUnavailable(PARTIAL)
             if len(words) == 3 and words[1] == "blob" and int(words[2]) <= MAX_BLOB_BYTES:
                 total += int(words[2])
                 small += [words[0]] if total <= MAX_TOTAL_BYTES else []
@@ -125,7 +137,8 @@ class History:
     def _batch(self, form: str, oids: list[str]) -> bytes:
         done = self._run("cat-file", form, given="".join(f"{oid}\n" for oid in oids).encode())
         if done.returncode != 0:
-            raise EvidenceUnavailable(f"git cannot read files of the history: {_last_line(done.stderr)}")
+            why = f"git cannot read files of the history: {_last_line(done.stderr)}"
+            raise EvidenceUnavailable(PARTIAL if self.partial else why)
         return done.stdout
 
     def _ask(self, *words: str, why: str) -> bytes:

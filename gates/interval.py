@@ -6,9 +6,13 @@ It needs no assumption about the noise, and at least 6 values for a level of 95 
 """
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gates.deciding import student
+from gates.deciding.design import Design
+from gates.deciding.slope import slope
 from gates.model import Outcome
 from gates.samples import Metric
 from gates.task import Measure
@@ -38,8 +42,11 @@ class Estimate:
         return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 
-def estimate(measure: Measure, metric: Metric) -> Estimate:
-    """Compute a measure from raw samples; raise `NotEnough` with the reason where they do not suffice."""
+def estimate(measure: Measure, metric: Metric, design: Design | None = None, alpha: float = 1 - LEVEL) -> Estimate:
+    """Compute a measure from raw samples; raise `NotEnough` with the reason where they do not suffice.
+
+    Where they were looked at while they came in, `design` says how; `alpha` is the error that the interval may have.
+    """
     missing = [arm for arm in measure.arms if arm not in metric.arms]
     if missing:
         raise NotEnough(f"{measure.of} has no arm {missing[0]!r}; it has {', '.join(sorted(metric.arms))}")
@@ -49,14 +56,17 @@ def estimate(measure: Measure, metric: Metric) -> Estimate:
     if measure.kind in {"ratio", "reduction"} and any(value <= 0 for column in columns for value in column):
         raise NotEnough(f"a {measure.kind} needs samples above 0; {measure.of} has one that is not")
     if measure.kind == "value":
-        return _around_median(columns[0])
+        return _interval(columns[0], measure.kind, design, alpha)
+    if measure.kind == "slope":
+        return _trend(columns[0], alpha)
     pairs = list(zip(*columns, strict=True))
     if measure.kind == "difference":
-        return _around_median([a - b for a, b in pairs])
+        return _interval([a - b for a, b in pairs], measure.kind, design, alpha)
     if any(abs(math.log(a) - math.log(b)) > IMPLAUSIBLE for a, b in pairs):
         raise NotEnough(f"two arms of {measure.of} differ by more than e^{IMPLAUSIBLE:g}; are the units the same?")
     # plain quotients, whose order is that of their logarithms: a ratio of exactly the limit stays exactly that
-    return _around_median([a / b if measure.kind == "ratio" else 1 - b / a for a, b in pairs])
+    values = [a / b if measure.kind == "ratio" else 1 - b / a for a, b in pairs]
+    return _interval(values, measure.kind, design, alpha)
 
 
 def compare(seen: Estimate, sign: str, limit: float) -> Outcome:
@@ -85,13 +95,72 @@ def rank(n: int, level: float = LEVEL) -> tuple[int, float]:
     return k, 1 - 2 * below
 
 
-def _around_median(values: Sequence[float]) -> Estimate:
-    n = len(values)
-    if n < NEEDED:
-        raise NotEnough(f"{n} sample{'s' * (n != 1)}, at least {NEEDED} needed for an interval of {LEVEL:.0%}")
+def _interval(values: Sequence[float], kind: str, design: Design | None, alpha: float) -> Estimate:
+    """Return the interval around the median; where processes were restarted, it also holds that over the restarts."""
+    if design is None or (design.restarts and len(design.restarts) != len(values)):
+        return _around_median(values, alpha if design is None else design.alpha(alpha))
+    ordered = _ordered(values)
+    k = design.rank(len(values), alpha)
+    if k == 0:
+        raise NotEnough(f"{_samples(len(values))}, too few for an interval that may be wrong in {alpha:.2%}")
+    low, high = ordered[k - 1], ordered[-k]
+    blocks = design.blocks(list(values)) if design.restarts else []
+    if blocks:
+        least, most = _over_restarts(blocks, kind, design.look_level(alpha))
+        low, high = min(low, least), max(high, most)
+    return Estimate(_middle(ordered), low, high, len(values), 1 - design.alpha(alpha))
+
+
+def _over_restarts(blocks: list[list[float]], kind: str, level: float) -> tuple[float, float]:
+    """Return Student's interval over the medians of the restarts; ratios and levels are taken by their logarithm."""
+    medians = [statistics.median(block) for block in blocks]
+    if kind == "ratio" or (kind == "value" and min(medians) > 0):
+        low, high = _student([math.log(value) for value in medians], level)
+        return math.exp(low), math.exp(high)
+    if kind == "reduction":
+        low, high = _student([math.log1p(-value) for value in medians], level)
+        return 1 - math.exp(high), 1 - math.exp(low)
+    return _student(medians, level)
+
+
+def _student(values: list[float], level: float) -> tuple[float, float]:
+    mean = statistics.fmean(values)
+    reach = student.quantile(level, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return mean - reach, mean + reach
+
+
+def _trend(values: Sequence[float], alpha: float) -> Estimate:
+    """Return the slope of samples that were taken one after another, per sample."""
+    if len(values) < NEEDED:
+        raise NotEnough(f"{_samples(len(values))}, at least {NEEDED} needed for a slope")
+    middle, low, high = slope(values, alpha)
+    if not all(map(math.isfinite, (low, middle, high))):
+        raise NotEnough(f"{_samples(len(values))}, too few for a slope that may be wrong in {alpha:.2%}")
+    return Estimate(middle, low, high, len(values), 1 - alpha)
+
+
+def _around_median(values: Sequence[float], alpha: float = 1 - LEVEL) -> Estimate:
+    ordered = _ordered(values)
+    k, level = rank(len(values), 1 - alpha)
+    if k == 0:
+        raise NotEnough(f"{_samples(len(values))}, too few for an interval that may be wrong in {alpha:.2%}")
+    return Estimate(_middle(ordered), ordered[k - 1], ordered[-k], len(values), level)
+
+
+def _ordered(values: Sequence[float]) -> list[float]:
+    """Return the values in order; raise `NotEnough` where they are too few or too large to compute with."""
+    if len(values) < NEEDED:
+        raise NotEnough(f"{_samples(len(values))}, at least {NEEDED} needed for an interval of {LEVEL:.0%}")
     ordered = sorted(values)
-    middle = ordered[(n - 1) // 2] / 2 + ordered[n // 2] / 2  # halved first: the sum of two huge numbers overflows
-    if not all(map(math.isfinite, (ordered[0], middle, ordered[-1]))):
+    if not all(map(math.isfinite, (ordered[0], _middle(ordered), ordered[-1]))):
         raise NotEnough("the numbers are too large to compute with")
-    k, level = rank(n)
-    return Estimate(middle, ordered[k - 1], ordered[n - k], n, level)
+    return ordered
+
+
+def _middle(ordered: Sequence[float]) -> float:
+    n = len(ordered)
+    return ordered[(n - 1) // 2] / 2 + ordered[n // 2] / 2  # halved first: the sum of two huge numbers overflows
+
+
+def _samples(n: int) -> str:
+    return f"{n} sample{'s' * (n != 1)}"

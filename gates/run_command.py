@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gates import pipeline, registry, render, spec, store
+from gates.bundles.files import handed_in
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
@@ -19,6 +20,7 @@ from gates.scan.loading import check_rules
 from gates.selection import Selection, narrowed
 from gates.stages.gate import Gate
 from gates.task import Task
+from gates.waived_rules import check_waived_rules
 from gates.yaml_source import did_you_mean
 
 N = TypeVar("N", Format, Gate)
@@ -44,6 +46,7 @@ class Request:
     policy: Policy | None = None
     base: str | None = None
     goalposts: str | None = None
+    evidence: tuple[Path, ...] = ()
 
 
 def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
@@ -57,7 +60,9 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     check_rules(home / request.settings.rules, home)
     if request.base:
         check_base(request.root, request.base)
-    task = task.model_copy(update={"claims": (*task.claims, *_claims(request))})
+    committed = request.root / request.settings.evidence / task.id
+    bundles = handed_in(request.evidence, committed, task.id, request.root)
+    task = task.model_copy(update={"claims": (*task.claims, *_claims(request)), "bundles": bundles})
     out = request.out or request.root / request.settings.reports / task.id
     store.prepare(out)
     templates = home / TEMPLATES
@@ -74,6 +79,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             base=request.base,
             goalposts=request.goalposts,
             policy=request.policy.name if request.policy else "",
+            signers=request.settings.evidence_signers,
         )
         selection = Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
         with shown(say) as progress:
@@ -96,6 +102,7 @@ def _task(request: Request, home: Path) -> Task:
     try:
         path = spec.find(asked, home / request.settings.tasks, home)
         task = spec.load(path, home)
+        check_waived_rules(task, path)
     except UsageError as error:
         if home == request.root or request.policy is None:
             raise

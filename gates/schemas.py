@@ -2,6 +2,7 @@
 
 import json
 
+from gates.bundles.form import Bundle
 from gates.claims.claims_file import ClaimsFile
 from gates.model import Model, Report
 from gates.samples import Samples
@@ -13,6 +14,7 @@ MODELS: dict[str, tuple[type[Model], str]] = {
     "task": (Task, "validation"),
     "samples": (Samples, "validation"),
     "claims": (ClaimsFile, "validation"),
+    "bundle": (Bundle, "validation"),
 }
 
 

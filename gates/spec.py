@@ -17,9 +17,11 @@ from gates.yaml_source import Document, Key, Problem, SourceError, Value, did_yo
 
 SUFFIXES = (".yaml", ".yml")
 PAIRS = {"ratio", "reduction", "difference"}
-SPEAKING = ("entry_points", "training_steps", "calculations", "edge_cases", "properties")  # these name criteria
+ARMED = (*sorted(PAIRS), "value", "slope")
+SPEAKING = ("entry_points", "training_steps", "recorded_tests", "calculations", "edge_cases", "properties", "leaks", "hot_paths")  # these name criteria
 FORMS = {
     "symbol": "'package.module:Name' or 'package.module:Class.method'",
+    "reached_from": "'package.module:Name' or 'package.module:Class.method'",
     "id": "a letter, then letters, digits, '.', '_' or '-'",
     "text": "some text",
     "title": "some text",
@@ -102,7 +104,7 @@ def _with_lines(value: Value, key: Key, document: Document) -> object:
 def _reserved(document: Document) -> Iterator[Problem]:
     """Refuse the names that the loader itself fills in."""
     for key in document.keys:
-        if (key[-1] == "line" and not is_typed(key)) or (len(key) == 1 and key[0] in {"path", "digest"}):
+        if (key[-1] == "line" and not is_typed(key)) or (len(key) == 1 and key[0] in {"path", "digest", "bundles"}):
             yield Problem(*document.keys[key], f"unknown key {key[-1]!r}")
 
 
@@ -204,3 +206,16 @@ def _loose_references(document: Document) -> Iterator[Problem]:
             if isinstance(name, str) and name not in measurements:
                 place = document.place(("criteria", i, "measures", j, "from"))
                 yield Problem(*place, f"unknown measurement {name!r}{did_you_mean(name, measurements)}")
+            elif isinstance(name, str):
+                yield from _loose_arms(document, ("criteria", i, "measures", j), measure, name)
+
+
+def _loose_arms(document: Document, key: Key, measure: dict[str, Any], name: str) -> Iterator[Problem]:
+    """Refuse arms that the measurement does not have, where it names its arms."""
+    arms = next((item.get("arms") for _, item in _entries(document, "measurements") if item.get("id") == name), None)
+    for kind in ARMED if isinstance(arms, dict) else ():
+        named = measure.get(kind)
+        for arm in named if isinstance(named, list) else [named]:
+            if isinstance(arm, str) and arm not in arms:
+                place = document.place((*key, kind))
+                yield Problem(*place, f"measurement {name!r} has no arm {arm!r}{did_you_mean(arm, arms)}")

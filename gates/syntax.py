@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from gates.stub import is_overload, is_stub, stands_for_nothing
+
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -44,52 +46,84 @@ def parse(text: bytes, path: str, package: str) -> SourceModule:
 def member(body: list[ast.stmt], name: str) -> ast.stmt | None:
     """Return the live statement that gives a name its meaning: a definition before an assignment before an import.
 
-    A name that is deleted, or set to `None` at the end, has none; in a `try` with a fallback the definition counts.
+    A name has none that is deleted, or in the end set to `None` or defined to do nothing (see `stub_of`); in a `try`
+    or `if` with a fallback the definition that does something counts.
     """
-    found: dict[str, ast.stmt] = {}
-    for node in live_statements(body):
-        if isinstance(node, ast.Delete):
-            if any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
-                found.clear()
-        elif isinstance(node, Definition):
-            if node.name == name and not is_hollow(node):
-                found["definition"] = node
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            if any((alias.asname or alias.name.split(".")[0]) == name for alias in node.names):
-                found["import"] = node
-        elif name in _assigned(node):
-            if isinstance(node, ast.Assign) and _is_none(node.value) and node in body:
-                found.clear()  # `name = None` after all
-            else:
-                found["assignment"] = node
+    found = _meanings(body, name)
     return found.get("definition") or found.get("assignment") or found.get("import")
 
 
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def stub_of(body: list[ast.stmt], name: str) -> ast.stmt | None:
+    """Return the statement by which a name stands for nothing: an empty body, a refusal, or `None` after all."""
+    return _meanings(body, name).get("stub")
+
+
+def emptied(body: list[ast.stmt], name: str) -> ast.stmt | None:
+    """Return the statement that in any case sets an attribute of a class to what does nothing: `A.go = None`."""
+    for node in _settled(body):
+        if isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Attribute) and ast.unparse(target) == name for target in node.targets
+        ):
+            return node if _is_nothing(node.value, name, body) else None
+    return None
+
+
+def _meanings(body: list[ast.stmt], name: str) -> dict[str, ast.stmt]:
+    found: dict[str, ast.stmt] = {}
+    settled = {id(node) for node in _settled(body)}
+    for node in live_statements(body):
+        kind = _meaning(node, name, body)
+        if kind == "stub" and id(node) not in settled:
+            found.setdefault(kind, node)  # one way among others
+        elif kind:
+            if kind in {"stub", "deleted"}:
+                found.clear()
+            found[kind] = node
+            if kind == "definition":
+                found.pop("stub", None)
+    return found
+
+
+def _meaning(node: ast.stmt, name: str, body: list[ast.stmt]) -> str:
+    """Return what a statement makes of a name, or nothing where it does not speak of it."""
+    if isinstance(node, ast.Delete):
+        named = any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+        return "deleted" if named else ""
+    if isinstance(node, Definition):
+        if node.name != name or is_overload(node):
+            return ""
+        return "stub" if is_stub(node) else "definition"
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return "import" if any((alias.asname or alias.name.split(".")[0]) == name for alias in node.names) else ""
+    if name not in _assigned(node):
+        return ""
+    plain = isinstance(node, ast.Assign) and any(isinstance(target, ast.Name) for target in node.targets)
+    return "stub" if plain and _is_nothing(node.value, name, body) else "assignment"  # type: ignore[attr-defined]  # it is one
+
+
+def _is_nothing(value: ast.expr, name: str, body: list[ast.stmt]) -> bool:
+    """Return whether a name is set to `None`, or to what does nothing."""
+    if isinstance(value, ast.Name) and value.id != name:
+        other = [part for part in body if isinstance(part, Definition) and part.name == value.id]
+        return bool(other) and is_stub(other[-1])
+    return stands_for_nothing(value)
+
+
+def _settled(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a body that run in any case."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If) and (truth := constant_truth(node.test)) is not None:
+            yield from _settled(node.body if truth else node.orelse)
+        elif isinstance(node, ast.With):
+            yield from _settled(node.body)
+        if leaves(node):
+            return
 
 
 def star_imports(body: list[ast.stmt]) -> list[ast.ImportFrom]:
     """Return the `from x import *` of a body."""
     return [n for n in live_statements(body) if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"]
-
-
-def is_hollow(node: Definition) -> bool:
-    """Return whether a definition is only a promise: an `@overload`, or a body that is nothing but a refusal."""
-    names = [
-        d.attr if isinstance(d, ast.Attribute) else d.id
-        for d in node.decorator_list
-        if isinstance(d, ast.Name | ast.Attribute)
-    ]
-    if "overload" in names:
-        return True
-    if "abstractmethod" in names or isinstance(node, ast.ClassDef):
-        return False
-    rest = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-    if len(rest) != 1 or not isinstance(rest[0], ast.Raise) or rest[0].exc is None:
-        return False
-    raised = rest[0].exc.func if isinstance(rest[0].exc, ast.Call) else rest[0].exc
-    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
 
 
 def _assigned(node: ast.stmt) -> set[str]:
@@ -120,7 +154,8 @@ def live_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             for block in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
                 yield from live_statements(block)
         elif isinstance(node, ast.With | ast.AsyncWith | ast.For | ast.AsyncFor | ast.While):
-            yield from live_statements(node.body)
+            never = isinstance(node, ast.While) and constant_truth(node.test) is False
+            yield from live_statements([] if never else node.body)
         elif isinstance(node, ast.Match):
             for case in node.cases:
                 yield from live_statements(case.body)
@@ -195,8 +230,22 @@ def constant_truth(test: ast.expr) -> bool | None:
     return False if name == "TYPE_CHECKING" else None
 
 
+def _blocks(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield the statements of a file, and what holds some, level by level; expressions hold none."""
+    level: list[ast.AST] = [tree]
+    while level:
+        yield from level
+        level = [
+            child
+            for node in level
+            for name in ("body", "handlers", "orelse", "finalbody", "cases")
+            if isinstance(found := getattr(node, name, None), list)
+            for child in found
+        ]
+
+
 def _aliases(tree: ast.Module, package: str) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree):
+    for node in _blocks(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 short = alias.asname or alias.name.split(".")[0]

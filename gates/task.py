@@ -7,10 +7,15 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from gates.calculation import Calculation, EdgeCase, Property
+from gates.code_binding import CodeBinding
 from gates.errors import UsageError
 from gates.fault import DeclaredFault, ProofTarget
+from gates.hot_path import HotPath
+from gates.leak import Leak
+from gates.measurement import Measurement
 from gates.model import Level, Location
 from gates.task_types import Command, InsidePath, Located, Metric, Name, Seconds, Text
+from gates.tests_to_record import TestsToRecord
 from gates.training_step import TrainingStep
 from gates.waiver import Waiver
 from gates.yaml_source import did_you_mean
@@ -18,33 +23,12 @@ from gates.yaml_source import did_you_mean
 TASK_ID = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
-class CodeBinding(Located):
-    """The code that implements a criterion: a symbol, and what live code in it must use; or a code rule."""
-
-    symbol: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")] | None = None
-    uses: tuple[Annotated[str, Field(pattern=r"^[^\W\d][\w.]*$")], ...] = ()
-    rule: Name | None = None
-
-    @model_validator(mode="after")
-    def _one_of(self) -> Self:
-        if (self.symbol is None) == (self.rule is None):
-            raise ValueError("expected either 'symbol' or 'rule'")
-        if self.rule and self.uses:
-            raise ValueError("'uses' goes with 'symbol', not with 'rule'")
-        return self
-
-    @property
-    def name(self) -> str:
-        """Return what the binding is called in reports."""
-        return self.symbol or f"rule {self.rule}"
-
-
 class Measure(Located):
     """A number that a criterion demands, and how it comes from the samples of a measurement.
 
-    One of `ratio` [a, b] (median of a/b over pairs), `reduction` [a, b] (1 - b/a), `difference` [a, b] (a - b) or
-    `value` (one arm); one of `at_least`, `at_most`, `below`. `on` is the kind of device that it must be seen on;
-    `when` names capabilities without which the measure does not apply to a device.
+    One of `ratio` [a, b] (median of a/b over pairs), `reduction` [a, b] (1 - b/a), `difference` [a, b] (a - b),
+    `value` (one arm) or `slope` (of one arm, per sample); one of `at_least`, `at_most`, `below`. `on` is the kind of
+    device that it must be seen on; `when` names capabilities without which the measure does not apply to a device.
     """
 
     from_: Name = Field(alias="from")
@@ -53,6 +37,7 @@ class Measure(Located):
     reduction: tuple[Name, Name] | None = None
     difference: tuple[Name, Name] | None = None
     value: Name | None = None
+    slope: Name | None = None
     at_least: float | None = None
     at_most: float | None = None
     below: float | None = None
@@ -62,9 +47,9 @@ class Measure(Located):
 
     @model_validator(mode="after")
     def _one_each(self) -> Self:
-        kinds = [self.ratio, self.reduction, self.difference, self.value]
+        kinds = [self.ratio, self.reduction, self.difference, self.value, self.slope]
         if sum(kind is not None for kind in kinds) != 1:
-            raise ValueError("expected exactly one of 'ratio', 'reduction', 'difference' and 'value'")
+            raise ValueError("expected exactly one of 'ratio', 'reduction', 'difference', 'value' and 'slope'")
         if sum(bound is not None for bound in (self.at_least, self.at_most, self.below)) != 1:
             raise ValueError("expected exactly one of 'at_least', 'at_most' and 'below'")
         if self.ratio and (self.at_least or self.at_most or self.below or 0) <= 0:
@@ -72,18 +57,20 @@ class Measure(Located):
         return self
 
     @property
-    def kind(self) -> Literal["ratio", "reduction", "difference", "value"]:
-        """Return which of the four ways the number is made in."""
+    def kind(self) -> Literal["ratio", "reduction", "difference", "value", "slope"]:
+        """Return which of the five ways the number is made in."""
         if self.ratio:
             return "ratio"
         if self.reduction:
             return "reduction"
+        if self.slope:
+            return "slope"
         return "difference" if self.difference else "value"
 
     @property
     def arms(self) -> tuple[str, ...]:
         """Return the arms that the number is made of."""
-        return self.ratio or self.reduction or self.difference or (self.value or "",)
+        return self.ratio or self.reduction or self.difference or (self.value or self.slope or "",)
 
     @property
     def bound(self) -> tuple[str, float]:
@@ -98,7 +85,7 @@ class Measure(Located):
     def name(self) -> str:
         """Return the measure in words, such as `ratio fp32/bf16 of step_time_s >= 1.5 on cuda`."""
         sign, limit = self.bound
-        of_arms = {"ratio": "/", "reduction": " to ", "difference": " - ", "value": ""}[self.kind].join(self.arms)
+        of_arms = {"ratio": "/", "reduction": " to ", "difference": " - "}.get(self.kind, "").join(self.arms)
         return f"{self.kind} {of_arms} of {self.of} {sign} {limit:g} on {self.on}"
 
 
@@ -142,20 +129,6 @@ class EntryPoint(Located):
         return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
 
 
-class Measurement(Located):
-    """A command that writes a samples file to `{out}`; with `{device}` it is run once for each device asked for."""
-
-    id: Name
-    run: Command
-    timeout_s: Seconds | None = None
-
-    @model_validator(mode="after")
-    def _hands_over(self) -> Self:
-        if not any("{out}" in word for word in self.run):
-            raise ValueError("expected '{out}' in 'run': the file that the samples are written to")
-        return self
-
-
 class Task(Located):
     """What was asked: the criteria, the files they speak of, and the ways to see whether they are met."""
 
@@ -168,18 +141,22 @@ class Task(Located):
     entry_points: tuple[EntryPoint, ...] = ()
     rules: tuple[Name, ...] = ()
     training_steps: tuple[TrainingStep, ...] = ()
+    recorded_tests: tuple[TestsToRecord, ...] = ()
     emulate: tuple[Literal["cuda"], ...] = ()
     calculations: tuple[Calculation, ...] = ()
     edge_cases: tuple[EdgeCase, ...] = ()
     properties: tuple[Property, ...] = ()
     criteria: Annotated[tuple[Criterion, ...], Field(min_length=1)]
     measurements: tuple[Measurement, ...] = ()
+    leaks: tuple[Leak, ...] = ()
+    hot_paths: tuple[HotPath, ...] = ()
     claims: tuple[InsidePath, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     proof: ProofTarget | None = None
     coverage_at_least: Annotated[float, Field(ge=0, le=1)] = 0.8
     path: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
     digest: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
+    bundles: tuple[str, ...] = Field(default=(), exclude=True, json_schema_extra={"readOnly": True})
 
     def criterion(self, criterion_id: str) -> Criterion:
         """Return the criterion; raise `UsageError` with a suggestion for an id that there is not."""

@@ -24,14 +24,18 @@ from building import (
     evidence,
     measured,
 )
+from bundling import a_cuda_task, handed
 from calculating import calculated, calculating
-from recording import a_recorded, a_trained_task, recorded
+from hot_steps import a_hot_run, a_hot_task, a_read, a_step, hot
+from leaking import a_holder, a_leaking_task, a_watch, growing, leaked
+from recording import a_recorded, a_trained_task, recorded, recorded_tests
 
 import gates
 import gates.evidence
 import gates.render
 from gates import pipeline, registry
 from gates.errors import EvidenceUnavailable
+from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.goalposts import Mode, Part
 from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.test_records import TestOutcome
@@ -63,10 +67,17 @@ TASKS = {
     "of waivers": a_task(waivers=[a_waiver(), a_waiver(line=21), a_waiver(criterion="AC1", rule="BL002")]),
     "of claims": a_task(claims=["report.md"]),
     "of calculations": calculating(),
+    "of bundles": a_cuda_task(bundles=("a.json", "b.json")),
+    "of recorded tests": a_task(recorded_tests=[{"criteria": ["AC1"], "needs": ["scaler", "overflow"], "line": 7}]),
+    "of leaks": a_leaking_task(),
+    "of hot paths": a_hot_task(),
     "of training steps": a_trained_task().model_copy(update={"emulate": ("cuda",)}),
 }
 gate = pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)
 task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
+
+
+REFUSED = HandedIn(path="b.json", standing=Standing.REFUSED, why="it was altered")
 
 
 def sets(task: Task) -> list[EvidenceSet]:
@@ -84,7 +95,16 @@ def sets(task: Task) -> list[EvidenceSet]:
         all_evidence(task, bad, on(), unmoved(a_move(), a_move(), *(a_move(p) for p in Part), unread=("a.py",))),
         all_evidence(task, on(date(2027, 1, 1)), unmoved(*(a_move(what=str(i)) for i in range(99)), mode=Mode.ALL)),
         all_evidence(task, calculated()),
+        all_evidence(task, Bundles(how="bundles", handed_in=(handed(), REFUSED))),
         all_evidence(task, recorded()),
+        all_evidence(task, leaked()),
+        all_evidence(task, leaked(a_watch(), a_watch(90, graph=growing(epochs=90)), holders=[a_holder()])),
+        all_evidence(task, leaked(a_watch(complete=False, problem="no such module", epochs=0, rungs=()))),
+        all_evidence(task, hot()),
+        all_evidence(task, hot(a_hot_run([a_step(a_read(), data=0.03)] * 12))),
+        all_evidence(task, hot(a_hot_run([], complete=False, problem="no such module"))),
+        all_evidence(task, recorded_tests()),
+        all_evidence(task, recorded_tests(complete=False, troubles=("no seal",))),
         all_evidence(task, recorded(a_recorded(complete=False, problem="no such module"))),
     ]
 

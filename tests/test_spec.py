@@ -131,8 +131,23 @@ BAD = {
     "criterion's path outside": (SMALL + "    tests: [a/../../b]\n", "7:13: expected a path inside the project"),
     "symbol without a module": (SMALL + "    code: [{symbol: double}]\n", "7:21: criteria[0].code[0].symbol: expected"),
     "symbol with a path": (SMALL + "    code: [{symbol: 'pkg/core.py:double'}]\n", "7:21: criteria[0].code[0].symbol"),
-    "symbol and rule": (SMALL + "    code: [{symbol: 'a:b', rule: r}]\n", "7:12: expected either 'symbol' or 'rule'"),
-    "neither symbol nor rule": (SMALL + "    code: [{uses: [a]}]\n", "7:12: expected either 'symbol' or 'rule'"),
+    "symbol and rule": (SMALL + "    code: [{symbol: 'a:b', rule: r}]\n", "7:12: expected exactly one of 'symbol'"),
+    "neither symbol nor rule": (SMALL + "    code: [{uses: [a]}]\n", "7:12: expected exactly one of 'symbol'"),
+    "pattern and symbol": (
+        SMALL + "    code: [{pattern: 'f(...)', symbol: 'a:b'}]\n", "7:12: expected exactly one of 'symbol'"),
+    "broken pattern": (
+        SMALL + "    code: [{pattern: 'f(', at_least: 2}]\n", "7:22: not a pattern of Python: '(' was never closed"),
+    "empty pattern": (SMALL + "    code: [{pattern: '# nothing'}]\n", "7:22: expected an expression or a statement"),
+    "pattern of everything": (SMALL + "    code: [{pattern: $X}]\n", "7:22: a pattern of a hole alone fits everything"),
+    "hole without a name": (SMALL + "    code: [{pattern: f($x)}]\n", "7:22: expected '$NAME' in capitals or '$$$'"),
+    "no places": (SMALL + "    code: [{pattern: f(), at_least: 0}]\n", "7:37: criteria[0].code[0].at_least: expected"),
+    "places of a symbol": (SMALL + "    code: [{symbol: 'a:b', at_least: 2}]\n", "7:12: 'at_least' goes with"),
+    "file of a symbol": (SMALL + "    code: [{symbol: 'a:b', in: pkg}]\n", "7:12: 'in' goes with 'pattern'"),
+    "file outside": (SMALL + "    code: [{pattern: f(), in: ../x}]\n", "7:31: expected a path inside the project"),
+    "entry without a module": (
+        SMALL + "    code: [{symbol: 'a:b', reached_from: fit}]\n", "7:42: criteria[0].code[0].reached_from: exp"),
+    "misspelt entry": (
+        SMALL + "    code: [{symbol: 'a:b', reachd_from: 'a:c'}]\n", "7:28: unknown key 'reachd_from'; did you"),
     "unknown criterion": (
         SMALL + "entry_points:\n  - {run: [x], criteria: [AC11]}\n",
         "8:27: unknown criterion 'AC11'; did you mean 'AC1'?",

@@ -231,6 +231,16 @@ def test_waiver_of_a_criterion_that_there_is_not_is_refused(tmp_path: Path) -> N
         spec.load(path, tmp_path)
 
 
+def test_waiver_of_a_rule_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    waiver = "waivers:\n  - {criterion: AC2, rule: PF901, reason: r, owner: ada, expires: 2026-12-31}\n"
+    project = a_project(tmp_path / "project", {"tasks/T1.yaml": TASK_FILE + waiver})
+    ended = gates(project, "run", "T1")
+    line = TASK_FILE.count("\n") + 2
+    assert (ended.code, ended.err.splitlines()[0]) == (
+        2, f"error: tasks/T1.yaml:{line}:28: there is no rule 'PF901'; did you mean 'PF001'?",
+    )  # fmt: skip
+
+
 def test_waiver_in_a_real_run(tmp_path: Path) -> None:
     day = datetime.now(UTC).date() + timedelta(days=30)
     waiver = f"waivers:\n  - {{criterion: AC2, rule: PF001, reason: r, owner: ada, expires: {day}}}\n"

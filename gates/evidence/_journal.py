@@ -2,35 +2,39 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from gates.evidence._seals import unsealed
 from gates.evidence.recorded import Attempt, Compared, Happened, Logged, Overflowed, Recorded
 from gates.model import Location, Model
 from gates.terminal import printable
 
-MOST_BYTES = 64 * 1024 * 1024
 Entry = dict[str, object]
 NOTES = {"start", "object", "trouble", "truncated", "problem", "end", "attempt", "reference", "overflow",
-         "after_overflow", "log", "injected", "scale"}  # fmt: skip
+         "after_overflow", "log", "injected", "scale", "test", "tested", "reads"}  # fmt: skip
 
 
-def read_journal(path: Path) -> Recorded:
+def read_journal(path: Path, secret: str) -> Recorded:
     """Return what a journal tells; a line that is not the recorder's makes it incomplete."""
     try:
-        with path.open(encoding="utf-8", errors="backslashreplace") as file:
-            text = file.read(MOST_BYTES)
+        entries, foreign = read_entries(path, secret)
     except OSError:
         return Recorded(problem="the recorder wrote no journal")
-    entries, foreign = [], 0
-    for line in text.splitlines():
-        entry = _entry(line)
-        if entry is None:
-            foreign += 1
-        else:
-            entries.append(entry)
+    return as_recorded(entries, foreign)
+
+
+def read_entries(path: Path, secret: str) -> tuple[list[Entry], int]:
+    """Return the entries that were told with a secret, and how many lines are somebody else's."""
+    lines, foreign = unsealed(path, secret)
+    entries = [entry for line in lines if (entry := _entry(line)) is not None]
+    return entries, foreign + len(lines) - len(entries)
+
+
+def as_recorded(entries: list[Entry], foreign: int = 0) -> Recorded:
+    """Return what entries tell, or that they cannot be read."""
     try:
         return _recorded(entries, foreign)
     except (ValidationError, KeyError, TypeError, ValueError) as error:
@@ -62,15 +66,33 @@ def _recorded(entries: list[Entry], foreign: int) -> Recorded:
             "scalers": _objects(by_word, "scaler"),
             "optimizers": _objects(by_word, "optimizer"),
             "events": [_fit(Happened, entry) for entry in entries if entry["word"] not in NOTES],
-            "attempts": [_fit(Attempt, entry) for entry in by_word.get("attempt", [])],
+            "attempts": list(_attempts(entries)),
             "compared": [_fit(Compared, entry) for entry in by_word.get("reference", [])],
             "overflows": [_fit(Overflowed, entry) for entry in by_word.get("overflow", [])],
             "injected": "injected" in by_word,
             "steps_after_overflow": after.get("steps"),
             "finite": after.get("finite"),
+            "reads": [read for entry in by_word.get("reads", []) for read in _reads(entry)],
             "logged": [_fit(Logged, entry) for entry in by_word.get("log", [])],
         }
     )
+
+
+def _attempts(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield the attempts, each with how many events came before it."""
+    events = 0
+    for entry in entries:
+        events += entry["word"] not in NOTES
+        if entry["word"] == "attempt":
+            yield {**_fit(Attempt, entry), "after": events}
+
+
+def _reads(entry: Entry) -> Iterator[Entry]:
+    """Yield how often each line read something in a step."""
+    told = entry["reads"]
+    for call, place, by, device, count in told if isinstance(told, list) else ():
+        where = Location(path=str(place[0]), line=max(int(place[1]), 1)) if place else None
+        yield {"step": entry["step"], "call": call, "location": where, "by": by, "device": device, "count": count}
 
 
 def _objects(by_word: Mapping[str, list[Entry]], kind: str) -> list[str]:

@@ -74,5 +74,6 @@ def warnings_of(text: str, context: Context) -> Iterator[Warned]:
 
 
 def is_ours(path: Path, context: Context) -> bool:
-    """Return whether a file is the project's own, not one that is installed inside its folder."""
-    return path.is_relative_to(context.root) and not {"site-packages", "dist-packages"} & set(path.parts)
+    """Return whether a file is the project's own, not one that is installed inside its folder, nor `<string>`."""
+    inside = path.is_relative_to(context.root) and not {"site-packages", "dist-packages"} & set(path.parts)
+    return inside and not any(part.startswith("<") for part in path.relative_to(context.root).parts)

@@ -26,7 +26,7 @@ class EmulatedTest(Model):
     """A test, and how it ended on the emulated device.
 
     `differs` is an assertion that failed, which may be for the device's sake; `not measured` is a question for speed
-    or memory, which an emulated device does not answer.
+    or memory, which an emulated device does not answer; `not emulated` is what torch says for want of a real one.
     """
 
     id: str

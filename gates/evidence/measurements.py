@@ -8,17 +8,25 @@ from typing import Self
 from gates import process
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
+from gates.evidence._timed import run_again_and_again, time_arms
 from gates.evidence.kind import Evidence
+from gates.measurement import Measurement
+from gates.measuring.ledger import Recalled
+from gates.measuring.taken import Taken
+from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.process import ProcessRun
 from gates.samples import BadSamples, Samples, read
-from gates.task import Measurement, Task
+from gates.task import Task
 
 MAX_BYTES = 64 * 1024 * 1024
 
 
 class MeasurementRun(Model):
-    """One measurement on one device: its samples, or the reason why there are none."""
+    """One measurement on one device: its samples, or the reason why there are none.
+
+    `elsewhere` names the bundle of one that was made on another machine.
+    """
 
     id: str
     device: str
@@ -26,6 +34,24 @@ class MeasurementRun(Model):
     samples: Samples | None
     problem: str = ""
     raw: str | None = None
+    taken: Taken | None = None
+    earlier: Recalled = Recalled()
+    elsewhere: str = ""
+
+
+    @property
+    def ended(self) -> str:
+        """Return how it ended, in words."""
+        if self.taken:
+            return f"{self.taken.ended}, after {self.taken.pairs} pairs"
+        return self.process.ended if self.process else self.problem
+
+    @property
+    def duration_s(self) -> float:
+        """Return how long it took."""
+        if self.taken:
+            return round(self.taken.measured_s + self.taken.started_s, 3)
+        return self.process.duration_s if self.process else 0
 
 
 class Measurements(Evidence):
@@ -37,15 +63,15 @@ class Measurements(Evidence):
     def collect(cls, task: Task, context: Context) -> Self:
         """Run each measurement in its own process, on each device that a criterion names."""
         wanted = {
-            measurement.id: _devices(task, measurement)
+            measurement.id: asked_of(task, measurement)
             for measurement in task.measurements
-            if _devices(task, measurement)
+            if asked_of(task, measurement)
         }
         if not wanted:
             raise EvidenceUnavailable(f"no criterion of {task.path} asks for a measurement")
         folder = context.folder("measurements").evidence
         runs = tuple(
-            _run(measurement, device, context, folder)
+            take(task, measurement, device, context, folder)
             for measurement in task.measurements
             for device in wanted.get(measurement.id, ())
         )
@@ -55,8 +81,8 @@ class Measurements(Evidence):
                 CommandRecord(
                     purpose=f"measurement {run.id}",
                     argv=command(task, run.id, run.device),
-                    ended=run.process.ended if run.process else run.problem,
-                    duration_s=run.process.duration_s if run.process else 0,
+                    ended=run.ended,
+                    duration_s=run.duration_s,
                 )
                 for run in runs
             ),
@@ -71,17 +97,37 @@ class Measurements(Evidence):
 def command(task: Task, measurement_id: str, device: str) -> tuple[str, ...]:
     """Return the command of a measurement as a person would type it."""
     measurement = next(m for m in task.measurements if m.id == measurement_id)
-    return tuple(word.replace("{device}", device).replace("{out}", "samples.json") for word in measurement.run)
+    words = measurement.run or tuple(f"{name}: {arm.name}" for name, arm in measurement.arms.items())
+    return tuple(word.replace("{device}", device).replace("{out}", "samples.json") for word in words)
 
 
-def _devices(task: Task, measurement: Measurement) -> tuple[str, ...]:
+def asked_of(task: Task, measurement: Measurement) -> tuple[str, ...]:
     """Return the devices to measure on; `any` is measured on the CPU, which every machine has."""
     asked = [m.on for c in task.criteria for m in c.measures if m.from_ == measurement.id]
     if not asked:
         return ()
-    if not any("{device}" in word for word in measurement.run):
+    if not measurement.by_device:
         return ("any",)
     return tuple(sorted({"cpu" if device == "any" else device for device in asked}))
+
+
+def take(task: Task, measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
+    """Take a measurement in the way that the task asks for."""
+    if not measurement.arms and measurement.read == "samples":
+        return _run(measurement, device, context, folder)
+    facts = MeasurementRun(id=measurement.id, device=device, process=None, samples=None)
+    try:
+        if measurement.arms:
+            samples, taken, earlier = time_arms(task, measurement, device, context, folder)
+            facts = facts.model_copy(update={"taken": taken, "earlier": earlier})
+        else:
+            samples = run_again_and_again(measurement, device, context, folder)
+        _refuse_other(samples, device)
+    except (ArmFailed, BadSamples) as error:
+        return facts.model_copy(update={"problem": str(error)})
+    kept = folder / f"{measurement.id}-{device}.json"
+    kept.write_text(samples.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
+    return facts.model_copy(update={"samples": samples, "raw": f"measurements/{kept.name}"})
 
 
 def _run(measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
@@ -89,7 +135,7 @@ def _run(measurement: Measurement, device: str, context: Context, folder: Path) 
     out = Path(tempfile.mkdtemp(dir=folder)) / "samples.json"
     kept = folder / f"{measurement.id}-{device}.json"
     kept.unlink(missing_ok=True)
-    argv = context.argv(measurement.run, device=device, out=str(out))
+    argv = context.argv(measurement.run or (), device=device, out=str(out))
     limit = measurement.timeout_s or context.timeout_s
     ended, samples, problem = None, None, ""
     try:
@@ -129,6 +175,10 @@ def _read(ended: ProcessRun, out: Path, device: str) -> Samples:
     except UnicodeDecodeError as error:
         raise BadSamples("the samples file is not UTF-8") from error
     samples = read(text)
+    _refuse_other(samples, device)
+    return samples
+
+
+def _refuse_other(samples: Samples, device: str) -> None:
     if device not in {"any", samples.device.type}:
         raise BadSamples(f"measured on {samples.device.type!r} ({samples.device.name}), asked for {device!r}")
-    return samples

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from gates.syntax import SourceModule, is_hollow, live_statements, origin
+from gates.stub import is_hollow
+from gates.syntax import SourceModule, live_statements, origin
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 COMPILING = {"jit", "njit", "compile", "script", "vectorize", "guvectorize", "cfunc", "kernel"}  # they run no Python

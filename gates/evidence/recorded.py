@@ -1,4 +1,4 @@
-"""What the recorder notes of one training step: events, steps of optimizers, gradients, an overflow."""
+"""What the recorder notes of one training step: events, steps of optimizers, gradients, an overflow, reads."""
 
 from pydantic import Field
 
@@ -11,7 +11,8 @@ class Happened(Model):
 
     `scaling` is whether the scaler had scaled a loss by then, `enabled` whether it is turned on. `products` counts the
     matrix products that a backward pass leads back to, by dtype, and `whole` says that all of its graph could be read;
-    `autocast` is the dtype that autocast computed in around the call.
+    `autocast` is the dtype that autocast computed in around the call. In a test, `driven` is the number of the call of
+    the project's code, made by the test, that led to it.
     """
 
     word: str
@@ -24,12 +25,15 @@ class Happened(Model):
     products: dict[str, int] = Field(default={})
     whole: bool = True
     autocast: str | None = None
+    thread: int = 0
+    driven: int | None = None
 
 
 class Attempt(Model):
     """One step of an optimizer, taken or left out (`skipped`), and what it was taken with.
 
-    `window` counts the updates of its scaler before it: steps of one window have one loss scale.
+    `window` counts the updates of its scaler before it: steps of one window have one loss scale. `after` counts the
+    events before it.
     """
 
     location: Location | None = None
@@ -41,6 +45,8 @@ class Attempt(Model):
     scale: float | None = None
     params: tuple[str, ...] = ()
     state: tuple[str, ...] = ()
+    driven: int | None = None
+    after: int = 0
 
 
 class Compared(Model):
@@ -71,7 +77,8 @@ class Overflowed(Model):
 
     `changed` counts the parameters that are not bit by bit what they were, `state_changed` names the moments and
     counters that are not; `stepped` is whether the optimizer, or the scaler for it, was asked to step. `swallowed`
-    says that the gradient was made finite where it was, neither cleared nor computed again.
+    says that the gradient was made finite where it was, neither cleared nor computed again. `own` is whether the class
+    of the scaler is the project's.
     """
 
     location: Location | None = None
@@ -87,6 +94,8 @@ class Overflowed(Model):
     least: float | None = None
     rates_before: tuple[float | None, ...] = ()
     rates_after: tuple[float | None, ...] = ()
+    driven: int | None = None
+    own: bool = False
 
 
 class Logged(Model):
@@ -95,6 +104,21 @@ class Logged(Model):
     to: str
     location: Location | None = None
     values: dict[str, float | None]
+
+
+class HostRead(Model):
+    """How often one line read a value back to the host during a step (counted from 0), and how.
+
+    `by` is the module whose code reads; where it is not the project's, `location` is the line that led to it. `device`
+    says where the tensor lay.
+    """
+
+    step: int
+    call: str
+    location: Location | None = None
+    by: str = ""
+    device: str = ""
+    count: int = 1
 
 
 class Recorded(Model):
@@ -116,4 +140,5 @@ class Recorded(Model):
     injected: bool = False
     steps_after_overflow: int | None = None
     logged: tuple[Logged, ...] = ()
+    reads: tuple[HostRead, ...] = ()
     finite: bool | None = None

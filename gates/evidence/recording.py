@@ -3,10 +3,12 @@
 import json
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from gates import process
+from gates.channel import Channel
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._import_paths import import_roots
@@ -109,15 +111,19 @@ def step_to_overflow(attempts: Sequence[Attempt], *, scaled: bool) -> dict[str, 
 
 
 def _run(asked: dict[str, object], context: Context, log: Path, plugin: Path, limit: float) -> Recorded:
-    journal = log.with_suffix(".jsonl")
     env = {**ALONE, "WANDB_DIR": str(plugin), "PYTHONPATH": process.joined_paths(str(plugin))}
-    argv = [context.python, "-m", RECORDER, json.dumps(asked), str(journal)]
+    argv = [context.python, "-m", RECORDER, json.dumps(asked)]
+    log.mkdir(exist_ok=True)
+    channel = Channel(log)
     try:
-        ended = process.run(argv, cwd=context.root, timeout_s=limit, log=log, env=env)
+        ended = process.run(argv, cwd=context.root, timeout_s=limit, log=log, env=env, channel=channel)
     except OSError as error:
         return Recorded(problem=f"cannot be started: {error.strerror or error}")
-    recorded = read_journal(journal)
-    shown = ended.model_copy(update={"argv": ("python", "-m", RECORDER, str(asked["call"]), journal.name)})
+    recorded = read_journal(channel.told, channel.nonce)
+    with suppress(FileNotFoundError):  # the process removed the folder
+        channel.told.replace(log.with_suffix(".jsonl"))
+    shutil.rmtree(log, ignore_errors=True)
+    shown = ended.model_copy(update={"argv": ("python", "-m", RECORDER, str(asked["call"]), f"{log.name}.jsonl")})
     facts: dict[str, object] = {"process": shown, "complete": recorded.complete and ended.exit_code == 0}
     text = _written(log.with_suffix(".stderr.txt"))
     crash = crash_of(text, context) if ended.exit_code and not recorded.problem else None

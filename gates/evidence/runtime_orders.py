@@ -6,8 +6,8 @@ from gates.model import Model, Severity
 from gates.scan.order import MARKERS
 from gates.scan.rule import OrderRule, Rule
 
-WORDS = ("forward", "autocast_enter", "autocast_exit", "scaled_backward", "backward", "unscale", "clip", "step",
-         "plain_step", "update", "zero_grad", "scheduler", "uncleared")  # fmt: skip
+WORDS = ("forward", "autocast_enter", "autocast_exit", "scaled_backward", "backward", "handed_backward", "unscale",
+         "unscale_by_hand", "clip", "step", "plain_step", "update", "zero_grad", "scheduler", "uncleared")  # fmt: skip
 
 
 class RuntimeOrder(Model):
@@ -43,7 +43,7 @@ def runtime_orders(known: Mapping[str, Rule]) -> tuple[RuntimeOrder, ...]:
 def _orders(rule: Rule) -> Iterator[RuntimeOrder]:
     for demanded, orders in ((False, rule.never), (True, rule.always)):
         for one in orders:
-            if one.order.names <= {*WORDS, *MARKERS}:
+            if one.order.names <= {*WORDS, *MARKERS}:  # of what cannot be seen here, nothing may depend
                 yield _order(rule, one, demanded=demanded)
 
 

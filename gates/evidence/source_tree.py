@@ -2,15 +2,19 @@
 
 from typing import Self
 
+from gates.code_binding import CodeBinding
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.code_rules import RuleTrace, bound_rules
 from gates.evidence.kind import Evidence
+from gates.evidence.patterns import PatternTrace, trace_patterns
+from gates.evidence.reach import Reach, ReachTrace
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver, SymbolTrace
 from gates.files import files_of
+from gates.model import Location
 from gates.syntax import SourceModule, Unparsed
-from gates.task import CodeBinding, Task
+from gates.task import Task
 
 
 class SourceTree(Evidence):
@@ -19,6 +23,8 @@ class SourceTree(Evidence):
     files: int
     symbols: tuple[SymbolTrace, ...]
     rules: tuple[RuleTrace, ...]
+    patterns: tuple[PatternTrace, ...] = ()
+    reaches: tuple[ReachTrace, ...] = ()
     unparsed: tuple[str, ...]
 
     @classmethod
@@ -37,18 +43,44 @@ class SourceTree(Evidence):
                 unparsed.append(str(error))
         bindings = [binding for criterion in task.criteria for binding in criterion.code]
         wanted = sorted({binding.rule for binding in bindings if binding.rule})
-        return cls(
+        tree = cls(
             how="the implementation's syntax trees",
             files=len(paths),
             symbols=tuple(resolver.trace(binding) for binding in bindings if binding.symbol),
             rules=bound_rules(wanted, task, context),
+            patterns=trace_patterns(bindings, resolver),
             unparsed=tuple(unparsed),
         )
+        asked = [binding for binding in bindings if binding.reached_from and tree.places(binding)]
+        reach = Reach(resolver) if asked else None
+        found = tuple(dict.fromkeys(reach.trace(one, tree.places(one)) for one in asked)) if reach else ()
+        return tree.model_copy(update={"reaches": found})
 
     def symbol(self, binding: CodeBinding) -> SymbolTrace | None:
         """Return the trace of a binding."""
         wanted = (binding.symbol, binding.uses)
         return next((trace for trace in self.symbols if (trace.symbol, trace.wanted) == wanted), None)
+
+    def pattern(self, binding: CodeBinding) -> PatternTrace | None:
+        """Return the trace of a binding to a pattern."""
+        wanted = (binding.pattern, binding.in_, binding.at_least)
+        return next((trace for trace in self.patterns if (trace.pattern, trace.within, trace.at_least) == wanted), None)
+
+    def reach(self, binding: CodeBinding) -> ReachTrace | None:
+        """Return from where the code of a binding is reached."""
+        wanted = (binding.name, binding.reached_from, binding.at_least)
+        return next((trace for trace in self.reaches if (trace.name, trace.entry, trace.at_least) == wanted), None)
+
+    def places(self, binding: CodeBinding) -> tuple[Location, ...]:
+        """Return the lines of the implementation that a binding comes to."""
+        if binding.symbol:
+            trace = self.symbol(binding)
+            return (trace.location,) if trace and trace.location else ()
+        if binding.pattern:
+            found = self.pattern(binding)
+            return found.places if found else ()
+        applied = self.rule(binding.rule)
+        return tuple(site.location for site in applied.sites if site.ok) if applied else ()
 
     def rule(self, name: str | None) -> RuleTrace | None:
         """Return what a rule found."""

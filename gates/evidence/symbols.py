@@ -4,12 +4,24 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from gates.code_binding import CodeBinding
 from gates.evidence._private_names import is_private, is_used, may_be_called_from_outside
 from gates.evidence._uses import use_lines
 from gates.evidence.sources import Sources
 from gates.model import Location, Model
-from gates.syntax import Definition, SourceModule, Unparsed, live_nodes, member, origin, star_imports
-from gates.task import CodeBinding, Task
+from gates.syntax import (
+    Definition,
+    SourceModule,
+    Unparsed,
+    emptied,
+    live_nodes,
+    live_statements,
+    member,
+    origin,
+    star_imports,
+    stub_of,
+)
+from gates.task import Task
 
 MAX_HOPS = 5
 
@@ -48,6 +60,21 @@ class Resolver:
         """Return a parsed file; raise `Unparsed` with the place and the reason."""
         return self._sources.module(path, self._package(path))
 
+    @property
+    def root(self) -> Path:
+        """Return the project's folder."""
+        return self._sources.root
+
+    def shown(self, path: Path) -> str:
+        """Return a path as reports name it."""
+        return self._sources.shown(path)
+
+    def python_files(self) -> list[Path]:
+        """Return the Python files of the implementation; what rests on them rests on their folders too."""
+        found = [path for path in self._sources.files(self._implementation) if path.suffix == ".py"]
+        self._sources.looked_at |= {*found, *(path.parent for path in found)}
+        return found
+
     def trace(self, binding: CodeBinding) -> SymbolTrace:
         """Resolve a binding to its lines, or say why it cannot be."""
         symbol = binding.symbol or ""
@@ -60,7 +87,7 @@ class Resolver:
         if isinstance(found, str):
             return SymbolTrace(symbol=symbol, wanted=binding.uses, location=None, problem=found)
         module, node = found
-        if unused := self._unused(module, node, names.split(".")):
+        if unused := self.unused(module, node, names.split(".")):
             return SymbolTrace(symbol=symbol, wanted=binding.uses, location=None, problem=unused)
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
         return SymbolTrace(
@@ -70,7 +97,7 @@ class Resolver:
             uses=tuple(Use(name=name, lines=tuple(use_lines(name, node, module))) for name in binding.uses),
         )
 
-    def _unused(self, module: SourceModule, node: ast.stmt, names: list[str]) -> str:
+    def unused(self, module: SourceModule, node: ast.stmt, names: list[str]) -> str:
         """Return, in words, that nothing in the implementation uses a private name, or nothing where something may."""
         if not is_private(names[-1]):
             return ""
@@ -78,13 +105,11 @@ class Resolver:
         if len(names) > 2 or may_be_called_from_outside(node, owner if isinstance(owner, ast.ClassDef) else None):
             return ""
         modules = []
-        for path in self._sources.files(self._implementation):
-            if path.suffix == ".py":
-                self._sources.looked_at.add(path.parent)
-                try:
-                    modules.append(self.module(path))
-                except Unparsed:
-                    return ""  # it may be used there
+        for path in self.python_files():
+            try:
+                modules.append(self.module(path))
+            except Unparsed:
+                return ""  # it may be used there
         if is_used(names[-1], node, modules):
             return ""
         return f"{module.path}:{node.lineno} defines {names[-1]!r}, and nothing in the implementation uses it"
@@ -132,8 +157,12 @@ class Resolver:
             found = self._find(origin(star, self._package(path)), names, hops=hops + 1)
             if not isinstance(found, str):
                 return found
+        if stub := stub_of(module.tree.body, names[0]):
+            return _promised(module, stub, names[0])
         if member(module.tree.body, "__getattr__"):
             raise Undecided(f"{module.path} makes its names in __getattr__")
+        if line := _makes_names(module):
+            raise Undecided(f"{module.path}:{line} makes names by an expression")
         return f"{module.path} defines no {names[0]!r}"
 
     def _inside(self, module: SourceModule, node: ast.stmt, names: list[str]) -> tuple[SourceModule, ast.stmt] | str:
@@ -145,12 +174,32 @@ class Resolver:
                     return f"{module.path}: {owner!r} is a function; what it defines inside cannot be named"
                 raise Undecided(f"{module.path}:{node.lineno} makes {owner!r} by an expression")
             inner = member(node.body, name) or _set_on_self(node, name)
+            if stub := emptied(module.tree.body, ".".join(names[: depth + 1])):
+                return _promised(module, stub, ".".join(names[: depth + 1]))
+            if inner is None and (stub := stub_of(node.body, name)):
+                return _promised(module, stub, ".".join(names[: depth + 1]))
             if inner is None and node.bases:
                 raise Undecided(f"{module.path}: {owner!r} may inherit {name!r}; name the class that defines it")
             if inner is None:
                 return f"{module.path} defines no {'.'.join(names[: depth + 1])!r}"
             node = inner
         return module, node
+
+
+def _makes_names(module: SourceModule) -> int:
+    """Return the line in which a module gives itself names that are not written out, or 0."""
+    for statement in live_statements(module.tree.body):
+        for node in ast.walk(statement) if not isinstance(statement, Definition) else ():
+            called = node.func if isinstance(node, ast.Call) else None
+            if isinstance(called, ast.Name) and called.id in {"globals", "vars", "exec", "setattr"}:
+                return called.lineno
+    return 0
+
+
+def _promised(module: SourceModule, stub: ast.stmt, name: str) -> str:
+    """Say of a name that it stands for nothing."""
+    kind = "its body does nothing" if isinstance(stub, Definition) else "it is set to what does nothing"
+    return f"{module.path}:{stub.lineno} only promises {name!r}: {kind}"
 
 
 def _set_on_self(node: ast.ClassDef, name: str) -> ast.stmt | None:

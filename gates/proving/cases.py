@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from gates.code_binding import CodeBinding
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
@@ -21,7 +22,7 @@ from gates.proving.others import Answer
 from gates.proving.source import Text
 from gates.proving.targets import Baseline, Collected, around, statements
 from gates.syntax import Unparsed
-from gates.task import CodeBinding, Criterion, Task
+from gates.task import Criterion, Task
 
 if TYPE_CHECKING:
     from gates.proving.general import Operators
@@ -134,11 +135,10 @@ class Trial:
             case.tests[fault.id] = self._baseline.noticing(place, case.own)
 
     def _places(self, binding: CodeBinding) -> list[Location]:
-        trace = self._tree.symbol(binding) if binding.symbol else None
-        if trace is None or trace.location is None:
-            return []
-        self.file(trace.location.path)  # one that cannot be read is said here
-        return [trace.location]
+        places = [] if binding.rule else [*self._tree.places(binding)]
+        for place in places:
+            self.file(place.path)  # one that cannot be read is said here
+        return places
 
     def _bound(self, binding: CodeBinding) -> Iterator[Change]:
         """Yield the faults that follow from a binding: its uses taken away, or its rule's statements out of order."""

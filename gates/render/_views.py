@@ -3,8 +3,24 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from gates.model import SEVERITIES, Finding, GateReport, Level, Outcome, Report, Severity
+from gates.model import SEVERITIES, Finding, GateReport, Level, Outcome, Report, Severity, Status
 from gates.ranking import ranked
+
+GAPS = 3
+WORST = ("FAIL", "UNKNOWN", "WAIVED", "PASS")
+KINDS = {
+    "code:": "Criteria are traced to live code",
+    "tests:": "Tests stand for the criteria",
+    "coverage": "Enough criteria are verified",
+    "markers": "Markers name criteria that exist",
+    "rule:": "Code rules are kept",
+    "calc:": "Calculations are correct",
+    "edge:": "Edge cases are handled",
+    "property:": "Properties hold",
+    "recorded:": "Training steps do right",
+    "goalposts": "The bar is where it was",
+    "proof": "Faults are noticed",
+}
 
 
 def headline(report: Report) -> str:
@@ -99,16 +115,66 @@ def quality(gates: Iterable[GateReport]) -> list[tuple[str, str, str, str]]:
     rows = []
     for gate in gates:
         by_check = {check.id: check for check in gate.checks}
-        worst: dict[str, Finding] = {}
-        for finding in sorted(ranked(gate.findings), key=_rank_of_waived):
-            worst.setdefault(finding.check, finding)
+        worst = _worst(gate)
         for check_id, check in by_check.items():
             if check_id in worst:
                 finding = worst[check_id]
                 level = "" if check.level is Level.MUST else f" ({check.level.value})"
                 seen = finding.actual if gate.ran else "not run"
-                ended = "WAIVED" if finding.waived else word(finding.outcome)
-                rows.append((check.title + level, finding.expected or "-", seen or "-", ended))
+                rows.append((check.title + level, finding.expected or "-", seen or "-", _ended(finding)))
+    return rows
+
+
+def _worst(gate: GateReport) -> dict[str, Finding]:
+    """Return the finding that speaks for each check."""
+    worst: dict[str, Finding] = {}
+    for finding in sorted(ranked(gate.findings), key=_rank_of_waived):
+        worst.setdefault(finding.check, finding)
+    return worst
+
+
+def _ended(finding: Finding) -> str:
+    return "WAIVED" if finding.waived else word(finding.outcome)
+
+
+def kinds(gate: GateReport) -> list[tuple[str, str, str, str]]:
+    """Return the quality gates folded by kind: how many checks there are, how many passed, and the worst ending."""
+    rows = []
+    ends: dict[str, list[Finding]] = {title: [] for title in KINDS.values()}
+    worst_of = _worst(gate)
+    for check in dict.fromkeys(check.id for check in gate.checks):
+        title = next((title for start, title in KINDS.items() if check.startswith(start)), None)
+        if title is not None and check in worst_of:
+            ends[title].append(worst_of[check])
+    for title, found in ends.items():
+        counted = [ended for finding in found if (ended := _ended(finding)) != "N/A"]
+        if not counted:
+            continue
+        asked, seen = f"{len(counted)} of {len(counted)}", f"{counted.count('PASS')} of {len(counted)}"
+        if title == KINDS["coverage"] and found[0].expected:
+            asked, seen = found[0].expected, found[0].actual
+        rows.append((title, asked, seen, min(counted, key=WORST.index)))
+    return rows
+
+
+def gaps(report: Report) -> list[tuple[str, str, str, str, str, str]]:
+    """Return what each criterion that is not verified lacks: where it is implemented, the gap, and what mends it."""
+    rows = []
+    for criterion in report.criteria:
+        about = [f for f in ranked(report.findings) if f.criterion == criterion.id and not f.waived]
+        lacking = [f for f in about if f.outcome in {Outcome.FAILED, Outcome.UNKNOWN}]
+        if criterion.status in {Status.PASS, Status.WAIVED} or not lacking:
+            continue
+        places = list(
+            dict.fromkeys(str(t.location) for t in criterion.code if t.outcome is Outcome.PASSED and t.location)
+        )
+        first = list({f.message: f for f in lacking}.values())[:GAPS]
+        more = f" (and {len(lacking) - len(first)} more)" if len(lacking) > len(first) else ""
+        fixes = dict.fromkeys(f.remediation for f in first if f.remediation)
+        rows.append((
+            criterion.id, criterion.text, criterion.status.value, ", ".join(places[:GAPS]) or "none",
+            "; ".join(f.message.rstrip(".") for f in first) + more, " ".join(fixes) or "-",
+        ))  # fmt: skip
     return rows
 
 
@@ -131,5 +197,5 @@ def word(outcome: Outcome) -> str:
 
 OFFERED = (  # to templates
     headline, deciding, first_cause, next_step, actions, unchecked, severities, quality,
-    nothing_wrong, waived, goalposts,
+    nothing_wrong, waived, goalposts, kinds, gaps,
 )  # fmt: skip

@@ -9,14 +9,16 @@ from gates.scan.contexts import Contexts
 from gates.scan.events import Happening
 from gates.scan.hot import Hot
 from gates.scan.module import Function, tail_of
+from gates.scan.nodes import below, walk
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import PREPARES, Scope
-from gates.scan.values import Closure, Event, Place, State, Value
+from gates.scan.values import Closure, Event, Frame, Place, State, Value
 
 MAX_DEPTH = 6
 MAX_WORK = 3_000
 MAX_TOTAL = 60_000
 TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
+PUSHES = frozenset({"enter_context", "enter_async_context"})
 Run = list[tuple[State, Value]]
 Paths = list[State]
 
@@ -41,6 +43,8 @@ class Calling(Contexts):
         self.tries = 0
         self._work = 0
         self.stack: list[ast.AST] = []
+        self.frames: list[Frame] = []
+        self.calls: dict[Event, tuple[Frame, ...]] = {}
         self.yields: list[Callable[[Paths], Paths]] = []
         self._quiet: set[object] = set()
         self._caring: dict[ast.AST, frozenset[str]] = {}
@@ -53,6 +57,7 @@ class Calling(Contexts):
         """Begin a new walk."""
         self.cut, self._work, self.stack, self.entered, self.tries = False, 0, [], set(), 0
         self._quiet = set()
+        self.frames, self.calls = [], {}
 
     def count(self, paths: int) -> None:
         """Count the work; raise `TooMany` where it is too much."""
@@ -73,7 +78,7 @@ class Calling(Contexts):
     def matters(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
         """Return whether statements set something to what a later condition or event may tell apart."""
         for node in nodes:
-            for inner in ast.walk(node):
+            for inner in walk(node):
                 if not isinstance(inner, ast.Assign) or not isinstance(inner.value, TELLING):
                     continue
                 for target in inner.targets:
@@ -86,13 +91,13 @@ class Calling(Contexts):
         """Return the names that stand in hot conditions, and whose methods are hot, in a function or a whole file."""
         if around not in self._caring:
             names: set[str] = set()
-            for node in ast.walk(around):
+            for node in below(around):
                 if node not in self.hot or not isinstance(
                     node, ast.If | ast.IfExp | ast.Call | ast.withitem | ast.While
                 ):
                     continue
                 part = node.func if isinstance(node, ast.Call) else node.test if hasattr(node, "test") else node
-                names |= {tail_of(n) for n in ast.walk(part) if isinstance(n, ast.Name | ast.Attribute)}
+                names |= {tail_of(n) for n in walk(part) if isinstance(n, ast.Name | ast.Attribute)}
             self._caring[around] = frozenset(names - {"self"})
         return self._caring[around]
 
@@ -101,7 +106,7 @@ class Calling(Contexts):
         if isinstance(node, ast.IfExp):
             return self._chosen(node, paths, scope)
         if node not in self.hot:
-            return [(path, self._made(node, path, scope)) for path in paths]
+            return [(self.touched(node, path, scope), self._made(node, path, scope)) for path in paths]
         if isinstance(node, ast.Call):
             return self._call(node, paths, scope)
         if isinstance(node, ast.Lambda):
@@ -170,12 +175,14 @@ class Calling(Contexts):
             paths = [path for path, _ in self.run(generator.iter, paths, scope)]
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         line = node.lineno
+        loop, mark, done = (Event(name, (), scope.module.path, line, line) for name in ("loop", "turn", "done"))
+        paths = [path.happens(loop) for path in paths]
         for turn in (1, 2):
-            mark = Event("turn", (), scope.module.path, line, line)
             paths = [replace(p, turns=f"{p.turns}/{line}.{turn}").happens(mark) for p in paths]
             for part in parts:
                 paths = [path for path, _ in self.run(part, paths, scope)]
             paths = [replace(p, turns=p.turns.rpartition("/")[0]) for p in paths]
+        paths = [path.happens(done) for path in paths]
         return [(path, self.place(path, scope).value(node)) for path in paths]
 
     def _call(self, node: ast.Call, paths: Paths, scope: Scope) -> Run:
@@ -186,15 +193,43 @@ class Calling(Contexts):
         for part in parts:
             if part in self.hot and not isinstance(part, ast.Lambda):
                 paths = [path for path, _ in self.run(part, paths, scope)]
+        if tail_of(node.func) in PUSHES and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
+            return [(after, Value("None")) for path in paths for after in self._push(node, path, scope)]
         found: Run = []
         for path in paths:
             place = self.place(path, scope)
             happened = self.happening.of_call(node, place, path)
             if happened is not None and (happened[1] or self.closure(node.func, path, scope) is None):
+                self.calls.setdefault(happened[0], tuple(self.frames))
                 for begun in self._closures(node, path, scope):
                     found.append((begun.happens(happened[0]), self._made(node, begun, scope)))
                 continue
             found += self._inlined(node, path, scope, place)
+        return found
+
+    def is_stack(self, node: ast.expr) -> bool:
+        """Return whether a context is an exit stack."""
+        return isinstance(node, ast.Call) and tail_of(node.func) in {"ExitStack", "AsyncExitStack"}
+
+    def pending(self, path: State, node: ast.expr, scope: Scope) -> str:
+        """Return where a path keeps what an exit stack has to leave."""
+        return f"{self.place(path, scope).key(node)}.<entered>"
+
+    def _push(self, node: ast.Call, path: State, scope: Scope) -> Paths:
+        """Enter a context on an exit stack of a function further out."""
+        assert isinstance(node.func, ast.Attribute)
+        key = self.pending(path, node.func.value, scope)
+        kept = path.heap.get(key)
+        if kept is None or not isinstance(kept.constant, tuple):
+            return [path]
+        found: Paths = []
+        for each, value in self.run(node.args[0], [path], scope):
+            made, place = value.node or node.args[0], value.place or self.place(each, scope)
+            begun = list(self.happening.entering(made, place, node))
+            ends = list(self.happening.leaving(made, place, node))
+            for side, is_on in self.enabled(made, place, each):
+                left = replace(kept, constant=(*ends, *kept.constant))
+                found.append(side.happens(*begun).stores(key, left) if is_on else side)
         return found
 
     def _closures(self, node: ast.Call, path: State, scope: Scope) -> Paths:
@@ -209,7 +244,7 @@ class Calling(Contexts):
     def _inlined(self, node: ast.Call, path: State, scope: Scope, place: Place) -> Run:
         closure = self.closure(node.func, path, scope)
         if closure is None or closure.node not in self.hot or closure.node in self.stack:
-            return [(path, self._made(node, path, scope))]
+            return [(self.touched(node, path, scope), self._made(node, path, scope))]
         if len(self.stack) >= MAX_DEPTH:
             return [(path, self._made(node, path, scope))]
         arguments = tuple(place.value(a) for a in node.args if not isinstance(a, ast.Starred))
@@ -219,13 +254,36 @@ class Calling(Contexts):
         about = (
             closure.node,
             *(value.key.partition("#")[0] for value in (*closure.bound, *arguments, *named.values())),
+            self._asked(closure, path),
         )
         if about in self._quiet:
             return [(path, self._made(node, path, scope))]
+        is_plain = closure.scope.owner is None
+        self.frames.append(Frame(scope.module.path, node.lineno, node.end_lineno or node.lineno, is_plain))
         found = self.enter(closure, arguments, named, path)
+        self.frames.pop()
         if len(found) == 1 and found[0][0].words == path.words and found[0][0].heap.keys() == path.heap.keys():
             self._quiet.add(about)
         return [(after, value if value is not None else self._made(node, after, scope)) for after, value in found]
+
+    def touched(self, node: ast.expr, path: State, scope: Scope) -> State:
+        """Forget the attributes of the own instance that a method sets which is not walked."""
+        func = node.func if isinstance(node, ast.Call) else None
+        if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name)) or not scope.self_class:
+            return path
+        instance = path.names.get(func.value.id)
+        owner = scope.self_class if instance is None else instance.owner
+        method = self.project.method(owner, func.attr) if func.value.id == scope.self_name and owner else None
+        for name in sorted(self.project.attributes_set(method[0], owner)) if method and owner else ():
+            key = f"{instance.key if instance else 'self'}.{name}"
+            if key in path.heap or any(key in known for known in path.assumed):
+                path = path.stores(key, Value(f"{key}@{func.lineno}{self.tag(path)}"))
+        return path
+
+    def _asked(self, closure: Closure, path: State) -> frozenset[tuple[str, bool]]:
+        """Return what a path has assumed of what a function's file asks before it comes to an event."""
+        names = self._cared(closure.scope.module.tree)
+        return frozenset(item for item in path.assumed.items() if any(name in item[0] for name in names))
 
     def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
         """Return the function of the program that an expression is, with what it is bound to."""

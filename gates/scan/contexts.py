@@ -48,7 +48,7 @@ class Contexts(Joining):
         ends = list(self.happening.leaving(made, place, node))
         if begun or ends:
             found: Paths = []
-            for side, is_on in self._enabled(made, place, path):
+            for side, is_on in self.enabled(made, place, path):
                 after = inner([side.happens(*begun) if is_on else side])
                 found += [self._left(each, ends) if is_on else each for each in after]
             return found
@@ -60,7 +60,7 @@ class Contexts(Joining):
     def _left(self, path: State, ends: list[Event]) -> State:
         return path.happens(*ends)
 
-    def _enabled(self, node: ast.expr, place: Place, path: State) -> list[tuple[State, bool]]:
+    def enabled(self, node: ast.expr, place: Place, path: State) -> list[tuple[State, bool]]:
         """Fork by the argument `enabled` of a context."""
         behind = node
         where = place

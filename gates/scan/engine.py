@@ -16,10 +16,11 @@ ANALYSES = "gates.scan.analyses"
 
 
 class Scanner:
-    """Applies rules to one program; what several rules need is made once."""
+    """Applies rules to one program, or to some of its files; what several rules need is made once."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, judged: frozenset[str] | None = None) -> None:
         self.project = project
+        self._judged = [m for m in project.modules.values() if judged is None or m.path in judged]
         self._tracers: dict[object, Tracer] = {}
 
     def sites(self, rule: Rule) -> list[Site]:
@@ -44,7 +45,7 @@ class Scanner:
             yield from self._fitting(piece, "as it should be", ok=True)
 
     def _fitting(self, piece: Piece, message: str, *, ok: bool) -> Iterator[Site]:
-        for module in self.project.modules.values():
+        for module in self._judged:
             for node, _ in find(piece, module, self.project):
                 yield _site(module.path, node, message, ok=ok)
 

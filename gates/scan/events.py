@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.scan.known import OPTIMIZER, is_called
-from gates.scan.module import tail_of
+from gates.scan.module import names_of, tail_of
 from gates.scan.pattern import Hole, Holes, Pattern, match
 from gates.scan.rule import EventKind, Need, Needs
 from gates.scan.values import Event, Place, State
@@ -189,5 +189,5 @@ def _is_type(node: ast.expr, place: Place, wanted: str) -> bool | None:
     known = place.project.types.is_a(place.type_of(node), wanted)
     if known is not None:
         return known
-    called = [tail_of(node), place.key(node).partition("(")[0].partition("@")[0].rpartition(".")[2].partition("[")[0]]
+    called = [*names_of(node), place.key(node).partition("(")[0].partition("@")[0].rpartition(".")[2].partition("[")[0]]
     return True if any(is_called(name, wanted) for name in called if name) else None

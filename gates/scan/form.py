@@ -87,10 +87,14 @@ class Vocabulary(Model):
 
 
 class OrderForm(Model):
-    """An order that a rule forbids or demands, and what it says of it."""
+    """An order that a rule forbids or demands, and what it says of it.
+
+    With `again`, what is demanded is demanded only of an event that happens once more in another turn of a loop.
+    """
 
     order: Text
     says: str = ""
+    again: bool = False
     at: Annotated[str, Field(pattern=r"^[a-z_| ]+$")] = "last"
 
 

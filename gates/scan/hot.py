@@ -2,10 +2,14 @@
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
 
 from gates.scan.events import Happening, tails_of
 from gates.scan.known import is_called
-from gates.scan.module import Function, Module, tail_of
+from gates.scan.mentions import Mention, mentions_of
+from gates.scan.module import Function, Module, names_of, tail_of
+from gates.scan.nodes import below, walk
 from gates.scan.pattern import Hole, Pattern, match
 from gates.scan.project import Project
 from gates.scan.rule import Needs
@@ -14,7 +18,6 @@ from gates.scan.types import argument
 
 CALLED = {"__call__": 1, "forward": 1, "__enter__": 1, "__exit__": 1}
 MAX_CALLERS = 20
-Mention = tuple[ast.AST, Module]
 
 
 class Hot:
@@ -26,14 +29,18 @@ class Hot:
         self.kinds: dict[ast.AST, set[str]] = defaultdict(set)
         self.leads: dict[ast.AST, set[ast.AST]] = defaultdict(set)
         self._hot: set[ast.AST] = set()
+        self._reach: dict[ast.AST, frozenset[ast.AST]] = {}
         self._spread_names: set[tuple[str, ast.AST]] = set()
-        self._mentions = _mentions(project)
-        self._renamed = _renamed(project)
+        self._mentions = project.once(mentions_of)[0]
+        self._called: dict[str, list[tuple[ast.AST, Module, ast.AST]]] = {}
+        self._possible: dict[ast.AST, frozenset[str]] | None = None
+        self._any: dict[str, ast.AST] = {}  # what stands for all methods of a name
         todo: list[ast.AST] = []
         for kind, needs in happening.kinds:
             for pattern in (*kind.calls, *kind.enters, *kind.leaves):
                 for tail in tails_of(pattern):
-                    for node, module in self._meaning(tail, named=pattern.tail is None):
+                    for mention in self._meaning(tail, named=pattern.tail is None):
+                        node, module = mention.node, mention.module
                         if node not in self._hot and self._may_be(pattern, node, module, needs):
                             todo += self._mark(node, module, kind.name)
                         elif node in self._hot:
@@ -47,21 +54,21 @@ class Hot:
 
     def _meaning(self, tail: str, *, named: bool) -> list[Mention]:
         """Return where a name is mentioned, under whatever other name it goes where it is that of a library."""
-        found = list(self._mentions.get(tail, ()))
+        found = list(self._mentions.of(tail))
         if not named:
             return found
         names, todo = {tail}, [tail]
         while todo:
             name = todo.pop()
-            others = {alias for node, module in self._mentions.get(name, ()) for alias in _aliases(node, module)}
-            others |= self._renamed.get(name, set())
+            others = {alias for mention in self._mentions.of(name) for alias in mention.aliases}
+            others |= self._mentions.renamed.get(name, set())
             for other in others - names:
                 names.add(other)
                 todo.append(other)
-                for node, module in self._mentions.get(other, ()):
-                    dotted = self.project.scope_at(node, module).dotted(node)  # type: ignore[arg-type]  # an expression
+                for mention in self._mentions.of(other):
+                    dotted = mention.scope.dotted(mention.node)
                     if dotted is not None and dotted.endswith(f".{tail}"):
-                        found.append((node, module))
+                        found.append(mention)
         return found
 
     def _may_be(self, pattern: Pattern, node: ast.AST, module: Module, needs: Needs) -> bool:
@@ -78,6 +85,8 @@ class Hot:
         inner = Pattern(pattern.text, pattern.body.func.value, None)
         holes = match(inner, node.value, scope)
         if holes is None:
+            if isinstance(pattern.body.func.value, ast.Attribute):
+                return isinstance(node.value, ast.Name) and pattern.body.func.value.attr in node.value.id
             return not isinstance(node.value, ast.Constant) and pattern.body.func.value.__class__ is not ast.Name
         return all(self._may_fit(needs[name].types, hole) for name, hole in holes.items() if name in needs)
 
@@ -87,14 +96,14 @@ class Hot:
             return True
         for wanted in types:
             known = self.project.types.is_a(self.project.types.of(node, scope), wanted)
-            if known or (known is None and (is_called(tail_of(node), wanted) or self._passed(node, scope, wanted))):
+            if known or (known is None and (any(is_called(n, wanted) for n in names_of(node)) or self._passed(node, scope, wanted))):
                 return True
         return False
 
     def _passed(self, node: ast.expr, scope: Scope, wanted: str) -> bool:
         """Return whether a parameter is passed something of a kind by any caller."""
         if isinstance(node, ast.Subscript | ast.Call):
-            return is_called(_deep_tail(node), wanted)
+            return any(is_called(name, wanted) for name in names_of(node))
         if not isinstance(node, ast.Name):
             return False
         found = scope.lookup(node.id)
@@ -118,11 +127,11 @@ class Hot:
     def _looped(self, name: str, scope: Scope, wanted: str) -> bool:
         """Return whether a loop variable goes through something that is called so."""
         root = scope.function or scope.module.tree
-        for node in ast.walk(root):
-            if isinstance(node, ast.For) and name in {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}:
+        for node in below(root):
+            if isinstance(node, ast.For) and name in {n.id for n in walk(node.target) if isinstance(n, ast.Name)}:
                 return any(
                     is_called(tail_of(n), wanted)
-                    for n in ast.walk(node.iter)
+                    for n in walk(node.iter)
                     if isinstance(n, ast.Name | ast.Attribute)
                 )
         return False
@@ -159,9 +168,9 @@ class Hot:
         scope = self.project.scope_of(function, module)
         found = self._under(function.name, function, scope)
         if scope.owner is not None and function.name in CALLED:
-            for info_name, info in self.project.classes.items():
-                if info_name == scope.owner.name or scope.owner.name in info.bases:
-                    found += self._instances(info.node.name, function)
+            own = self.project.classes.get(scope.owner.name)
+            for info in (*([own] if own else []), *self.project.extending.get(scope.owner.name, ())):
+                found += self._instances(info.node.name, function)
         return found
 
     def _under(self, name: str, function: Function, scope: Scope) -> list[ast.AST]:
@@ -169,128 +178,128 @@ class Hot:
             return []
         self._spread_names.add((name, function))
         found: list[ast.AST] = []
-        for node, module in self._mentions.get(name, ()):
-            if self._leads(node, module, function, scope):
-                self._link(node, module, function)
-                found += self._mark(node, module) if node not in self._hot else []
-            if node in self._hot:
-                for alias in _aliases(node, module):
+        if scope.owner is not None:
+            found += self._open(name, function)
+        for mention in self._mentions.of(name):
+            if scope.owner is not None and mention.is_open:
+                pass  # marked for all methods of this name at once
+            elif mention.means(function, scope.owner):
+                self._link(mention.around, function)
+                found += self._mark(mention.node, mention.module) if mention.node not in self._hot else []
+            if mention.node in self._hot:
+                for alias in mention.aliases:
                     found += self._under(alias, function, scope)
-        for alias in self._renamed.get(name, set()) - {name}:
+        for alias in self._mentions.renamed.get(name, set()) - {name}:
             found += self._under(alias, function, scope)
+        maker = scope.outer.function if scope.outer else None
+        if name == function.name and isinstance(maker, ast.FunctionDef | ast.AsyncFunctionDef) and _returns(maker, name):
+            found += self._instances(maker.name, function)
+        return found
+
+    def _open(self, name: str, function: Function) -> list[ast.AST]:
+        """Mark the mentions that may mean any method of a name, once for all of these."""
+        found: list[ast.AST] = []
+        if name not in self._any:
+            self._any[name] = ast.Name(name, ast.Load())
+            for mention in self._mentions.of(name):
+                if mention.is_open:
+                    self.leads[mention.around].add(self._any[name])
+                    found += self._mark(mention.node, mention.module) if mention.node not in self._hot else []
+        self.leads[self._any[name]].add(function)
+        return found
+
+    @cached_property
+    def run(self) -> set[ast.AST]:
+        """Return the functions that other code may run."""
+        found: set[ast.AST] = set()
+        arounds: dict[ast.AST, set[ast.AST]] = defaultdict(set)
+        groups = {any_one: self.leads[any_one] for any_one in self._any.values()}
+        for around, targets in self.leads.items():
+            for target in targets if around not in groups else ():
+                if target in groups:
+                    arounds[target].add(around)
+                elif target is not around:
+                    found.add(target)
+        for any_one, members in groups.items():
+            found |= {member for member in members if arounds[any_one] - {member}}
         return found
 
     def _instances(self, name: str, function: Function) -> list[ast.AST]:
-        """Mark the variables that hold instances of a class whose instances are called."""
+        """Mark the places that call instances of a class."""
+        if name not in self._called:
+            self._called[name] = list(self._calls_of(name))
         found: list[ast.AST] = []
-        for node, module in self._mentions.get(name, ()):
-            call = module.parents.get(node)
-            held = module.parents.get(call) if isinstance(call, ast.Call) and call.func is node else None
-            if isinstance(held, ast.Assign | ast.AnnAssign):
-                for target in held.targets if isinstance(held, ast.Assign) else [held.target]:
-                    for mention, other in self._mentions.get(tail_of(target), ()):
-                        parent = other.parents.get(mention)
-                        if isinstance(parent, ast.Call) and parent.func is mention:
-                            self._link(mention, other, function)
-                            found += self._mark(mention, other) if mention not in self._hot else []
-            elif isinstance(held, ast.withitem) and call is not None:
-                self._link(call, module, function)
-                found += self._mark(call, module) if call not in self._hot else []
+        for node, module, around in self._called[name]:
+            self._link(around, function)
+            found += self._mark(node, module) if node not in self._hot else []
         return found
 
-    def _link(self, node: ast.AST, module: Module, function: ast.AST) -> None:
-        """Remember that the functions around a mention may run another."""
-        for around in module.ancestors(node):
-            if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-                if around is not function:
-                    self.leads[around].add(function)
-                return
-        self.leads[module.tree].add(function)
+    def _calls_of(self, name: str) -> Iterator[tuple[ast.AST, Module, ast.AST]]:
+        """Yield what calls an instance of a class, or enters one: by the variables that one is bound to."""
+        for mention in self._mentions.of(name):
+            parents = mention.module.parents
+            call = parents.get(mention.node)
+            held = parents.get(call) if isinstance(call, ast.Call) and call.func is mention.node else None
+            if isinstance(held, ast.Assign | ast.AnnAssign):
+                for target in held.targets if isinstance(held, ast.Assign) else [held.target]:
+                    for other in self._mentions.of(tail_of(target)):
+                        parent = other.module.parents.get(other.node)
+                        if isinstance(parent, ast.Call) and parent.func is other.node:
+                            yield other.node, other.module, other.around
+            elif isinstance(held, ast.withitem) and call is not None:
+                yield call, mention.module, mention.around
+
+    def _link(self, around: ast.AST, function: ast.AST) -> None:
+        """Remember that the code around a mention may run a function."""
+        if around is not function:
+            self.leads[around].add(function)
+
+    def reach(self, function: ast.AST) -> frozenset[ast.AST]:
+        """Return the hot functions that a function may run, by whatever it runs."""
+        if function not in self._reach:
+            seen: set[ast.AST] = set()
+            todo = list(self.leads.get(function, ()))
+            while todo:
+                here = todo.pop()
+                if here not in seen:
+                    seen.add(here)
+                    todo += self.leads.get(here, ())
+            self._reach[function] = frozenset(seen)
+        return self._reach[function]
 
     def possible(self, function: ast.AST) -> frozenset[str]:
         """Return the names of the events that a function may come to, by all that it may run."""
-        seen, todo, found = {function}, [function], set()
+        if self._possible is None:
+            self._possible = self._spread()
+        return self._possible.get(function, frozenset())
+
+    def _spread(self) -> dict[ast.AST, frozenset[str]]:
+        """Carry events from the functions that have them to all that may run those, or that those are defined in."""
+        behind: dict[ast.AST, set[ast.AST]] = defaultdict(set)
+        for around, targets in self.leads.items():
+            for target in targets:
+                behind[target].add(around)
+        for function, module in self.functions.items():
+            for around in module.ancestors(function):
+                if around in self.functions and not isinstance(around, ast.Module):
+                    behind[function].add(around)
+        found = {node: frozenset(kinds) for node, kinds in self.kinds.items()}
+        todo = list(found)
         while todo:
             here = todo.pop()
-            found |= self.kinds.get(here, set())
-            around = self.functions.get(here)
-            inner = [f for f, m in self.functions.items() if m is around and here in m.ancestors(f)] if around else []
-            for other in (*self.leads.get(here, ()), *(inner if not isinstance(here, ast.Module) else ())):
-                if other not in seen:
-                    seen.add(other)
-                    todo.append(other)
-        return frozenset(found)
-
-    def _leads(self, node: ast.AST, module: Module, function: Function, scope: Scope) -> bool:
-        """Return whether a mention of a hot function's name may mean that function."""
-        assert isinstance(node, ast.Name | ast.Attribute)
-        here = self.project.scope_at(node, module)
-        is_method = scope.owner is not None
-        if isinstance(node, ast.Name):
-            found = here.lookup(node.id)
-            if found is None or is_method:
-                return found is None and bool(module.stars) and not is_method
-            return any(b.node is function or b.kind in {"import", "value"} for b in found[1])
-        named = here.dotted(node)
-        if named is not None and self.project.functions.get(named, (None,))[0] is function:
-            return True
-        if not is_method:
-            return self.project.is_module(node.value, here)
-        owner = here.class_of(node.value)
-        if owner is None and isinstance(node.value, ast.Call) and tail_of(node.value.func) == "super":
-            return True
-        if owner is None:
-            return self.project.types.of(node.value, here) is None and isinstance(node.value, ast.Name | ast.Attribute)
-        resolved = self.project.method(owner, node.attr)
-        return resolved is None or resolved[0] is function or self._overrides(scope, owner.name)
-
-    def _overrides(self, scope: Scope, owner: str) -> bool:
-        """Return whether a method belongs to a class that extends another."""
-        return scope.owner is not None and self.project.types.is_a(scope.owner.name, owner) is not False
+            for around in behind.get(here, ()):
+                both = found.get(around, frozenset()) | found[here]
+                if both != found.get(around):
+                    found[around] = both
+                    todo.append(around)
+        return found
 
 
-def _deep_tail(node: ast.expr) -> str:
-    while isinstance(node, ast.Subscript | ast.Call):
-        node = node.value if isinstance(node, ast.Subscript) else node.func
-    return tail_of(node)
+def _returns(maker: Function, name: str) -> bool:
+    """Return whether a function returns the one inside of it that has a name."""
+    values = [node.value for node in below(maker) if isinstance(node, ast.Return) and node.value is not None]
+    return any(tail_of(part) == name for value in values for part in _parts(value))
 
 
-def _mentions(project: Project) -> dict[str, list[Mention]]:
-    """Return every live place where a name is read or an attribute set, by its last name."""
-    found: dict[str, list[Mention]] = defaultdict(list)
-    for module in project.modules.values():
-        for node in module.live.get(ast.Name, []):
-            if isinstance(node, ast.Name):
-                found[node.id].append((node, module))
-        for node in module.live.get(ast.Attribute, []):
-            if isinstance(node, ast.Attribute):
-                found[node.attr].append((node, module))
-        for name, bindings in module.bindings.items():
-            for binding in bindings:
-                last = binding.dotted.rpartition(".")[2]
-                if binding.kind == "import" and last != name:
-                    found[last] += [(n, module) for n in module.live.get(ast.Name, []) if getattr(n, "id", "") == name]
-    return found
-
-
-def _aliases(node: ast.AST, module: Module) -> list[str]:
-    """Return the variables that are set to a function itself, directly, in a choice or in a partial."""
-    here: ast.AST | None = node
-    while here is not None:
-        around = module.parents.get(here)
-        if isinstance(around, ast.Assign):
-            return [tail_of(t) for t in around.targets if tail_of(t) and tail_of(t) != tail_of(node)]  # type: ignore[arg-type]  # an expression
-        is_partial = isinstance(around, ast.Call) and around.func is not here and tail_of(around.func) == "partial"
-        here = around if isinstance(around, ast.IfExp) or is_partial else None
-    return []
-
-
-def _renamed(project: Project) -> dict[str, set[str]]:
-    """Return for each name the names that it is imported under."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for module in project.modules.values():
-        for alias, bindings in module.bindings.items():
-            for binding in bindings:
-                if binding.kind == "import":
-                    found[binding.dotted.rpartition(".")[2]].add(alias)
-    return found
+def _parts(node: ast.expr) -> list[ast.expr]:
+    return list(node.elts) if isinstance(node, ast.Tuple) else [node]

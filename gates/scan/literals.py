@@ -1,15 +1,12 @@
 """The words that a file must hold for a rule to speak of it: what is without them need not be parsed."""
 
 import importlib
-import json
-import re
 from collections.abc import Iterator
 
 from gates.scan.events import tails_of
 from gates.scan.rule import Need, Piece, Rule
 
 ANALYSES = "gates.scan.analyses"
-_DOTTED = re.compile(r"(?<![\w.)\]$])([a-z_]\w*)(?:\.\w+)*\.(\w+)")
 COMMON = frozenset({"step", "update", "grad", "data"})
 
 
@@ -24,10 +21,22 @@ def is_local(rule: Rule) -> bool:
     return not rule.events and not rule.form.analysis and not rule.form.require and not any(map(_infers, pieces))
 
 
-def lendable(rule: Rule) -> set[str]:
-    """Return the first and last names of the dotted names in a rule's patterns, which an import can name otherwise."""
-    texts = json.dumps(rule.form.model_dump(mode="json", include={"pattern", "any", "kept"}))
-    return {".".join(found) for found in _DOTTED.findall(texts)}
+def rooted_literals(rule: Rule) -> tuple[frozenset[str], ...]:
+    """Return the same for a rule of single places, with the names that the dotted names in its patterns begin with."""
+    pieces = [*([rule.piece] if rule.piece else []), *rule.kept]
+    found = [p.words | {name.partition(".")[0] for name in p.dotted} for piece in pieces for p in piece.patterns]
+    return tuple(dict.fromkeys(frozenset(words) for words in (*found, *([()] if any(p.words for p in pieces) else []))))
+
+
+def names(rule: Rule) -> set[str]:
+    """Return the dotted names in the patterns of a rule, which a file may have from another under another name."""
+    todo = [*([rule.piece] if rule.piece else []), *rule.kept]
+    found: set[str] = set()
+    while todo:
+        piece = todo.pop()
+        found |= {name for pattern in piece.patterns for name in pattern.dotted}
+        todo += (*piece.inside, *piece.not_inside, *piece.never, *piece.has, *piece.not_has)
+    return found
 
 
 def _infers(piece: Piece) -> bool:

@@ -49,11 +49,12 @@ def load_folder(folder: Path, root: Path) -> dict[str, Rule]:
     """Load every rule of a folder; raise `UsageError` for broken ones and for an id that is given twice."""
     found: dict[str, Rule] = {}
     errors: list[str] = []
+    known: dict[str, Vocabulary] = {}
     for path in sorted(folder.iterdir()):
         if path.suffix not in SUFFIXES or path.name.startswith("."):
             continue
         try:
-            rule = load(path, root, (folder / EVENTS, SHIPPED / EVENTS))
+            rule = load(path, root, (folder / EVENTS, SHIPPED / EVENTS), known)
         except UsageError as error:
             errors.append(str(error))
             continue
@@ -65,8 +66,15 @@ def load_folder(folder: Path, root: Path) -> dict[str, Rule]:
     return found
 
 
-def load(path: Path, root: Path, vocabularies: Iterable[Path]) -> Rule:
-    """Load one rule; raise `UsageError` with `file:line:col` for what is wrong in it."""
+def load(path: Path, root: Path, vocabularies: Iterable[Path], known: dict[str, Vocabulary] | None = None) -> Rule:
+    """Load one rule; raise `UsageError` with `file:line:col` for what is wrong in it. `known` are vocabularies read."""
+    known = {} if known is None else known
+
+    def shared(name: str) -> Vocabulary:
+        if name not in known:
+            known[name] = vocabulary(name, tuple(vocabularies), root)
+        return known[name]
+
     shown = _shown(path, root)
     document = yaml_source.read(path, shown)
     if not isinstance(document.value, dict):
@@ -76,7 +84,7 @@ def load(path: Path, root: Path, vocabularies: Iterable[Path]) -> Rule:
     except ValidationError as error:
         raise SourceError(shown, document.text, [_problem(item, document) for item in error.errors()]) from error
     try:
-        return compiled(form, shown, lambda name: vocabulary(name, tuple(vocabularies), root))
+        return compiled(form, shown, shared)
     except RuleError as error:
         place = document.place(_written(error.key, document))
         raise SourceError(shown, document.text, [Problem(*place, str(error))]) from error

@@ -22,7 +22,7 @@ Result = tuple[list[Site], list[str], str]
 class FileFacts:
     """What decides whether a file matters: the digest, the words in it, what it imports, and why it is unreadable.
 
-    `lends` says that it may give one of the words on under another name, or names that it does not write out.
+    `lends` are the names that it sets to what may be one of the words, so that others may have it from there.
     """
 
     digest: str
@@ -30,7 +30,7 @@ class FileFacts:
     imports: tuple[str, ...]
     problem: str = ""
     is_text: bool = True
-    lends: bool = False
+    lends: tuple[str, ...] = ()
 
 
 Reader = Callable[[Path, str, Sequence[str]], FileFacts]
@@ -76,8 +76,8 @@ class Memory:
         kept = self._facts.get(name)
         try:
             if stamp is not None and kept is not None and kept["stamp"] == stamp:
-                words, imports = tuple(kept["words"]), tuple(kept["imports"])
-                return FileFacts(kept["digest"], words, imports, kept["problem"], kept["is_text"], kept["lends"])
+                lists = (tuple(kept["words"]), tuple(kept["imports"]))
+                return FileFacts(kept["digest"], *lists, kept["problem"], kept["is_text"], tuple(kept["lends"]))
         except (KeyError, TypeError):
             pass
         self.read += 1

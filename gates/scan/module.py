@@ -6,10 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from gates.scan.nodes import below, children, walk
 from gates.syntax import SourceModule, constant_truth, leaves, live_statements, origin
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Owner = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+_MAY_BE_DEAD = frozenset(
+    {
+        ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While,
+        ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.ExceptHandler, ast.Match, ast.match_case, ast.IfExp,
+    }
+)  # fmt: skip  # in whose parts some may never run
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,8 @@ class Module:
     package: str
     source: SourceModule
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
+    lambdas: bool = True  # whether there may be any
+    walruses: bool = True
 
     @property
     def tree(self) -> ast.Module:
@@ -54,7 +63,7 @@ class Module:
     @cached_property
     def bindings(self) -> dict[str, list[Binding]]:
         """Return what each name of the module is bound to, statement by statement."""
-        return bindings_of(self.tree.body, self.package)
+        return bindings_of(self.tree.body, self.package, walruses=self.walruses)
 
     @cached_property
     def stars(self) -> list[str]:
@@ -82,6 +91,31 @@ class Module:
                 found[tail_of(node.func)].append(node)
         return dict(found)
 
+    @cached_property
+    def renames(self) -> dict[str, set[str]]:
+        """Return for each name those that imports give it, and those that are set to something made of it."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for alias, dotted in self.aliases.items():
+            found[dotted.rpartition(".")[2]].add(alias)
+        for kind in (ast.Assign, ast.AnnAssign, ast.NamedExpr):
+            for node in self.live.get(kind, []):
+                value: ast.expr | None = getattr(node, "value", None)
+                targets: list[ast.expr] = getattr(node, "targets", None) or [node.target]  # type: ignore[attr-defined]  # one of these
+                if value is not None and not isinstance(value, ast.Constant):
+                    names = {tail_of(inner) for target in targets for inner in walk(target)} - {""}  # type: ignore[arg-type]  # any node
+                    for inner in walk(value):
+                        if isinstance(inner, ast.Name | ast.Attribute):
+                            found[tail_of(inner)] |= names
+        return dict(found)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Return the names that the file writes in live code, those that its imports are made of too."""
+        found = {node.id for node in self.live.get(ast.Name, []) if isinstance(node, ast.Name)}
+        found |= {node.attr for node in self.live.get(ast.Attribute, []) if isinstance(node, ast.Attribute)}
+        dotted = (b.dotted for bindings in self.bindings.values() for b in bindings)
+        return frozenset(found.union(*(name.split(".") for name in (*dotted, *self.aliases.values()))))
+
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a live node stands in, from the inside out."""
         _ = self.live
@@ -95,12 +129,25 @@ def tail_of(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def bindings_of(body: list[ast.stmt], package: str) -> dict[str, list[Binding]]:
+def names_of(node: ast.AST) -> list[str]:
+    """Return what an object may be said to be called: the name, the key or index that it stands under, its container."""
+    if isinstance(node, ast.Subscript):
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        return [*([key] if isinstance(key, str) else []), *names_of(node.value)]
+    if isinstance(node, ast.Call):
+        return names_of(node.func)
+    return [tail_of(node)] if isinstance(node, ast.Name | ast.Attribute) else []
+
+
+def bindings_of(body: list[ast.stmt], package: str, *, walruses: bool = True) -> dict[str, list[Binding]]:
     """Return what the statements of a body bind, those in its blocks too, definitions unopened."""
     found: dict[str, list[Binding]] = defaultdict(list)
     for node in live_statements(body):
         for name, binding in _bound(node, package):
             found[name].append(binding)
+        if walruses:
+            for name, binding in _walruses(node):
+                found[name].append(binding)
     return dict(found)
 
 
@@ -129,15 +176,13 @@ def _bound(node: ast.stmt, package: str) -> Iterator[tuple[str, Binding]]:  # no
                 yield item.optional_vars.id, Binding("enter", item.context_expr)
             elif item.optional_vars:
                 yield from _opaque(item.optional_vars)
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.expr):
-            yield from _walrus(child)
 
 
-def _walrus(node: ast.expr) -> Iterator[tuple[str, Binding]]:
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.NamedExpr):
-            yield inner.target.id, Binding("value", inner.value)
+def _walruses(node: ast.stmt) -> Iterator[tuple[str, Binding]]:
+    for child in children(node):
+        for inner in walk(child) if isinstance(child, ast.expr) else ():
+            if isinstance(inner, ast.NamedExpr):
+                yield inner.target.id, Binding("value", inner.value)
 
 
 def _targets(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Binding]]:
@@ -155,7 +200,7 @@ def _targets(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Binding]]
 
 
 def _opaque(target: ast.expr) -> Iterator[tuple[str, Binding]]:
-    for inner in ast.walk(target):
+    for inner in walk(target):
         if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
             yield inner.id, Binding("opaque")
 
@@ -166,13 +211,13 @@ def _live(tree: ast.AST, parents: dict[ast.AST, ast.AST]) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
-        children = list(_children(node))
-        for child in children:
+        below = list(_live_children(node)) if type(node) in _MAY_BE_DEAD else children(node)
+        for child in below:
             parents[child] = node
-        stack.extend(reversed(children))
+        stack.extend(reversed(below))
 
 
-def _children(node: ast.AST) -> Iterator[ast.AST]:
+def _live_children(node: ast.AST) -> Iterator[ast.AST]:
     dead: set[str] = set()
     if isinstance(node, ast.If | ast.While | ast.IfExp):
         truth = constant_truth(node.test)
@@ -199,5 +244,5 @@ def _unused(function: Function) -> set[ast.AST]:
     inner = [n for n in function.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and not n.decorator_list]
     if not inner:
         return set()
-    named = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    named = {n.id for n in below(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     return {n for n in inner if n.name not in named}

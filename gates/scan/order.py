@@ -61,18 +61,27 @@ class Order:
         return cls(text, frozenset(parser.names), tuple(parser.positive), tuple(parser.states), closures, last)
 
     def search(self, word: Sequence[str]) -> tuple[int, int] | None:
-        """Return the first match to end, the shortest of those, as (first, last + 1); `None` where there is none."""
-        begun: dict[int, int] = {}
+        """Return the first match to end, the shortest of those, as (first, last + 1); `None` where there is none.
+
+        Marks of a loop that was entered within the match do not count, unless the order speaks of `loop`.
+        """
+        begun: dict[_Thread, int] = {}
+        openers = _openers(word)
         for at, event in enumerate(word):
-            begun = self._spread({**begun, 0: at})
-            after: dict[int, int] = {}
-            for state, first in begun.items():
+            opener, around = openers[at]
+            begun = self._spread({**begun, (0, around): at})
+            after: dict[_Thread, int] = {}
+            for (state, outer), first in begun.items():
+                if first < opener and "loop" not in self.names:
+                    after[(state, outer)] = max(first, after.get((state, outer), -1))
+                    continue
                 for names, negated, target in self._states[state].words:
-                    if (event in names) is not negated and first >= after.get(target, -1):
-                        after[target] = first
+                    if (event in names) is not negated and first >= after.get((target, outer), -1):
+                        after[(target, outer)] = first
             begun = self._spread(after)
-            if self._last in begun:
-                return begun[self._last], at + 1
+            ended = [first for (state, _), first in begun.items() if state == self._last]
+            if ended:
+                return max(ended), at + 1
         return None
 
     def can_match(self, events: Iterable[str]) -> bool:
@@ -87,13 +96,32 @@ class Order:
                     todo += new
         return self._last in seen
 
-    def _spread(self, begun: dict[int, int]) -> dict[int, int]:
-        """Follow the ways on that take no word; of two beginnings the later one stays."""
-        found: dict[int, int] = {}
-        for state, first in sorted(begun.items(), key=lambda item: -item[1]):
+    def _spread(self, begun: "dict[_Thread, int]") -> "dict[_Thread, int]":
+        """Follow the ways on that take no word; of two beginnings in the same loop the later one stays."""
+        found: dict[_Thread, int] = {}
+        for (state, outer), first in sorted(begun.items(), key=lambda item: -item[1]):
             for reached in self._closures[state]:
-                found.setdefault(reached, first)
+                found.setdefault((reached, outer), first)
         return found
+
+
+_Thread = tuple[int, int]  # a state, and where the loop begins that the match began in
+
+
+def _openers(word: Sequence[str]) -> list[tuple[int, int]]:
+    """Return for each event where the loop begins that it is a mark of, and the loop that it stands in (-1: none)."""
+    found: list[tuple[int, int]] = []
+    opened: list[int] = []
+    for at, event in enumerate(word):
+        if event == "loop":
+            found.append((at, opened[-1] if opened else -1))
+            opened.append(at)
+        elif event == "done" and opened:
+            found.append((opened.pop(), opened[-1] if opened else -1))
+        else:
+            around = opened[-1] if opened else -1
+            found.append((around if event == "turn" else -1, around))
+    return found
 
 
 def _closure(states: Sequence[_State], state: int) -> tuple[int, ...]:

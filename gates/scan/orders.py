@@ -9,10 +9,12 @@ from gates.scan.order import Order
 from gates.scan.rule import OrderRule, Rule
 from gates.scan.site import Site
 from gates.scan.traces import Trace
-from gates.scan.values import Event
+from gates.scan.values import Event, Frame
 
 MAX_OBJECTS = 4
+INNOCENT = {"clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
 MARKS = {"start", "end", "loop", "turn", "done"}
+TURN = re.compile(r"#[\w/.]*")
 PLAIN = re.compile(r"[\w.]+(@[\w./:]+)?")
 Word = Sequence[Event]
 
@@ -25,7 +27,7 @@ def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
     elsewhere = _elsewhere(found)
     for trace in found:
         words = [word for word in trace.words if _speaks(rule, word)]
-        bad = [*_never(rule, words), *_always(rule, trace, words, elsewhere)]
+        bad = [*_never(rule, words, trace), *_always(rule, trace, words, elsewhere)]
         for site in bad:
             key = (site.path, site.line, site.message)
             if key not in broken or len(site.trace) < len(broken[key].trace):
@@ -76,23 +78,41 @@ def _short(events: Sequence[Event]) -> list[str]:
     return list(dict.fromkeys(event.name for event in events))
 
 
-def _never(rule: Rule, words: Sequence[Word]) -> Iterator[Site]:
+def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:
     for order in rule.never:
         for word in words:
             for projected in _projections(order.order, word):
                 span = order.order.search([event.name for event in projected])
                 if span is not None:
-                    yield _broken(rule, order, projected[span[0] : span[1]])
+                    yield _broken(rule, order, projected[span[0] : span[1]], trace)
 
 
-def _broken(rule: Rule, order: OrderRule, events: Word) -> Site:
+def _broken(rule: Rule, order: OrderRule, events: Word, found: Trace) -> Site:
     real = [event for event in events if event.name not in MARKS] or list(events)
     here = real[0] if "first" in order.at else real[-1]
     if not order.at & {"first", "last"}:
         here = next((event for event in real if event.name in order.at), here)
     trace = tuple(event.where for event in real)
     says = order.says or rule.form.problem
-    return Site(here.path, here.line, here.last_line, ok=False, message=says, trace=trace)
+    place = _helper_call(here, real, found) or here
+    return Site(place.path, place.line, place.last_line, ok=False, message=says, trace=trace)
+
+
+def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:
+    """Return the call of a plain function that has this event and no other kind: where it is called is the fault."""
+    frames = found.calls.get(here, ()) if here.name in INNOCENT else ()
+    others = [found.calls.get(event, ()) for event in events if event != here]
+    depth = max((_shared(frames, other) for other in others), default=len(frames))
+    if depth >= len(frames) or not all(frame.is_plain for frame in frames[depth:]):
+        return None
+    inside = {event.name for event, calls in found.calls.items() if calls[: depth + 1] == frames[: depth + 1]}
+    return frames[depth] if inside <= {here.name} else None
+
+
+def _shared(one: Sequence[Frame], other: Sequence[Frame]) -> int:
+    """Return how many calls two events happen inside of both."""
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return sum(1 for _ in same)
 
 
 def _elsewhere(found: Iterable[Trace]) -> dict[str, dict[str, set[str]]]:
@@ -117,6 +137,8 @@ def _always(
             continue  # another method of the class, which whoever uses it calls in turn
         for at in sorted({e for word in words for e in word if _is_at(e, order, rule)}):
             about = [word for word in words if at in word]
+            if order.again and not any(_again(word, at) for word in about):
+                continue
             if any(_has(order.order, word, at) for word in about):
                 continue
             if not trace.cut:
@@ -130,6 +152,24 @@ def _always(
 def _is_at(event: Event, order: OrderRule, rule: Rule) -> bool:
     wanted = order.at - {"first", "last"} or set().union(*rule.required) or set(order.order.names)
     return event.name in wanted - MARKS
+
+
+def _again(word: Word, at: Event) -> bool:
+    """Return whether an event happens once more, about the same object, in another turn of a loop."""
+    seen = turned = False
+    for event in word:
+        if event.name == "turn":
+            turned = seen
+        elif event[:1] == at[:1] and event[2:] == at[2:] and _stable(event) == _stable(at):
+            if turned:
+                return True
+            seen = True
+    return False
+
+
+def _stable(event: Event) -> list[str]:
+    """Return the objects of an event, but for what tells those of one turn from those of another."""
+    return [TURN.sub("", key) for hole, key in event.bound if hole != PARAMETERS]
 
 
 def _has(order: Order, word: Word, at: Event) -> bool:
@@ -154,7 +194,20 @@ def _projections(order: Order, word: Word) -> Iterator[Word]:
         return
     for choice in itertools.product(*(objects[hole][:MAX_OBJECTS] for hole in holes)):
         chosen = dict(zip(holes, choice, strict=True))
+        if not _together(chosen, word):
+            continue
         yield [event for event in word if not _is_foreign(event, chosen, order, word)]
+
+
+def _together(chosen: Mapping[str, str], word: Word) -> bool:
+    """Return whether objects that the path tells of together are chosen together: each scaler with its optimizers."""
+    for one, other in itertools.permutations(chosen, 2):
+        if PARAMETERS in (one, other):
+            continue
+        beside = {b[other] for b in map(dict, (e.bound for e in word)) if b.get(one) == chosen[one] and other in b}
+        if beside and chosen[other] not in beside:
+            return False
+    return True
 
 
 def _joined(order: Order, word: Word) -> list[str]:

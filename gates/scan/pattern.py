@@ -8,9 +8,11 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 from gates.scan.known import canonical
+from gates.scan.nodes import chain_of
 
 MAX_HOPS = 4
 _MANY = "__many__"
@@ -69,6 +71,7 @@ class Pattern:
     holes: frozenset[str] = field(default=frozenset())
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def parse(cls, text: str) -> "Pattern":
         """Compile a pattern; raise `PatternError` with the column for what is no pattern."""
         source = _ALL_ARGS.sub(f"({_MANY})", text.strip())
@@ -95,12 +98,24 @@ class Pattern:
             return cls(text, only.value, _tail(only.value), holes)
         return cls(text, tuple(statements), None, holes)
 
-    @property
+    @cached_property
     def words(self) -> frozenset[str]:
         """Return the names that a program must write somewhere for code to fit: of a dotted name its last."""
-        if isinstance(self.body, tuple):
-            return frozenset()
-        return frozenset(_written(self.body))
+        body = self.body if isinstance(self.body, tuple) else (self.body,)
+        return frozenset(word for part in body for word in _written(part))
+
+    @cached_property
+    def called(self) -> str:
+        """Return the last name of what a call pattern calls by a dotted name, or nothing."""
+        root = _root(self.body.func) if isinstance(self.body, ast.Call) and self.tail is None else None
+        return root.rpartition(".")[2] if root else ""
+
+    @cached_property
+    def dotted(self) -> frozenset[str]:
+        """Return the dotted names in it, in full."""
+        body = self.body if isinstance(self.body, tuple) else (self.body,)
+        found = (_root(n) for part in body for n in ast.walk(part) if isinstance(n, ast.Attribute))
+        return frozenset(name for name in found if name is not None)
 
 
 def _written(node: ast.AST) -> Iterator[str]:
@@ -109,6 +124,9 @@ def _written(node: ast.AST) -> Iterator[str]:
         return
     if isinstance(node, ast.Attribute) and not node.attr.startswith(_HOLE):
         yield node.attr
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        named = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+        yield from (word for name in named for word in name.split(".") if word and not word.startswith((_HOLE, _MANY)))
     for child in ast.iter_child_nodes(node):
         yield from _written(child)
 
@@ -324,12 +342,14 @@ class _Matcher:
 
 def _names_it(dotted: str, node: ast.expr, names: Names) -> bool:
     found = names.dotted(node)
-    return found == canonical(dotted) if found is not None else ast.unparse(node) == dotted
+    return found == canonical(dotted) if found is not None else chain_of(node) == dotted
 
 
 def _is_many(node: ast.AST) -> bool:
     if isinstance(node, ast.Starred):
         node = node.value
+    if isinstance(node, ast.alias):
+        return node.name == _MANY
     return (isinstance(node, ast.Name) and node.id == _MANY) or (
         isinstance(node, ast.Constant) and node.value is Ellipsis
     )

@@ -1,15 +1,21 @@
 """A program: its modules, classes and functions, found by their names across files."""
 
 import ast
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 from gates.scan.known import canonical
 from gates.scan.module import Binding, Function, Module, tail_of
+from gates.scan.nodes import below, children, walk
 from gates.scan.scope import BUILTINS, MAX_HOPS, Scope
 from gates.scan.types import Types
+
+T = TypeVar("T")
+MAX_NAMES = 200
+CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
 
 
 @dataclass(eq=False)
@@ -47,7 +53,7 @@ class ClassInfo:
 
 
 def _set_on(instance: str | None, method: Function) -> Iterator[tuple[str, Binding]]:
-    for node in ast.walk(method):
+    for node in below(method):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 yield from _attributes(instance, target, node.value)
@@ -56,6 +62,24 @@ def _set_on(instance: str | None, method: Function) -> Iterator[tuple[str, Bindi
                 yield from _attributes(instance, node.target, node.value)
         elif isinstance(node, ast.AugAssign | ast.For | ast.AsyncFor):
             yield from _attributes(instance, node.target, None)
+
+
+def _is_of_head(node: ast.AST, function: ast.AST) -> bool:
+    """Return whether a node is a decorator, a default or an annotation of a function, read where that is defined."""
+    if isinstance(node, ast.arguments):
+        return True
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    return node is function.returns or node in function.decorator_list
+
+
+def _sets(info: ClassInfo, name: str) -> bool:
+    """Return whether a method other than the constructor sets an attribute of its instance."""
+    return any(name in _stored_in(method) for key, method in info.methods.items() if key not in CONSTRUCTORS)
+
+
+def _stored_in(function: ast.AST) -> set[str]:
+    return {n.attr for n in walk(function) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
 
 
 def _attributes(instance: str | None, target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, Binding]]:
@@ -82,6 +106,9 @@ class Project:
         self._scopes: dict[ast.AST, Scope] = {}
         self._names: dict[ast.AST, str] = {}
         self._canonical: dict[tuple[str, str], str] = {}
+        self._settings: dict[tuple[ast.AST, str], frozenset[str]] = {}
+        self._renamed: dict[str, frozenset[str] | None] = {}
+        self._found: dict[object, tuple[object, ...]] = {}
         self.classes: dict[str, ClassInfo] = {}
         self.functions: dict[str, tuple[Function, Module]] = {}
         self.types = Types(self)
@@ -94,7 +121,7 @@ class Project:
         stack: list[tuple[ast.AST, Scope, str, ClassInfo | None]] = [(module.tree, top, module.name, None)]
         while stack:
             node, scope, prefix, owner = stack.pop()
-            for child in _definitions(node):
+            for child in _definitions(node, lambdas=module.lambdas):
                 name = f"{prefix}.{getattr(child, 'name', '<lambda>')}"
                 self._names[child] = name
                 if isinstance(child, ast.ClassDef):
@@ -121,6 +148,8 @@ class Project:
             if any(b.kind == "import" and b.dotted == node.id for b in found[1]):
                 return True
         named = scope.dotted(node)
+        if isinstance(node, ast.Attribute) and named is not None and named.startswith("torch."):
+            return named == named.lower()  # a part of the library itself
         return named is not None and named in self.by_name
 
     def scope_of(self, node: ast.AST, module: Module) -> Scope:
@@ -129,9 +158,11 @@ class Project:
 
     def scope_at(self, node: ast.AST, module: Module) -> Scope:
         """Return the scope that a live node stands in."""
+        inside: ast.AST = node
         for around in module.ancestors(node):
-            if around in self._scopes:
+            if around in self._scopes and not _is_of_head(inside, around):
                 return self._scopes[around]
+            inside = around
         return self._scopes[module.tree]
 
     def qualified(self, node: ast.AST, scope: Scope) -> str:
@@ -197,6 +228,20 @@ class Project:
                 return inherited
         return None
 
+    @cached_property
+    def by_method(self) -> "dict[str, list[ClassInfo]]":
+        """Return the classes that define a method, by its name, and those that inherit it."""
+        found: dict[str, list[ClassInfo]] = defaultdict(list)
+        for info in self.classes.values():
+            for name in {n for each in (info, *self.ancestors_of(info)) for n in each.methods}:
+                found[name].append(info)
+        return dict(found)
+
+    def ancestors_of(self, info: ClassInfo, hops: int = MAX_HOPS) -> list[ClassInfo]:
+        """Return the program's classes that a class extends."""
+        bases = [self.classes[base] for base in info.bases if base in self.classes] if hops else []
+        return [*bases, *(further for base in bases for further in self.ancestors_of(base, hops - 1))]
+
     def attribute(self, owner: ClassInfo, name: str, hops: int = MAX_HOPS) -> list[tuple[Binding, Scope]]:
         """Return what an attribute is bound to, bases followed; nothing where that is not known."""
         if owner.twice:
@@ -210,6 +255,96 @@ class Project:
                 return inherited
         return []
 
+    def is_reset(self, owner: ClassInfo, name: str) -> bool:
+        """Return whether code other than the constructor sets an attribute of a class's instances."""
+        if name in self._set_outside:
+            return True
+        related = (info for info in self.classes.values() if self._is_related(info, owner))
+        return any(_sets(info, name) for info in related)
+
+    def attributes_set(self, function: ast.AST, owner: ClassInfo, depth: int = 3) -> frozenset[str]:
+        """Return the attributes that a method sets on its instance, itself or in the methods that it calls."""
+        key = (function, owner.name)
+        if key not in self._settings:
+            self._settings[key] = frozenset()  # a circle sets nothing more
+            found = _stored_in(function)
+            for call in walk(function) if depth else ():
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+                    own = isinstance(call.func.value, ast.Name) and call.func.value.id == "self"
+                    method = self.method(owner, call.func.attr) if own else None
+                    found |= self.attributes_set(method[0], owner, depth - 1) if method else frozenset()
+            self._settings[key] = frozenset(found)
+        return self._settings[key]
+
+    def _is_related(self, info: ClassInfo, owner: ClassInfo) -> bool:
+        """Return whether one of two classes is, or extends, the other."""
+        if info is owner:
+            return True
+        return True in {self.types.is_a(info.name, owner.name), self.types.is_a(owner.name, info.name)}
+
+    @cached_property
+    def _set_outside(self) -> frozenset[str]:
+        """Return the attributes that code sets on something other than the instance of the method around it."""
+        found: set[str] = set()
+        for module in self.modules.values():
+            for node in module.live.get(ast.Attribute, []):
+                stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+                if stored and isinstance(node, ast.Attribute) and tail_of(node.value) != "self":
+                    found.add(node.attr)
+            for call in module.calls.get("setattr", []):
+                found |= {str(arg.value) for arg in call.args[1:2] if isinstance(arg, ast.Constant)}
+        return frozenset(found)
+
+    def once(self, find: Callable[["Project"], Iterable[T]]) -> tuple[T, ...]:
+        """Return what a function finds in the program; it looks once, whoever asks."""
+        if find not in self._found:
+            self._found[find] = tuple(find(self))
+        return self._found[find]  # type: ignore[return-value]  # it is what this function found
+
+    def names_for(self, last: str) -> frozenset[str] | None:
+        """Return the names that code may write for one, by imports and assignments; `None` where it may be any."""
+        if last not in self._renamed:
+            found, todo = {last}, [last]
+            while todo and len(found) <= MAX_NAMES:
+                others = self._renames.get(todo.pop(), set()) - found
+                found |= others
+                todo += others
+            self._renamed[last] = frozenset(found) if len(found) <= MAX_NAMES else None
+        return self._renamed[last]
+
+    @cached_property
+    def _renames(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = defaultdict(set)
+        for module in self.modules.values():
+            for name, others in module.renames.items():
+                found[name] |= others
+        return found
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Return the names that some file writes in live code."""
+        return frozenset().union(*(module.words for module in self.modules.values()))
+
+    @cached_property
+    def extended(self) -> frozenset[str]:
+        """Return the full names of the classes that others extend."""
+        return frozenset(base for info in self.classes.values() for base in info.bases if base)
+
+    @cached_property
+    def extending(self) -> dict[str, list[ClassInfo]]:
+        """Return the classes that extend a class, by its full name."""
+        found: dict[str, list[ClassInfo]] = defaultdict(list)
+        for info in self.classes.values():
+            for base in dict.fromkeys(info.bases):
+                if base and base != info.name:
+                    found[base].append(info)
+        return dict(found)
+
+    @cached_property
+    def method_names(self) -> Counter[str]:
+        """Return how many classes have a method of a name."""
+        return Counter(name for info in self.classes.values() for name in info.methods)
+
     @cached_property
     def named(self) -> dict[str, list[tuple[ast.Call, Module]]]:
         """Return the live calls of all modules by the last name that they are written with."""
@@ -220,17 +355,19 @@ class Project:
         return found
 
 
-def _definitions(node: ast.AST) -> Iterator[Function | ast.Lambda | ast.ClassDef]:
-    """Yield the definitions directly inside of a node, however deep in its blocks and expressions."""
-    stack = list(ast.iter_child_nodes(node))
+def _definitions(node: ast.AST, *, lambdas: bool) -> Iterator[Function | ast.Lambda | ast.ClassDef]:
+    """Yield the definitions directly inside of a node, however deep in its blocks, and in its expressions."""
+    stack = list(children(node))
     while stack:
-        child = stack.pop(0) if len(stack) < 2 else stack.pop()
+        child = stack.pop()
+        if not lambdas and isinstance(child, ast.expr):
+            continue
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             yield child
             if not isinstance(child, ast.Lambda):
                 stack.extend(child.decorator_list)
         else:
-            stack.extend(ast.iter_child_nodes(child))
+            stack.extend(children(child))
 
 
 __all__ = ["ClassInfo", "Project", "tail_of"]

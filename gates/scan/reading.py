@@ -49,4 +49,8 @@ def module_of(path: str, raw: bytes) -> Module:
     package = ".".join(parts[:-1])
     name = package if parts[-1] == "__init__" else ".".join(parts)
     source = parse(raw, path, package)
-    return Module(path, name, package, source)
+    plain = raw.isascii() and b"coding" not in raw[:200]
+    return Module(
+        path, name, package, source,
+        lambdas=not plain or b"lambda" in raw, walruses=not plain or b":=" in raw,
+    )  # fmt: skip

@@ -68,6 +68,7 @@ class OrderRule:
     order: Order
     says: str
     at: frozenset[str]
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def _orders(form: RuleForm, kind: str, names: list[str]) -> tuple[OrderRule, ...
         except OrderError as error:
             raise RuleError((kind, i), str(error)) from error
         at = _alternatives(item.at if item.at != "last" else form.at or "last", ["first", "last", *names], (kind, i))
-        found.append(OrderRule(order, item.says, at))
+        found.append(OrderRule(order, item.says, at, item.again))
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gates.scan.module import Binding, Function, Module, bindings_of, tail_of
+from gates.scan.nodes import text_of
 
 if TYPE_CHECKING:
     from gates.scan.project import ClassInfo, Project
@@ -36,7 +37,7 @@ class Scope:
         if self.function is None:
             return self.module.bindings
         body = [] if isinstance(self.function, ast.Lambda) else self.function.body
-        found = bindings_of(body, self.module.package)
+        found = bindings_of(body, self.module.package, walruses=self.module.walruses)
         arguments = self.function.args
         for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
             found.setdefault(arg.arg, []).insert(0, Binding("parameter", arg.annotation))
@@ -144,4 +145,4 @@ class Scope:
 
     def key(self, node: ast.AST) -> str:
         """Return the text of an expression."""
-        return ast.unparse(node)
+        return text_of(node)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from gates.scan.known import is_called
 from gates.scan.module import Module, tail_of
+from gates.scan.nodes import walk
 from gates.scan.pattern import Hole, Holes, Pattern, match, match_block
 from gates.scan.project import Project
 from gates.scan.rule import Need, Piece
@@ -25,6 +26,8 @@ def find(piece: Piece, module: Module, project: Project) -> Iterator[tuple[ast.A
     """Yield the live code of a module that fits, with what its metavariables stand for."""
     seen: set[ast.AST] = set()
     for pattern in piece.patterns:
+        if not pattern.words <= project.words:
+            continue  # nothing can fit
         for node, holes in _candidates(pattern, module, project):
             if node not in seen and _fits_around(piece, node, holes, module, project):
                 seen.add(node)
@@ -37,6 +40,9 @@ def _candidates(pattern: Pattern, module: Module, project: Project) -> Iterator[
         return
     nodes: list[ast.AST] | list[ast.Call]
     nodes = module.calls.get(pattern.tail, []) if pattern.tail else module.live.get(type(pattern.body), [])
+    names = project.names_for(pattern.called) if pattern.called else None
+    if names is not None:
+        nodes = [call for name in names & module.calls.keys() for call in module.calls[name]]
     if isinstance(pattern.body, ast.Name | ast.Attribute):
         nodes = [*module.live.get(ast.Name, []), *module.live.get(ast.Attribute, [])]
     for node in nodes:
@@ -125,7 +131,7 @@ def _in_body(loop: ast.AST, inner: ast.AST) -> bool:
 
 def _within(piece: Piece, node: ast.AST, holes: Holes, module: Module, project: Project) -> bool:
     """Return whether something in a node fits."""
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if inner is node:
             continue
         if any(isinstance(inner, AROUND[word]) for word in piece.words):

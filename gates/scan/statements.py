@@ -3,6 +3,8 @@
 import ast
 from collections.abc import Iterable
 
+from gates.scan.nodes import children, text_of, walk
+
 FLOW = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
 
@@ -10,10 +12,23 @@ def changed_names(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the variables and attributes that statements set, as they are written."""
     found = set()
     for node in nodes:
-        for inner in ast.walk(node):
+        for inner in walk(node):
             if isinstance(inner, ast.Name | ast.Attribute) and isinstance(inner.ctx, ast.Store):
-                found.add(ast.unparse(inner))
+                found.add(text_of(inner))
     return found
+
+
+def entered(node: ast.stmt) -> tuple[ast.expr | None, ast.expr] | None:
+    """Return the context that a statement makes an exit stack enter, and the condition that it does so on."""
+    if isinstance(node, ast.If) and len(node.body) == 1 and not node.orelse:
+        inner = entered(node.body[0])
+        return (node.test, inner[1]) if inner is not None and inner[0] is None else None
+    call = node.value if isinstance(node, ast.Expr | ast.Assign) else None
+    call = call.value if isinstance(call, ast.Await) else call
+    is_push = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and len(call.args) == 1
+    if not is_push or call.func.attr not in {"enter_context", "enter_async_context"}:  # type: ignore[union-attr]
+        return None
+    return None, call.args[0]  # type: ignore[union-attr]  # it is a call
 
 
 def flows(nodes: Iterable[ast.AST]) -> bool:
@@ -24,5 +39,5 @@ def flows(nodes: Iterable[ast.AST]) -> bool:
         if isinstance(node, FLOW):
             return True
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda | ast.expr):
-            stack.extend(ast.iter_child_nodes(node))
+            stack.extend(children(node))
     return False

@@ -1,8 +1,8 @@
 """The event traces of a program: every path of every function that nobody in the program walks into."""
 
 import ast
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from gates.scan.calling import TooMany
 from gates.scan.events import Happening
@@ -10,7 +10,7 @@ from gates.scan.hot import Hot
 from gates.scan.module import Function, Module
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
-from gates.scan.values import Event, Place, State, Value, Word
+from gates.scan.values import Event, Frame, Place, State, Value, Word
 from gates.scan.walking import Walker
 
 MAX_BEGINNINGS = 8
@@ -28,6 +28,7 @@ class Trace:
     words: tuple[tuple[Event, ...], ...]
     cut: bool
     possible: frozenset[str]
+    calls: Mapping[Event, tuple[Frame, ...]] = field(default_factory=dict)
 
 
 class Tracer:
@@ -39,6 +40,8 @@ class Tracer:
         self._walker = Walker(project, happening, self._hot)
         self._made: dict[ast.AST, list[Trace]] = {}
         self._possible: dict[ast.AST, frozenset[str]] = {}
+        self._derived: dict[tuple[ast.AST, str], list[Trace]] = {}
+        self._roots: list[tuple[Function, ClassInfo]] | None = None
 
     def traces(self, speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
         """Yield the traces of the functions that nothing else runs, then of what was not reached from those.
@@ -46,7 +49,7 @@ class Tracer:
         Functions whose events are none that `speaks` asks for are left out.
         """
         hot = self._hot
-        run = {target for around, targets in hot.leads.items() for target in targets if target is not around}
+        run = hot.run
         outer = [node for node, module in hot.functions.items() if not _is_inner(node, module)]
         first = [node for node in outer if node not in run]
         rest = sorted((node for node in outer if node in run), key=lambda node: -getattr(node, "lineno", 0))
@@ -60,18 +63,48 @@ class Tracer:
                 assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module)
                 self._made[node] = list(_trace(self._walker, node, module, self._possible[node]))
             yield from self._made[node]
+        for node, owner in self._inherited():
+            if not speaks(self._possible.setdefault(node, hot.possible(node))):
+                continue
+            if (node, owner.name) not in self._derived:
+                found = _trace(self._walker, node, hot.functions[node], self._possible[node], owner)
+                self._derived[(node, owner.name)] = list(found)
+            yield from self._derived[(node, owner.name)]
+
+    def _inherited(self) -> list[tuple[Function, ClassInfo]]:
+        """Return the methods that classes inherit and that run what those classes put in the place of others."""
+        if self._roots is None:
+            self._roots = [(n, info) for info in self._project.classes.values() for n in self._templates(info)]
+        return self._roots
+
+    def _templates(self, info: ClassInfo) -> list[Function]:
+        hot = self._hot
+        own = {method for method in info.methods.values() if method in hot.functions}
+        if not own or info.twice:
+            return []
+        names = {name for base in self._project.ancestors_of(info) for name in base.methods} - info.methods.keys()
+        found = [method for name in sorted(names) if (method := self._project.method(info, name)) is not None]
+        nodes = [method[0] for method in found if method[0] in hot.functions and hot.reach(method[0]) & own]
+        return [node for node in nodes if not any(node in hot.reach(other) for other in nodes if other is not node)]
 
 
-def _trace(walker: Walker, node: Function | ast.Module, module: Module, possible: frozenset[str]) -> Iterator[Trace]:
+def _trace(
+    walker: Walker,
+    node: Function | ast.Module,
+    module: Module,
+    possible: frozenset[str],
+    owner: ClassInfo | None = None,
+) -> Iterator[Trace]:
     walker.start()
     project = walker.project
     scope = project.scope_of(node, module)
+    owner = owner or scope.owner
     words: dict[tuple[Event, ...], None] = {}
     line = getattr(node, "lineno", 1)
     start, end = (Event(name, (), module.path, line, line) for name in ("start", "end"))
     try:
         root = Word().then(start)
-        for state in _beginnings(walker, node, scope):
+        for state in _beginnings(walker, node, scope, owner):
             beginning = replace(state, words=frozenset({root}))
             if isinstance(node, ast.Module):
                 ended = walker.block(node.body, [beginning], scope)
@@ -86,12 +119,13 @@ def _trace(walker: Walker, node: Function | ast.Module, module: Module, possible
         pass
     if words or walker.cut:
         name = project.qualified(node, scope) if not isinstance(node, ast.Module) else module.name
-        owner = scope.owner.name if scope.owner else None
         last = getattr(node, "end_lineno", None) or line
-        yield Trace(module.path, line, last, name, owner, tuple(words), walker.cut, possible)
+        yield Trace(module.path, line, last, name, owner.name if owner else None, tuple(words), walker.cut, possible, walker.calls)
 
 
-def _beginnings(walker: Walker, node: Function | ast.Module, scope: Scope) -> list[State]:
+def _beginnings(
+    walker: Walker, node: Function | ast.Module, scope: Scope, owner: ClassInfo | None
+) -> list[State]:
     """Return the states that a function may begin in: a method in those that the constructor leaves."""
     if isinstance(node, ast.Module):
         return [State()]
@@ -101,10 +135,10 @@ def _beginnings(walker: Walker, node: Function | ast.Module, scope: Scope) -> li
         arg.arg: Value(arg.arg, ast.Name(arg.arg, ast.Load()), place)
         for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
     }
-    if scope.owner is None or scope.self_name is None:
+    if owner is None or scope.self_name is None:
         return [State(names=names)]
-    instance = Value("self", owner=scope.owner)
-    states = _constructed(walker, scope.owner, instance) if node.name != "__init__" else [State()]
+    instance = Value("self", owner=owner)
+    states = _constructed(walker, owner, instance) if node.name != "__init__" else [State()]
     return [replace(state, names={**names, scope.self_name: instance}) for state in states]
 
 
@@ -133,13 +167,27 @@ def _after_init(walker: Walker, owner: ClassInfo, instance: Value) -> list[State
     except TooMany:
         walker.cut = False
         return [State()]
+    done = [path for path in ended if path.ended != "raise"]
+    passing = _passing(walker.project, owner, done)
     states = [
-        State(heap={k: v for k, v in path.heap.items() if k.startswith("self.") and _tells(v)}, assumed=path.assumed)
-        for path in ended
-        if path.ended != "raise"
+        State(
+            heap={k: v for k, v in path.heap.items() if k.startswith("self.") and k not in passing and _tells(v)},
+            assumed=path.assumed,
+        )
+        for path in done
     ]
     unique = walker.joined(states)
     return unique if 0 < len(unique) <= MAX_BEGINNINGS else [State()]
+
+
+def _passing(project: Project, owner: ClassInfo, paths: list[State]) -> set[str]:
+    """Return the attributes whose first value is the same constant on each path, and which other code sets, too."""
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        for key, value in path.heap.items():
+            if value.is_known and project.is_reset(owner, key.removeprefix("self.")):
+                found.setdefault(key, set()).add(value.key)
+    return {key for key, values in found.items() if len(values) == 1}
 
 
 def _tells(value: Value) -> bool:

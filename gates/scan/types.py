@@ -3,14 +3,20 @@
 import ast
 from typing import TYPE_CHECKING
 
-from gates.scan.known import is_kind
+from gates.scan.known import SCALER, is_kind
 from gates.scan.module import Binding, Function, tail_of
+from gates.scan.nodes import below, children
 from gates.scan.scope import PREPARES, SAME, Scope
 
 if TYPE_CHECKING:
     from gates.scan.project import ClassInfo, Project
 
 MAX_DEPTH = 5
+SCALING = {"scale", "step"}
+GENERIC = frozenset(
+    {"step", "update", "backward", "zero_grad", "state_dict", "load_state_dict", "train", "eval", "to", "parameters"}
+    | {"append", "add", "get", "items", "keys", "values", "close", "write", "read", "join", "split", "copy", "pop"}
+)
 READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tuple", "set"}  # all kinds are known
 UNIONS = {"typing.Optional", "typing.Union", "typing.Annotated"}
 
@@ -73,7 +79,21 @@ class Types:
             return self._one({self.of(n, scope) for n in node.values if not _is_none(n)})
         if isinstance(node, ast.NamedExpr | ast.Await):
             return self.of(node.value, scope)
+        if isinstance(node, ast.Subscript):
+            return self._contained(node.value, node.slice, scope, 3)
         return None
+
+    def _contained(self, node: ast.expr, key: ast.expr | None, scope: Scope, hops: int) -> str | None:
+        """Return the class of what is in a container that is written out, under a key or wherever."""
+        if isinstance(node, ast.Dict):
+            values = [v for k, v in zip(node.keys, node.values, strict=True) if _is_key(k, key)] or node.values
+            return self._one({self.of(value, scope) for value in values})
+        if isinstance(node, ast.List | ast.Tuple):
+            return self._one({self.of(value, scope) for value in node.elts})
+        if isinstance(node, ast.ListComp | ast.DictComp):
+            return self.of(node.elt if isinstance(node, ast.ListComp) else node.value, scope)
+        behind = scope.through(node) if hops else None
+        return self._contained(behind[0], key, behind[1], hops - 1) if behind else None
 
     def _one(self, found: set[str | None]) -> str | None:
         return next(iter(found)) if len(found) == 1 else None
@@ -92,14 +112,15 @@ class Types:
         node = binding.node
         if binding.kind == "parameter":
             named = self._annotated(node, scope) if isinstance(node, ast.expr) else None
-            return named or (self._passed(parameter, scope) if parameter else None)
+            found = named or (self._passed(parameter, scope) if parameter else None)
+            return found or (self._used_as(parameter, scope) if parameter and not isinstance(node, ast.expr) else None)
         if binding.kind in {"value", "enter"} and isinstance(node, ast.expr):
             return self.of(node, scope)
         if binding.kind == "item" and isinstance(node, ast.Call):
-            return self._item(node, binding.index, scope)
+            return self.item(node, binding.index, scope)
         return None
 
-    def _item(self, call: ast.Call, index: int, scope: Scope) -> str | None:
+    def item(self, call: ast.Call, index: int, scope: Scope) -> str | None:
         """Return what is at a place of a tuple that a call returns."""
         if tail_of(call.func) in PREPARES and index < len(call.args):
             return self.of(call.args[index], scope)
@@ -138,16 +159,45 @@ class Types:
         found: set[str | None] = set()
         for call, module in self._project.named.get(name, [])[:20]:
             where = self._project.scope_at(call, module)
+            if function.name != "__init__" and not self._may_run(call, function, where):
+                continue
             value = argument(call, function, parameter, bound=scope.owner is not None)
             if value is not None and not _is_none(value):
                 found.add(self.of(value, where))
         return self._one(found)
 
+    def _used_as(self, parameter: str, scope: Scope) -> str | None:
+        """Return the one class of the program that has all the methods which a function calls on its parameter."""
+        function = scope.function
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or parameter == scope.self_name:
+            return None
+        used = {
+            n.func.attr
+            for n in below(function)
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
+            and isinstance(n.func.value, ast.Name) and n.func.value.id == parameter
+        }  # fmt: skip
+        if SCALING <= used or "unscale_" in used:
+            own = self._having(used)
+            return own[0].name if len(own) == 1 else None if own else SCALER
+        if len(used) < 2 or not used - GENERIC:
+            return None
+        found = self._having(used)
+        return found[0].name if len(found) == 1 else None
+
+    def _having(self, methods: set[str]) -> "list[ClassInfo]":
+        first = min(methods, key=lambda name: len(self._project.by_method.get(name, ())))
+        return [
+            info
+            for info in self._project.by_method.get(first, ())
+            if not info.twice and all(self._project.method(info, name) for name in methods)
+        ]
+
     def _call(self, node: ast.Call, scope: Scope) -> str | None:
         tail = tail_of(node.func)
         if isinstance(node.func, ast.Attribute) and tail in SAME:
             inner = self.of(node.func.value, scope)
-            if inner is not None:
+            if inner is not None and not self._has_own(inner, tail):
                 return inner
         named = scope.dotted(node.func)
         if named is not None and (named in self._project.classes or _is_constructor(named)):
@@ -162,6 +212,19 @@ class Types:
         if annotated is not None:
             return annotated
         return self._one({self.of(value, inner_scope) for value in _returned(target) if not _is_none(value)})
+
+    def _has_own(self, name: str, method: str) -> bool:
+        """Return whether a class of the program says itself what a method returns."""
+        info = self._project.classes.get(name)
+        return info is not None and self._project.method(info, method) is not None
+
+    def _may_run(self, call: ast.Call, function: Function, scope: Scope) -> bool:
+        """Return whether a call by a function's name may run it: not where its object's class has no such method."""
+        named = scope.dotted(call.func)
+        if named is not None and (named in self._project.functions or named.startswith("torch.")):
+            return self._project.functions.get(named, (None,))[0] is function
+        owner = scope.class_of(call.func.value) if isinstance(call.func, ast.Attribute) else None
+        return owner is None or self._project.method(owner, function.name) is not None
 
     def function(self, call: ast.Call, scope: Scope) -> Function | None:
         """Return the project's function that a call runs."""
@@ -191,6 +254,10 @@ def argument(call: ast.Call, function: Function, parameter: str, *, bound: bool)
     return None
 
 
+def _is_key(key: ast.expr | None, wanted: ast.expr | None) -> bool:
+    return isinstance(key, ast.Constant) and isinstance(wanted, ast.Constant) and key.value == wanted.value
+
+
 def _returned(function: Function) -> list[ast.expr]:
     stack: list[ast.AST] = list(function.body)
     found: list[ast.expr] = []
@@ -199,7 +266,7 @@ def _returned(function: Function) -> list[ast.expr]:
         if isinstance(node, ast.Return) and node.value is not None:
             found.append(node.value)
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            stack.extend(ast.iter_child_nodes(node))
+            stack.extend(children(node))
     return found
 
 

@@ -62,6 +62,7 @@ class Value:
     constant: object = UNSET
     closure: Closure | None = None
     owner: ClassInfo | None = None
+    kind: str | None = None
 
     @property
     def is_known(self) -> bool:
@@ -73,6 +74,8 @@ class Value:
         """Return the full name of its class."""
         if self.owner is not None:
             return self.owner.name
+        if self.kind is not None:
+            return self.kind
         if self.node is None or self.place is None:
             return None
         return self.place.type_of(self.node)
@@ -91,6 +94,15 @@ class Event(NamedTuple):
     def where(self) -> str:
         """Return the event with its place, for people."""
         return f"{self.name} {self.path}:{self.line}"
+
+
+class Frame(NamedTuple):
+    """A call that a walk is inside of, and whether it runs a plain function rather than a method."""
+
+    path: str
+    line: int
+    last_line: int
+    is_plain: bool
 
 
 class Word:
@@ -177,7 +189,23 @@ class Place:
             return found or self.heap.get(f"{self.scope.module.name}.{node.id}")
         if isinstance(node, ast.Attribute):
             return self.heap.get(f"{self.key(node.value)}.{node.attr}")
-        return None
+        return self._item(node) if isinstance(node, ast.Subscript) else None
+
+    def _item(self, node: ast.Subscript) -> Value | None:
+        """Return what stands under a key: what this path has put there, or what was written out."""
+        stored = self.heap.get("".join(self._texts(node))) if self.heap else None
+        if stored is not None or not isinstance(node.slice, ast.Constant):
+            return stored
+        held = self.find(node.value) if isinstance(node.value, ast.Name | ast.Attribute | ast.Subscript) else None
+        made = held.node if held is not None and held.place is not None and held.node is not node.value else None
+        if isinstance(made, ast.Dict):
+            found = [v for k, v in zip(made.keys, made.values, strict=True) if _is_same(k, node.slice)]
+        elif isinstance(made, ast.List | ast.Tuple) and not any(isinstance(e, ast.Starred) for e in made.elts):
+            at = node.slice.value
+            found = made.elts[at : at + 1] if isinstance(at, int) and at >= 0 else []
+        else:
+            return None
+        return held.place.value(found[-1]) if found and held is not None and held.place is not None else None
 
     def value(self, node: ast.expr) -> Value:
         """Return the value of an expression without running it."""
@@ -209,6 +237,9 @@ class Place:
         if isinstance(node, ast.Attribute):
             found = self.find(node)
             return found.key if found is not None else f"{self.key(node.value)}.{node.attr}"
+        if isinstance(node, ast.Subscript):
+            found = self.find(node)
+            return found.key if found is not None else "".join(self._texts(node))
         if isinstance(node, ast.Constant):
             return repr(node.value)
         if isinstance(node, ast.Call):
@@ -257,9 +288,17 @@ class Place:
                 return self.project.types.attribute(owner, node.attr)
         return self.project.types.of(node, self.scope)
 
+    def item_type(self, call: ast.Call, index: int) -> str | None:
+        """Return the full name of the class of what is at a place of a tuple that a call returns."""
+        return self.project.types.item(call, index, self.scope)
+
     def owner_of(self, node: ast.expr) -> ClassInfo | None:
         """Return the project's class that an object is of."""
         found = self.find(node)
         if found is not None and found.owner is not None:
             return found.owner
         return self.project.classes.get(self.type_of(node) or "")
+
+
+def _is_same(key: ast.expr | None, wanted: ast.Constant) -> bool:
+    return isinstance(key, ast.Constant) and key.value == wanted.value

@@ -8,7 +8,7 @@ from gates.scan.calling import Calling
 from gates.scan.conditions import branch
 from gates.scan.module import tail_of
 from gates.scan.scope import Scope
-from gates.scan.statements import changed_names, flows
+from gates.scan.statements import changed_names, entered, flows
 from gates.scan.values import Closure, Event, State, Value
 from gates.syntax import constant_truth
 
@@ -23,13 +23,40 @@ class Walker(Calling):
     def block(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
         """Walk statements; paths that ended wait at the end of the block."""
         ended: Paths = []
-        for statement in body:
+        for at, statement in enumerate(body):
             going = [path for path in paths if not path.ended]
             ended += [path for path in paths if path.ended]
             if not going:
                 return ended
+            pushed = entered(statement) if statement in self.hot and self._is_own_stack(statement, scope) else None
+            if pushed is not None:
+                return [*ended, *self._pushed(pushed, body[at + 1 :], going, scope)]
             paths = self.joined(self._statement(statement, going, scope))
         return [*ended, *paths]
+
+    def _is_own_stack(self, node: ast.stmt, scope: Scope) -> bool:
+        """Return whether the exit stack of a statement is one of the function that it stands in."""
+        for around in scope.module.ancestors(node):
+            if isinstance(around, ast.With | ast.AsyncWith) and any(self.is_stack(i.context_expr) for i in around.items):
+                return True
+            if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+                return False
+        return False
+
+    def _pushed(
+        self, pushed: tuple[ast.expr | None, ast.expr], rest: Sequence[ast.stmt], paths: Paths, scope: Scope
+    ) -> Paths:
+        """Walk the rest of a block in a context that an exit stack has entered, always or on a condition."""
+        test, context = pushed
+        found: Paths = []
+        for path in paths:
+            for side, is_in in branch(test, path, self.place(path, scope)) if test is not None else [(path, True)]:
+                if not is_in:
+                    found += self.block(rest, [side], scope)
+                    continue
+                for each, value in self.run(context, [side], scope):
+                    found += self.context(value, context, each, scope, lambda begun: self.block(rest, begun, scope))
+        return found
 
     def _statement(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:  # noqa: C901  # a case for each
         self.count(len(paths))
@@ -58,6 +85,8 @@ class Walker(Calling):
     def _plain(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             return self._assign(node, paths, scope)
+        if isinstance(node, ast.Expr) and node not in self.hot:
+            return [self.touched(node.value, path, scope) for path in paths]
         if isinstance(node, ast.Expr | ast.Assert | ast.Delete) and node in self.hot:
             if isinstance(node, ast.Expr):
                 return [path for path, _ in self.run(node.value, paths, scope)]
@@ -81,6 +110,8 @@ class Walker(Calling):
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     here = self._set(target, value, here, scope, node)
             happened = self.happening.of_statement(node, self.place(path, scope), path) if node in self.hot else None
+            if happened:
+                self.calls.setdefault(happened, tuple(self.frames))
             found.append(here.happens(happened) if happened else here)
         return found
 
@@ -116,7 +147,8 @@ class Walker(Calling):
             return value.place.value(made.elts[index])
         if isinstance(made, ast.Call) and tail_of(made.func) in self.prepares and index < len(made.args):
             return value.place.value(made.args[index])
-        return Value(f"{value.key}[{index}]")
+        kind = value.place.item_type(made, index) if isinstance(made, ast.Call) else None
+        return Value(f"{value.key}[{index}]", owner=self.project.classes.get(kind or ""), kind=kind)
 
     def _if(self, node: ast.If, paths: Paths, scope: Scope) -> Paths:
         truth = constant_truth(node.test)
@@ -167,6 +199,11 @@ class Walker(Calling):
             if isinstance(made, ast.Tuple | ast.List):
                 fits = 0 < len(made.elts) <= MAX_ELEMENTS and not any(isinstance(e, ast.Starred) for e in made.elts)
                 return [where.value(element) for element in made.elts] if fits else None  # type: ignore[attr-defined]  # a Place
+            if isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and tail_of(made.func) == "values":
+                made = made.func.value
+            if isinstance(made, ast.Dict):
+                fits = 0 < len(made.values) <= MAX_ELEMENTS and None not in made.keys
+                return [where.value(element) for element in made.values] if fits else None  # type: ignore[attr-defined]  # a Place
             behind = where.through(made) if isinstance(made, ast.Name | ast.Attribute) else None  # type: ignore[attr-defined]  # a Place
         return None
 
@@ -234,9 +271,25 @@ class Walker(Calling):
         item, rest = items[0], items[1:]
         found: Paths = []
         for path, value in self.run(item.context_expr, paths, scope):
+            if item.optional_vars is not None and self.is_stack(item.context_expr):
+                found += self._with_stack(node, item.optional_vars, rest, path, scope)
+                continue
             inner = lambda begun: self._with(node, rest, begun, scope)  # noqa: E731
             opened = path if item.optional_vars is None else self._set(item.optional_vars, value, path, scope, node)
             found += self.context(value, item.context_expr, opened, scope, inner)
+        return found
+
+    def _with_stack(
+        self, node: ast.With | ast.AsyncWith, target: ast.expr, rest: list[ast.withitem], path: State, scope: Scope
+    ) -> Paths:
+        """Walk a block with an exit stack, and leave at its end what helpers have entered on it."""
+        line = f"{scope.module.path}:{node.lineno}{self.tag(path)}"
+        opened = self._set(target, Value(f"ExitStack@{line}"), path, scope, node)
+        key = self.pending(opened, target, scope)
+        found = []
+        for after in self._with(node, rest, [opened.stores(key, Value(key, constant=()))], scope):
+            events = after.heap[key].constant if key in after.heap else ()
+            found.append(after.happens(*events) if isinstance(events, tuple) else after)
         return found
 
     def _try(self, node: ast.Try | ast.TryStar, paths: Paths, scope: Scope) -> Paths:

@@ -132,6 +132,8 @@ def _raised(case: Case, run: CallRun) -> tuple[Outcome, str, str]:
         return Outcome.FAILED, actual, f"{actual}, expected {_wanted(case, None)}"
     if case.says and case.says not in run.message:
         return Outcome.FAILED, actual, f"{actual}, expected a message with {case.says!r}"
+    if case.warns and not any(case.warns in warning.kinds for warning in run.warnings):
+        return Outcome.FAILED, f"{actual}, no {case.warns}", f"{actual}, expected the warning {case.warns} as well"
     return Outcome.PASSED, actual, f"{actual}, as stated."
 
 
@@ -180,7 +182,7 @@ def _wanted(case: Case, made: CallRun | None) -> str:
     """Return what must come of a case, in words."""
     says = f" with {case.says!r}" if case.says else ""
     if case.raises:
-        return f"{case.raises}{says}"
+        return f"{case.raises}{says}" + (f" and the warning {case.warns}" if case.warns else "")
     within = [
         *([f"within {case.tolerance:g}"] if case.tolerance is not None else []),
         *([f"within {case.relative:g} of it"] if case.relative is not None else []),

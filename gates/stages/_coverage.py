@@ -2,7 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from gates.code_binding import CodeBinding
 from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
@@ -86,7 +88,11 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 
 def _traced(task: Task) -> list[Criterion]:
-    return [c for c in task.criteria if any(binding.symbol for binding in c.code)]
+    return [c for c in task.criteria if any(map(_has_lines, c.code))]
+
+
+def _has_lines(binding: CodeBinding) -> bool:
+    return bool(binding.symbol or binding.pattern)
 
 
 def _unexecuted(seen: ExecutedLines, run: PytestRun | None) -> Iterator[Finding]:
@@ -127,10 +133,11 @@ def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: Ev
     """Say whether tests of a criterion ran its code; only what is certain leaves the criterion open."""
     facts = {"rule": "EX006", "check": f"code:reached:{criterion.id}", "evidence": RAW}
     aside = {**facts, "level": Level.ADVISORY, "severity": Severity.INFO}
-    functions, problem = _code_of(criterion, seen, evidence)
+    code, problem = _code_of(criterion, seen, evidence)
+    functions = [lines.function for lines in code]
     bound = [test for test in tests_of(task, criterion, evidence.get(PytestRun)) if test.passed]
     own = {test.id for test in bound}
-    contexts = {name for function in functions for name in seen.contexts_of(function)}
+    contexts = {name for lines in code for name in lines.contexts}
     touching = own & set(named_tests(contexts))
     if touching:
         return Finding.model_validate({
@@ -143,7 +150,7 @@ def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: Ev
             **aside, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged",
             "message": f"Whether the tests of {criterion.id} execute its code was not judged: {why_not}.",
         })  # fmt: skip
-    names = ", ".join(sorted({binding.symbol for binding in criterion.code if binding.symbol}))
+    names = ", ".join(sorted({binding.name for binding in criterion.code if _has_lines(binding)}))
     return Finding.model_validate({
         **facts, "outcome": Outcome.UNKNOWN, "level": criterion.level, "criterion": criterion.id,
         "severity": Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
@@ -174,19 +181,45 @@ def _excuse(
     return seen.doubt(own)
 
 
-def _code_of(criterion: Criterion, seen: ExecutedLines, evidence: EvidenceSet) -> tuple[list[FunctionLines], str]:
-    """Return the functions that a criterion is traced to, or why they are not known."""
+@dataclass(frozen=True)
+class _Lines:
+    """Lines that a criterion is traced to: the function that they lie in, and the contexts that they ran in."""
+
+    function: FunctionLines
+    contexts: frozenset[str]
+
+
+def _code_of(criterion: Criterion, seen: ExecutedLines, evidence: EvidenceSet) -> tuple[list[_Lines], str]:
+    """Return the lines that a criterion is traced to, or why they are not known."""
     tree = evidence.get(SourceTree)
     if tree is None:
         return [], f"its code was not resolved ({evidence.why_missing(SourceTree)})"
-    found: dict[tuple[str, int], FunctionLines] = {}
-    for binding in criterion.code:
-        trace = tree.symbol(binding) if binding.symbol else None
-        within = seen.within(trace.location) if trace and trace.location else []
-        if binding.symbol and not within:
-            return [], f"{binding.symbol} has no lines that run only when it is called"
-        found |= {(function.location.path, function.first): function for function in within}
-    return [function for _, function in sorted(found.items())], ""
+    found: dict[tuple[str, int], _Lines] = {}
+    for binding in filter(_has_lines, criterion.code):
+        lines = _lines_of(binding, tree, seen)
+        if not lines:
+            return [], f"{binding.name} has no lines that run only when it is called"
+        for one in lines:
+            key = (one.function.location.path, one.function.first)
+            before = found[key].contexts if key in found else frozenset()
+            found[key] = _Lines(one.function, one.contexts | before)
+    return [lines for _, lines in sorted(found.items(), key=lambda item: item[0])], ""
+
+
+def _lines_of(binding: CodeBinding, tree: SourceTree, seen: ExecutedLines) -> list[_Lines]:
+    """Return the lines of a symbol's functions, or those that fit a pattern; nothing where some run at import."""
+    found = []
+    for place in tree.places(binding):
+        if binding.symbol:
+            found += [_Lines(function, seen.contexts_of(function)) for function in seen.within(place)]
+            continue
+        function = seen.function_at(place)
+        if function is None:
+            return []
+        numbers = range(place.line or 1, (place.last_line or place.line or 1) + 1)
+        ran = [seen.contexts_at(function, number) for number in numbers]
+        found.append(_Lines(function, frozenset().union(*ran)))
+    return found
 
 
 def _label(function: FunctionLines) -> str:
@@ -210,12 +243,13 @@ def _criterion_rows(
 ) -> Iterator[tuple[str, ...]]:
     tree = evidence.get(SourceTree)
     own = {test.id for test in tests_of(task, criterion, evidence.get(PytestRun))}
-    for binding in criterion.code:
-        trace = tree.symbol(binding) if tree and binding.symbol else None
-        if trace is None or trace.location is None:
+    for binding in filter(_has_lines, criterion.code):
+        places = tree.places(binding) if tree else ()
+        if tree is None or not places:
             continue
-        contexts = {name for function in seen.within(trace.location) for name in seen.contexts_of(function)}
+        contexts = {name for lines in _lines_of(binding, tree, seen) for name in lines.contexts}
         tests = named_tests(contexts)
         more = f" and {len(tests) - SHOWN} more" if len(tests) > SHOWN else ""
         names = ", ".join(tests[:SHOWN]) + more or ("import or shared fixtures" if contexts else "no test")
-        yield criterion.id, f"{trace.symbol} ({trace.location})", names, f"{len(own & set(tests))} of {len(own)}"
+        where = f"{places[0]} and {len(places) - 1} more" if len(places) > 1 else str(places[0])
+        yield criterion.id, f"{binding.name} ({where})", names, f"{len(own & set(tests))} of {len(own)}"

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 
+from gates.evidence.calculations import Calculations
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
+from gates.evidence.recording import Recording
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import SymbolTrace
 from gates.model import Section
+from gates.stages._architecture import architecture_rows
 from gates.stages._execution_sections import LISTED, listed
 from gates.stages.bound_tests import tests_of
 from gates.task import Task
@@ -20,9 +23,9 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     else:
         yield Section(
             title="Expected and Actual Architecture",
-            text="What each symbol of the task must be and use, and what its lines do.",
-            columns=("Symbol", "Expected", "Actual", "Kept"),
-            rows=tuple(map(_symbol_row, dict.fromkeys(tree.symbols))),
+            text="What the code that criteria are bound to must be, use and be called from, and what it does.",
+            columns=("Code", "Expected", "Actual", "Kept"),
+            rows=(*map(_symbol_row, dict.fromkeys(tree.symbols)), *architecture_rows(tree)),
         )
         yield Section(
             title="Metrics of this Verification",
@@ -35,6 +38,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
                     f"{sum(t.location is not None for t in tree.symbols)} of {len(tree.symbols)}",
                 ),
                 ("Code rules applied", str(len(tree.rules))),
+                *_more_metrics(task, tree, evidence),
             ),
         )
     bound = [(c.id, t.id, t.outcome.value) for c in task.criteria for t in tests_of(task, c, run)]
@@ -44,6 +48,24 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         columns=("Criterion", "Test", "Outcome"),
         rows=tuple(bound[:LISTED]),
     )
+
+
+def _more_metrics(task: Task, tree: SourceTree, evidence: EvidenceSet) -> Iterator[tuple[str, str]]:
+    """Yield what else was tried, as far as the task asks for it."""
+    if tree.patterns:
+        yield "Patterns applied", str(len(tree.patterns))
+    if tree.reaches:
+        yield "Calls followed to an entry", str(len(tree.reaches))
+    called, steps = evidence.get(Calculations), evidence.get(Recording)
+    for title, parts in (
+        ("Calculations tried", task.calculations),
+        ("Edge cases tried", task.edge_cases),
+        ("Properties tried", task.properties),
+    ):
+        if parts:
+            yield title, str(len(parts)) if called else f"0 of {len(parts)}"
+    if task.training_steps:
+        yield "Training steps recorded", f"{len(steps.steps) if steps else 0} of {len(task.training_steps)}"
 
 
 def _symbol_row(trace: SymbolTrace) -> tuple[str, ...]:

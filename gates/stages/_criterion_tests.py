@@ -111,7 +111,7 @@ def _passed(about: About, criterion: Criterion, bound: list[TestRecord], *, beli
 
 
 def _without_tests(about: About, task: Task, criterion: Criterion) -> Finding:
-    if criterion.measures:
+    if criterion.measures or any(criterion.id in leak.criteria for leak in task.leaks):
         return about(
             outcome=Outcome.NOT_APPLICABLE, location=task.place(criterion), actual="measured",
             message=f"{criterion.id} is measured, in the performance gate; no test is bound to it.",

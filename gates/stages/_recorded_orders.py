@@ -1,6 +1,7 @@
 """The order of a scaled step, judged on the calls that really happened."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from gates.evidence.recorded import Happened, Recorded
 from gates.evidence.runtime_orders import WORDS, RuntimeOrder
@@ -16,26 +17,55 @@ SHOWN = 6
 
 def judge_order(run: Recorded, orders: Iterable[RuntimeOrder]) -> Iterator[Said]:
     """Judge the calls of each scaler with each of its optimizers; a line is told of once, and a rule once a file."""
-    compiled = [(rule, Order.parse(rule.order, WORDS, within_turn=rule.within_turn)) for rule in orders]
     told: set[tuple[str, str]] = set()
-    pairs = _pairs(run.events)
-    for scaler, optimizer in pairs:
-        whole = run.complete and not run.truncated
-        places, word = _word(_about(run.events, scaler, optimizer), whole=whole)
-        for rule, order in compiled:
-            trace = _broken(rule, order, places, word, whole=whole)
-            where = _place(rule, trace).location if trace else None
-            keys = {(rule.rule, where.path if where else ""), ("line", str(where))}
-            if trace and not keys & told:
-                told |= keys
-                yield _said(rule, trace)
-    if not pairs:
+    whole = run.complete and not run.truncated
+    for breach in breaches(run.events, parsed(orders), ends=("done", "end") if whole else ()):
+        where = breach.place.location
+        keys = {(breach.rule.rule, where.path if where else ""), ("line", str(where))}
+        if not keys & told:
+            told |= keys
+            yield breach.said()
+    if not _pairs(run.events):
         why = "no backward pass and step of a torch optimizer was seen"
         yield Said(Outcome.UNKNOWN, f"The order of calls was not seen: {why}.", "not seen", level=Level.ADVISORY)
     elif not told:
         steps = sum(event.word in ENDS for event in run.events)
         yield Said(Outcome.PASSED, f"The calls of {steps} steps happened in the right order.", f"{steps} steps",
                    _first(run.events))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A rule that is broken, and the events that break it."""
+
+    rule: RuntimeOrder
+    trace: Sequence[Happened]
+
+    @property
+    def place(self) -> Happened:
+        """Return the event at which the fault lies."""
+        return _place(self.rule, self.trace)
+
+    def said(self) -> Said:
+        """Return what is to be said of it."""
+        return _said(self.rule, self.trace)
+
+
+def parsed(orders: Iterable[RuntimeOrder]) -> list[tuple[RuntimeOrder, Order]]:
+    """Return each rule with its order compiled."""
+    return [(rule, Order.parse(rule.order, WORDS, within_turn=rule.within_turn)) for rule in orders]
+
+
+def breaches(
+    events: Sequence[Happened], compiled: Sequence[tuple[RuntimeOrder, Order]], *, ends: tuple[str, ...]
+) -> Iterator[Breach]:
+    """Yield what breaks a rule, of each scaler with each of its optimizers; `ends` are the markers at the end."""
+    for scaler, optimizer in _pairs(events):
+        places, word = _word(_about(events, scaler, optimizer), ends)
+        for rule, order in compiled:
+            trace = _broken(rule, order, places, word, whole="end" in ends)
+            if trace:
+                yield Breach(rule, trace)
 
 
 def _broken(
@@ -87,18 +117,21 @@ def _pairs(events: Sequence[Happened]) -> list[tuple[int | None, int]]:
 
 
 def _about(events: Sequence[Happened], scaler: int | None, optimizer: int) -> list[Happened]:
+    """Return the events of a scaler with an optimizer; what is about no optimizer counts in their own threads alone."""
+    threads = {event.thread for event in events if optimizer in event.optimizers}
     return [
         event for event in events
         if event.word in WORDS
         and event.scaler in (None, scaler)
         and (optimizer in event.optimizers or (not event.optimizers and event.word in COMMON))
+        and event.thread in threads
     ]  # fmt: skip
 
 
-def _word(events: Sequence[Happened], *, whole: bool) -> tuple[list[Happened | None], list[str]]:
+def _word(events: Sequence[Happened], ends: tuple[str, ...]) -> tuple[list[Happened | None], list[str]]:
     """Return the events as a word with the markers of a loop, each turn of which ends with a step.
 
-    The end is marked only where the run came to it.
+    An end is marked only where the events came to it.
     """
     places: list[Happened | None] = [None, None, None]
     word = ["start", "loop", "turn"]
@@ -111,7 +144,7 @@ def _word(events: Sequence[Happened], *, whole: bool) -> tuple[list[Happened | N
         stepped = stepped or event.word in ENDS
         places.append(event)
         word.append(event.word)
-    return ([*places, None, None], [*word, "done", "end"]) if whole else (places, word)
+    return [*places, *(None for _ in ends)], [*word, *ends]
 
 
 def _first(events: Sequence[Happened]) -> Location | None:

@@ -46,10 +46,16 @@ def _crashed(run: Recorded) -> Said | None:
 
 
 def _judge(seen: Overflowed, run: Recorded, *, needed: bool) -> Iterator[Said]:
-    where = seen.location
     if seen.changed and seen.finite_at_step:
         yield _swallowed(seen) or unseen("an overflow: the gradients were made finite before the step", needed=needed)
         return
+    after = f"; {run.steps_after_overflow} more steps followed" if run.steps_after_overflow else ""
+    yield from judge_overflowed(seen, after)
+
+
+def judge_overflowed(seen: Overflowed, after: str = "") -> Iterator[Said]:
+    """Judge what became of a step whose gradients were infinite when it was taken, or left out."""
+    where = seen.location
     if seen.changed:
         yield Said(
             Outcome.FAILED, f"An overflow was applied: {seen.changed} parameters changed in a step with an infinite "
@@ -68,9 +74,8 @@ def _judge(seen: Overflowed, run: Recorded, *, needed: bool) -> Iterator[Said]:
     scale = list(_scale(seen))
     yield from scale
     if not scale and not seen.state_changed:
-        lowered = "" if seen.scale_before == seen.scale_after else (
-            f", and the scale went from {seen.scale_before:g} to {seen.scale_after:g}")  # fmt: skip
-        after = f"; {run.steps_after_overflow} more steps followed" if run.steps_after_overflow else ""
+        fell = seen.scale_before is not None and seen.scale_after is not None and seen.scale_before != seen.scale_after
+        lowered = f", and the scale went from {seen.scale_before:g} to {seen.scale_after:g}" if fell else ""
         yield Said(
             Outcome.PASSED, f"A step with an infinite gradient was left out: not a bit of the parameters changed"
             f"{lowered}{after}.", "left out", where, expected="not a bit changes",

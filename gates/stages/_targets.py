@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from gates.deciding.outlook import pairs_needed
 from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
-from gates.stages._measures import Answer, answer, level_of, targets_of
+from gates.stages._measures import Answer, answers_of, level_of, targets_of
 from gates.stages._target_sections import describe
 from gates.task import Criterion, Measure, Task
 
@@ -34,14 +35,13 @@ def plan(task: Task) -> Iterator[Check]:
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Compare each target with its interval; an estimate is not a measurement, and a CPU is not a GPU."""
-    for criterion, i, measure in targets_of(task):
-        yield _judge_one(task, criterion, i, measure, evidence)
+    for criterion, i, measure, got in answers_of(task, evidence):
+        yield _judge_one(task, criterion, i, measure, got)
 
 
-def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, evidence: EvidenceSet) -> Finding:
+def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, got: Answer) -> Finding:
     level = level_of(criterion, measure)
     sign, limit = measure.bound
-    got = answer(measure, evidence)
     settled = got.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
     return Finding(
         rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level, outcome=got.outcome,
@@ -49,18 +49,23 @@ def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, e
         location=task.place(measure), subject=measure.name, expected=f"{sign} {limit:g}",
         actual=str(got.seen) if got.seen else "not measured", impact=_impact(got.outcome),
         remediation=_remedy(measure, got), evidence=got.run.raw if got.run else None,
-        command=f"gates run {task.id}" if got.outcome is Outcome.UNKNOWN else "",
+        command=_command(task, criterion, measure) if got.outcome is Outcome.UNKNOWN else "",
     )  # fmt: skip
 
 
 def _message(measure: Measure, got: Answer) -> str:
     if got.seen is None or got.samples is None:
         return f"{measure.name} was not measured: {got.problem}"
-    device = got.samples.device.name
+    device = got.samples.device.name + (f" ({got.run.elsewhere})" if got.run and got.run.elsewhere else "")
     if got.outcome is Outcome.NOT_APPLICABLE:
         return f"{measure.name} does not apply to {device}: {got.problem}; seen for information: {got.seen}"
+    if got.unfit:
+        return f"{measure.name}: {got.seen} is not believed: {got.problem}"
+    by = f" by {got.clock}" if got.clock else ""
+    if got.outcome is Outcome.UNKNOWN and got.problem:
+        return f"{measure.name}: {got.seen}{by} from {got.seen.n} samples, on {device}: {got.problem}"
     verb = {Outcome.PASSED: "meets", Outcome.FAILED: "misses"}.get(got.outcome, "is too uncertain to decide")
-    return f"{measure.name}: {got.seen} from {got.seen.n} samples {verb} the target, on {device}"
+    return f"{measure.name}: {got.seen}{by} from {got.seen.n} samples {verb} the target, on {device}"
 
 
 def _impact(outcome: Outcome) -> str:
@@ -75,10 +80,25 @@ def _remedy(measure: Measure, got: Answer) -> str:
     if got.outcome is not Outcome.UNKNOWN:
         return ""
     if got.seen:
-        return "Measure again on a quieter machine, or take more samples: the interval holds the limit."
+        return "Measure again on a quieter machine, or take more samples: the interval holds the limit." + _needed(
+            measure, got
+        )
     if measure.on in {"any", "cpu"}:
         return "Make the measurement end with good samples, then run the command."
-    return f"Run the command on a machine with a {measure.on} device."
+    return f"Run the command on a machine with a {measure.on} device, then `gates run --evidence BUNDLE` here."
+
+
+def _command(task: Task, criterion: Criterion, measure: Measure) -> str:
+    """Return what would settle a measure: for a device that is not here, a bundle from where it is."""
+    if measure.on in {"any", "cpu"}:
+        return f"gates run {task.id}"
+    return f"gates measure {task.id} --on {measure.on} --only {criterion.id}"
+
+
+def _needed(measure: Measure, got: Answer) -> str:
+    """Return how many pairs may settle it, where the gate took them itself."""
+    needed = pairs_needed(got.seen, measure) if got.seen and got.run and got.run.taken and not got.unfit else None
+    return f" At this noise about {needed} pairs may do." if needed else ""
 
 
 def _check(criterion: Criterion, index: int) -> str:

@@ -11,24 +11,39 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.known_criteria import KnownCriteria
 from gates.evidence.proof import LastProof
 from gates.evidence.pytest_run import PytestRun
+from gates.evidence.recorded_tests import RecordedTests
 from gates.evidence.recording import Recording
 from gates.evidence.source_tree import SourceTree
 from gates.model import Check, Finding, Section
 from gates.stages import (
     _calculations,
     _criteria,
+    _data_integrity,
     _emulated,
     _goalposts,
     _loose_ends,
     _proof,
     _recorded,
+    _recorded_tests,
     _rules,
     _waivers,
 )
 from gates.stages.gate import Gate
 from gates.task import Task
 
-PARTS = (_criteria, _loose_ends, _rules, _waivers, _calculations, _recorded, _emulated, _goalposts, _proof)
+PARTS = (
+    _criteria,
+    _loose_ends,
+    _rules,
+    _waivers,
+    _calculations,
+    _recorded,
+    _recorded_tests,
+    _emulated,
+    _data_integrity,
+    _goalposts,
+    _proof,
+)
 
 
 def plan(task: Task) -> tuple[Check, ...]:
@@ -62,6 +77,7 @@ GATE = Gate(
         KnownCriteria,
         Calculations,
         Recording,
+        RecordedTests,
         Emulated,
         Goalposts,
         LastProof,

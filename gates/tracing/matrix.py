@@ -132,7 +132,8 @@ def _gaps(row: Row, written: Written) -> Iterator[Gap]:
     if not criterion.code:
         yield Gap(kind=Kind.MISSING, criterion=name, message="no code is bound to it", location=criterion.asked_at,
                   remediation="Name the symbols that implement it under 'code'.")  # fmt: skip
-    if not row.tests and not criterion.tests and not criterion.measures and not criterion.entry_points:
+    others = (*criterion.measures, *criterion.entry_points, *criterion.calls)
+    if not row.tests and not criterion.tests and not others:
         yield Gap(kind=Kind.MISSING, criterion=name, message="no test, measure or entry point stands for it",
                   location=criterion.asked_at,
                   remediation=f'Name tests under "tests", or mark them with @pytest.mark.criterion("{name}").',

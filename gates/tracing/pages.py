@@ -64,11 +64,15 @@ def _row(row: Row) -> Iterator[str]:
         yield f"    measure  {measure}"
     for entry in criterion.entry_points:
         yield f"    entry    {entry}"
+    for call in criterion.calls:
+        yield f"    call     {call}"
 
 
 def _summary(task: TaskTrace, rows: list[Row], gaps: int) -> str:
     traced = sum(any(binding.location for binding in row.criterion.code) for row in rows)
-    stood = sum(bool(row.tests or row.criterion.measures or row.criterion.entry_points) for row in rows)
+    stood = sum(
+        bool(row.tests or row.criterion.measures or row.criterion.entry_points or row.criterion.calls) for row in rows
+    )
     return f"{task.id}  {len(rows)} criteria, {traced} with code, {stood} with evidence, {gaps} gaps  {task.title}"
 
 
@@ -98,7 +102,7 @@ def _markdown_row(row: Row, web: str | None) -> str:
     criterion = row.criterion
     code = [f"{cell(b.name)} {link(b.location, web) if b.location else inline(b.problem)}" for b in criterion.code]
     tests = [f"{link(test.location, web)} {cell(test.id.partition('::')[2])}" for test in row.tests]
-    measures = [str(cell(name)) for name in (*criterion.measures, *criterion.entry_points)]
+    measures = [str(cell(name)) for name in (*criterion.measures, *criterion.entry_points, *criterion.calls)]
     cells = ("<br>".join(part) or "-" for part in (code, tests, measures))
     return f"| {criterion.id} | {inline(criterion.text)} | {criterion.level.value} | {' | '.join(cells)} |"
 

@@ -222,6 +222,8 @@ CALLS: dict[str, tuple[dict[str, Any], Outcome]] = {
     "wrong arguments": (table("ratio", 1, expected=1), FAILED),
     "built argument": (table("mean", [FRACTION, FRACTION], expected=FRACTION), PASSED),
     "built argument, wrong": (table("square", FRACTION, expected=FRACTION), FAILED),
+    "text that looks like a number": (table("talk", {"$text": ".nan"}, expected={"$text": ".nan"}), PASSED),
+    "texts in a list": (table("talk", [{"$text": ".inf"}, ".inf"], expected=[{"$text": ".inf"}, ".inf"]), PASSED),
     "argument that cannot be built": (table("mean", {"$call": "math:sqrt", "args": [-1]}, expected=1), UNKNOWN),
     "of the standard library": (table("math:hypot", 3, 4, expected=5), UNKNOWN),
 }

@@ -64,6 +64,35 @@ def test_other():
 
 def test_plain():
     assert torch.zeros(1).item() == 0
+
+
+@needs_cuda
+def test_other_ways_to_say_it():
+    generator = torch.Generator(device="cuda").manual_seed(1)
+    assert isinstance(generator, torch.Generator)
+    inputs = torch.randn(2, 4, generator=generator, device=0).to(0)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream), torch.autocast("cuda"):
+        assert torch.is_autocast_enabled("cuda")
+        torch.nn.Linear(4, 2).to(0)(inputs).record_stream(stream)
+    torch.cuda.nvtx.range_push("x")
+    torch.cuda.set_rng_state(torch.cuda.get_rng_state())
+    assert torch.cuda.get_device_properties(0).major
+
+
+@needs_cuda
+def test_properties():
+    assert torch.cuda.get_device_properties(0).total_memory
+
+
+@needs_cuda
+def test_wants_more():
+    raise RuntimeError("CUDA error: no kernel image is available")
+
+
+@needs_cuda
+def test_name_with_a_typo():
+    torch.nn.Linear(4, 2).cuda().to_cuda
 """
 TASK = a_task(tests=["tests"], emulate=["cuda"])
 
@@ -84,11 +113,15 @@ def test_each_test_ends_as_it_would(seen: Emulated) -> None:
         "test_measures": "not measured",
         "test_times": "not measured",
         "test_device": "differs",
+        "test_other_ways_to_say_it": "passed",
+        "test_properties": "not measured",
+        "test_wants_more": "not emulated",
+        "test_name_with_a_typo": "crashed",
     }
 
 
 def test_crash_is_a_warning_at_its_line(seen: Emulated) -> None:
-    (finding,) = _emulated.judge(TASK, evidence(seen))
+    finding, _ = _emulated.judge(TASK, evidence(seen))
     assert (finding.outcome, finding.level, finding.blocks) == (Outcome.FAILED, Level.ADVISORY, False)
     assert (str(finding.location), finding.criterion) == ("tests/test_cuda.py:24", None)
     assert "emulated device" in finding.actual
@@ -99,7 +132,7 @@ def test_what_passes_satisfies_nothing(seen: Emulated) -> None:
     (finding,) = _emulated.judge(TASK, evidence(good))
     assert finding.outcome is Outcome.UNKNOWN
     assert not finding.leaves_open
-    assert "1 of 5 tests" in finding.message
+    assert "2 of 9 tests" in finding.message
 
 
 def test_report_says_that_the_device_was_emulated(seen: Emulated) -> None:

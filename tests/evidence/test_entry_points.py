@@ -198,6 +198,15 @@ def test_error_of_a_traceback(case: str, tmp_path: Path) -> None:
     assert (crash.error, crash.message, crash.function) == (error, message, "f")
 
 
+@pytest.mark.parametrize("name", ["<frozen runpy>", "<string>", "<frozen importlib._bootstrap>"])
+def test_code_that_lies_in_no_file_is_no_place(name: str, tmp_path: Path) -> None:
+    context = a_context(written(tmp_path / "project", {"pkg/m.py": ""}))
+    told = f'  File "{name}", line 88, in _run\n    x()\nValueError: x\n'
+    crash = crash_of(f"Traceback (most recent call last):\n{told}", context)
+    assert (crash and crash.location, crash and crash.error) == (None, "ValueError")
+    assert str(innermost(FRAME.format("m", 3) + "    x()\n" + told, context)) == "pkg/m.py:3"
+
+
 def test_text_without_a_traceback_is_no_crash(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     context = a_context(tmp_path / "project")

@@ -35,7 +35,7 @@ SPEED = "AC1 ratio old/new of step_time_s"
 TASKS: dict[str, tuple[Task, Task, list[tuple[Part, str]]]] = {
     "nothing": (a_task(), a_task(), []),
     "a comment moved every line": (a_task(), a_task(criteria=[a_criterion(line=99), a_task().criteria[1]]), []),
-    "title and texts": (a_task(), a_task(title="New", criteria=[a_criterion(text="x"), a_task().criteria[1]]), []),
+    "title": (a_task(), a_task(title="New"), []),
     "threshold lowered": (with_measure(), with_measure(at_least=1.2), [(BAR, f"{SPEED} at_least: 1.5 -> 1.2")]),
     "threshold raised": (with_measure(), with_measure(at_least=1.6), []),
     "limit raised": (with_measure(at_least=None, below=0.01), with_measure(at_least=None, below=0.1),
@@ -297,6 +297,12 @@ ASSERTS = {
                       "`y == 4`: always -> only if not (x)"),
     "skipped": ("    assert y == 4\n", "    pytest.skip('later')\n    assert y == 4\n", ": runs -> skip()"),
     "emptied": ("    assert y == 4\n", "", "assertion: y == 4 -> removed"),
+    "one item": ("    assert [f(1), y] == [1, 2]\n", "    assert [f(1), y][0] == 1\n",
+                 "(a part of it is looked at no more): [f(1), y] == [1, 2] -> [f(1), y][0] == 1"),
+    "fewer items": ("    assert (x, y) == (1, 2)\n", "    assert (y,) == (2,)\n",
+                    "(a part of it is looked at no more): (x, y) == (1, 2) -> (y,) == (2,)"),
+    "one item of a name": ("    assert y == [1, 2]\n", "    assert y[0] == 1\n",
+                           "(a part of it is looked at no more): y == [1, 2] -> y[0] == 1"),
 }  # fmt: skip
 
 
@@ -322,6 +328,8 @@ SOUND = {
     "one more": ("    assert y == 4\n", "    assert y == 4\n    assert x\n"),
     "narrower exception": (RAISES.replace("ValueError", "Exception"), RAISES),
     "a helper": ("    assert y == 4\n", "    check(y)\n\ndef check(y):\n    assert y == 4\n"),
+    "each item": ("    assert y == [1, 2]\n", "    assert y[0] == 1\n    assert y[1] == 2\n"),
+    "more items": ("    assert [x] == [1]\n", "    assert [x, y] == [1, 2]\n"),
     "unconditional": ("    if x:\n        assert y == 4\n", "    assert y == 4\n"),
     "rethrown": ("    assert y == 4\n", "    try:\n        assert y == 4\n    except AssertionError:\n        raise\n"),
 }  # fmt: skip
@@ -686,6 +694,19 @@ def test_shallow_history_says_so(tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", "--depth", "1", "--no-single-branch", f"file://{project}", "q")
     git(tmp_path / "q", "checkout", "-q", "work")
     assert "the history is shallow; fetch it" in unavailable(tmp_path / "q", "origin/main")
+
+
+def test_clone_that_lacks_files_says_so_and_fetches_nothing(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p")
+    committed(project)
+    git(project, "config", "uploadpack.allowFilter", "true")
+    committed(written(project, {"tasks/T1.yaml": f"{TASK_FILE}# more\n"}), "more")
+    git(tmp_path, "clone", "-q", "--filter=blob:none", f"file://{project}", "q")
+    lacking = git(tmp_path / "q", "rev-list", "--objects", "--all", "--missing=print").count("\n?")
+    assert unavailable(tmp_path / "q", "HEAD~1").startswith("the clone is a partial one and lacks files")
+    assert git(tmp_path / "q", "rev-list", "--objects", "--all", "--missing=print").count("\n?") == lacking > 0
+    git(tmp_path / "q", "fetch", "-q", "--refetch", "--no-filter")
+    assert seen((tmp_path / "q").rename(tmp_path / "r"), "HEAD~1").moves == ()
 
 
 def test_nothing_that_the_repository_configures_is_run(tmp_path: Path) -> None:

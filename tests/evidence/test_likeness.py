@@ -94,6 +94,7 @@ LIKE: dict[str, tuple[Any, object]] = {
     "bfloat16 tensor": (3.14159, torch.tensor(3.14159, dtype=torch.bfloat16)),
     "float32 read": (0.1, torch.tensor(0.1).item()),
     "float32 read, of few digits": (850.749, torch.tensor(850.749).item()),
+    "float32 read, that ends in zeros": (0.23333333, 0.23333334922790527),
     "float32 read, large": (1234567.3, torch.tensor(1234567.3).item()),
     "float32 written down": (torch.tensor(0.3).item(), 0.3),
     "float32 that came out whole": (0.9999999403953552, 1.0),

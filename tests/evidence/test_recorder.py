@@ -22,6 +22,7 @@ from gates.scan.loading import load_rules
 from gates.stages import _recorded
 
 TRAINED = ROOT / "tests/trained"
+SECRET = "a secret of this test"  # as record_all.py has it
 MARK = re.compile(r"# <- (?P<aspects>[a-z ]+)$")
 ELSEWHERE = re.compile(r"# <-- (?P<name>\w+)$")
 NEAR = 3
@@ -77,7 +78,7 @@ def judged(folder: Path, name: str, *, good: bool) -> list[Finding]:
 
 
 def as_run(journal: Path, *, good: bool) -> Recorded:
-    run = read_journal(journal)
+    run = read_journal(journal, SECRET)
     trace = journal.with_suffix(".stderr.txt").read_text(encoding="utf-8")
     crash = crash_of(trace, CONTEXT)
     facts = {"crash": crash.location, "error": crash.error} if crash else {}
@@ -120,8 +121,8 @@ def passed(findings: list[Finding]) -> set[str]:
     return {finding.check.rpartition(":")[2] for finding in findings if finding.outcome is Outcome.PASSED}
 
 
-def test_recorder_needs_nothing_but_torch() -> None:
+def test_recorder_needs_nothing_but_torch_and_pytest() -> None:
     sources = (ROOT / "gates/evidence/_recorder").glob("*.py")
     text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
     imported = set(re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE))
-    assert imported <= sys.stdlib_module_names | {"torch"}
+    assert imported <= sys.stdlib_module_names | {"torch", "pytest"}

@@ -1,5 +1,7 @@
 """Training steps, collected for real: what is recorded, and what there is to say where nothing could be."""
 
+import hmac
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,16 @@ from gates.evidence.recording import Recording, StepRecording, step_to_overflow
 from gates.model import Outcome
 from gates.stages import _recorded
 
+SECRET = "a secret of this test"
 STEP = "import os, time, torch\n\n\ndef few(*args):\n    {}\n"
 
 
 def record(tmp_path: Path, body: str = "pass", **changes: Any) -> tuple[StepRecording, dict[str, Outcome]]:
     files = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/trained").glob("*.py")}
     root = written(tmp_path / "project", {**files, "pkg/__init__.py": "", "pkg/steps.py": STEP.format(body)})
-    task = a_task(training_steps=[{"call": "pkg.steps:few", "criteria": ["AC1"], "line": 7, **changes}])
+    task = a_task(
+        training_steps=[{"call": "pkg.steps:few", "criteria": ["AC1"], "timeout_s": 240, "line": 7, **changes}]
+    )
     recording = Recording.collect(task, a_context(root))
     findings = _recorded.judge(task, evidence(recording))
     (step,) = recording.steps
@@ -95,19 +100,48 @@ def test_task_without_training_steps_has_no_recording(tmp_path: Path) -> None:
         Recording.collect(a_task(), a_context(written(tmp_path / "project", {"x.py": ""})))
 
 
-JOURNALS = {
-    "no line of its own": ("garbage\n", "1 lines of the journal are not its own"),
-    "cut in the middle": ('{"word": "start", "place": null}\n{"wo', "1 lines of the journal are not its own"),
+def sealed(path: Path, *lines: str, secret: str = SECRET) -> Path:
+    """A journal as the recorder would have sealed it."""
+    last, told = b"", b""
+    for line in lines:
+        last = hmac.digest(secret.encode(), last + line.encode(), "sha256")
+        told += b"=" + last.hex().encode() + b" " + line.encode() + b"\n"
+    path.write_bytes(told)
+    return path
+
+
+START, STEP_TOLD, END = ('{"word": "start", "place": null}', '{"word": "step", "place": ["pkg/a.py", 3]}',
+                         '{"word": "end", "place": null}')  # fmt: skip
+
+
+def test_sealed_journal_is_believed(tmp_path: Path) -> None:
+    seen = read_journal(sealed(tmp_path / "j", START, STEP_TOLD, END), SECRET)
+    assert (seen.complete, seen.troubles, len(seen.events)) == (True, (), 1)
+
+
+def test_journal_sealed_with_another_secret_is_somebody_elses(tmp_path: Path) -> None:
+    seen = read_journal(sealed(tmp_path / "j", START, STEP_TOLD, END, secret="guessed"), SECRET)
+    assert (seen.complete, seen.events) == (False, ())
+    assert "3 lines of the journal are not its own" in seen.troubles[0]
+
+
+FORGED: dict[str, Callable[[list[bytes]], list[bytes]]] = {
+    "put in": lambda told: [told[0], b'{"word": "end", "place": null}\n', *told[1:]],
+    "said again": lambda told: [told[0], told[1], told[1], told[2]],
+    "taken out": lambda told: [told[0], told[2]],
+    "in another order": lambda told: [told[0], told[2], told[1]],
+    "changed": lambda told: [told[0], told[1].replace(b"step", b"skip"), told[2]],
+    "cut in the middle": lambda told: [told[0], told[1], told[2][:-9]],
+    "without its end": lambda told: told[:2],
+    "bytes that are no text": lambda told: [told[0], b"\xff\x00\n", *told[1:]],
 }
 
 
-@pytest.mark.parametrize(("text", "trouble"), JOURNALS.values(), ids=JOURNALS.keys())
-def test_journal_with_foreign_lines_is_incomplete(text: str, trouble: str, tmp_path: Path) -> None:
-    path = tmp_path / "j.jsonl"
-    path.write_text(text + '{"word": "end", "place": null}\n', encoding="utf-8")
-    seen = read_journal(path)
-    assert not seen.complete
-    assert trouble in seen.troubles[0]
+@pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED.keys())
+def test_forged_journal_is_not_complete(forge: Callable[[list[bytes]], list[bytes]], tmp_path: Path) -> None:
+    path = sealed(tmp_path / "j", START, STEP_TOLD, END)
+    path.write_bytes(b"".join(forge(path.read_bytes().splitlines(keepends=True))))
+    assert not read_journal(path, SECRET).complete
 
 
 @pytest.mark.parametrize(
@@ -120,19 +154,70 @@ def test_journal_with_foreign_lines_is_incomplete(text: str, trouble: str, tmp_p
     ],
 )
 def test_journal_of_another_form_is_a_problem(line: str, tmp_path: Path) -> None:
-    path = tmp_path / "j.jsonl"
-    path.write_text(line + "\n", encoding="utf-8")
-    assert read_journal(path).problem.startswith("the journal cannot be read")
+    assert read_journal(sealed(tmp_path / "j", line), SECRET).problem.startswith("the journal cannot be read")
 
 
 def test_numbers_that_are_none_and_text_of_others_are_cleaned(tmp_path: Path) -> None:
-    path = tmp_path / "j.jsonl"
-    path.write_text(
-        '{"word": "log", "to": "x\\ud800", "values": {"a": NaN, "b": Infinity, "c": 1}}\n', encoding="utf-8"
-    )
-    (record,) = read_journal(path).logged
+    line = '{"word": "log", "to": "x\\ud800", "values": {"a": NaN, "b": Infinity, "c": 1}}'
+    (record,) = read_journal(sealed(tmp_path / "j", line), SECRET).logged
     assert (record.to, record.values) == ("x\\ud800", {"a": None, "b": None, "c": 1.0})
 
 
 def test_missing_journal_is_a_problem(tmp_path: Path) -> None:
-    assert read_journal(tmp_path / "none.jsonl") == Recorded(problem="the recorder wrote no journal")
+    assert read_journal(tmp_path / "none.jsonl", SECRET) == Recorded(problem="the recorder wrote no journal")
+
+
+ATTACKS = {
+    "writes where descriptors lead": """
+    for number in os.listdir("/proc/self/fd"):
+        for seal in (b"", b"=" + b"0" * 64 + b" "):
+            try:
+                os.write(int(number), seal + b'{"word": "end", "place": null}\\n')
+            except OSError:
+                pass
+    os._exit(0)""",
+    "closes all and leaves": "os.closerange(0, 4096); os._exit(0)",
+    "leaves from a fork that goes on": """
+    if os.fork():
+        os._exit(0)
+    return None""",
+    "patches what the journal is written with": """
+    import json
+    json.dumps = json.JSONEncoder.encode = os.write = lambda *a, **k: 0
+    os._exit(0)""",
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+def test_attacker_does_not_end_the_journal(attack: str, tmp_path: Path) -> None:
+    step, outcomes = record(tmp_path, attack.strip(), call="pkg.steps:few")
+    assert not step.plain.complete
+    assert Outcome.PASSED not in outcomes.values()
+
+
+def test_secret_is_neither_in_the_environment_nor_in_the_arguments(tmp_path: Path) -> None:
+    body = "print(dict(os.environ), __import__('sys').argv, open('/proc/self/cmdline').read())"
+    step, _ = record(tmp_path, body)
+    assert step.plain.process is not None
+    assert "GATES_WITNESS" not in step.plain.process.stdout.tail
+    assert step.plain.complete
+
+
+def test_command_that_closes_everything_and_leaves_with_exit_code_0_is_heard(tmp_path: Path) -> None:
+    step, outcomes = record(tmp_path, "import sound; os.closerange(3, 4096); sound.recipe(); raise SystemExit(0)")
+    assert step.plain.complete
+    assert (outcomes["run"], outcomes["order"]) == (Outcome.PASSED, Outcome.PASSED)
+
+
+def test_reads_back_to_the_host_are_counted_by_line_and_step(tmp_path: Path) -> None:
+    body = "import sound; x = torch.ones(3); x.sum().item(), bool(x[0] > 0), f'{x[0]:.1f}', x[x > 0], x.cpu(); x[0]; "
+    step, _ = record(tmp_path, body + "torch.nonzero(x); records = sound.recipe(); x.tolist(); return records")
+    ours = [read for read in step.plain.reads if read.location and read.location.path == "pkg/steps.py"]
+    assert {(read.call, read.step, read.count) for read in ours if read.by == "pkg.steps"} == {
+        ("item", 0, 1), ("bool", 0, 1), ("format", 0, 1), ("mask", 0, 1), ("cpu", 0, 1), ("nonzero", 0, 1),
+        ("tolist", 4, 1),
+    }  # fmt: skip
+    assert {str(read.location) for read in ours if read.by == "pkg.steps"} == {"pkg/steps.py:5"}
+    within = [read for read in step.plain.reads if read.by == "torch.amp.grad_scaler"]
+    assert {read.step for read in within} >= {0, 1, 2, 3}  # a scaler asks whether it may step
+    assert all(read.location and read.location.path == "sound.py" for read in within)

@@ -11,7 +11,7 @@ from gates.scan.checking import Checked, check
 from gates.scan.loading import load_folder, load_rules
 from gates.scan.memory import Memory
 
-BAD = "from torch.cuda.amp import GradScaler\nGradScaler()\n"
+BAD = "import torch\ntorch.cuda.amp.GradScaler()\n"
 
 
 def checked(root: Path, memory: Memory | None = None) -> Checked:
@@ -21,13 +21,13 @@ def checked(root: Path, memory: Memory | None = None) -> Checked:
 @pytest.mark.parametrize(
     "raw",
     [
-        b"GradScaler(:\n",
-        b"# GradScaler \xff\n",
-        b"GradScaler = 1\0\n",
+        b"torch.GradScaler(:\n",
+        b"# torch GradScaler \xff\n",
+        b"torch.GradScaler = 1\0\n",
         "GradScaler()\n".encode("utf-16"),
         b"x = 1  # GradScaler\n" * 200_000,
-        b"GradScaler" + b"(" * 5000 + b")" * 5000,
-        b"GradScaler = " + b"+".join([b"1"] * 20_000),
+        b"torch.GradScaler" + b"(" * 5000 + b")" * 5000,
+        b"torch.GradScaler = " + b"+".join([b"1"] * 20_000),
     ],
 )
 def test_file_that_cannot_be_read_is_named_and_never_clean(tmp_path: Path, raw: bytes) -> None:

@@ -44,6 +44,9 @@ KEPT = {
     "optimizers in a loop": "def f(scaler, optimizers, loss):\n    for _ in range(9):\n        scaler.scale(loss).backward()\n        for o in optimizers:\n            scaler.unscale_(o)\n        for o in optimizers:\n            scaler.step(o)\n        scaler.update()\n",
     "a refusal": f"def f(scaler, optimizer, loss, ps):\n    if loss is None:\n        raise ValueError\n    {RIGHT}\n",
     "a bad loss is skipped": f"def f(scaler, optimizer, losses, ps):\n    for loss in losses:\n        if not torch.isfinite(loss):\n            continue\n        {RIGHT}\n",
+    "an attribute read and then overwritten": "class T:\n    def __init__(self, o):\n        self.scaler = torch.amp.GradScaler()\n        self.n = 0\n        self.optimizer = o\n    def count(self):\n        self.n += 1\n    def f(self, model, loss):\n        self.scaler.scale(loss).backward()\n        n, self.n = self.n, 0\n        if model.automatic and not n:\n            return\n        self.scaler.step(self.optimizer)\n        if model.automatic:\n            self.scaler.update()\n",
+    "a flag that another object sets": "class T:\n    def __init__(self, o):\n        self.scaler = torch.amp.GradScaler()\n        self.ready = False\n        self.optimizer = o\n    def f(self, loss):\n        self.scaler.scale(loss).backward()\n        self.scaler.step(self.optimizer)\n        if self.ready:\n            self.scaler.update()\ndef start(t):\n    t.ready = True\n",
+    "a flag that a method sets which has no events": "class T:\n    def __init__(self, o):\n        self.scaler = torch.amp.GradScaler()\n        self.optimizer = o\n        self.late = False\n    def note(self):\n        self._note()\n    def _note(self):\n        self.late = True\n    def f(self, loss):\n        self.scaler.scale(loss).backward()\n        self.scaler.step(self.optimizer)\n        if self.late:\n            return\n        self.note()\n        if self.late:\n            self.scaler.update()\n",
 }  # fmt: skip
 
 
@@ -52,6 +55,11 @@ def test_sound_code_is_kept_and_seen(case: str) -> None:
     found = sites(ORDER, HEAD + KEPT[case])
     assert found
     assert all(site.ok for site in found)
+
+
+@pytest.mark.parametrize("case", [case for case in KEPT if "attribute" in case or "flag" in case])
+def test_a_value_that_other_code_may_set_is_not_taken_for_its_first(case: str) -> None:
+    assert lines(KEPT[case], "amp-step-without-update") == []
 
 
 def test_helper_that_is_walked_from_its_caller_is_not_judged_alone() -> None:

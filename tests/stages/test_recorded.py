@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from building import a_process, a_task, evidence
+from building import a_criterion, a_process, a_record, a_run, a_task, all_evidence, evidence
 from recording import (
     ORDER,
     a_recorded,
@@ -17,11 +17,14 @@ from recording import (
     recorded,
 )
 
+from gates.criteria import stand
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.recorded import Recorded
 from gates.evidence.recording import Recording
-from gates.model import Finding, Level, Outcome
+from gates.model import Finding, Level, Outcome, Status
+from gates.pipeline import judge as judge_gate
 from gates.stages import _recorded
+from gates.stages.business_logic import GATE
 from gates.task import Task
 
 EVERYTHING = ["scaler", "autocast", "gradients", "overflow", "logged-scale"]
@@ -34,6 +37,16 @@ def judged(recording: Recording | None = None, task: Task | None = None) -> list
 
 def of(aspect: str, findings: list[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.check == f"recorded:0:{aspect}"]
+
+
+def test_criterion_that_only_a_training_step_stands_for_passes() -> None:
+    task = a_trained_task(needs=EVERYTHING).model_copy(
+        update={"criteria": a_task(criteria=[a_criterion(tests=[])]).criteria, "entry_points": ()}
+    )
+    seen = all_evidence(task, recorded(), a_run(a_record(id="tests/test_other.py::test_x")))
+    (tests,) = (f for f in judge_gate(GATE, task, seen).findings if f.check == "tests:AC1")
+    assert (tests.outcome, tests.actual) == (Outcome.NOT_APPLICABLE, "trained")
+    assert stand(task, task.criteria[0], [judge_gate(GATE, task, seen)], None).status is Status.PASS
 
 
 def test_sound_recording_passes_for_its_criterion() -> None:

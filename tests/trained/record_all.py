@@ -15,12 +15,24 @@ import torch._dynamo  # noqa: F401  # else each fork would load it with its firs
 HERE = Path(__file__).parent
 
 
+SECRET = "a secret of this test"
+
+
+def handed(journal: Path) -> str:
+    """Return the descriptors of a journal, of the secret that it is sealed with, and of a file for stacks."""
+    told, given = os.pipe()
+    os.write(given, json.dumps({"nonce": SECRET, "again": str(journal)}).encode())
+    os.close(given)
+    return f"{os.open(journal, os.O_WRONLY | os.O_CREAT)},{told},{os.open(os.devnull, os.O_WRONLY)}"
+
+
 def record(call: str, journal: Path, overflow: dict[str, object] | None) -> bool:
     """Record one call in a fork; return whether it came to its end."""
     pid = os.fork()
     if not pid:
         asked = {"call": call, "args": [], "paths": [str(HERE)], "root": str(HERE), "overflow": overflow}
-        sys.argv = ["recorder", json.dumps(asked), str(journal)]
+        sys.argv = ["recorder", json.dumps(asked)]
+        os.environ["GATES_WITNESS"] = handed(journal)
         sys.stdout.flush()
         code = 0
         with journal.with_suffix(".stderr.txt").open("w", encoding="utf-8") as err:
@@ -39,7 +51,7 @@ def main() -> None:
         name = call.partition(":")[2]
         journal = folder / f"{name}.jsonl"
         good = record(call, journal, None)
-        told = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+        told = [json.loads(line.partition(" ")[2]) for line in journal.read_text(encoding="utf-8").splitlines()]
         attempts = [entry for entry in told if entry["word"] == "attempt"]
         scaled = any(entry["word"] == "scaled_backward" for entry in told)
         through = any(entry["word"] == "step" and entry["enabled"] for entry in told)

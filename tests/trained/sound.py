@@ -2,6 +2,7 @@
 
 # mypy: disable-error-code="no-untyped-call"
 
+import threading
 from typing import Any
 
 import torch
@@ -290,3 +291,56 @@ def _train(model: Any) -> None:
         scaler.step(optimizer)
         scaler.update()
         optimizer.zero_grad()
+
+
+def unscaled_by_hand() -> None:
+    """Clips the gradients between a division and a multiplication by the scale."""
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        scaler.scale(half_loss_of(model)).backward()
+        grads = [param.grad for param in model.parameters() if param.grad is not None]
+        torch._foreach_div_(grads, scaler.get_scale())
+        clip_grad_norm_(model.parameters(), 1.0)
+        torch._foreach_mul_(grads, scaler.get_scale())
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+
+
+def _scaled(model: nn.Module, scaler: torch.amp.GradScaler, steps: int = STEPS) -> None:
+    optimizer = adam(model)
+    for _ in range(steps):
+        loss = half_loss_of(model)
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def in_two_threads() -> None:
+    threads = [threading.Thread(target=_scaled, args=(net(), gradient_scaler(), 4 * STEPS)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def taken_up_again() -> None:
+    for _ in range(2):
+        _scaled(net(), gradient_scaler())
+
+
+def of_more_steps_than_a_journal_holds() -> None:
+    _scaled(net(), gradient_scaler(), 1000)
+
+
+def given_by_hand() -> None:
+    """Puts gradients in the place of those of the step before, which another backward pass had made."""
+    model = net()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        params = list(model.parameters())
+        for param, grad in zip(params, torch.autograd.grad(loss_of(model), params), strict=True):
+            param.grad = grad
+        optimizer.step()

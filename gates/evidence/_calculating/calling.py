@@ -103,11 +103,10 @@ def resolve(path: str) -> tuple[Any, Any]:
 
 def built(value: Any) -> Any:  # noqa: ANN401  # anything
     """Return an argument: plain JSON, with `$call` and `$ref` replaced by what they make and name."""
-    value = plain(value)
     if isinstance(value, list):
         return [built(item) for item in value]
-    if not isinstance(value, dict):
-        return value
+    if not isinstance(value, dict) or set(value) == {"$text"}:
+        return plain(value)
     if "$ref" in value:
         return resolve(value["$ref"])[1]
     if "$call" in value:

@@ -14,6 +14,7 @@ LARGE = 256  # bits, beyond which a number is shown by its size
 LOOSER = 10  # by so much are two results of a property compared looser than a result and what was written down
 STEPS = 64  # of rounding, that what is computed from larger numbers may be off by
 DIGITS = 9  # so many at most has a decimal that was written down; what was computed has more
+FEW = 2**12  # a fraction of so few bits comes of halves and quarters; one float32 in 4,096 looks so by chance
 FINE = 2**10  # below it, a float32 is so fine that what has all its digits can hardly have been written down
 
 
@@ -226,7 +227,7 @@ def _read(value: Number) -> Kind:
     """
     if not isinstance(value, float) or not math.isfinite(value) or value.is_integer():
         return DOUBLE
-    short = (math.frexp(value)[0] * 2**20).is_integer() or len(Decimal(repr(value)).as_tuple().digits) <= DIGITS
+    short = (math.frexp(value)[0] * FEW).is_integer() or len(Decimal(repr(value)).as_tuple().digits) <= DIGITS
     return READ_SINGLE if _single(value) == value and not short else DOUBLE
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from .cuda import NotMeasured, emulate
 
+OF_THE_DEVICE = re.compile(r"\b(CUDA|cuda|NVTX|NCCL|nccl|cuDNN|cudnn|accelerator)\b|_cuda_|_get_device_properties")
 _target = Path(os.environ["GATES_EMULATED"])
 
 
@@ -27,9 +29,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         return
     ended, message, path, line = "passed", "", "", 0
     if error is not None:
-        ended = _kind(error)
-        message = f"{error.typename}: {str(error.value).splitlines()[0] if str(error.value) else ''}"
         inside = [entry for entry in error.traceback if Path(str(entry.path)).is_relative_to(item.config.rootpath)]
+        ended = _kind(error, raised_here=inside[-1:] == [error.traceback[-1]])
+        message = f"{error.typename}: {str(error.value).splitlines()[0] if str(error.value) else ''}"
         if inside:
             path, line = str(inside[-1].path), inside[-1].lineno + 1
     record = {"id": item.nodeid, "ended": ended, "message": message[:500], "path": path, "line": line}
@@ -37,10 +39,17 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         file.write(json.dumps(record) + "\n")
 
 
-def _kind(error: pytest.ExceptionInfo[BaseException]) -> str:
-    """Return what an exception says of the code: an assertion may speak of the device, which is not the real one."""
+def _kind(error: pytest.ExceptionInfo[BaseException], *, raised_here: bool) -> str:
+    """Return what an exception says of the code: an assertion may speak of the device, which is not the real one.
+
+    What torch itself says of a device that is missing is the emulation's want, not the code's.
+    """
     if error.errisinstance(pytest.skip.Exception):
         return "skipped"
     if error.errisinstance(NotMeasured):
         return "not measured"
-    return "differs" if error.errisinstance(AssertionError) else "crashed"
+    if error.errisinstance(AssertionError):
+        return "differs"
+    of_names = error.errisinstance((AttributeError, NameError, TypeError, LookupError))
+    wanting = OF_THE_DEVICE.search(str(error.value)) and not (of_names and raised_here)
+    return "not emulated" if wanting else "crashed"

@@ -19,7 +19,7 @@ WATCHED = (
     "pytest.toml",
     ".pytest.toml",
 )
-GATES = ("tasks", "python", "keep_going", "goalposts", "rules")
+GATES = ("tasks", "python", "keep_going", "goalposts", "rules", "evidence_signers")
 NARROWING = {
     "-k", "-m", "-p", "-x", "-W", "--deselect", "--ignore", "--ignore-glob", "--maxfail", "--exitfirst", "--noconftest",
     "--lf", "--last-failed", "--sw", "--stepwise", "--co", "--collect-only", "--disable-warnings", "--pythonwarnings",

@@ -23,8 +23,9 @@ TOLERANCES = {"tolerance", "relative", "rel", "abs", "rtol", "atol", "within"}
 DEMANDS = {"finite", "raises", "warns", "says"}  # without a value they ask for nothing
 PATHS = {"implementation", "tests"}
 SETS = {"criteria", "uses", "rules", "needs"}
-IDENTITIES = ("id", "symbol", "rule", "name", "call", "run")
+IDENTITIES = ("id", "symbol", "rule", "pattern", "name", "call", "run")
 LEVELS = tuple(Level)
+PLACES = {"in", "reached_from"}  # where code must stand, and what must call it
 UNLIKE = (Case, Waiver)  # one of these that asks for something else is another one
 ALIKE = 0.5
 
@@ -71,7 +72,7 @@ def _models(before: Model, after: Model, where: Where, fate: Fate) -> Iterator[M
     for name, field in type(before).model_fields.items():
         key = field.alias or name
         old, new = getattr(before, name), getattr(after, name, None)
-        if key in SILENT or _plain(old) == _plain(new):
+        if (key in SILENT and not (key == "text" and isinstance(before, Criterion))) or _plain(old) == _plain(new):
             continue
         if key in distance.KEYS and isinstance(before, Case | Property) and isinstance(after, Case | Property):
             yield from (where.move(*step) for step in distance.wider(key, before, after))
@@ -104,8 +105,8 @@ def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
         was, is_ = Level(str(old or Level.MUST)), Level(str(new or Level.MUST))
         if LEVELS.index(is_) > LEVELS.index(was):
             yield where.move(Part.BAR, "level", was, is_)
-    elif key == "on":
-        yield where.move(Part.BAR if new in {"any", "cpu"} else Part.CHANGED, "seen on", old, new)
+    elif key == "on" or (key in PLACES and isinstance(old, str)):
+        yield _place(key, old, new, where)
     elif key.endswith(AT_LEAST) or key in UPPER | TOLERANCES:
         yield from _limits(key, old, new, where)
     elif key == "property":
@@ -117,6 +118,14 @@ def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
             yield where.move(Part.WAIVER, "waiver until", old, new)
     elif old is None or new is None or old != new:
         yield where.move(Part.CHANGED, key, _words(old), _words(new))
+
+
+def _place(key: str, old: object, new: object, where: Where) -> Move:
+    """Compare where something must be seen: on which device, in which files, called from where."""
+    if key == "on":
+        return where.move(Part.BAR if new in {"any", "cpu"} else Part.CHANGED, "seen on", old, new)
+    wider = new is None or (key == "in" and _covers(str(new), str(old)))
+    return where.move(Part.BAR if wider else Part.CHANGED, key, old, new or "anywhere")
 
 
 def _limits(key: str, old: object, new: object, where: Where) -> Iterator[Move]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gates.evidence._goalposts import selected
-from gates.evidence._goalposts.assertions import Assertion, weaker
+from gates.evidence._goalposts.assertions import PART, Assertion, weaker
 from gates.evidence._goalposts.move import Move, Part, moved
 from gates.evidence._goalposts.repeated import Cases
 from gates.evidence._goalposts.written_tests import WrittenTest
@@ -37,6 +37,8 @@ class Placed:
 
 def compare(before: Files, after: Files, *, must: frozenset[str] = frozenset(), asked: str = "") -> Iterator[Move]:
     """Yield what the changed tests notice no longer; `must` names the criteria that decide, `asked` is pytest's -m."""
+    yield from _of_helpers(_only(before, helpers=True), _only(after, helpers=True))
+    before, after = _only(before, helpers=False), _only(after, helpers=False)
     pairs, gone = _paired(before, after)
     yield from _unbound(pairs, after, must)
     for one, other in pairs:
@@ -50,8 +52,26 @@ def compare(before: Files, after: Files, *, must: frozenset[str] = frozenset(), 
 
 def again(before: Files, after: Files) -> dict[str, str | None]:
     """Return what became of each test of the changed files, by what pytest calls it: nothing of one that is gone."""
-    pairs, gone = _paired(before, after)
+    pairs, gone = _paired(_only(before, helpers=False), _only(after, helpers=False))
     return {**{one.id: other.id for one, other in pairs}, **{one.id: None for one in gone}}
+
+
+def _only(files: Files, *, helpers: bool) -> Files:
+    """Return the tests of some files, or the functions that assert something for them."""
+    return {
+        path: {name: test for name, test in found.items() if test.is_helper is helpers} for path, found in files.items()
+    }
+
+
+def _of_helpers(before: Files, after: Files) -> Iterator[Move]:
+    """Compare the assertions that tests of other files make by calling a function; the tests of its own show theirs."""
+    named = {name: Placed(path, found) for path, tests in after.items() for name, found in tests.items()}
+    for path, tests in before.items():
+        for name, one in tests.items():
+            here = after.get(path, {}).get(name)
+            other = Placed(path, here) if here else named.get(name)
+            if one.asserts and other and not (one.called_here and other.test.called_here):
+                yield from _asserts(one, other)
 
 
 def _paired(before: Files, after: Files) -> tuple[list[tuple[Placed, Placed]], list[Placed]]:
@@ -154,7 +174,10 @@ def _asserts(before: WrittenTest, other: Placed) -> Iterator[Move]:
             lost.append(one)
             continue
         new.remove(match)
-        if why := weaker(one, match):
+        why = weaker(one, match)
+        if why == PART and (others := [a for a in new if weaker(one, a) == PART]):
+            new = [a for a in new if a not in others]  # each part is compared by itself
+        elif why:
             place = Location(path=here, line=match.line)
             yield moved(Part.TESTS, f"{other.id} ({why})", one.text, match.text, place)
     for one in lost[: max(0, len(lost) - len(new))]:

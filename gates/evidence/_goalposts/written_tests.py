@@ -3,7 +3,7 @@
 import ast
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gates.evidence._goalposts import repeated
 from gates.evidence._goalposts.assertions import Assertion, Filled, constants_of, written
@@ -29,13 +29,19 @@ class WrittenTest:
     loops: tuple[repeated.Cases, ...] = ()
     criteria: tuple[str, ...] = ()
     marks: frozenset[str] = frozenset()
+    is_helper: bool = False
+    called_here: bool = False
 
 
 def written_tests(content: bytes) -> dict[str, WrittenTest]:
-    """Return the tests of a file by name; raise `SyntaxError` or `ValueError` for one that is not Python."""
+    """Return the tests of a file by name, and the other functions, which may assert something for tests.
+
+    Raise `SyntaxError` or `ValueError` for a file that is not Python.
+    """
     module = ast.parse(content)
     reader = _Reader(module)
-    return {test.name: test for test in reader.tests(module.body, "", _marks(module.body))}
+    tests = {test.name: test for test in reader.tests(module.body, "", _marks(module.body))}
+    return {**{helper.name: helper for helper in reader.helpers(module.body, "")}, **tests}
 
 
 class _Reader:
@@ -70,6 +76,16 @@ class _Reader:
                 yield from self.tests(node.body, f"{prefix}{node.name}.", own)
             elif isinstance(node, ast.If | ast.Try | ast.With):
                 yield from self.tests(_branches(node), prefix, around)
+
+    def helpers(self, body: Sequence[ast.stmt], prefix: str) -> Iterator[WrittenTest]:
+        """Yield the functions of a module or a class that are no tests, and may assert something for some."""
+        tests = [n for n in ast.walk(self._module) if isinstance(n, Function) and n.name.startswith("test")]
+        called = {_mark_name(c.func) for test in tests for c in ast.walk(test) if isinstance(c, ast.Call)}
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                yield from self.helpers(node.body, f"{prefix}{node.name}.")
+            elif isinstance(node, Function) and not node.name.startswith("test"):
+                yield replace(self._test(node, prefix, ()), is_helper=True, called_here=node.name in called)
 
     def _test(self, node: Function, prefix: str, marks: tuple[ast.expr, ...]) -> WrittenTest:
         inside = _skip_calls(node.body, ())

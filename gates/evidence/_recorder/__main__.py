@@ -1,55 +1,71 @@
 """Calls one training step of the tested project with everything around it recorded.
 
-    python -m gates_recorder '{"call": "pkg.mod:name", "args": [], "paths": [], "root": "/x", "overflow": null}' JOURNAL
+    GATES_WITNESS=3,4,5 python -m gates_recorder '{"call": "pkg.mod:name", "args": [], "paths": [], "root": "/x",
+                                                   "overflow": null}'
 
-The journal ends with what came of the call; an exception is raised on, so that its traceback reaches stderr.
+The numbers are the descriptors of the pipe for the journal, of its secret, and of a file. The journal ends with what
+came of the call; an exception is raised on, so that its traceback reaches stderr.
 """
 
 import asyncio
 import importlib
 import inspect
 import json
+import os
 import sys
 import traceback
-from collections.abc import Awaitable
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from types import AsyncGeneratorType, GeneratorType, TracebackType
 from typing import Any
 
 import torch
 
+from .by_hand import ByHand
 from .calls import Calls
 from .clearing import Clearing
 from .forwards import Forwards
-from .journal import HERE, Journal, safely
+from .host_reads import ReadsPerStep
+from .journal import Journal, safely
 from .observing import Scene
 from .overflow import Overflow
+from .places import HERE
 from .reference import Reference
+from .sealing import attached
 from .steps import Steps
 from .trackers import Trackers
 
 
 def main() -> None:
     """Record the call that was asked for."""
-    asked, target = json.loads(sys.argv[1]), Path(sys.argv[2])
+    asked, send = json.loads(sys.argv[1]), attached(os.environ.pop("GATES_WITNESS"))
     sys.argv, sys.excepthook = [asked["call"]], _print
     sys.path[:1] = asked["paths"][:1]
     sys.path += [path for path in asked["paths"][1:] if path not in sys.path]
-    journal = Journal(target, asked["root"])
+    journal = Journal(send, asked["root"])
     journal.tell("start", torch=torch.__version__, cuda=torch.cuda.is_available())
     scene = Scene(journal)
     Calls(scene), Steps(scene), Forwards(scene)
     trackers = Trackers(scene)
     journal.watched = trackers.look
-    scene.observers.append(Clearing(scene))
+    scene.observers += [Clearing(scene), ByHand(scene)]
     if asked["overflow"]:
         scene.observers.append(Overflow(scene, **asked["overflow"]))
     else:
-        scene.observers.append(Reference(scene))
-    returned = _ended(_found(asked["call"], journal)(*asked["args"]))
+        scene.observers += [Reference(scene), ReadsPerStep(scene)]
+    returned = _left(lambda: _ended(_found(asked["call"], journal)(*asked["args"])))
     safely(journal, "what was returned", lambda: trackers.returned(returned), None)
     scene.let_know(lambda each: each.ended())
     journal.tell("end")
+
+
+def _left(run: Callable[[], object]) -> object:
+    """Return what a call returned; one that leaves with exit code 0, as a command does, has come to its end, too."""
+    try:
+        return run()
+    except SystemExit as leaving:
+        if leaving.code not in {None, 0}:
+            raise
+        return None
 
 
 def _found(call: str, journal: Journal) -> Any:  # noqa: ANN401

@@ -127,8 +127,8 @@ class Calls:
     def _clipping(self, name: str, given: Tensor | list[Tensor]) -> None:
         params = [given] if isinstance(given, Tensor) else given
         optimizers = [self._scene.number(each) for each in self._scene.holding(params)]
-        self._scene.journal.tell("clip", call=name, optimizers=optimizers)
         self._scene.let_know(lambda each: each.before_clip(params))
+        self._scene.journal.tell("clip", call=name, optimizers=optimizers)
 
     def _clears(self) -> None:
         scene = self._scene

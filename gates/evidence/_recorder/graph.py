@@ -1,7 +1,7 @@
 """What a backward pass will lead to, read from the graph: whose scale, which parameters, products in which dtypes."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ PRODUCTS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addbmm", "Mv", "Addmv", "Dot", "Ad
             "MkldnnLinear", "MkldnnRnn", "ScaledDotProduct", "SlowConv", "ThnnConv", "Einsum")  # fmt: skip
 
 
-def read_graph(roots: Iterable[Tensor], scalers: dict[int, GradScaler]) -> Reached:
+def read_graph(roots: Iterable[Tensor], scalers: MutableMapping[int, GradScaler]) -> Reached:
     """Walk the graph from the tensors that a backward pass begins at."""
     stack: list[Any] = [root.grad_fn for root in roots if root.grad_fn is not None]
     seen: set[object] = set()

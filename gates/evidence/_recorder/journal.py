@@ -1,33 +1,37 @@
 """The journal of a run: one line of JSON an event, each with the place in the project that it came from."""
 
 import json
-import os
 import sys
+import threading
 import traceback
+import weakref
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import TypeVar
+
+from .places import Place, Places
+from .quiet import unheard
+from .sealing import Send
 
 R = TypeVar("R")
 MOST = 5_000
-DEEPEST = 400
-HERE = f"{Path(__file__).absolute().parent}{os.sep}"
-FOREIGN = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+ALWAYS = {"overflow", "after_overflow", "tested", "problem", "end"}  # however much was told before
+_encode = json.JSONEncoder().encode  # bound here, because the tested code may patch modules
 
 
 class Journal:
-    """Writes events as they happen; what is written stays, however the process ends."""
+    """Tells events as they happen; what was told stays, however the process ends."""
 
-    def __init__(self, path: Path, root: str) -> None:
-        self._file = path.open("w", encoding="utf-8", buffering=1)
-        self._root = root.rstrip(os.sep) + os.sep
-        self._ours: dict[str, str | None] = {}
+    def __init__(self, send: Send, root: str) -> None:
+        self._send = send
+        self.places = Places(root)
         self._numbers: dict[int, tuple[int, object]] = {}
         self._kinds: dict[str, int] = {}
+        self._threads = {threading.get_ident(): 0}
         self._told = 0
         self._troubles: set[str] = set()
         self.watched: Callable[[], None] = lambda: None
+        self.about: Callable[[], dict[str, object]] = dict
 
     def number(self, thing: object, kind: str) -> int:
         """Return the number of an object among those of its kind, from 1 on; it is kept, so that its id is its own."""
@@ -41,10 +45,18 @@ class Journal:
         """Note an event, with the innermost line of the project that led to it."""
         self._told += 1
         self.watched()
-        if self._told < MOST:
-            self._write({"word": word, "place": self.place(), **facts})
+        if self._told < MOST or word in ALWAYS:
+            self._write({"word": word, "place": self.place(), **self._thread(), **self.about(), **facts})
         elif self._told == MOST:
             self._write({"word": "truncated"})
+
+    def forget(self) -> set[int]:
+        """Let go of what was numbered, and begin to count anew; return the ids of what somebody else holds on to."""
+        kept = [(number, weakref.ref(thing)) for number, thing in self._numbers.values()]
+        self._numbers.clear()
+        self._told = 0
+        self._numbers |= {id(thing): (number, thing) for number, ref in kept if (thing := ref()) is not None}
+        return set(self._numbers)
 
     def trouble(self, what: str, error: Exception) -> None:
         """Note that the recorder itself could not do something; each such thing once."""
@@ -54,34 +66,23 @@ class Journal:
             self._troubles.add(what)
             self._write({"word": "trouble", "what": text[:500]})
 
-    def place(self) -> tuple[str, int] | None:
+    def place(self) -> Place | None:
         """Return path and line of the innermost frame that lies in the project."""
-        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  # as logging does
-        for _ in range(DEEPEST):
-            if frame is None:
-                return None
-            path = self._shown(frame.f_code.co_filename)
-            if path is not None:
-                return path, frame.f_lineno
-            frame = frame.f_back
-        return None
+        return self.places.of(sys._getframe(1))  # noqa: SLF001  # as logging does
 
-    def _shown(self, filename: str) -> str | None:
-        if filename not in self._ours:
-            path = str(Path(filename).absolute())
-            inside = path.startswith(self._root) and not path.startswith(HERE) and not filename.startswith("<")
-            inside = inside and not any(part in path for part in FOREIGN)
-            self._ours[filename] = path[len(self._root) :].replace(os.sep, "/") if inside else None
-        return self._ours[filename]
+    def _thread(self) -> dict[str, object]:
+        """Return the number of a thread that is not the first."""
+        number = self._threads.setdefault(threading.get_ident(), len(self._threads))
+        return {"thread": number} if number else {}
 
     def _write(self, event: dict[str, object]) -> None:
-        self._file.write(json.dumps(event) + "\n")
+        self._send(_encode(event))
 
 
 def safely(journal: Journal, what: str, look: Callable[[], R], default: R) -> R:
     """Return what a look of the recorder comes to; a fault of the recorder must not become one of the project."""
     try:
-        return look()
+        return unheard(look)
     except Exception as error:  # noqa: BLE001  # noted, and the evidence that it would have given stays missing
         journal.trouble(what, error)
         return default

@@ -1,5 +1,7 @@
 """What observers of a training step are told, and the state that they share."""
 
+import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -45,6 +47,9 @@ class Observer:
     def after_step(self, optimizer: Optimizer) -> None:
         """An optimizer, or a scaler for it, has stepped, or has left it out."""
 
+    def updated(self, scaler: GradScaler) -> None:
+        """A scaler was updated."""
+
     def cleared(self, optimizers: list[Optimizer]) -> None:
         """The gradients that these optimizers hold were cleared."""
 
@@ -62,27 +67,57 @@ class Observer:
     def ended(self) -> None:
         """The training step is over."""
 
+    def over(self) -> None:
+        """A test is over, of several in one process."""
+
+
+class Thread(threading.local):
+    """What is under way in one thread: calls, a look of the recorder, the step of a scaler, whose class may be ours."""
+
+    def __init__(self) -> None:
+        self.active: set[tuple[str, int]] = set()
+        self.paused = False
+        self.scaler: GradScaler | None = None
+        self.own = False
+
 
 @dataclass
 class Scene:
-    """What all observers know."""
+    """What all observers know; `here` is what is under way in the thread that asks."""
 
     journal: Journal
     optimizers: list[Optimizer] = field(default_factory=list)
     observers: list[Observer] = field(default_factory=list)
-    active: set[tuple[str, int]] = field(default_factory=set)
     scaling: set[int] = field(default_factory=set)
-    paused: bool = False
     attempts: int = 0
+    here: Thread = field(default_factory=Thread)
+
+    @property
+    def active(self) -> set[tuple[str, int]]:
+        """Return the calls that are under way in this thread, each with the object that it is about."""
+        return self.here.active
+
+    @property
+    def paused(self) -> bool:
+        """Return whether observers are at work in this thread, whose own calls are not told of."""
+        return self.here.paused
 
     def let_know(self, what: Callable[[Observer], None]) -> None:
         """Let each observer know of something; one that fails does not disturb the others, nor the project."""
-        self.paused = True
+        self.here.paused = True
         try:
             for each in self.observers:
                 safely(self.journal, type(each).__name__, partial(what, each), None)
         finally:
-            self.paused = False
+            self.here.paused = False
+
+    def forget(self) -> None:
+        """Let go of what a test left behind; what lives on is known still."""
+        self.let_know(lambda each: each.over())
+        kept = [weakref.ref(each) for each in self.optimizers]
+        self.optimizers.clear()
+        self.scaling &= self.journal.forget()
+        self.optimizers += [each for ref in kept if (each := ref()) is not None]
 
     def number(self, optimizer: Optimizer) -> int:
         """Return the number of an optimizer."""

@@ -27,6 +27,10 @@ class Watch:
     boundary: bool = False
     cleared: bool = False
 
+    def compared(self) -> dict[str, Any]:
+        """Return, after the step, what it changed."""
+        return {"stepped": True, "changed": _changed(self), "state_changed": _state_changed(self)}
+
 
 class Overflow(Observer):
     """Makes a gradient of step number `step` infinite after its first backward pass, and watches that step.
@@ -61,15 +65,7 @@ class Overflow(Observer):
                     return
 
     def _begin(self, optimizer: Optimizer, scaler: GradScaler | None, infinite: Tensor) -> None:
-        self._watch = Watch(
-            optimizer=optimizer,
-            scaler=scaler,
-            infinite=infinite,
-            params=[(param, param.detach().clone()) for param in held(optimizer)],
-            state=_state(optimizer),
-            rates=rates(optimizer),
-            scale=self._scene.scale_of(scaler),
-        )
+        self._watch = watched(self._scene, optimizer, scaler, infinite)
         self._scene.journal.tell("injected", optimizers=[self._scene.number(optimizer)], scale=self._watch.scale)
 
     def boundary(self) -> None:
@@ -98,7 +94,7 @@ class Overflow(Observer):
             self._since += 1
         watch = self._watch
         if watch and watch.optimizer is optimizer and "changed" not in watch.facts:
-            watch.facts |= {"stepped": True, "changed": _changed(watch), "state_changed": _state_changed(watch)}
+            watch.facts |= watch.compared()
             watch.boundary = True
 
     def before_backward(self, reached: Reached) -> None:  # noqa: ARG002  # as all observers are told
@@ -118,19 +114,36 @@ class Overflow(Observer):
 
     def _end(self, watch: Watch) -> None:
         self._watch, self._told = None, True
-        facts = {"stepped": False, "changed": _changed(watch), "state_changed": _state_changed(watch), **watch.facts}
-        scaler = watch.scaler
-        self._scene.journal.tell(
-            "overflow",
-            optimizers=[self._scene.number(watch.optimizer)],
-            scale_before=watch.scale,
-            scale_after=self._scene.scale_of(scaler),
-            backoff=scaler.get_backoff_factor() if scaler is not None and scaler.is_enabled() else None,
-            least=_least(scaler),
-            rates_before=watch.rates,
-            rates_after=rates(watch.optimizer),
-            **facts,
-        )
+        self._scene.journal.tell("overflow", **told_of(self._scene, watch, self._scene.scale_of(watch.scaler)))
+
+
+def watched(scene: Scene, optimizer: Optimizer, scaler: GradScaler | None, infinite: Tensor) -> Watch:
+    """Take down what a step whose gradients are infinite must not change."""
+    return Watch(
+        optimizer=optimizer,
+        scaler=scaler,
+        infinite=infinite,
+        params=[(param, param.detach().clone()) for param in held(optimizer)],
+        state=_state(optimizer),
+        rates=rates(optimizer),
+        scale=scene.scale_of(scaler),
+    )
+
+
+def told_of(scene: Scene, watch: Watch, scale: float | None) -> dict[str, Any]:
+    """Return what there is to tell of an overflow after which the loss scale is this one."""
+    missing = {} if "changed" in watch.facts else {**watch.compared(), "stepped": False}
+    return {
+        "optimizers": [scene.number(watch.optimizer)],
+        "scale_before": watch.scale,
+        "scale_after": scale,
+        "backoff": _backoff(watch.scaler),
+        "least": _least(watch.scaler),
+        "rates_before": watch.rates,
+        "rates_after": rates(watch.optimizer),
+        **missing,
+        **watch.facts,
+    }
 
 
 def _hooked(param: Tensor, grad: Tensor) -> Tensor:
@@ -141,6 +154,13 @@ def _hooked(param: Tensor, grad: Tensor) -> Tensor:
         changed = hook(found)
         found = found if changed is None else changed
     return found
+
+
+def _backoff(scaler: GradScaler | None) -> float | None:
+    """Return what a scaler multiplies the scale with; none where it waits for several overflows first."""
+    if scaler is None or not scaler.is_enabled() or any("hysteresis" in name for name in vars(scaler)):
+        return None
+    return scaler.get_backoff_factor()
 
 
 def _least(scaler: GradScaler | None) -> float | None:

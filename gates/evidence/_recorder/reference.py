@@ -51,7 +51,7 @@ class Reference(Observer):
     def before_call(self, module: nn.Module) -> None:
         """Keep the state of the random generator, from which dropout draws."""
         self._next = None
-        if min(self._done.values(), default=0) >= STEPS or self._why_not:
+        if self._why_not or self._has_enough(module):
             return
         if len(self._calls) >= CALLS:
             self._why_not = f"more than {CALLS} calls of modules in one step"
@@ -60,6 +60,12 @@ class Reference(Observer):
             self._why_not = f"a module of more than {MOST_PARAMETERS} parameters"
             return
         self._next = Kept(module, torch.get_rng_state())
+
+    def _has_enough(self, module: nn.Module) -> bool:
+        """Return whether the optimizers of a module took all the steps that are compared."""
+        if min(self._done.values(), default=0) < STEPS:
+            return False
+        return all(self._done.get(id(each), 0) >= STEPS for each in self._scene.holding(module.parameters()))
 
     def after_call(
         self, module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], output: object
@@ -77,6 +83,8 @@ class Reference(Observer):
         self._calls.append(kept)
 
     def _brought(self, kept: Kept, index: int, grad: Tensor) -> None:
+        if ("backward", 0) not in self._scene.active:  # `autograd.grad`, which leaves no gradient anywhere
+            return
         true = grad.detach().double() / self._scale
         before = kept.gradients.get(index)
         kept.gradients[index] = true if before is None else before + true

@@ -1,8 +1,10 @@
 """What makes a step: scaled losses, backward passes, unscaling, optimizers that step or leave it out, updates."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -23,8 +25,8 @@ class Steps:
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._scalers: dict[int, GradScaler] = {}
-        self._called: set[int] = set()  # the optimizers that the scaler's step under way has called
+        self._scalers: WeakValueDictionary[int, GradScaler] = WeakValueDictionary()  # the journal holds on to them
+        self._called: set[int] = set()  # the optimizers that a scaler's step has called
         self._skips: dict[int, bool] = {}
         self._states: dict[int, dict[str, Any]] = {}
         self._windows: dict[int, int] = {}  # how often each scaler was updated
@@ -108,9 +110,12 @@ class Steps:
         self._scene.journal.tell(word, scaler=self._number(scaler), **facts)
 
     def _step(self, scaler: GradScaler, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
-        self._called.clear()
+        self._called.discard(id(optimizer))
         self._states[id(optimizer)] = _state(self._scene, optimizer, scaler)
         self._tell("step", scaler, optimizer)
+        code = getattr(inspect.unwrap(type(scaler).step), "__code__", None)
+        self._scene.here.scaler = scaler
+        self._scene.here.own = code is not None and self._scene.journal.places.shown(code.co_filename) is not None
         self._scene.let_know(lambda each: each.before_step(optimizer))
 
     def _stepped(self, _result: object, scaler: GradScaler, optimizer: Optimizer, *_a: object, **_kw: object) -> None:
@@ -125,6 +130,7 @@ class Steps:
         scene.journal.tell("attempt", optimizers=[number], scaler=by, window=window, skipped=skipped, **state)
         scene.let_know(lambda each: each.after_step(optimizer))
         scene.attempts += 1
+        scene.here.scaler = None
 
     def _update(self, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
         self._tell("update", scaler)
@@ -134,6 +140,7 @@ class Steps:
         backoff = scaler.get_backoff_factor() if scaler.is_enabled() else 1.0
         self._tell("scale", scaler, scale=self._scene.scale_of(scaler), backoff=backoff)
         self._windows[self._number(scaler)] = self._windows.get(self._number(scaler), 0) + 1
+        self._scene.let_know(lambda each: each.updated(scaler))
 
     def _pre(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         return safely(self._scene.journal, "a step", lambda: self._begin(optimizer, args, kwargs), None)

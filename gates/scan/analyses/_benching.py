@@ -3,13 +3,16 @@
 import ast
 import re
 
+from gates.scan.analyses._code import tail_text
+from gates.scan.analyses._flow import set_before
 from gates.scan.module import Module
+from gates.scan.nodes import walk
 
 CANDIDATE = re.compile(
-    r"(?i)(^|[^a-z])(amp|fp16|float16|bf16|half|mixed|candidate|cand|new|optimi[sz]ed|compiled|fast|treatment)([^a-z]|$)"
+    r"(?i)(^|[^a-z])(amp|fp16|float16|bf16|half|mixed|autocast|candidate|cand|new|optimi[sz]ed|compiled|fused|fast|treatment|after|measured|actual|quanti[sz]ed)([^a-z]|$)"
 )
 BASELINE = re.compile(
-    r"(?i)(^|[^a-z])(fp32|float32|full|base|baseline|reference|ref|control|eager|original|unoptimi[sz]ed|slow)([^a-z]|$)"
+    r"(?i)(^|[^a-z])(fp32|float32|full|base|baseline|reference|ref|control|eager|original|unoptimi[sz]ed|slow|before|old|expected|naive|vanilla|plain)([^a-z]|$)"
 )
 RATE = re.compile(r"(?i)per_?s(ec)?|throughput|tok(en)?s?_s|_rate|\bips\b|\bfps\b|it_?s\b|samples_s|per_second|tps|qps")
 GAIN = re.compile(r"(?i)speed_?up|faster|acceleration")
@@ -34,11 +37,21 @@ def is_baseline(text: str) -> bool:
     return bool(BASELINE.search(words(text))) and not CANDIDATE.search(words(text))
 
 
+def called(node: ast.expr, module: Module, hops: int = 2) -> str:
+    """Return the words that tell what a value is: its own, or those of what a variable was last set to."""
+    text = tail_text(node)
+    if not isinstance(node, ast.Name) or not hops or is_candidate(text) or is_baseline(text):
+        return text
+    around = (a for a in module.ancestors(node) if isinstance(a, ast.FunctionDef | ast.AsyncFunctionDef))
+    found = set_before(next(around, module.tree), node.id, node.lineno)
+    return f"{text} {called(found[0][0], module, hops - 1)}" if len(found) == 1 else text
+
+
 def _measures(node: ast.AST, module: Module) -> bool:
     """Return whether the function around reads a clock and waits for the device, as only a measurement does."""
     for around in (node, *module.ancestors(node)):
         if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-            names = {n.attr for n in ast.walk(around) if isinstance(n, ast.Attribute)}
+            names = {n.attr for n in walk(around) if isinstance(n, ast.Attribute)}
             return bool(names & CLOCKS) and bool(names & WAITS)
     return False
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner as inner
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -14,7 +15,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 ACCELERATOR = re.compile(r"cuda|\bdevice\b|GradScaler|autocast|Accelerator\b|Fabric\b|deepspeed|\bxpu\b|\bmps\b")
 MODEL = re.compile(
-    r"(?i)(^|_)(model|net|network|module|classifier|unet|student|policy|gpt|backbone|actor|critic|generator|discriminator|encoder|decoder|transformer|bert|vit)(_|\d|$)|^net[A-Z]$"
+    r"(?i)(^|_)(model|net|network|module|classifier|unet|student|policy|gpt|backbone|actor|critic|generator|discriminator|encoder|decoder|transformer|bert|vit|tower|extractor|embedder|trunk|head|stem|lm|llm|resnet|mlp|cnn|rnn|lstm|gru|predictor|projector|regressor|denoiser|autoencoder|vae|gan|agent)(_|\d|$)|^net[A-Z]$|^[GD]$"
 )
 
 
@@ -35,17 +36,6 @@ def functions(module: Module) -> Iterator[Function]:
     for node in nodes(module, *FUNCTIONS):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
-
-
-def inner(node: ast.AST, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
-    """Yield what a node holds, of some kinds, but for what stands in definitions inside of it."""
-    stack = list(ast.iter_child_nodes(node))
-    while stack:
-        child = stack.pop()
-        if isinstance(child, kinds):
-            yield child
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            stack.extend(ast.iter_child_nodes(child))
 
 
 def calls(node: ast.AST) -> Iterator[ast.Call]:
@@ -85,7 +75,16 @@ def statement_of(node: ast.AST, module: Module) -> ast.stmt | None:
 
 def accelerated(module: Module) -> bool:
     """Return whether a file knows of an accelerator at all."""
-    return any(ACCELERATOR.search(text) for text in _words(module))
+    found = {text for text in _words(module) if ACCELERATOR.search(text)}
+    plain = {text for text in found if re.fullmatch(r"(torch\.)?((cpu\.)?amp\.)?(GradScaler|autocast)", text)}
+    return bool(found - plain) or (bool(plain) and not _on_cpu(module))
+
+
+def _on_cpu(module: Module) -> bool:
+    """Return whether all that a file makes for mixed precision is made for the CPU."""
+    made = [*module.calls.get("autocast", []), *module.calls.get("GradScaler", [])]
+    devices = [c.args[0] if c.args else keyword(c, "device_type") or keyword(c, "device") for c in made]
+    return bool(made) and all(constant(device) == "cpu" for device in devices)
 
 
 def _words(module: Module) -> Iterator[str]:

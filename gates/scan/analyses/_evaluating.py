@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.analyses._code import LOOPS, function_of, functions, inner, is_backward, is_model_call
+from gates.scan.analyses._code import LOOPS, callee, function_of, functions, is_backward, is_model_call
 from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -24,6 +25,7 @@ TRAIN = re.compile(
     r"(^|_)(loader|data|dataset|set|dl|ds|dataloader|iter|batches|x)_(train|training)$"
 )
 BATCHES = re.compile(r"(?i)loader|batches|dataset|(^|_)data$")
+NEAR = 3
 NO_GRAD = re.compile(r"no_grad|inference_mode|set_grad_enabled|_disable_grad|without_grad|nograd")
 STEP_METHODS = re.compile(r"(training|validation|test|predict|val|eval)_step")
 
@@ -62,7 +64,7 @@ def _of(project: Project, function: Function | ast.Module, module: Module) -> It
         told = not named and not held and _is_told(project, function, loop)
         if not (named or held or told) or _trains(loop if held and not named else function):
             continue
-        forward = [c for c in inner(loop, ast.Call) if isinstance(c, ast.Call) and is_model_call(c)]
+        forward = [c for c in inner(loop, ast.Call) if isinstance(c, ast.Call) and _is_forward(project, module, c)]
         if (isinstance(loop, ast.ListComp | ast.GeneratorExp) or forward) and forward:
             yield Evaluation(
                 module,
@@ -74,6 +76,25 @@ def _of(project: Project, function: Function | ast.Module, module: Module) -> It
             return
 
 
+def _is_forward(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call is a forward pass, or runs a function of the program that is one and no more."""
+    if is_model_call(call):
+        return True
+    target = callee(project, module, call)
+    if target is None or target.name == "forward" or any(NO_GRAD.search(text_of(d)) for d in target.decorator_list):
+        return False
+    found = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and is_model_call(c)]
+    return bool(found) and not _trains(target) and not _off_inside(target)
+
+
+def _off_inside(function: Function) -> bool:
+    """Return whether a function turns gradients off around its forward passes."""
+    return any(
+        isinstance(n, ast.With) and any(NO_GRAD.search(text_of(i.context_expr)) for i in n.items)
+        for n in inner(function, ast.With)
+    )
+
+
 def _is_told(project: Project, function: Function | ast.Module, loop: ast.AST) -> bool:
     """Return whether a loop over batches is an evaluation by one half of what makes one: gradients or mode are off."""
     if isinstance(function, ast.Module) or not BATCHES.search(_over(loop)) or TRAIN.search(_over(loop)):
@@ -81,13 +102,13 @@ def _is_told(project: Project, function: Function | ast.Module, loop: ast.AST) -
     tails = {tail_of(c.func) for c in inner(function, ast.Call) if isinstance(c, ast.Call)}
     if "train" in tails or "requires_grad_" in tails:
         return False
-    off = any(NO_GRAD.search(ast.unparse(d)) for d in function.decorator_list)
+    off = any(NO_GRAD.search(text_of(d)) for d in function.decorator_list)
     return "eval" in tails or (off and bool(callers(project, function)))
 
 
 def _trains(node: ast.AST) -> bool:
     return any(
-        is_backward(c) or (tail_of(c.func) == "step" and "opt" in ast.unparse(c.func)) or tail_of(c.func) == "grad"
+        is_backward(c) or (tail_of(c.func) == "step" and "opt" in text_of(c.func)) or tail_of(c.func) == "grad"
         for c in inner(node, ast.Call)
         if isinstance(c, ast.Call)
     )
@@ -113,11 +134,11 @@ def without_gradients(project: Project, found: Evaluation) -> bool:
 def _covered(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
     for around in module.ancestors(node):
         if isinstance(around, ast.With | ast.AsyncWith) and (
-            any(NO_GRAD.search(ast.unparse(i.context_expr)) or _unknown(i.context_expr) for i in around.items)
+            any(NO_GRAD.search(text_of(i.context_expr)) or _unknown(i.context_expr) for i in around.items)
         ):
             return True
         if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-            if any(NO_GRAD.search(ast.unparse(d)) for d in around.decorator_list):
+            if any(NO_GRAD.search(text_of(d)) for d in around.decorator_list):
                 return True
             if any(
                 NO_GRAD.search(tail_of(c.func))
@@ -132,8 +153,8 @@ def _unknown(context: ast.expr) -> bool:
     """Return whether a context may well turn gradients off: one that is made elsewhere."""
     return (
         isinstance(context, ast.Name | ast.Attribute)
-        and "autocast" not in ast.unparse(context)
-        and "ctx" not in ast.unparse(context)
+        and "autocast" not in text_of(context)
+        and "ctx" not in text_of(context)
     )
 
 
@@ -163,7 +184,7 @@ def _is_made_here(found: Evaluation) -> bool:
 
 
 def _binds(node: ast.Assign, name: str) -> bool:
-    return any(isinstance(t, ast.Name) and t.id == name for target in node.targets for t in ast.walk(target))
+    return any(isinstance(t, ast.Name) and t.id == name for target in node.targets for t in walk(target))
 
 
 def _set(project: Project, function: Function | ast.Module, depth: int) -> bool:
@@ -171,7 +192,7 @@ def _set(project: Project, function: Function | ast.Module, depth: int) -> bool:
         if isinstance(call, ast.Call) and _turns_off(call):
             return True
         if isinstance(call, ast.Call) and re.search(
-            r"(?i)eval_mode|set_eval|evaluating|\beval\b", ast.unparse(call.func)
+            r"(?i)eval_mode|set_eval|evaluating|\beval\b", text_of(call.func)
         ):
             return True
     sites = callers(project, function) if depth and not isinstance(function, ast.Module) else []
@@ -194,7 +215,8 @@ def _turns_off(call: ast.Call) -> bool:
 
 
 def head_of(found: Evaluation, message: str) -> Site:
-    """Return the head of an evaluation, its function or its loop, as a place that breaks a rule."""
-    where = found.function if found.named and found.function else found.loop
-    line = getattr(where, "lineno", 1)
+    """Return the head of an evaluation as a place that breaks a rule: its loop, or its function where that is far."""
+    line: int = getattr(found.loop, "lineno", 1)
+    if found.named and found.function and line - found.function.lineno > NEAR:
+        line = found.function.lineno
     return Site(found.module.path, line, line, ok=False, message=message)

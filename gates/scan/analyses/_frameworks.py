@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.analyses._code import calls, class_of, functions, inner
+from gates.scan.analyses._code import calls, class_of, functions
 from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 
 MAKERS = {
@@ -82,7 +83,7 @@ def _prepares(function: Function, name: str) -> bool:
         isinstance(c.func, ast.Attribute)
         and tail_of(c.func.value) == name
         and c.func.attr in {"prepare", "setup"}
-        and any("opt" in ast.unparse(arg).lower() for arg in c.args)
+        and any("opt" in text_of(arg).lower() for arg in c.args)
         for c in calls(function)
     )
 
@@ -98,7 +99,7 @@ def _manual(project: Project, module: Module, function: Function) -> tuple[str, 
     off = any(
         isinstance(n, ast.Assign)
         and tail_of(n.targets[0]) == "automatic_optimization"
-        and ast.unparse(n.value) == "False"
-        for n in ast.walk(owner)
+        and text_of(n.value) == "False"
+        for n in walk(owner)
     )
     return ("Lightning", "self") if off else None

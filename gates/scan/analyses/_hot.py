@@ -4,8 +4,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import FUNCTIONS, LOOPS, accelerated, callee, calls, inner, is_backward
+from gates.scan.analyses._code import FUNCTIONS, LOOPS, accelerated, callee, calls, is_backward
 from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 
 TRANSPARENT = re.compile(r"scaler|amp|half|fp16|mixed|clip|grad_norm|None|precision")
@@ -31,7 +32,7 @@ def is_hot(project: Project, module: Module, node: ast.AST) -> bool:
         if (
             isinstance(around, ast.If | ast.IfExp)
             and _is_guard(around.test)
-            and not any(inside is node for inside in ast.walk(around.test))
+            and not any(inside is node for inside in walk(around.test))
         ):
             return False
         if isinstance(around, LOOPS):
@@ -44,17 +45,17 @@ def is_hot(project: Project, module: Module, node: ast.AST) -> bool:
 def _is_asked_after(node: ast.AST, operation: ast.BoolOp) -> bool:
     """Return whether a part of a condition is asked only where one before it, that counts, holds."""
     for value in operation.values:
-        if any(inside is node for inside in ast.walk(value)):
+        if any(inside is node for inside in walk(value)):
             return False
-        if any(isinstance(n, ast.Mod) for n in ast.walk(value)):
+        if any(isinstance(n, ast.Mod) for n in walk(value)):
             return True
     return False
 
 
 def _is_guard(test: ast.expr) -> bool:
     """Return whether a condition holds only now and then, as far as its words tell."""
-    counts = any(isinstance(n, ast.Mod) for n in ast.walk(test))
-    return counts or not TRANSPARENT.search(ast.unparse(test))
+    counts = any(isinstance(n, ast.Mod) for n in walk(test))
+    return counts or not TRANSPARENT.search(text_of(test))
 
 
 def _is_step(project: Project, module: Module, function: Function, depth: int) -> bool:

@@ -4,8 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import constant, keyword
-from gates.scan.module import Module, tail_of
+from gates.scan.analyses._code import constant, inner, keyword
+from gates.scan.module import Function, Module, tail_of
 from gates.scan.project import Project
 from gates.scan.scope import Scope
 
@@ -25,9 +25,9 @@ SCALER = {
     "torch.cuda.amp.grad_scaler.GradScaler",
     "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
 }
-SCALES = re.compile(
-    r"scaler|scale_loss|loss_scale|Accelerator|Fabric|deepspeed|LightningModule|Trainer\b|apex", re.IGNORECASE
-)
+SCALES = re.compile(r"(?i)scaler|scale_loss|loss_scale|^(accelerator|fabric)$")
+FRAMEWORKS = re.compile(r"^(accelerate|lightning|pytorch_lightning|deepspeed|apex|transformers|ignite|composer)(\.|$)")
+OTHERS = re.compile(r"^sklearn\.|(Standard|MinMax|Robust|MaxAbs)Scaler$")
 HALF, BRAIN = "torch.float16", "torch.bfloat16"
 SAME = {"torch.half": HALF, "torch.float16": HALF, "torch.bfloat16": BRAIN}
 
@@ -62,13 +62,67 @@ def dtype_of(call: ast.Call, scope: Scope) -> str | None:
 
 def type_named(node: ast.expr, scope: Scope, hops: int = 4) -> str | None:
     """Return the full name of a type of numbers that an expression is, through variables that are bound once."""
-    dotted = scope.dotted(node) if not isinstance(node, ast.IfExp) else None
+    if isinstance(node, ast.IfExp):
+        kinds = {type_named(part, scope, hops - 1) for part in (node.body, node.orelse)} if hops else set()
+        return kinds.pop() if len(kinds) == 1 else None
+    made = scope.through(node) if hops else None
+    if made is not None and isinstance(made[0], ast.IfExp):
+        return type_named(made[0], made[1], hops - 1)
+    dotted = scope.dotted(node)
     if dotted in SAME:
         return SAME[dotted]
-    through = scope.through(node) if hops else None
-    if through is not None and isinstance(through[1], Scope):
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return _under(node.value, node.slice.value, scope, hops)
+    if isinstance(node, ast.Call) and tail_of(node.func) == "getattr" and len(node.args) > 1:
+        return SAME.get(f"{scope.dotted(node.args[0])}.{constant(node.args[1])}")
+    through = (scope.through(node) or _default(node, scope) or _imported(node, scope)) if hops else None
+    if through is not None:
         return type_named(through[0], through[1], hops - 1)
     return None
+
+
+def _under(container: ast.expr, key: object, scope: Scope, hops: int) -> str | None:
+    """Return the type of numbers that stands under a key of a dictionary that is written out."""
+    found = _item(container, key, scope, 8)
+    return type_named(found[0], found[1], hops - 1) if found is not None and hops else None
+
+
+def _item(container: ast.expr, key: object, scope: Scope, hops: int) -> tuple[ast.expr, Scope] | None:
+    """Return what stands under a key of a dictionary, followed to where that is written out."""
+    if isinstance(container, ast.Dict):
+        values = [v for k, v in zip(container.keys, container.values, strict=True) if constant(k) == key]
+        return (values[-1], scope) if values else None
+    if not hops:
+        return None
+    if isinstance(container, ast.Subscript) and isinstance(container.slice, ast.Constant):
+        outer = _item(container.value, container.slice.value, scope, hops - 1)
+        return _item(outer[0], key, outer[1], hops - 1) if outer is not None else None
+    behind = scope.through(container) or _default(container, scope) or _imported(container, scope)
+    return _item(behind[0], key, behind[1], hops - 1) if behind is not None else None
+
+
+def _default(node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope] | None:
+    """Return the default of a parameter that no caller passes anything else for."""
+    found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
+    function = found[0].function if found else None
+    if not isinstance(node, ast.Name) or not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return None
+    names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
+    defaults = dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
+    defaults |= {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d}
+    outer = found[0].outer if found else None
+    return (defaults[node.id], outer) if node.id in defaults and outer is not None else None
+
+
+def _imported(node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope] | None:
+    """Return what a name is in the file of the program that it is imported from."""
+    dotted = scope.dotted(node)
+    module = scope.project.find_module(dotted.rpartition(".")[0], scope.module) if dotted else None
+    if module is None or dotted is None:
+        return None
+    bound = [b.node for b in module.bindings.get(dotted.rpartition(".")[2], []) if b.kind == "value"]
+    where = scope.project.scope_of(module.tree, module)
+    return (bound[0], where) if len(bound) == 1 and isinstance(bound[0], ast.expr) else None
 
 
 def scalers(project: Project, module: Module) -> Iterator[tuple[ast.Call, Scope]]:
@@ -87,12 +141,23 @@ def is_on(call: ast.Call) -> bool:
     return enabled is None or constant(enabled) is True
 
 
-def knows_scaling(module: Module) -> bool:
+def knows_scaling(project: Project, module: Module) -> bool:
     """Return whether a file speaks of anything that scales losses, its own or a framework's."""
-    names = [n.id for n in module.live.get(ast.Name, []) if isinstance(n, ast.Name)]
-    names += [n.attr for n in module.live.get(ast.Attribute, []) if isinstance(n, ast.Attribute)]
-    names += [n.arg for n in module.live.get(ast.arg, []) if isinstance(n, ast.arg)]
-    return any(SCALES.search(name) for name in (*names, *module.aliases.values()))
+    if any(FRAMEWORKS.search(name) or "GradScaler" in name for name in module.aliases.values()):
+        return True
+    if any(SCALES.search(n.arg) for n in module.live.get(ast.arg, []) if isinstance(n, ast.arg)):
+        return True
+    named = [*module.live.get(ast.Name, []), *module.live.get(ast.Attribute, [])]
+    return any(
+        isinstance(node, ast.Name | ast.Attribute) and SCALES.search(tail_of(node)) and not _is_other(project, module, node)
+        for node in named
+    )
+
+
+def _is_other(project: Project, module: Module, node: ast.expr) -> bool:
+    """Return whether what is called a scaler is known to scale something other than losses: `StandardScaler`."""
+    scope = project.scope_at(node, module)
+    return OTHERS.search(project.types.of(node, scope) or scope.dotted(node) or "") is not None
 
 
 def context_of(item: ast.withitem, scope: Scope) -> tuple[ast.Call, Scope] | None:
@@ -107,8 +172,50 @@ def _made(node: ast.expr, scope: Scope, hops: int) -> tuple[ast.Call, Scope] | N
             if through is not None and isinstance(through[0], ast.Call):
                 return through[0], through[1]  # a partial
             return node, scope
-        return None
+        return _returned(node, scope, hops - 1) if hops else None
     if isinstance(node, ast.IfExp):
         return _made(node.body, scope, hops) or _made(node.orelse, scope, hops)
     through = scope.through(node) if hops else None
     return _made(through[0], through[1], hops - 1) if through is not None else None
+
+
+def _returned(call: ast.Call, scope: Scope, hops: int) -> tuple[ast.Call, Scope] | None:
+    """Return the call that makes the context which a function of the program returns, or enters around its `yield`."""
+    behind = scope.through(call.func)
+    if behind is not None and isinstance(behind[0], ast.Lambda):
+        return _made(behind[0].body, behind[1], hops)
+    target = scope.project.types.function(call, scope)
+    if target is None:
+        return None
+    where = scope.project.scope_of(target, scope.module)
+    for node in inner(target, ast.Return, ast.With):
+        values = [node.value] if isinstance(node, ast.Return) else []
+        if isinstance(node, ast.With) and any(True for _ in inner(node, ast.Yield)):
+            values = [item.context_expr for item in node.items]
+        for value in values:
+            made = _made(value, where, hops) if value is not None else None
+            if made is not None:
+                return made
+    return None
+
+
+def around(project: Project, module: Module, node: ast.AST) -> Iterator[tuple[ast.Call, Scope]]:
+    """Yield the calls that make the autocast contexts which a node runs in: blocks and decorators."""
+    for outer in module.ancestors(node):
+        scope = project.scope_at(outer, module)
+        if isinstance(outer, ast.With | ast.AsyncWith):
+            found = [context_of(item, project.scope_at(item.context_expr, module)) for item in outer.items]
+        elif isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
+            found = [_made(decorator, scope, 4) for decorator in outer.decorator_list]
+        else:
+            continue
+        yield from (made for made in found if made is not None)
+
+
+def entered_by(project: Project, method: Function, near: Module) -> Iterator[tuple[ast.Call, Scope]]:
+    """Yield the calls that make the autocast contexts which a method enters by itself."""
+    scope = project.scope_of(method, near)
+    nodes = [item for node in inner(method, ast.With) if isinstance(node, ast.With) for item in node.items]
+    for made in (*(context_of(item, scope) for item in nodes), *(_made(d, scope, 4) for d in method.decorator_list)):
+        if made is not None:
+            yield made

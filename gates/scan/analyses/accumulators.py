@@ -3,11 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, calls, function_of, functions, inner, loop_of, statement_of
+from gates.scan.analyses._code import broken, callee, calls, function_of, functions, loop_of, statement_of
 from gates.scan.analyses._hot import is_hot
 from gates.scan.module import Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
+from gates.scan.types import argument
 
 WORDS = ("backward", "training_step", "scaler")
 CUT = {"detach", "item", "float", "tolist", "numpy", "cpu", "clone_detached"}
@@ -20,12 +22,12 @@ def look(project: Project) -> Iterator[Site]:
             continue
         for function, losses in _losses(module):
             for node in inner(function, ast.Call, ast.Assign, ast.AugAssign):
-                kept = _kept(node)
+                kept = _stored_by(project, module, node) or _kept(node)
                 if kept is None or kept[0] not in losses or _is_cut(kept[0], node, module):
                     continue
                 name, into = kept
                 if _outlives(into, node, module) and _unsummed(into, function) and _is_hot(project, module, node):
-                    yield broken(module, node, f"{ast.unparse(into)} keeps {name} with the graph that made it")
+                    yield broken(module, node, f"{text_of(into)} keeps {name} with the graph that made it")
 
 
 def _lightning(module: Module) -> bool:
@@ -75,8 +77,8 @@ def _made_of(text: str, body: ast.AST) -> set[str]:
     for node in inner(body, ast.Assign, ast.For):
         value = node.value if isinstance(node, ast.Assign) else node.iter if isinstance(node, ast.For) else None
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.For) else []
-        if value is not None and any(isinstance(n, ast.expr) and ast.unparse(n) == text for n in ast.walk(value)):
-            found |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)} - {text}
+        if value is not None and any(isinstance(n, ast.expr) and text_of(n) == text for n in walk(value)):
+            found |= {n.id for t in targets for n in walk(t) if isinstance(n, ast.Name)} - {text}
     return found
 
 
@@ -91,6 +93,38 @@ def _named(value: ast.expr) -> Iterator[str]:
         yield from _named(value.left)
 
 
+def _stored_by(project: Project, module: Module, node: ast.AST) -> tuple[str, ast.expr] | None:
+    """Return what a call hands to a method that keeps it as it is, and the object that keeps it."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    target = callee(project, module, node)
+    owner = project.scope_at(node, module).class_of(node.func.value)
+    if target is None or owner is None:
+        return None
+    for name in (arg.arg for arg in target.args.args[1:]):
+        value = argument(node, target, name, bound=True)
+        inside = (_kept(n) for n in inner(target, ast.Call, ast.AugAssign))
+        if isinstance(value, ast.Name) and any(k is not None and k[0] == name and _of_self(k[1]) for k in inside):
+            if not _cut_inside(target, name):
+                return value.id, node.func.value
+    return "", node.func.value
+
+
+def _of_self(node: ast.expr) -> bool:
+    while isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node, ast.Name):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
+def _cut_inside(function: ast.AST, name: str) -> bool:
+    """Return whether a method detaches an argument under its own name."""
+    return any(
+        isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and tail_of(n.value.func) in CUT
+        and any(isinstance(t, ast.Name) and t.id == name for t in n.targets)
+        for n in inner(function, ast.Assign)
+    )  # fmt: skip
+
+
 def _kept(node: ast.AST) -> tuple[str, ast.expr] | None:
     """Return what a node adds to something, as it is, and to what."""
     if isinstance(node, ast.Call):
@@ -99,9 +133,9 @@ def _kept(node: ast.AST) -> tuple[str, ast.expr] | None:
     elif isinstance(node, ast.AugAssign):
         return _single(node.value, node.target) if isinstance(node.op, ast.Add) else None
     elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.BinOp):
-        target, sides = ast.unparse(node.targets[0]), (node.value.left, node.value.right)
+        target, sides = text_of(node.targets[0]), (node.value.left, node.value.right)
         for one, other in (sides, sides[::-1]):
-            if isinstance(node.value.op, ast.Add) and ast.unparse(one) == target:
+            if isinstance(node.value.op, ast.Add) and text_of(one) == target:
                 return _single(other, node.targets[0])
     return None
 
@@ -124,7 +158,7 @@ def _is_cut(name: str, node: ast.AST, module: Module) -> bool:
         ):
             return True
     return any(
-        isinstance(a, ast.With) and "no_grad" in ast.unparse(a.items[0].context_expr) for a in module.ancestors(node)
+        isinstance(a, ast.With) and "no_grad" in text_of(a.items[0].context_expr) for a in module.ancestors(node)
     )
 
 
@@ -150,12 +184,12 @@ def _outlives(into: ast.expr, node: ast.AST, module: Module) -> bool:
 
 def _unsummed(into: ast.expr, function: ast.AST) -> bool:
     """Return whether no backward pass starts from the sum itself."""
-    text = ast.unparse(into)
+    text = text_of(into)
     if _made_of(text, function) & _starts(function):
         return False
     for call in calls(function):
         if ("backward" in tail_of(call.func) or tail_of(call.func) == "scale") and any(
-            ast.unparse(n) == text for n in ast.walk(call) if isinstance(n, ast.expr) and n is not call
+            text_of(n) == text for n in walk(call) if isinstance(n, ast.expr) and n is not call
         ):
             return False
     return True

@@ -3,9 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, function_of, keyword, nodes
+from gates.scan.analyses._code import broken, keyword, nodes
+from gates.scan.analyses._evaluating import NAMED, NO_GRAD
 from gates.scan.analyses._precision import BRAIN, context_of, dtype_of, is_on, scalers
-from gates.scan.module import Module, tail_of
+from gates.scan.module import Module
+from gates.scan.nodes import text_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -35,15 +37,17 @@ def look(project: Project) -> Iterator[Site]:
 
 
 def _evaluates(node: ast.AST, module: Module) -> bool:
-    """Return whether a block stands in a function without a backward pass, while the file has one elsewhere."""
-    function = function_of(node, module)
-    if function is None or "backward" not in module.calls:
-        return False
-    tails = {tail_of(n.func) for n in ast.walk(function) if isinstance(n, ast.Call)}
-    return not tails & {"backward", "scale", "step"}
+    """Return whether a block runs without gradients, or in a function that evaluates."""
+    for around in (node, *module.ancestors(node)):
+        if isinstance(around, ast.With) and any(NO_GRAD.search(text_of(i.context_expr)) for i in around.items):
+            return True
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            off = any(NO_GRAD.search(text_of(d)) for d in around.decorator_list)
+            return off or NAMED.search(around.name) is not None
+    return False
 
 
 def _same(call: ast.Call, contexts: list[ast.Call]) -> bool:
     enabled = keyword(call, "enabled")
     others = [keyword(c, "enabled") for c in contexts]
-    return enabled is not None and any(o is not None and ast.unparse(o) == ast.unparse(enabled) for o in others)
+    return enabled is not None and any(o is not None and text_of(o) == text_of(enabled) for o in others)

@@ -4,17 +4,27 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, nodes, tail_text
+from gates.scan.analyses._benching import is_benchmark
+from gates.scan.analyses._code import broken, constant, function_of, nodes, tail_text
 from gates.scan.module import Module
+from gates.scan.nodes import text_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("speed", "faster", "saved", "saving", "reduction", "reduced", "overhead", "drop", "degradation", "diff")
+WORDS = ("speed", "faster", "saved", "saving", "reduction", "reduced", "overhead", "drop", "degradation", "diff",
+         "best", "floor", "limit", "budget", "minimum", "better", "improved")  # fmt: skip
 PASS = re.compile(
     r"(?i)(^|_)(pass(ed|es)?|ok(ay)?|success(ful)?|met|meets(_\w+)?|achieved|good|reached|satisfied|target_met)(_|$)"
 )
 FAIL = re.compile(r"(?i)(^|_)(fail(ed|s|ure)?|too_slow|slow|regress(ed|ion)?|violated|bad|degraded|missed)(_|$)")
 MORE = re.compile(r"(?i)speed_?up|faster|acceleration|saved|saving|reduction|reduced|decrease|throughput")
+BETTER = re.compile(r"(?i)(^|_| )(is_best|improved|better|is_better|new_best)(_|$)")
+SMALLER = re.compile(r"(?i)loss|error|(^|[_ ])(err|ppl|perplexity|wer|cer|mae|mse|rmse|fid|nll|latency)([_ ]|$)")
+BIGGER = re.compile(r"(?i)(^|[_ ])(acc|accuracy|top1|f1|auc|auroc|iou|miou|map|bleu|score|reward|psnr|ssim|dice|recall)([_ ]|$)")
+INFINITY = re.compile(r"(?i)(^|[^a-z])inf(inity)?([^a-z]|$)")
+FLOOR = re.compile(r"(?i)(^|[_ ])(floor|minimum|at_least|lower_bound|lower_limit|min)([_ ]|$)")
+CEILING = re.compile(r"(?i)(^|[_ ])(ceiling|maximum|at_most|upper_bound|limit|budget|tolerance|tol|max)([_ ]|$)")
+WRONG = re.compile(r"(?i)fail|problem|error|violation|regression|bad|broken")
 LESS = re.compile(r"(?i)overhead|degradation|_drop|drop_|accuracy_loss|(^|_)(abs_)?diff(erence)?(_|$)|(^|_)error(_|$)")
 
 
@@ -28,6 +38,8 @@ def look(project: Project) -> Iterator[Site]:
             for compare in _conjuncts(value):
                 if (problem := _turned(compare, wanted=good)) is not None:
                     yield broken(module, compare, f"{name}: {problem}")
+        for compare, problem in (*_kept_best(module), *_failures(module)):
+            yield broken(module, compare, problem)
 
 
 def _verdicts(module: Module) -> Iterator[tuple[str, ast.expr]]:
@@ -66,9 +78,9 @@ def _turned(compare: ast.Compare, *, wanted: bool) -> str | None:
         return None
     text = tail_text(left).strip().replace(" ", "_")
     if MORE.search(text) and not LESS.search(text) and below is wanted:
-        return f"{ast.unparse(compare)} is true where the gain is small"
+        return f"{text_of(compare)} is true where the gain is small"
     if LESS.search(text) and not MORE.search(text) and below is not wanted:
-        return f"{ast.unparse(compare)} is true where the loss is large"
+        return f"{text_of(compare)} is true where the loss is large"
     return None
 
 
@@ -81,3 +93,105 @@ def _is_bar(node: ast.expr) -> bool:
         )
         is not None
     )
+
+
+def _kept_best(module: Module) -> Iterator[tuple[ast.Compare, str]]:
+    """Yield each comparison by which a value takes the place of the best one while it is worse."""
+    for node in nodes(module, ast.If):
+        if not isinstance(node, ast.If) or re.search(r"\bmode\b", text_of(function_of(node, module) or node)):
+            continue
+        for compare in _parts(node.test):
+            for body, better in ((node.body, True), (node.orelse, False)):
+                if _takes_over(compare, body) and _is_worse(compare, module, better=better):
+                    yield compare, f"{text_of(compare)} keeps the worst value as the best one"
+    for node in nodes(module, ast.Assign):
+        if isinstance(node, ast.Assign) and BETTER.search(tail_text(node.targets[0])):
+            for compare in _parts(node.value):
+                if "best" in text_of(compare).lower() and _is_worse(compare, module, better=True):
+                    yield compare, f"{text_of(compare)} is true where the value is worse"
+
+
+def _parts(test: ast.expr) -> Iterator[ast.Compare]:
+    for part in test.values if isinstance(test, ast.BoolOp) else [test]:
+        if isinstance(part, ast.Compare) and len(part.ops) == 1:
+            if isinstance(part.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+                yield part
+
+
+def _base(node: ast.expr) -> ast.expr:
+    """Return a stored value without the margin beside it."""
+    while isinstance(node, ast.BinOp):
+        node = node.left
+    return node
+
+
+def _takes_over(compare: ast.Compare, body: list[ast.stmt]) -> bool:
+    """Return whether a branch stores the one side where the other one was."""
+    sides = [_base(compare.left), _base(compare.comparators[0])]
+    texts = {text_of(side) for side in sides}
+    for statement in body:
+        if isinstance(statement, ast.Assign) and text_of(statement.value) in texts:
+            if any(text_of(t) in texts - {text_of(statement.value)} for t in statement.targets):
+                return True
+    return False
+
+
+def _is_worse(compare: ast.Compare, module: Module, *, better: bool) -> bool:
+    """Return whether what counts as better is worse, by where the search began or by what the value is called."""
+    left, right = _base(compare.left), _base(compare.comparators[0])
+    above = isinstance(compare.ops[0], ast.Gt | ast.GtE)
+    stored_right = "best" in text_of(right).lower() or "best" not in text_of(left).lower()
+    stored, value = (right, left) if stored_right else (left, right)
+    grows = (above is stored_right) is better
+    name = f"{tail_text(value)} {tail_text(stored)}".lower()
+    if re.search(r"worst|max|peak|largest|highest|min_|smallest|lowest", tail_text(stored).lower()):
+        return False
+    begun = _beginning(stored, module)
+    if begun is not None:
+        return grows is (begun > 0)
+    smaller, bigger = SMALLER.search(name) is not None, BIGGER.search(name) is not None
+    return smaller is not bigger and grows is smaller
+
+
+def _beginning(stored: ast.expr, module: Module) -> int | None:
+    """Return the sign of the infinity that a search begins with."""
+    for node in nodes(module, ast.Assign, ast.AnnAssign):
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        pairs = [(t, value) for t in targets]
+        if len(targets) == 1 and isinstance(targets[0], ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = list(zip(targets[0].elts, value.elts, strict=False))
+        for target, given in pairs:
+            if given is not None and text_of(target) == text_of(stored) and INFINITY.search(text_of(given)):
+                return -1 if text_of(given).strip().startswith("-") or "'-inf" in text_of(given) else 1
+    return None
+
+
+def _failures(module: Module) -> Iterator[tuple[ast.Compare, str]]:
+    """Yield each comparison of a benchmark that fails what holds its bar."""
+    for node in nodes(module, ast.If):
+        if isinstance(node, ast.If) and _fails(node.body) and is_benchmark(node, module):
+            for compare in _parts(node.test):
+                left, right = tail_text(compare.left), tail_text(compare.comparators[0])
+                above = isinstance(compare.ops[0], ast.Gt | ast.GtE)
+                for bar, other, is_above in ((right, left, above), (left, right, not above)):
+                    low, high = FLOOR.search(bar) is not None, CEILING.search(bar) is not None
+                    if FLOOR.search(other) or CEILING.search(other) or low is high:
+                        continue
+                    if low is is_above:
+                        yield compare, f"{text_of(compare)} fails what is {'above its floor' if low else 'below its limit'}"
+
+
+def _fails(body: list[ast.stmt]) -> bool:
+    for statement in body:
+        if isinstance(statement, ast.Raise):
+            return True
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(call, ast.Call):
+            continue
+        if tail_text(call.func).endswith("sys exit") and call.args and constant(call.args[0]) != 0:
+            return True
+        added = isinstance(call.func, ast.Attribute) and call.func.attr in {"append", "add", "extend"}
+        if added and isinstance(call.func, ast.Attribute) and WRONG.search(tail_text(call.func.value)):
+            return True
+    return False

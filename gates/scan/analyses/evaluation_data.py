@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from gates.scan.analyses._code import broken, callee, calls, class_of, functions, is_backward, tail_text
 from gates.scan.analyses._evaluating import HELD, NAMED, TRAIN
 from gates.scan.module import Module, tail_of
+from gates.scan.nodes import text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -71,7 +72,7 @@ def _target(call: ast.Call, module: Module) -> str:
         parent = module.parents.get(parent)
     if isinstance(parent, ast.Assign):
         return " ".join(
-            tail_text(t) if not isinstance(t, ast.Tuple) else ast.unparse(t) for t in parent.targets
+            tail_text(t) if not isinstance(t, ast.Tuple) else text_of(t) for t in parent.targets
         ).strip()
     if isinstance(parent, ast.keyword):
         return parent.arg or ""
@@ -80,7 +81,7 @@ def _target(call: ast.Call, module: Module) -> str:
             (
                 str(k.value)
                 for k, v in zip(parent.keys, parent.values, strict=True)
-                if isinstance(k, ast.Constant) and call in ast.walk(v)
+                if isinstance(k, ast.Constant) and call in walk(v)
             ),
             "",
         )
@@ -89,7 +90,7 @@ def _target(call: ast.Call, module: Module) -> str:
 
 def _gone_over(module: Module, function: ast.AST) -> Iterator[Site]:
     """Find a loop over training data in a function that evaluates and knows of no others."""
-    loops = [n for n in ast.walk(function) if isinstance(n, ast.For | ast.comprehension)]
+    loops = [n for n in walk(function) if isinstance(n, ast.For | ast.comprehension)]
     names = [(n, tail_of(n.iter)) for n in loops]
     if any(HELD.search(name) and not TRAIN.search(name) for _, name in names):
         return
@@ -105,16 +106,16 @@ def _trained_on(module: Module, function: ast.AST) -> Iterator[Site]:
         return
     held = {
         n.attr
-        for n in ast.walk(owner)
+        for n in walk(owner)
         if isinstance(n, ast.Attribute) and HELD.search(n.attr) and not TRAIN.search(n.attr)
     }
     trained = {
         name
-        for loop in ast.walk(owner)
+        for loop in walk(owner)
         if isinstance(loop, ast.For) and any(is_backward(c) for c in calls(loop))
         for name in _attributes(loop.iter)
     }
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.For | ast.comprehension):
             mine = _attributes(node.iter)
             if held and mine & trained and not any(is_backward(c) for c in calls(function)):
@@ -126,4 +127,4 @@ def _trained_on(module: Module, function: ast.AST) -> Iterator[Site]:
 
 
 def _attributes(node: ast.expr) -> set[str]:
-    return {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and tail_of(n.value) == "self"}
+    return {n.attr for n in walk(node) if isinstance(n, ast.Attribute) and tail_of(n.value) == "self"}

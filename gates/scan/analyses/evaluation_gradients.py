@@ -11,6 +11,6 @@ WORDS = ("eval", "valid", "accuracy", "estimate", "test")
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each evaluation without `no_grad()` or `inference_mode()`."""
-    for found in evaluations(project):
+    for found in project.once(evaluations):
         if not without_gradients(project, found):
             yield head_of(found, "the model is evaluated with gradients: each forward pass keeps its graph")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gates.scan.analyses._code import Loop, broken, callee, calls, function_of, is_backward
 from gates.scan.analyses._evaluating import callers
 from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import text_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -24,15 +25,17 @@ def look(project: Project) -> Iterator[Site]:
             function = function_of(call, module)
             if not isinstance(call.func, ast.Attribute) or call.args or function is None:
                 continue
-            if STILL.search(ast.unparse(call.func.value)):
+            if STILL.search(text_of(call.func.value)):
                 continue
             if "train" in {tail_of(c.func) for c in calls(function)}:
                 continue
             found = [loops for loops in _loops(project, module, call, function, 2) if loops]
             if found and all(_trains_on(project, there, loops) for loops, there in found):
                 yield broken(
-                    module, call, f"{ast.unparse(call)} is never followed by train(), and the training goes on"
+                    module, call, f"{text_of(call)} is never followed by train(), and the training goes on"
                 )
+                for around, there in _called(project, module, function, found):
+                    yield broken(there, around, f"{text_of(around.func)}() leaves the model in evaluation mode")
 
 
 def _loops(
@@ -52,6 +55,17 @@ def _loops(
         outer = function_of(call, there)
         if callee(project, there, call) in {function, None} and outer is not None:
             yield from _loops(project, there, call, outer, depth - 1)
+
+
+def _called(
+    project: Project, module: Module, function: Function, found: list[tuple[list[Loop], Module]]
+) -> Iterator[tuple[ast.Call, Module]]:
+    """Yield the calls of a function within the loops that train."""
+    for loops, there in found:
+        if there is not module or function_of(loops[0], there) is not function:
+            for call in calls(loops[-1]):
+                if callee(project, there, call) is function:
+                    yield call, there
 
 
 def _trains_on(project: Project, module: Module, loops: list[Loop]) -> bool:
@@ -74,7 +88,7 @@ def _runs(project: Project, module: Module, loop: Loop) -> tuple[bool, bool]:
             continue
         seen.add(node)
         for call in calls(node):
-            back = back or (tail_of(call.func) == "train" and (not call.args or ast.unparse(call.args[0]) != "False"))
+            back = back or (tail_of(call.func) == "train" and (not call.args or text_of(call.args[0]) != "False"))
             backward = backward or is_backward(call)
             target = callee(project, there, call) if depth else None
             if target is not None:

@@ -11,6 +11,6 @@ WORDS = ("eval", "valid", "accuracy", "estimate", "test")
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each evaluation without `eval()`."""
-    for found in evaluations(project):
+    for found in project.once(evaluations):
         if not in_eval_mode(project, found):
             yield head_of(found, "the model is evaluated without eval(): dropout and batch statistics go on")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, calls, nodes, tail_text
 from gates.scan.module import tail_of
+from gates.scan.nodes import text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -35,12 +36,12 @@ def _about(node: ast.Try) -> str | None:
         for call in calls(statement):
             if not isinstance(call.func, ast.Attribute):
                 continue
-            if any(isinstance(node, ast.Call) for node in ast.walk(call.func.value)):
+            if any(isinstance(node, ast.Call) for node in walk(call.func.value)):
                 continue
             owner = tail_text(call.func.value)
             optimizer = call.func.attr == "step" and re.search(r"(?i)opt|scaler", owner)
             if call.func.attr == "backward" or optimizer or (OBJECT.search(owner) and call.func.attr not in QUIET):
-                return f"{ast.unparse(call.func)}()"
+                return f"{text_of(call.func)}()"
     return None
 
 

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, function_of
 from gates.scan.module import Module, tail_of
-from gates.scan.project import ClassInfo, Project
-from gates.scan.scope import Scope
+from gates.scan.nodes import kept, text_of, walk
+from gates.scan.project import CONSTRUCTORS, ClassInfo, Project
+from gates.scan.scope import BUILTINS, Scope
 from gates.scan.site import Site
 
 WORDS = ("class ",)
 OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
-PLAIN = {"object", "abc.ABC", "typing.Generic", "typing.Protocol"}
+PLAIN = {"object", "abc.ABC", "typing.Generic"}
 OBJECT = frozenset(dir(object)) | {
     "__dict__",
     "__annotations__",
@@ -26,6 +27,7 @@ OBJECT = frozenset(dir(object)) | {
 def look(project: Project) -> Iterator[Site]:
     """Yield each use of an attribute that the object's class, all its bases known, never gets."""
     stored = _stored(project)
+    known: dict[str, set[str] | None] = {}
     for module in project.modules.values():
         for node in module.live.get(ast.Attribute, []):
             if not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)) or node.attr in OBJECT:
@@ -35,8 +37,10 @@ def look(project: Project) -> Iterator[Site]:
             info = _class_of(project, module, node)
             if info is None or _asked_for(module, node):
                 continue
-            members = _members(project, info)
-            if members is not None and node.attr not in members:
+            if info.name not in known:
+                known[info.name] = _members(project, info)
+            members = known[info.name]
+            if members is not None and node.attr not in members and not _extended(project, info, node.attr):
                 where = f"{info.scope.module.path}:{info.node.lineno}"
                 yield broken(module, node, f"{info.node.name} ({where}) has no member {node.attr!r}")
 
@@ -60,7 +64,8 @@ def _stored(project: Project) -> set[str]:
 def _class_of(project: Project, module: Module, node: ast.Attribute) -> ClassInfo | None:
     scope = project.scope_at(node, module)
     if isinstance(node.value, ast.Name) and node.value.id in {"self", "cls", scope.self_name}:
-        info = scope.self_class if node.value.id == scope.self_name else None
+        is_own = node.value.id == scope.self_name and node.value.id in {"self", "cls"}
+        info = scope.self_class if is_own else None
         return None if info is None or info.twice or _is_partial(project, info) else info
     named = project.types.of(node.value, scope)
     info = project.classes.get(named or "")
@@ -76,32 +81,62 @@ def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None
     return all(isinstance(v, ast.expr) and project.types.of(v, where) == named for v, where in given)
 
 
+def _extended(project: Project, info: ClassInfo, name: str) -> bool:
+    """Return whether an object known to be of a class may be of one that extends it and has the member."""
+    return any(
+        name in other.methods or name in other.attributes or name in kept(other.node, _named)
+        for other in project.classes.values()
+        if other is not info and project.types.is_a(other.name, info.name)
+    )
+
+
+def _fills_itself(info: ClassInfo) -> bool:
+    """Return whether a constructor calls what reading does not know, and what may set attributes of the instance."""
+    scope = info.scope
+    for method in (m for name, m in info.methods.items() if name in CONSTRUCTORS):
+        for node in walk(method):
+            if not isinstance(node, ast.Call) or scope.project.types.function(node, scope) is not None:
+                continue
+            named = scope.dotted(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else None
+            if named in scope.project.classes or (isinstance(node.func, ast.Name) and node.func.id in BUILTINS):
+                continue
+            handed = any(isinstance(arg, ast.Name) and arg.id == "self" for arg in node.args)
+            if handed or (isinstance(node.func, ast.Name) and isinstance(_statement(node, method), ast.Expr)):
+                return True
+    return False
+
+
+def _statement(call: ast.Call, function: ast.AST) -> ast.stmt | None:
+    """Return the statement that consists of a call."""
+    return next((n for n in walk(function) if isinstance(n, ast.Expr) and n.value is call), None)
+
+
 def _is_partial(project: Project, info: ClassInfo) -> bool:
     """Return whether a class counts on others for its members: one that is extended, or made to be."""
     if any(word in info.node.name.lower() for word in ("mixin", "base", "abstract", "protocol", "interface")):
         return True
-    return any(info.name in (other.bases or ()) for other in project.classes.values())
+    return info.name in project.extended
 
 
 def _asked_for(module: Module, node: ast.Attribute) -> bool:
     """Return whether the code itself asks first: `hasattr`, `isinstance`, `except AttributeError`."""
     for around in module.ancestors(node):
         if isinstance(around, ast.If | ast.IfExp | ast.While | ast.Assert):
-            text = ast.unparse(around.test)
+            text = text_of(around.test)
             if "hasattr" in text or "isinstance" in text or node.attr in text.split("'"):
                 return True
         if isinstance(around, ast.Try):
-            kinds = [ast.unparse(h.type) if h.type else "" for h in around.handlers]
+            kinds = [text_of(h.type) if h.type else "" for h in around.handlers]
             if any(not kind or "AttributeError" in kind or kind in {"Exception", "BaseException"} for kind in kinds):
                 return True
     function = function_of(node, module)
-    return function is not None and any(
-        isinstance(n, ast.Call)
-        and tail_of(n.func) == "isinstance"
-        and n.args
-        and ast.unparse(n.args[0]) == ast.unparse(node.value)
-        for n in ast.walk(function)
-    )
+    return function is not None and text_of(node.value) in kept(function, _told_apart)
+
+
+def _told_apart(function: ast.AST) -> set[str]:
+    """Return what a function asks the class of."""
+    found = (n for n in walk(function) if isinstance(n, ast.Call) and tail_of(n.func) == "isinstance")
+    return {text_of(call.args[0]) for call in found if call.args}
 
 
 def _members(project: Project, info: ClassInfo, hops: int = 6) -> set[str] | None:
@@ -110,11 +145,13 @@ def _members(project: Project, info: ClassInfo, hops: int = 6) -> set[str] | Non
         return None
     if any(tail_of(d.func if isinstance(d, ast.Call) else d) != "dataclass" for d in info.node.decorator_list):
         return None
-    found = set(info.methods) | set(info.attributes) | _named(info.node)
-    if found & OPEN:
+    found = set(info.methods) | set(info.attributes) | kept(info.node, _named)
+    if found & OPEN or _fills_itself(info):
         return None
     for base, written in zip(info.bases, info.node.bases, strict=True):
-        name = base or ast.unparse(written.value if isinstance(written, ast.Subscript) else written)
+        name = base or text_of(written.value if isinstance(written, ast.Subscript) else written)
+        if name.rpartition(".")[2] == "Protocol":
+            return None  # what has its members may well have others
         if name in PLAIN or name.rpartition(".")[2] in {"Generic", "ABC", "object"}:
             continue
         inherited = project.classes.get(name)
@@ -128,7 +165,7 @@ def _members(project: Project, info: ClassInfo, hops: int = 6) -> set[str] | Non
 def _named(node: ast.ClassDef) -> set[str]:
     """Return every name that a class body binds, in its blocks too."""
     found: set[str] = set()
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
             found.add(inner.attr)
         elif isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -138,7 +175,7 @@ def _named(node: ast.ClassDef) -> set[str]:
         elif (
             isinstance(inner, ast.Call)
             and tail_of(inner.func) in {"setattr", "update", "vars", "__setattr__"}
-            and (tail_of(inner.func) == "setattr" or "__dict__" in ast.unparse(inner.func))
+            and (tail_of(inner.func) == "setattr" or "__dict__" in text_of(inner.func))
         ):
             found |= {"__setattr__"}  # set by a name that reading does not know
     return found

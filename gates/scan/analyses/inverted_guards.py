@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from gates.scan.analyses._code import broken, calls, class_of, constant, function_of, keyword, nodes
 from gates.scan.analyses._precision import autocasts, scalers
 from gates.scan.module import Module, tail_of
+from gates.scan.nodes import text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("caler",)
+WORDS = ("caler", "isfinite", "isnan", "isinf")
 USED = {"scale", "unscale_", "step", "update"}
 AMP = re.compile(r"(?i)(^|_)(use_|enable_|with_)?(amp|fp16|mixed_precision|half|mixed)(_enabled)?$")
 BAD = {"isnan", "isinf"}
@@ -20,7 +21,7 @@ FINITE = {"isfinite"}
 def look(project: Project) -> Iterator[Site]:
     """Yield each scaler used where it is `None`, or off, and each step taken where gradients are not finite."""
     for module in project.modules.values():
-        if not any("caler" in text for text in _names(module)):
+        if not any("caler" in text or text in BAD | FINITE for text in _names(module)):
             continue
         for node in nodes(module, ast.If):
             if isinstance(node, ast.If):
@@ -41,11 +42,11 @@ def _branches(module: Module, node: ast.If) -> Iterator[Site]:
     if (absent := _absent(test, yes, no)) is not None:
         name, branch = absent
         if (call := _use(branch, name)) is not None:
-            yield broken(module, node, f"{name} is None where {ast.unparse(call.func)}() is called")
+            yield broken(module, node, f"{name} is None where {text_of(call.func)}() is called")
             return
     if AMP.search(tail_of(test)) and _plain(yes) and not _scaled(yes) and _scaled(no) and not _plain(no):
-        yield broken(module, node, f"the loss is scaled where {ast.unparse(test)} is false, and not where it is true")
-    if _not_finite(test, node.body, node.orelse, turned=turned):
+        yield broken(module, node, f"the loss is scaled where {text_of(test)} is false, and not where it is true")
+    if _not_finite(test, node.body, node.orelse or _rest(module, node), turned=turned):
         yield broken(module, node, "the optimizer steps where gradients are not finite, and only there")
 
 
@@ -59,26 +60,26 @@ def _absent(test: ast.expr, yes: list[ast.stmt], no: list[ast.stmt]) -> tuple[st
         and "caler" in tail_of(test.left)
     ):
         if isinstance(test.ops[0], ast.Is | ast.Eq):
-            return ast.unparse(test.left), yes
+            return text_of(test.left), yes
         if isinstance(test.ops[0], ast.IsNot | ast.NotEq):
-            return ast.unparse(test.left), no
+            return text_of(test.left), no
     if isinstance(test, ast.Name | ast.Attribute) and "caler" in tail_of(test):
-        return ast.unparse(test), no
+        return text_of(test), no
     return None
 
 
 def _use(branch: list[ast.stmt], name: str) -> ast.Call | None:
     """Return a call of a scaler's method in a branch that does not give the name a value first."""
     for statement in branch:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if (
                 isinstance(node, ast.Name | ast.Attribute)
                 and isinstance(node.ctx, ast.Store)
-                and ast.unparse(node) == name
+                and text_of(node) == name
             ):
                 return None
         for call in calls(statement):
-            if isinstance(call.func, ast.Attribute) and call.func.attr in USED and ast.unparse(call.func.value) == name:
+            if isinstance(call.func, ast.Attribute) and call.func.attr in USED and text_of(call.func.value) == name:
                 return call
     return None
 
@@ -128,6 +129,16 @@ def _not_finite(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], *,
     return _steps(branch) and not _steps(other)
 
 
+def _rest(module: Module, node: ast.If) -> list[ast.stmt]:
+    """Return what runs only where a condition does not hold, because its branch leaves: what follows it."""
+    if not node.body or not isinstance(node.body[-1], ast.Continue | ast.Return | ast.Break | ast.Raise):
+        return []
+    block = next(
+        (value for _, value in ast.iter_fields(module.parents[node]) if isinstance(value, list) and node in value), []
+    )
+    return block[block.index(node) + 1 :] if block else []
+
+
 def _steps(branch: list[ast.stmt]) -> bool:
     found = [c for s in branch for c in calls(s) if isinstance(c.func, ast.Attribute) and c.func.attr == "step"]
     return any(
@@ -143,7 +154,7 @@ def _switches(project: Project, module: Module) -> Iterator[Site]:
         if enabled is None:
             continue
         if _is_other_type(enabled):
-            yield broken(module, call, f"the scaler is on where {ast.unparse(enabled)}: float16 alone needs it")
+            yield broken(module, call, f"the scaler is on where {text_of(enabled)}: float16 alone needs it")
         for other, switch in contexts:
             if _around(call, module) & _around(other, module) and _are_opposite(enabled, switch):
                 yield broken(module, call, "the scaler is on exactly where autocast is off")

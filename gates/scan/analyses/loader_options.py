@@ -20,12 +20,22 @@ def _feeds(module: Module) -> bool:
     return not file.startswith("test_") and any("backward" in tail or tail in TRAINS for tail in module.calls)
 
 
+def _used(project: Project, module: Module) -> Iterator[Module]:
+    """Yield the files of the program from which a file takes loaders, by what it calls."""
+    for dotted in module.aliases.values():
+        found = project.find_module(dotted.rpartition(".")[0], module) or project.find_module(dotted, module)
+        if found is not None and "DataLoader" in found.calls:
+            yield found
+
+
 def look(project: Project) -> Iterator[Site]:
     """Yield each `DataLoader` without workers, or without pinned memory where batches are moved."""
+    feeding = [module for module in project.modules.values() if _feeds(module)]
+    fed = {module.path for module in feeding} | {used.path for module in feeding for used in _used(project, module)}
     for module in project.modules.values():
         for call in module.calls.get("DataLoader", []):
             named = project.scope_at(call, module).dotted(call.func) or ""
-            if not canonical(named).startswith("torch.utils.data") or takes_more(call) or not _feeds(module):
+            if not canonical(named).startswith("torch.utils.data") or takes_more(call) or module.path not in fed:
                 continue
             if len(call.args) > 5:
                 continue  # workers by position

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from gates.scan.analyses._code import LOOPS, broken, callee, calls, is_backward, loop_of
 from gates.scan.analyses._frameworks import framed
 from gates.scan.module import Module, tail_of
+from gates.scan.nodes import walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -14,8 +15,8 @@ WORDS = ("zero_grad",)
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each `zero_grad()` that runs with each turn of a loop whose step runs only now and then, or after it."""
+    delegated = {f.function for f in project.once(framed)} if "zero_grad" in project.named else set()
     for module in project.modules.values():
-        delegated = {f.function for f in framed(project)} if "zero_grad" in module.calls else set()
         for call in module.calls.get("zero_grad", []):
             loop = loop_of(call, module)
             if loop is None or not _directly(call, loop, module) or _delegated(call, module, delegated):
@@ -67,12 +68,12 @@ def _is_step(project: Project, module: Module, call: ast.Call, depth: int) -> bo
 
 def _every_nth(call: ast.Call, loop: ast.AST, module: Module) -> bool:
     """Return whether a call stands under a condition that counts: `(index + 1) % n == 0`."""
-    if any(isinstance(n, ast.Mod) for arg in (*call.args, *(k.value for k in call.keywords)) for n in ast.walk(arg)):
+    if any(isinstance(n, ast.Mod) for arg in (*call.args, *(k.value for k in call.keywords)) for n in walk(arg)):
         return True  # the function that steps is told when
     for around in module.ancestors(call):
         if around is loop:
             return False
-        if isinstance(around, ast.If) and any(isinstance(n, ast.Mod) for n in ast.walk(around.test)):
+        if isinstance(around, ast.If) and any(isinstance(n, ast.Mod) for n in walk(around.test)):
             return True
     return False
 

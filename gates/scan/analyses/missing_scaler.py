@@ -3,10 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, calls, constant, function_of, inner, is_backward, keyword, nodes
-from gates.scan.analyses._precision import HALF, context_of, dtype_of, knows_scaling
+from gates.scan.analyses._code import broken, constant, is_backward, keyword
+from gates.scan.analyses._flow import Source, is_forward, sources
+from gates.scan.analyses._precision import HALF, around, dtype_of, entered_by, knows_scaling
 from gates.scan.module import Module, tail_of
 from gates.scan.project import Project
+from gates.scan.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("autocast",)
@@ -15,13 +17,22 @@ WORDS = ("autocast",)
 def look(project: Project) -> Iterator[Site]:
     """Yield each plain backward pass of a loss computed under float16 autocast, where nothing scales."""
     for module in project.modules.values():
-        if "backward" not in module.calls or (knows_scaling(module) and not _off(module)):
-            continue
-        if any(knows_scaling(other) for other in _around(project, module)):
-            continue
-        for node in nodes(module, ast.With):
-            if isinstance(node, ast.With) and any(_is_half(project, module, item) for item in node.items):
-                yield from _unscaled(module, node)
+        for call in module.calls.get("backward", []):
+            if not is_backward(call) or not isinstance(call.func, ast.Attribute) or _scaled(project, module):
+                continue
+            if call.args and not _off(module):
+                continue  # what a wrapper does with it is its own
+            loss = call.args[0] if call.args else call.func.value
+            found = sources(project, loss, project.scope_at(call, module), call.lineno)
+            if any(_is_half(project, source) for source in found) and not any(_scaled(project, s.module) for s in found):
+                yield broken(module, call, "the loss is computed in float16 and nothing scales it")
+
+
+def _scaled(project: Project, module: Module) -> bool:
+    """Return whether a file, or one that it imports, speaks of anything that scales."""
+    if knows_scaling(project, module) and not _off(module):
+        return True
+    return any(knows_scaling(project, other) for other in _around(project, module))
 
 
 def _off(module: Module) -> bool:
@@ -42,27 +53,24 @@ def _around(project: Project, module: Module) -> Iterator[Module]:
                 break
 
 
-def _is_half(project: Project, module: Module, item: ast.withitem) -> bool:
-    made = context_of(item, project.scope_at(item.context_expr, module))
-    return made is not None and dtype_of(*made) == HALF and not _optional(made[0])
+def _is_half(project: Project, source: Source) -> bool:
+    """Return whether something in an expression is computed in float16."""
+    for node in ast.walk(source.node):
+        if not isinstance(node, ast.Call) or tail_of(node.func) in {"to", "cuda", "item", "float"}:
+            continue
+        contexts = [*around(project, source.module, node)]
+        contexts += [made for call, there in source.through for made in around(project, there, call)]
+        if is_forward(project, source.module, node):
+            contexts += _of_model(project, source.scope.class_of(node.func))
+        if any(dtype_of(*made) == HALF and not _optional(made[0]) for made in contexts):
+            return True
+    return False
+
+
+def _of_model(project: Project, owner: object) -> list[tuple[ast.Call, Scope]]:
+    found = project.method(owner, "forward") if owner is not None else None  # type: ignore[arg-type]  # a class
+    return list(entered_by(project, found[0], found[1])) if found else []
 
 
 def _optional(call: ast.Call) -> bool:
     return constant(keyword(call, "enabled")) is False
-
-
-def _unscaled(module: Module, node: ast.With) -> Iterator[Site]:
-    """Find the backward passes of what is computed in a block."""
-    made = {
-        t.id
-        for n in inner(node, ast.Assign)
-        if isinstance(n, ast.Assign)
-        for target in n.targets
-        for t in ast.walk(target)
-        if isinstance(t, ast.Name)
-    }
-    for call in calls(function_of(node, module) or module.tree):
-        if is_backward(call) and call.lineno >= node.lineno and isinstance(call.func, ast.Attribute):
-            loss = call.args[0] if call.args else call.func.value
-            if tail_of(loss) in made:
-                yield broken(module, call, "the loss is computed in float16 and nothing scales it")

@@ -1,9 +1,12 @@
 """Peaks of memory that hold what came before."""
 
+import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses._benching import is_benchmark
-from gates.scan.analyses._code import broken
+from gates.scan.analyses._code import broken, function_of
+from gates.scan.module import Module
+from gates.scan.nodes import text_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -23,5 +26,13 @@ def look(project: Project) -> Iterator[Site]:
             continue
         for name in ("max_memory_allocated", "max_memory_reserved"):
             for call in module.calls.get(name, []):
-                if is_benchmark(call, module) and not any(r in project.named for r in RESETS):
+                if (is_benchmark(call, module) or _is_probe(call, module)) and not any(r in project.named for r in RESETS):
                     yield broken(module, call, f"{name}() holds the peak of all that ran before")
+
+
+def _is_probe(call: ast.Call, module: Module) -> bool:
+    """Return whether a peak is read at the end of a context that measures what runs in it."""
+    function = function_of(call, module)
+    if function is None:
+        return False
+    return function.name == "__exit__" or any("contextmanager" in text_of(d) for d in function.decorator_list)

@@ -20,7 +20,7 @@ INSTEAD = {
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each `loss.backward()` in a function whose training a framework steps."""
-    for found in framed(project):
+    for found in project.once(framed):
         if found.framework == "DeepSpeed" and not _steps(found.function, found.name):
             continue
         if _chooses(found.function, found.name):

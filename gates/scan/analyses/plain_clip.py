@@ -19,7 +19,7 @@ UNSCALES = {"unscale_gradients", "unscale_", "clip_gradients"}
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each clipping by torch in a function where Accelerate or Fabric scales the loss."""
-    for found in framed(project):
+    for found in project.once(framed):
         if found.framework not in {"Accelerate", "Fabric"}:
             continue
         scope = project.scope_of(found.function, found.module)

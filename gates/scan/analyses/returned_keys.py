@@ -3,8 +3,9 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, callee, function_of, inner
+from gates.scan.analyses._code import broken, callee, function_of
 from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -41,7 +42,7 @@ def _overridden(project: Project, module: Module, target: Function) -> bool:
     scope = project.scope_of(target, module)
     if any(tail_of(d.func if isinstance(d, ast.Call) else d) not in PLAIN for d in target.decorator_list):
         return True
-    return scope.owner is not None and sum(target.name in info.methods for info in project.classes.values()) > 1
+    return scope.owner is not None and project.method_names[target.name] > 1
 
 
 def _origin(module: Module, node: ast.Subscript) -> ast.Call | None:
@@ -52,7 +53,7 @@ def _origin(module: Module, node: ast.Subscript) -> ast.Call | None:
         return None
     body = function_of(node, module) or module.tree
     bound: list[ast.expr | None] = []
-    for other in ast.walk(body):
+    for other in walk(body):
         if isinstance(other, ast.Name) and other.id == node.value.id:
             parent = module.parents.get(other)
             if isinstance(other.ctx, ast.Store):
@@ -73,7 +74,7 @@ def _only_reads(parent: ast.AST | None, name: ast.Name) -> bool:
     if isinstance(parent, ast.Attribute):
         return parent.attr in {"get", "items", "keys", "values", "copy"}
     if isinstance(parent, ast.Call):
-        return ast.unparse(parent.func) in {"print", "len", "sorted", "list", "str", "repr", "json.dumps", "dict"}
+        return text_of(parent.func) in {"print", "len", "sorted", "list", "str", "repr", "json.dumps", "dict"}
     return isinstance(parent, ast.Compare | ast.FormattedValue | ast.For | ast.Return | ast.Dict)
 
 

@@ -4,43 +4,58 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, calls, class_of, functions, inner
+from gates.scan.analyses._code import broken, calls, class_of, functions
 from gates.scan.analyses._precision import scalers
-from gates.scan.module import Module, tail_of
-from gates.scan.project import Project
+from gates.scan.known import SCALER
+from gates.scan.module import Function, Module, names_of, tail_of
+from gates.scan.nodes import inner, text_of, walk
+from gates.scan.project import ClassInfo, Project
+from gates.scan.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("state_dict",)
 OPTIMIZER = re.compile(r"(?i)opt")
+NAMED = re.compile(r"(?i)scaler")
+Body = Function | ast.Module
 
 
 def look(project: Project) -> Iterator[Site]:
-    """Yield each place that saves or loads an optimizer's state, and nothing of the scaler beside it."""
+    """Yield each place that saves or loads an optimizer's state, and nothing of the scaler that is at hand there."""
     for module in project.modules.values():
-        known = [call for call, _ in scalers(project, module)]
-        if not known and not _named(module):
+        if "state_dict" not in module.calls and "load_state_dict" not in module.calls:
             continue
         for body in (*functions(module), module.tree):
             for verb in ("state_dict", "load_state_dict"):
-                found = [c for c in calls(body) if tail_of(c.func) == verb and isinstance(c.func, ast.Attribute)]
-                optimizers = [c for c in found if OPTIMIZER.search(_owner(c)) and _is_stored(c, module, verb)]
-                if (
-                    optimizers
-                    and len({_owner(c) for c in found}) > 1
-                    and _has_scaler(body, known, module)
-                    and not any(_is_scaler(c) for c in found)
-                    and not _elsewhere(module, body, verb)
-                ):
+                call = _lacking(project, module, body, verb)
+                if call is not None:
                     word = "saved" if verb == "state_dict" else "loaded"
-                    yield broken(module, optimizers[-1], f"the optimizer is {word}, its scaler is not")
+                    yield broken(module, call, f"the optimizer is {word}, its scaler is not")
+
+
+def _lacking(project: Project, module: Module, body: Body, verb: str) -> ast.Call | None:
+    """Return the last call of a body for an optimizer's state, where that of a scaler is left out."""
+    scope = project.scope_of(body, module)
+    found = [c for c in calls(body) if tail_of(c.func) == verb and isinstance(c.func, ast.Attribute)]
+    optimizers = [c for c in found if OPTIMIZER.search(_owner(c)) and _is_stored(c, module, verb)]
+    if not optimizers or len({_owner(c) for c in found}) < 2 or any(_is_scaler(c, scope) for c in found):
+        return None
+    if _elsewhere(project, module, body, verb):
+        return None
+    is_there = _has_scaler(project, body, scope) or any(_holds(project, c, scope) for c in optimizers)
+    return optimizers[-1] if is_there or (verb == "load_state_dict" and _saves(module)) else None
 
 
 def _owner(call: ast.Call) -> str:
     return tail_of(call.func.value) if isinstance(call.func, ast.Attribute) else ""
 
 
-def _is_scaler(call: ast.Call) -> bool:
-    return "scaler" in _owner(call).lower()
+def _is_scaler(call: ast.Call, scope: Scope) -> bool:
+    """Return whether a call is one of a scaler's, by its name or its class."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    if any(NAMED.search(name) for name in names_of(call.func.value)):
+        return True
+    return scope.project.types.is_a(scope.project.types.of(call.func.value, scope), SCALER) is True
 
 
 def _is_stored(call: ast.Call, module: Module, verb: str) -> bool:
@@ -50,68 +65,57 @@ def _is_stored(call: ast.Call, module: Module, verb: str) -> bool:
     return any(isinstance(a, ast.Dict | ast.Call | ast.Assign | ast.keyword) for a in list(module.ancestors(call))[:2])
 
 
-def _has_scaler(body: ast.AST, known: list[ast.Call], module: Module) -> bool:
-    """Return whether a scaler is made in a body, or is an attribute of the class that it is a method of."""
+def _has_scaler(project: Project, body: Body, scope: Scope) -> bool:
+    """Return whether a scaler is made in a body, handed to it, or kept by the object that it is a method of."""
+    known = {call for call, _ in scalers(project, scope.module)}
     if any(call in known for call in inner(body, ast.Call)):
         return True
-    owner = class_of(body, module) if isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef) else None
-    if owner is None:
-        return _is_parameter(body)
-    if _holds(owner):
-        return True
-    inside = {id(node) for node in ast.walk(owner)}
-    return any(id(call) in inside and isinstance(_target(call, module), ast.Attribute) for call in known)
-
-
-def _named(module: Module) -> bool:
-    """Return whether a file speaks of a scaler that is made elsewhere."""
-    return any("GradScaler" in name for name in module.aliases.values()) or any(
-        "scaler" in tail for tail in _tails(module)
-    )
-
-
-def _tails(module: Module) -> Iterator[str]:
-    for node in module.live.get(ast.Attribute, []):
-        if isinstance(node, ast.Attribute):
-            yield node.attr
-
-
-def _holds(owner: ast.ClassDef) -> bool:
-    """Return whether a class keeps a scaler that it is handed: a field, or an attribute set to an argument."""
-    for node in ast.walk(owner):
-        if (
-            isinstance(node, ast.AnnAssign)
-            and "scaler" in tail_of(node.target)
-            and "GradScaler" in ast.unparse(node.annotation)
-        ):
+    if isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef):
+        if any(NAMED.search(arg.arg) for arg in (*body.args.args, *body.args.kwonlyargs)):
             return True
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Name)
-            and "scaler" in node.value.id
-            and any(isinstance(t, ast.Attribute) and "scaler" in t.attr for t in node.targets)
-        ):
-            return True
+        return scope.owner is not None and _keeps(project, scope.owner, extended=True)
     return False
 
 
-def _is_parameter(body: ast.AST) -> bool:
-    if not isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef):
+def _holds(project: Project, call: ast.Call, scope: Scope) -> bool:
+    """Return whether the object whose optimizer is asked, as in `state.optimizer`, keeps a scaler too."""
+    held = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if not isinstance(held, ast.Attribute):
         return False
-    return any("scaler" in arg.arg.lower() for arg in (*body.args.args, *body.args.kwonlyargs))
+    owner = scope.class_of(held.value)
+    return owner is not None and _keeps(project, owner, extended=False)
 
 
-def _target(call: ast.Call, module: Module) -> ast.expr | None:
-    parent = module.parents.get(call)
-    if isinstance(parent, ast.IfExp):
-        parent = module.parents.get(parent)
-    return parent.targets[0] if isinstance(parent, ast.Assign) else None
+def _keeps(project: Project, owner: ClassInfo, *, extended: bool) -> bool:
+    """Return whether instances of a class, or of one that it extends or that extends it, keep a scaler."""
+    below = [i for i in project.classes.values() if extended and project.types.is_a(i.name, owner.name)]
+    for info in (owner, *project.ancestors_of(owner), *below):
+        for name in info.attributes:
+            kind = project.types.attribute(info, name)
+            if project.types.is_a(kind, SCALER) or (kind is None and NAMED.search(name) and _is_given(info, name)):
+                return True
+    return False
 
 
-def _elsewhere(module: Module, body: ast.AST, verb: str) -> bool:
+def _is_given(info: ClassInfo, name: str) -> bool:
+    """Return whether an attribute called a scaler is one that is handed in, or made, and not left empty."""
+    return any(
+        b.kind == "parameter" or (b.kind == "value" and not (isinstance(b.node, ast.Constant) and b.node.value is None))
+        for b, _ in info.attributes[name]
+    )
+
+
+def _saves(module: Module) -> bool:
+    """Return whether the file that loads saves a scaler's state."""
+    scaled = [c for c in module.calls.get("state_dict", []) if NAMED.search(_owner(c))]
+    return bool(scaled) and not any(NAMED.search(_owner(c)) for c in module.calls.get("load_state_dict", []))
+
+
+def _elsewhere(project: Project, module: Module, body: Body, verb: str) -> bool:
     """Return whether the scaler's state is dealt with by another function that this one's file has for it."""
     owner = class_of(body, module) if isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef) else None
-    beside = owner or module.tree
-    return any(
-        isinstance(n, ast.Call) and tail_of(n.func) == verb and _is_scaler(n) for n in ast.walk(beside) if n is not body
-    )
+    for node in walk(owner or module.tree):
+        if isinstance(node, ast.Call) and tail_of(node.func) == verb and NAMED.search(_owner(node)):
+            return True
+    text = text_of(body) if not isinstance(body, ast.Module) else ""
+    return re.search(rf"(?i)scaler_state|amp\.{verb}", text) is not None

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._benching import is_benchmark
-from gates.scan.analyses._code import broken, callee, calls, functions, inner
+from gates.scan.analyses._code import broken, callee, calls, class_of, functions
 from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -36,6 +37,7 @@ def look(project: Project) -> Iterator[Site]:
         for function in functions(module):
             if is_benchmark(function, module) and _on_device(module):
                 yield from _regions(project, module, function)
+                yield from _since_attribute(project, module, function)
 
 
 def _on_device(module: Module) -> bool:
@@ -62,7 +64,31 @@ def _regions(project: Project, module: Module, function: Function) -> Iterator[S
         region = [c for c in calls(function) if start < c.lineno <= end.lineno and c not in clocks]
         work = [c for c in region if _is_work(c)]
         if work and not any(_waits(project, module, c, 3) for c in region if c.lineno >= work[-1].lineno or c in work):
-            yield broken(module, end, f"the clock is read while the device still works ({ast.unparse(work[-1].func)})")
+            yield broken(module, end, f"the clock is read while the device still works ({text_of(work[-1].func)})")
+
+
+def _since_attribute(project: Project, module: Module, function: Function) -> Iterator[Site]:
+    """Find the end of a time that another method began, where that one waits for the device and this one does not."""
+    scope = project.scope_of(function, module)
+    owner = class_of(function, module)
+    for node in inner(function, ast.BinOp) if owner else ():
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Attribute)):
+            continue
+        end = node.left if isinstance(node.left, ast.Call) and scope.dotted(node.left.func) in CLOCKS else None
+        if end is None or not any(_begins(m, node.right.attr, project, module) for m in walk(owner) if m is not function):
+            continue
+        if not any(_waits(project, module, c, 3) for c in calls(function) if c.lineno <= end.lineno):
+            yield broken(module, end, "the clock is read while the device may still work; where it starts, it waits")
+
+
+def _begins(method: ast.AST, name: str, project: Project, module: Module) -> bool:
+    """Return whether a method waits for the device and then keeps the time in an attribute."""
+    if not isinstance(method, ast.FunctionDef):
+        return False
+    scope = project.scope_of(method, module)
+    sets = [n for n in inner(method, ast.Assign) if isinstance(n, ast.Assign) and tail_of(n.targets[0]) == name]
+    clocked = [n for n in sets if isinstance(n.value, ast.Call) and scope.dotted(n.value.func) in CLOCKS]
+    return bool(clocked) and any(_waits(project, module, c, 3) for c in calls(method) if c.lineno <= clocked[-1].lineno)
 
 
 def _assigned(call: ast.Call, module: Module) -> set[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from gates.scan.analyses._code import broken, callee, class_of, function_of
 from gates.scan.analyses._precision import scalers
 from gates.scan.module import Module
+from gates.scan.nodes import text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 from gates.scan.types import argument
@@ -25,7 +26,7 @@ def look(project: Project) -> Iterator[Site]:
                 if isinstance(target, ast.Name) and _idle_name(project, module, target, call):
                     yield broken(module, call, f"{target.id} is made and scales nothing")
                 elif isinstance(target, ast.Attribute) and _idle_attribute(project, module, target):
-                    yield broken(module, call, f"{ast.unparse(target)} is made and scales nothing")
+                    yield broken(module, call, f"{text_of(target)} is made and scales nothing")
 
 
 def _wrappers(project: Project, module: Module) -> Iterator[ast.Call]:
@@ -35,7 +36,7 @@ def _wrappers(project: Project, module: Module) -> Iterator[ast.Call]:
             info = project.classes.get(project.types.of(call, project.scope_at(call, module)) or "")
             if info is not None and "__call__" in info.methods and "__init__" in info.methods:
                 there = info.scope.module
-                inside = {id(n) for n in ast.walk(info.methods["__init__"])}
+                inside = {id(n) for n in walk(info.methods["__init__"])}
                 if any(id(made) in inside for made, _ in scalers(project, there)):
                     yield call
 
@@ -59,7 +60,7 @@ def _imported(project: Project, module: Module, name: str) -> bool:
     if any(
         node.id == name
         for f in module.live.get(ast.FunctionDef, [])
-        for node in ast.walk(f)
+        for node in walk(f)
         if isinstance(node, ast.Name)
     ):
         return True
@@ -74,7 +75,7 @@ def _imported(project: Project, module: Module, name: str) -> bool:
 
 def _idle(project: Project, module: Module, body: ast.AST, name: str, depth: int) -> bool:
     """Return whether nothing in a body lets a scaler scale."""
-    for node in ast.walk(body):
+    for node in walk(body):
         if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
             continue
         parent = module.parents.get(node)
@@ -116,9 +117,15 @@ def _idle_attribute(project: Project, module: Module, target: ast.Attribute) -> 
                 if not isinstance(parent, ast.Compare | ast.If | ast.IfExp):
                     return False
         for node in other.live.get(ast.Constant, []):
-            if isinstance(node, ast.Constant) and node.value == target.attr:
+            if isinstance(node, ast.Constant) and node.value == target.attr and not _is_key(other, node):
                 return False
     return True
+
+
+def _is_key(module: Module, node: ast.Constant) -> bool:
+    """Return whether a text is no more than the key of a dictionary."""
+    parent = module.parents.get(node)
+    return isinstance(parent, ast.Subscript | ast.Compare) or (isinstance(parent, ast.Dict) and node in parent.keys)
 
 
 def _subclassed(project: Project, module: Module, target: ast.Attribute) -> bool:

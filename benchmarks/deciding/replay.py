@@ -1,0 +1,71 @@
+"""Verdicts on traces that were recorded once: two equal arms in turn, one of them slowed down exactly."""
+
+from collections import Counter
+from pathlib import Path
+
+from benchmarks.deciding import live, rules
+from benchmarks.deciding.load import load
+from gates.deciding.spending import looks_until
+from gates.interval import NotEnough, compare, estimate
+from gates.measuring import answers
+from gates.measuring.session import measure
+from gates.measuring.windows import BASELINE, CANDIDATE, MOST, Trace, Window, adaptive, question, windows
+from gates.model import Outcome
+
+WORDS = {Outcome.PASSED: rules.PASS, Outcome.FAILED: rules.BLOCK, Outcome.UNKNOWN: rules.OPEN}
+
+
+def record(regime: str, pairs: int, folder: Path) -> Trace:
+    """Record two equal arms under a load."""
+    with load(regime):
+        plan = live.plan_of(1.0, most=pairs, budget_s=600)
+        samples, taken = measure(plan, folder, lambda _samples, _taken: False)
+    return Trace(samples=samples, taken=taken)
+
+
+def unguarded(window: Window, limit: float) -> tuple[Outcome, int]:
+    """Decide by the interval alone, whatever the machine did."""
+    asked = question(limit)
+    for pairs in looks_until(MOST):
+        outcome = compare(answers.estimated(asked, window.source(pairs)), *asked.bound)
+        if outcome is not Outcome.UNKNOWN:
+            return outcome, pairs
+    return Outcome.UNKNOWN, MOST
+
+
+def fixed(window: Window, limit: float, pairs: int) -> Outcome:
+    """Decide by the plain sign-test interval of so many pairs, looked at once."""
+    asked, source = question(limit), window.source(pairs)
+    try:
+        return compare(estimate(asked, source.samples.metrics["step_time_s"]), *asked.bound)
+    except NotEnough:
+        return Outcome.UNKNOWN
+
+
+def peeking(window: Window, limit: float) -> tuple[Outcome, int]:
+    """Decide by the plain interval after every pair, as one who does not know better."""
+    for pairs in range(6, MOST + 1):
+        found = fixed(window, limit, pairs)
+        if found is not Outcome.UNKNOWN:
+            return found, pairs
+    return Outcome.UNKNOWN, MOST
+
+
+def sequential(window: Window, rule: str, limit: float) -> str:
+    """Decide by another tool's rule on samples of one arm taken after those of the other."""
+    arms = window.source(MOST).samples.metrics["step_time_s"].arms
+    return rules.SEQUENTIAL[rule](arms[BASELINE][: MOST // 2], arms[CANDIDATE][MOST // 2 :], limit)
+
+
+def table(trace: Trace, factor: float, limit: float, count: int) -> dict[str, tuple[Counter[str], float]]:
+    """Return by rule how often it came to which verdict, and the pairs that it used on average."""
+    found: dict[str, tuple[Counter[str], float]] = {}
+    drawn = list(windows(trace, count, factor))
+    for name, decide in (("this gate", adaptive), ("this gate, no guards", unguarded), ("peeking", peeking)):
+        ended = [decide(window, limit) for window in drawn]
+        found[name] = Counter(WORDS[outcome] for outcome, _ in ended), sum(pairs for _, pairs in ended) / count
+    for pairs in (16, MOST):
+        found[f"fixed, {pairs} pairs"] = Counter(WORDS[fixed(window, limit, pairs)] for window in drawn), float(pairs)
+    for rule in rules.SEQUENTIAL:
+        found[rule] = Counter(sequential(window, rule, limit) for window in drawn), MOST / 2
+    return found

@@ -1,0 +1,65 @@
+"""Caches and queues that have a bound: filling one is no leak."""
+
+import sys
+from collections import deque
+from collections.abc import Iterable
+from functools import _lru_cache_wrapper
+from gc import get_referents
+from itertools import islice
+from types import BuiltinFunctionType, FunctionType, ModuleType
+
+from .tensors import storage_of
+
+SAMPLE = 20
+MOST = 5_000
+SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType)
+
+
+def bound_of(each: object) -> "int | None":
+    """Return how many entries a cache or queue may hold, or `None` where it is none or has no bound."""
+    if type(each) is deque:
+        return each.maxlen
+    return each.cache_info().maxsize if type(each) is _lru_cache_wrapper else None
+
+
+def size_of(each: object) -> int:
+    """Return how many entries a cache or queue holds."""
+    return len(each) if type(each) is deque else each.cache_info().currsize  # type: ignore[attr-defined]  # the other
+
+
+def name_of(each: object) -> str:
+    """Return what a cache or queue is called."""
+    if type(each) is deque:
+        return f"a deque of at most {each.maxlen}"
+    return f"the cache of {getattr(each, '__module__', '')}.{getattr(each, '__qualname__', '?')}"
+
+
+def weight(each: object) -> float:
+    """Return about how many bytes an entry holds, from the last few."""
+    if type(each) is deque:
+        entries: list[object] = list(islice(reversed(each), SAMPLE))
+    else:
+        kept = next((inner for inner in get_referents(each) if type(inner) is dict), {})
+        entries = list(islice(reversed(kept.values()), SAMPLE))
+    return held_by(entries) / len(entries) if entries else 0.0
+
+
+def held_by(roots: Iterable[object]) -> int:
+    """Return about how many bytes some objects hold, with what they lead to."""
+    total = 0
+    for each in reached(roots):
+        total += sys.getsizeof(each, 0)
+        if hasattr(type(each), "untyped_storage"):
+            total += sum(size for _, size in storage_of(each))
+    return total
+
+
+def reached(roots: Iterable[object]) -> list[object]:
+    """Return some objects and what they lead to, code and modules left out, so many at most."""
+    left, seen = list(roots), dict[int, object]()
+    while left and len(seen) < MOST:
+        each = left.pop()
+        if id(each) not in seen and not isinstance(each, SHARED):
+            seen[id(each)] = each
+            left += get_referents(each)
+    return list(seen.values())

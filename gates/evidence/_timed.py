@@ -1,0 +1,148 @@
+"""Measurements whose arms the gate times itself, and those that other tools' benchmarks make, one sample a run."""
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from gates import process
+from gates.context import Context
+from gates.deciding.spending import looks_until
+from gates.evidence._import_paths import import_roots
+from gates.measurement import Arm, Measurement
+from gates.measuring import answers, machine
+from gates.measuring.answers import ALPHA, Source
+from gates.measuring.bench import Launch, launch
+from gates.measuring.fitness import contended, disturbed
+from gates.measuring.formats import read_times
+from gates.measuring.ledger import Attempt, Ledger, Recalled, key_of
+from gates.measuring.session import Plan, measure
+from gates.measuring.taken import Taken, frozen_digest
+from gates.revision import observe, processor
+from gates.samples import BadSamples, Metric, Samples
+from gates.task import Measure, Task
+
+METHOD = "gates.measuring/1"
+LONGEST = 1000
+
+
+def time_arms(
+    task: Task, measurement: Measurement, device: str, context: Context, folder: Path
+) -> tuple[Samples, Taken, Recalled]:
+    """Lay down what is measured, measure it, and write the attempt into the ledger; raise `ArmFailed` if it fails."""
+    measures = measures_of(task, measurement, device)
+    facts = _facts(measurement, measures, device)
+    digest = frozen_digest(facts)
+    frozen = folder / f"{measurement.id}-{device}.frozen.json"
+    frozen.write_text(json.dumps({"digest": digest, **facts}, indent=1, default=str) + "\n", encoding="utf-8")
+    ledger = Ledger(context.root)
+    key = key_of(_code(task, measurement, context), digest, device, processor(), machine.name())
+    recalled = ledger.recall(key)
+    logs = context.folder(f"workers-{measurement.id}-{device}").evidence
+    samples, taken = measure(
+        plan(measurement, device, digest, task, context), logs, partial(_settled, measures, recalled.attempts)
+    )
+    unfit = (*disturbed(taken), *(contended(taken) if measurement.clock == "wall" else ()))
+    unwritten = ledger.append(
+        Attempt(
+            key=key, at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), ended=taken.ended, pairs=taken.pairs,
+            unfit=unfit, restarts=taken.restarts, metrics=samples.metrics,
+        )
+    )  # fmt: skip
+    if unwritten:
+        recalled = recalled.model_copy(update={"problem": recalled.problem or unwritten})
+    return samples, taken, recalled
+
+
+def plan(measurement: Measurement, device: str, digest: str, task: Task, context: Context) -> Plan:
+    """Return how the arms of a measurement are started in the project, and for how long they are measured."""
+    paths = import_roots(task, context)
+    arms = {name: partial(_started, arm, measurement, device, context.python, paths)
+            for name, arm in measurement.arms.items()}  # fmt: skip
+    return Plan(
+        arms=arms, frozen=digest, talks=not any(arm.time for arm in measurement.arms.values()),
+        threads=measurement.threads, budget_s=measurement.budget_s, restarts=measurement.restarts,
+        most=measurement.pairs, clock=measurement.clock, start_s=measurement.timeout_s or min(context.timeout_s, 300.0),
+    )  # fmt: skip
+
+
+def measures_of(task: Task, measurement: Measurement, device: str) -> tuple[Measure, ...]:
+    """Return the measures that a measurement on a device is to answer."""
+    asked = (measure for criterion in task.criteria for measure in criterion.measures)
+    return tuple(m for m in asked if m.from_ == measurement.id and ("any" in {m.on, device} or m.on == device))
+
+
+def run_again_and_again(measurement: Measurement, device: str, context: Context, folder: Path) -> Samples:
+    """Run another tool's benchmark several times; each run gives one sample of each benchmark, paired by the run."""
+    columns: dict[str, list[float]] = {}
+    begun, longest = time.monotonic(), 0.0
+    for number in range(measurement.restarts):
+        started = time.monotonic()
+        if number and started - begun + longest > measurement.budget_s:
+            break
+        for name, value in _run_once(measurement, device, context, folder, number).items():
+            columns.setdefault(name, []).append(value)
+        longest = max(longest, time.monotonic() - started)
+    runs = max(map(len, columns.values()))
+    short = [name for name, values in columns.items() if len(values) < runs]
+    if short:
+        raise BadSamples(f"{short[0]!r} is in {len(columns[short[0]])} of {runs} runs only")
+    metric = Metric(unit="s", direction="lower", paired=True, arms={n: tuple(v) for n, v in columns.items()})
+    return Samples(
+        schema="gates.samples/1", device=machine.processor(), settings={"runs": str(runs)},
+        timing=f"{measurement.read}, run {runs} times; of each run the median of each benchmark",
+        metrics={"time_s": metric},
+    )  # fmt: skip
+
+
+def _run_once(measurement: Measurement, device: str, context: Context, folder: Path, number: int) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(dir=folder) as fresh:
+        out = Path(fresh) / "benchmark.json"
+        argv = context.argv(measurement.run or (), device=device, out=str(out))
+        limit = measurement.timeout_s or context.timeout_s
+        log = folder / f"{measurement.id}-{device}-{number}"
+        try:
+            ended = process.run(argv, cwd=context.root, timeout_s=limit, log=log)
+        except OSError as error:
+            raise BadSamples(f"the command cannot be started: {error.strerror or error}") from error
+        if ended.exit_code != 0:
+            raise BadSamples(f"the measurement ended with {ended.ended}: {ended.last_words}")
+        if out.is_symlink() or not out.is_file():
+            raise BadSamples("the measurement ended well but wrote no file")
+        return read_times(out.read_text(encoding="utf-8", errors="replace"), measurement.read)
+
+
+def _started(arm: Arm, measurement: Measurement, device: str, python: str, paths: Sequence[Path], seed: int) -> Launch:
+    return launch(arm, python=python, paths=paths, threads=measurement.threads, device=device, seed=seed)
+
+
+def _settled(measures: Sequence[Measure], earlier: tuple[Attempt, ...], samples: Samples, taken: Taken) -> bool:
+    here = [measure for measure in measures if measure.on in {"any", samples.device.type}]
+    return answers.settled(here, Source(samples, taken, earlier))
+
+
+def _facts(measurement: Measurement, measures: Sequence[Measure], device: str) -> dict[str, object]:
+    return {
+        "method": METHOD, "measurement": measurement.model_dump(mode="json"), "device": device,
+        "measures": [measure.model_dump(mode="json", by_alias=True) for measure in measures],
+        "looks": looks_until(measurement.pairs), "alpha": round(ALPHA, 9),
+    }  # fmt: skip
+
+
+def _code(task: Task, measurement: Measurement, context: Context) -> str:
+    """Return the digest of the code that is measured, that of the arms with it: what only judges it makes no other."""
+    paths = (*task.implementation, *_own_files(task, measurement, context))
+    return observe(task.model_copy(update={"implementation": paths, "tests": (), "path": paths[0]}), context).digest
+
+
+def _own_files(task: Task, measurement: Measurement, context: Context) -> Iterator[str]:
+    """Yield the files of the project that the arms name: the module of a call, the scripts of a command."""
+    for arm in measurement.arms.values():
+        module = (arm.call or "").partition(":")[0].replace(".", "/")
+        named = [f"{module}.py", f"{module}/__init__.py"] if module else [*(arm.run or ()), *(arm.time or ())]
+        for path in (root / name for root in import_roots(task, context) for name in named):
+            if len(str(path)) < LONGEST and path.is_file() and path.resolve().is_relative_to(context.root):
+                yield path.relative_to(context.root).as_posix()

@@ -1,0 +1,218 @@
+"""Which functions of a program call which, as far as reading tells: for certain, or only perhaps."""
+
+import ast
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from gates.evidence._handed_on import runs_what_it_is_given
+from gates.evidence._members import Members, Unit, decorators
+from gates.scan.module import Module
+from gates.scan.project import ClassInfo, Project
+from gates.scan.scope import Scope
+from gates.stub import PLAIN
+
+CALLED_BY = ("__call__", "forward")
+IMPLIED = {
+    ast.With: ("__enter__", "__exit__"),
+    ast.AsyncWith: ("__aenter__", "__aexit__"),
+    ast.For: ("__iter__", "__next__"),
+    ast.AsyncFor: ("__aiter__", "__anext__"),
+}
+READ_BY = frozenset({"property", "cached_property"})
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call in a function (`None` for what runs at import), and where it stands."""
+
+    caller: Unit | None
+    path: str
+    line: int
+
+
+Calls = dict[Unit | None, dict[Unit, Step]]
+
+
+@dataclass
+class CallGraph:
+    """What each function calls; `escaped` is what others may call that nobody can see."""
+
+    project: Project
+    sure: Calls = field(default_factory=lambda: defaultdict(dict))
+    perhaps: Calls = field(default_factory=lambda: defaultdict(dict))
+    escaped: set[Unit] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, project: Project) -> "CallGraph":
+        """Read every live call of a program."""
+        members = Members(project)
+        graph = cls(project, escaped=set(members.called_by_others()))
+        for module in project.modules.values():
+            _Reader(graph, module, members).read()
+        for function, _ in project.functions.values():
+            if not decorators(function) <= PLAIN:
+                graph.escaped.add(function)
+        return graph
+
+    def reached(self, entries: Iterable[Unit], *, perhaps: bool = False) -> dict[Unit, Step | None]:
+        """Return all that is called from some functions, each with the call that leads to it."""
+        found: dict[Unit, Step | None] = dict.fromkeys(entries)
+        if perhaps:
+            found |= dict.fromkeys(self.escaped - found.keys())
+        edge = deque(found)
+        while edge:
+            unit = edge.popleft()
+            steps = {**(self.perhaps.get(unit, {}) if perhaps else {}), **self.sure.get(unit, {})}
+            for target, step in steps.items():
+                if target not in found:
+                    found[target] = step
+                    edge.append(target)
+        return found
+
+    def callers(self, units: Iterable[Unit]) -> list[Step]:
+        """Return the calls into some functions from outside of them."""
+        inside = set(units)
+        steps = {s[unit] for s in self.sure.values() for unit in inside if unit in s}
+        return sorted((s for s in steps if s.caller not in inside), key=lambda s: (s.path, s.line))
+
+
+class _Reader:
+    """Reads the calls of one module into a graph."""
+
+    def __init__(self, graph: CallGraph, module: Module, members: Members) -> None:
+        self._graph, self._module, self._members = graph, module, members
+        self._project = graph.project
+        self._read: set[ast.AST] = set()
+
+    def read(self) -> None:
+        """Read calls first, then the names that stand for a function without calling it."""
+        live = self._module.live
+        for call in live.get(ast.Call, []):
+            assert isinstance(call, ast.Call)
+            self._call(call)
+        for kind, names in IMPLIED.items():
+            for node in live.get(kind, []):
+                self._implied(node, names)
+        for node in (*live.get(ast.Attribute, []), *live.get(ast.Name, [])):
+            assert isinstance(node, ast.Attribute | ast.Name)
+            if node not in self._read and isinstance(node.ctx, ast.Load):
+                self._mention(node)
+
+    def _call(self, call: ast.Call) -> None:
+        scope = self._project.scope_at(call, self._module)
+        self._read.add(call.func)
+        called = list(self._called(call.func, scope))
+        for unit in called:
+            self._add(call, unit)
+        if not called and isinstance(call.func, ast.Attribute) and not self._is_outside(call.func.value, scope):
+            for unit in self._members.named.get(call.func.attr, ()):
+                self._add(call, unit, sure=False)
+        if isinstance(call.func, ast.Name) and call.func.id == "getattr" and len(call.args) > 1:
+            name = call.args[1]
+            text = name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
+            for unit in self._members.named.get(text, ()):
+                self._add(call, unit, sure=False)
+        for argument in (*call.args, *(word.value for word in call.keywords)):
+            node = argument.value if isinstance(argument, ast.Starred) else argument
+            if isinstance(node, ast.Name | ast.Attribute):
+                self._handed(call, node, called, scope)
+
+    def _handed(self, call: ast.Call, node: ast.Name | ast.Attribute, called: list[Unit], scope: Scope) -> None:
+        """Take a function that is passed to a call for called, unless the program's own code only keeps it."""
+        functions = [unit for unit in called if not isinstance(unit, ast.ClassDef)]
+        run = not called or any(runs_what_it_is_given(unit, self._members.owner.get(unit)) for unit in functions)
+        for unit in self._named(node, scope):
+            self._read.add(node)
+            if isinstance(unit, ast.ClassDef) and isinstance(call.func, ast.Name) and call.func.id == "isinstance":
+                continue
+            if self._is_read(unit):
+                self._add(call, unit)
+                continue
+            self._add(call, unit, sure=run)
+            if not run:
+                self._graph.escaped.add(unit)
+
+    def _implied(self, node: ast.AST, names: tuple[str, ...]) -> None:
+        """Add the methods that a `with` or a loop calls on its object."""
+        parts = [item.context_expr for item in getattr(node, "items", ())] or [getattr(node, "iter", None)]
+        scope = self._project.scope_at(node, self._module)
+        for part in parts:
+            owner = scope.class_of(part) if isinstance(part, ast.expr) else None
+            for unit in self._members.of(owner, names) if owner else ():
+                self._add(node, unit)
+
+    def _mention(self, node: ast.Attribute | ast.Name) -> None:
+        """Take a property for called; any other function that is only named may be called by whoever gets it."""
+        scope = self._project.scope_at(node, self._module)
+        for unit in self._named(node, scope):
+            if self._is_read(unit):
+                self._add(node, unit)
+            elif not isinstance(unit, ast.ClassDef):
+                self._add(node, unit, sure=False)
+                self._graph.escaped.add(unit)
+            elif not self._is_annotation(node):
+                self._add(node, unit, sure=False)
+
+    def _is_read(self, unit: Unit) -> bool:
+        return not isinstance(unit, ast.ClassDef) and bool(READ_BY & decorators(unit))
+
+    def _is_annotation(self, node: ast.expr) -> bool:
+        inner: ast.AST = node
+        for around in self._module.ancestors(node):
+            if isinstance(around, ast.arg) or inner in {
+                getattr(around, key, None) for key in ("annotation", "returns")
+            }:
+                return True
+            if isinstance(around, ast.stmt):
+                return False
+            inner = around
+        return False
+
+    def _called(self, node: ast.expr, scope: Scope) -> Iterator[Unit]:
+        """Yield what a call of an expression runs."""
+        found = list(self._named(node, scope)) if isinstance(node, ast.Name | ast.Attribute) else []
+        for unit in found:
+            yield unit
+            yield from self._members.built_by(unit)
+        if (not found or all(map(self._is_read, found))) and (owner := scope.class_of(node)):
+            yield from self._members.of(owner, CALLED_BY)
+
+    def _named(self, node: ast.Name | ast.Attribute, scope: Scope) -> Iterator[Unit]:
+        """Yield the functions and classes of the program that an expression names."""
+        named = scope.dotted(node)
+        if named in self._project.functions:
+            yield from self._members.twins(named) or [self._project.functions[named][0]]
+        elif named in self._project.classes:
+            yield self._project.classes[named].node
+        elif isinstance(node, ast.Attribute):
+            owner = self._receiver(node.value, scope)
+            yield from self._members.of(owner, (node.attr,)) if owner else ()
+
+    def _receiver(self, node: ast.expr, scope: Scope) -> ClassInfo | None:
+        """Return the class that an attribute is looked up in: that of an object, a class itself, or what it extends."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super":
+            around = scope.self_class
+            bases = [self._project.classes.get(base or "") for base in around.bases] if around else []
+            return next((base for base in bases if base), None)
+        if isinstance(node, ast.Name) and node.id == "cls" and scope.self_class:
+            return scope.self_class
+        return self._project.classes.get(scope.dotted(node) or "") or scope.class_of(node)
+
+    def _is_outside(self, node: ast.expr, scope: Scope) -> bool:
+        """Return whether a receiver is known to be of a library: no method of the program is called on it."""
+        kind = self._project.types.of(node, scope)
+        if kind is not None:
+            return kind not in self._project.classes
+        named = scope.dotted(node)
+        return named is not None and not any(f"{named}.".startswith(f"{own}.") for own in self._project.by_name)
+
+    def _add(self, node: ast.AST, unit: Unit, *, sure: bool = True) -> None:
+        caller = self._unit(node)
+        steps = self._graph.sure if sure else self._graph.perhaps
+        steps[caller].setdefault(unit, Step(caller, self._module.path, getattr(node, "lineno", 1)))
+
+    def _unit(self, node: ast.AST) -> Unit | None:
+        """Return the outermost function that a node stands in."""
+        around = [n for n in self._module.ancestors(node) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+        return around[-1] if around else None

@@ -1,0 +1,124 @@
+"""Patterns that criteria are bound to, resolved to the places of live code in the implementation that fit."""
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from gates.code_binding import CodeBinding
+from gates.evidence.symbols import Resolver
+from gates.model import Location, Model, Severity
+from gates.scan.checking import Checked, check
+from gates.scan.form import RuleForm
+from gates.scan.pattern import Pattern
+from gates.scan.rule import Piece, Rule
+from gates.scan.site import Site
+from gates.syntax import Definition, Unparsed
+
+MAX_PLACES = 1000
+
+
+class PatternTrace(Model):
+    """The places of live code that fit a pattern, and those that fit and never run; or why it was not applied."""
+
+    pattern: str
+    within: str | None
+    at_least: int
+    places: tuple[Location, ...] = ()
+    idle: tuple[str, ...] = ()
+    problem: str = ""
+    checked: bool = True
+
+
+def trace_patterns(bindings: Iterable[CodeBinding], resolver: Resolver) -> tuple[PatternTrace, ...]:
+    """Apply the patterns of a task to its implementation, all at once."""
+    asked = list({(one.pattern, one.in_, one.at_least): one for one in bindings if one.pattern}.values())
+    if not asked:
+        return ()
+    files = resolver.python_files()
+    rules = {text: _rule(str(i), text) for i, text in enumerate(dict.fromkeys(b.pattern or "" for b in asked))}
+    checked = check(list(rules.values()), files, resolver.root)
+    return tuple(_traced(binding, rules[binding.pattern or ""], checked, resolver) for binding in asked)
+
+
+def _rule(name: str, text: str) -> Rule:
+    """Return a rule that finds a pattern."""
+    form = RuleForm.model_validate({
+        "id": f"pattern-{name}", "severity": Severity.LOW, "pattern": text,
+        "problem": "fits", "impact": "none", "fix": "none", "good": (), "bad": (),
+    })  # fmt: skip
+    return Rule(form, "", piece=Piece((Pattern.parse(text),), (), (), (), (), (), (), {}))
+
+
+def _traced(binding: CodeBinding, rule: Rule, checked: Checked, resolver: Resolver) -> PatternTrace:
+    found = PatternTrace(pattern=binding.pattern or "", within=binding.in_, at_least=binding.at_least)
+    shown = [resolver.shown(path) for path in resolver.python_files()]
+    if binding.in_ and not any(_is_in(path, binding.in_) for path in shown):
+        problem = f"no Python file of the implementation is in {binding.in_}"
+        return found.model_copy(update={"problem": problem})
+    sites = [site for site in checked.sites[rule.id] if _is_in(site.path, binding.in_)]
+    places, idle = _live(sites, resolver)
+    seen = {"places": places[:MAX_PLACES], "idle": idle}
+    if len(places) >= binding.at_least:
+        return found.model_copy(update=seen)
+    unread = [text for text in checked.unparsed if _is_in(text.partition(":")[0], binding.in_)]
+    if why := checked.problems.get(rule.id) or next(iter(unread), ""):
+        return found.model_copy(update={**seen, "problem": f"not checked, {why}", "checked": False})
+    return found.model_copy(update={**seen, "problem": _missing(binding, places, idle)})
+
+
+def _missing(binding: CodeBinding, places: Sequence[Location], idle: Sequence[str]) -> str:
+    where = binding.in_ or "the implementation"
+    never = f" ({idle[0]})" if idle else ""
+    if not places:
+        return f"no live code of {where} fits it{never}"
+    return f"{len(places)} place{'s' if len(places) > 1 else ''} of {where} fit it, not {binding.at_least}{never}"
+
+
+def _is_in(path: str, folder: str | None) -> bool:
+    return folder in {None, ".", path} or path.startswith(f"{folder}/")
+
+
+def _live(sites: Iterable[Site], resolver: Resolver) -> tuple[tuple[Location, ...], tuple[str, ...]]:
+    """Part the places in those that may run and, in words, those in code that nothing uses or that is replaced."""
+    places: dict[Location, None] = {}
+    idle: dict[str, None] = {}
+    for site in sites:
+        place = Location(path=site.path, line=site.line, last_line=site.last_line)
+        why = _never_run(place, resolver)
+        if why:
+            idle[f"{place}: {why}"] = None
+        else:
+            places[place] = None
+    return tuple(places), tuple(idle)
+
+
+def _never_run(place: Location, resolver: Resolver) -> str:
+    """Return why the definition that a place stands in is never run, or nothing."""
+    try:
+        module = resolver.module(resolver.root / place.path)
+    except Unparsed:
+        return ""
+    body, names = module.tree.body, []
+    for node in _around(body, place.line or 1):
+        names.append(node.name)
+        later = [n for n in body if isinstance(n, Definition) and n.name == node.name and n.lineno > node.lineno]
+        if node in body and any(not other.decorator_list for other in later) and not node.decorator_list:
+            return f"{'.'.join(names)} is defined again in line {later[-1].lineno}"
+        if unused := resolver.unused(module, node, names):
+            return unused
+        if not isinstance(node, ast.ClassDef):
+            return ""
+        body = node.body
+    return ""
+
+
+def _around(body: Sequence[ast.stmt], line: int) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Yield the definitions that a line stands in, from the outside in."""
+    for node in body:
+        if not node.lineno <= line <= (node.end_lineno or line):
+            continue
+        if isinstance(node, Definition):
+            yield node
+        blocks = [getattr(node, name, []) for name in ("body", "orelse", "finalbody")]
+        blocks += [part.body for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ()))]
+        for block in blocks:
+            yield from _around(block if isinstance(block, list) else [], line)

@@ -1,0 +1,161 @@
+"""What `gates measure` does: take the measurements of a task here, and write them into a bundle."""
+
+import getpass
+import platform
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gates import spec, store
+from gates.bundles.encoding import decode, encode, signed_part
+from gates.bundles.form import SCHEMA, Bundle, BundledRun, Origin, definition_of
+from gates.bundles.signing import sign
+from gates.config import Settings
+from gates.context import Context
+from gates.errors import GatesError, UsageError
+from gates.evidence.bound_files import bind
+from gates.evidence.measurements import MeasurementRun, asked_of, command, take
+from gates.guardian import guarded_folder
+from gates.measurement import Measurement
+from gates.model import TaskIdentity
+from gates.process import Stream
+from gates.revision import environment, git
+from gates.selection import narrowed
+from gates.task import Task
+
+SILENT = Stream(bytes=0, tail="", truncated=False)
+
+
+@dataclass(frozen=True)
+class MeasureRequest:
+    """What was asked for on the command line, defaults filled in."""
+
+    task: str
+    root: Path
+    settings: Settings
+    on: str | None
+    only: str | None
+    out: Path | None
+    by: str | None
+    sign_key: Path | None
+    timeout_s: float
+    python: str
+
+
+def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str, int]:
+    """Measure, and write a bundle of what was measured; return the summary and the exit code."""
+    path = spec.find(request.task, request.root / request.settings.tasks, request.root)
+    task = spec.load(path, request.root)
+    wanted = tuple(_wanted(narrowed(task, request.only), request.on))
+    if not wanted:
+        on = f" on {request.on}" if request.on else ""
+        raise UsageError(f"{task.path}: no criterion that was asked for is measured{on}")
+    out = request.out or request.root / request.settings.evidence / task.id
+    is_folder = out.is_dir() or not out.suffix
+    store.prepare(out if is_folder else out.parent)
+    if request.sign_key and not request.sign_key.is_file():
+        raise UsageError(f"--sign-key {request.sign_key}: there is no such file")
+    with guarded_folder() as folder:
+        context = Context(root=request.root, evidence=folder, python=request.python, timeout_s=request.timeout_s)
+        origin = _origin(request, task, context)
+        runs, lines = _measured(task, narrowed(task, request.only), wanted, context, say)
+    if not runs:
+        return "\n".join([*lines, "nothing was measured, and no bundle was written", ""]), 3
+    target = out / _name(runs) if is_folder else out
+    _write(_bundle(task, origin, runs, request.sign_key), target)
+    shown = target.relative_to(Path.cwd()) if target.is_relative_to(Path.cwd()) else target
+    taking = f"take it with: gates run {task.id} --evidence {shown}"
+    return "\n".join([*lines, f"bundle: {shown}", taking, ""]), 0 if len(runs) == len(wanted) else 3
+
+
+def _wanted(task: Task, on: str | None) -> Iterator[tuple[Measurement, str]]:
+    """Yield each measurement with each device that a criterion asks it for; `any` is any device that is named."""
+    for measurement in task.measurements:
+        devices = asked_of(task, measurement)
+        if on is None or not devices:
+            yield from ((measurement, device) for device in devices)
+        elif any(m.on in {"any", on} for c in task.criteria for m in c.measures if m.from_ == measurement.id):
+            yield measurement, on if measurement.by_device else "any"
+
+
+def _measured(
+    whole: Task, task: Task, wanted: tuple[tuple[Measurement, str], ...], context: Context, say: Callable[[str], None]
+) -> tuple[tuple[BundledRun, ...], list[str]]:
+    """Return what was measured, each with the files as they were before and after, and a line on each."""
+    folder = context.folder("measurements").evidence
+    runs, lines = [], []
+    for measurement, device in wanted:
+        say(f"measuring {measurement.id} on {device}")
+        files = bind(whole, measurement, context)
+        run = take(task, measurement, device, context, folder)
+        if run.samples is None:
+            lines.append(f"{measurement.id} on {device}: not measured: {run.problem}")
+        elif bind(whole, measurement, context) != files:
+            lines.append(f"{measurement.id} on {device}: not kept: its files changed while it was measured")
+        else:
+            lines.append(f"{measurement.id} on {device}: measured on {run.samples.device.name}")
+            asked = [m for c in whole.criteria for m in c.measures if m.from_ == measurement.id]
+            runs.append(
+                BundledRun(
+                    definition=definition_of(measurement), measures=tuple(definition_of(m) for m in asked),
+                    files=files, run=_plain(whole, run),
+                )
+            )  # fmt: skip
+    return tuple(runs), lines
+
+
+def _plain(task: Task, run: MeasurementRun) -> MeasurementRun:
+    """Return a run without the paths and the output of this machine: the samples are what counts."""
+    process = run.process and run.process.model_copy(
+        update={"argv": command(task, run.id, run.device), "stdout": SILENT, "stderr": SILENT}
+    )
+    return run.model_copy(update={"process": process, "raw": None, "elsewhere": ""})
+
+
+def _origin(request: MeasureRequest, task: Task, context: Context) -> Origin:
+    status = git(request.root, "status", "--porcelain", "--untracked-files=normal")
+    options = (("--on", request.on), ("--only", request.only))
+    return Origin(
+        at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        by=request.by or f"{_user()}@{platform.node()}",
+        command=("gates", "measure", task.id, *(word for name, value in options if value for word in (name, value))),
+        environment={name: value for name, value in environment(context).items() if name != "interpreter"},
+        commit=git(request.root, "rev-parse", "HEAD"),
+        dirty=None if status is None else bool(status),
+    )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "somebody"
+
+
+def _bundle(task: Task, origin: Origin, runs: tuple[BundledRun, ...], key: Path | None) -> Bundle:
+    bundle = Bundle(
+        schema=SCHEMA,
+        task=TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest),
+        origin=origin, runs=runs, digest="0" * 64,
+    )  # fmt: skip
+    return bundle.model_copy(update={"signature": sign(signed_part(bundle), key)}) if key else bundle
+
+
+def _name(runs: tuple[BundledRun, ...]) -> str:
+    """Return a name that tells bundles of different machines apart: the devices."""
+    devices = dict.fromkeys(f"{run.samples.device.type} {run.samples.device.name}" for run in runs)
+    return re.sub(r"[^a-z0-9]+", "-", " ".join(devices).lower()).strip("-")[:80] + ".json"
+
+
+def _write(bundle: Bundle, target: Path) -> None:
+    """Write a bundle whole or not at all, after reading back what it holds."""
+    data = encode(bundle)
+    decode(data)
+    beside = target.with_name(f".{target.name}.part")
+    try:
+        beside.write_bytes(data)
+        beside.replace(target)
+    except OSError as error:
+        raise GatesError(f"the bundle cannot be written into {str(target)!r}: {error.strerror or error}") from error

@@ -1,0 +1,238 @@
+"""Times the step of one arm in the project's interpreter; stands alone (the standard library only).
+
+    python _worker.py '{"call": "package.module:name", "args": [...], "paths": [...], "threads": 1}'
+
+The function is called once; what it returns is the step. Orders come on stdin, one line of JSON each, answers go to
+the descriptor that `GATES_WORKER` names. Where the project has loaded torch, its threads are set, and work on a GPU is
+timed by events of its stream with one synchronisation a segment.
+"""
+
+import gc
+import hashlib
+import importlib
+import inspect
+import json
+import os
+import platform
+import resource
+import sys
+import time
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+PROTOCOL = "gates.worker/1"
+FLAGS = ("amx_bf16", "amx_fp16", "avx2", "avx512_bf16", "avx512_fp16", "avx512f")
+NATIVE = {"bf16": {"amx_bf16", "avx512_bf16", "bf16"}, "fp16": {"amx_fp16", "avx512_fp16", "asimdhp"}}
+MOST = 4096
+Told = dict[str, Any]
+
+
+def main() -> None:
+    """Make the step, then do as told until told to stop."""
+    orders = os.fdopen(os.dup(0), encoding="utf-8")
+    replies = os.fdopen(int(os.environ.pop("GATES_WORKER")), "w", encoding="utf-8")
+    os.set_inheritable(replies.fileno(), False)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+    def say(told: Told) -> None:
+        replies.write(json.dumps(told) + "\n")
+        replies.flush()
+
+    asked = json.loads(sys.argv[1])
+    try:
+        worker = Worker(asked)
+        say(worker.hello())
+        for line in orders:
+            order = json.loads(line)
+            if order["do"] == "stop":
+                return
+            say(worker.run(order["steps"], order["discard"]) if order["do"] == "run" else worker.collect())
+    except BaseException as error:  # whatever stops it is told, and then it stops
+        traceback.print_exc()
+        say({"error": _shown(error)})
+        raise SystemExit(1) from error
+
+
+class Worker:
+    """A step, and the clock, memory and device that it is seen with."""
+
+    def __init__(self, asked: Told) -> None:
+        sys.argv = [asked["call"]]
+        sys.path[:1] = asked["paths"][:1]
+        sys.path += [path for path in asked["paths"][1:] if path not in sys.path]
+        self._threads = int(asked["threads"])
+        make = _found(asked["call"])
+        self._set_threads()
+        self._before = _resident()
+        self._step = make(*asked["args"])
+        if not callable(self._step):
+            raise TypeError(f"{asked['call']} returned {type(self._step).__name__}, expected the step: a callable")
+        self._set_threads()
+        self._items = getattr(self._step, "items_per_step", None)
+        self._call(1)
+        self._torch = sys.modules.get("torch")
+        self._cuda = bool(self._torch and self._torch.cuda.is_initialized() and self._torch.cuda.memory_allocated())
+        if self._cuda and self._torch:
+            self._torch.cuda.synchronize()
+            self._torch.cuda.reset_peak_memory_stats()
+        _reset_peak()
+        gc.collect()
+        gc.disable()
+
+    def hello(self) -> Told:
+        """Tell where the step runs."""
+        return {
+            "hello": PROTOCOL,
+            "device": self._device(),
+            "environment": self._environment(),
+            "threads": self._threads,
+        }
+
+    def run(self, steps: int, discard: int) -> Told:
+        """Take steps that nobody times, then those that are timed together."""
+        begun = time.perf_counter()
+        self._call(discard)  # on a GPU it is in the queue before the first event, so nothing waits for it here
+        first = time.perf_counter() - begun
+        events = self._events()
+        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+        half = steps // 2
+        wall, cpu = time.perf_counter(), time.process_time()
+        if events:
+            events[0].record()
+        self._call(half)
+        middle = time.perf_counter()
+        if events:
+            events[1].record()
+        result = self._call(steps - half)
+        if events:
+            events[2].record()
+        self._synchronize()
+        end, cpu_end = time.perf_counter(), time.process_time()
+        device = [events[0].elapsed_time(events[i]) / 1000 for i in (1, 2)] if events else None
+        halves = [device[0], device[1] - device[0]] if device else [middle - wall, end - middle]
+        told: Told = {
+            "ran": steps, "wall_s": end - wall, "cpu_s": cpu_end - cpu, "device_s": device[1] if device else None,
+            "first_s": first, "halves_s": halves if half else None, "digest": digest(result),
+            "switches": resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
+        }  # fmt: skip
+        if self._items is not None:
+            told["items"] = self._items * steps
+        return told
+
+    def collect(self) -> Told:
+        """Collect garbage, and tell the peak of memory since the steps began."""
+        peak = self._torch.cuda.max_memory_allocated() if self._cuda and self._torch else _peak() - self._before
+        gc.collect()
+        return {"collected": True, "peak_memory_bytes": peak if peak > 0 else None}
+
+    def _call(self, count: int) -> object:
+        step, result = self._step, None
+        for _ in range(count):
+            result = step()
+        if inspect.iscoroutine(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+            raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return a plain callable")
+        return result
+
+    def _synchronize(self) -> None:
+        if self._cuda and self._torch:
+            self._torch.cuda.synchronize()
+
+    def _events(self) -> list[Any]:
+        return [self._torch.cuda.Event(enable_timing=True) for _ in range(3)] if self._cuda and self._torch else []
+
+    def _set_threads(self) -> None:
+        torch = sys.modules.get("torch")
+        if torch is not None and hasattr(torch, "set_num_threads"):
+            torch.set_num_threads(self._threads)
+
+    def _device(self) -> Told:
+        if not (self._cuda and self._torch):
+            name, capabilities = _processor()
+            return {"type": "cpu", "name": name, "capabilities": capabilities}
+        major, minor = self._torch.cuda.get_device_capability()
+        found = {"fp16", *(["bf16"] if self._torch.cuda.is_bf16_supported(including_emulation=False) else [])}
+        found |= {"rocm"} if self._torch.version.hip else {f"sm_{major}{minor}", *(["tf32"] if major >= 8 else [])}
+        return {"type": "cuda", "name": self._torch.cuda.get_device_name(), "capabilities": sorted(found)}
+
+    def _environment(self) -> dict[str, str]:
+        told = {"python": platform.python_version(), "platform": platform.platform()}
+        for name in ("torch", "numpy"):
+            version = getattr(sys.modules.get(name), "__version__", None)
+            told |= {name: str(version)} if version else {}
+        return told
+
+
+def digest(value: object) -> str:
+    """Return a digest of what a step returned: the same for equal results, in this process and in another."""
+    return hashlib.sha256(repr(_plain(value, 0)).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def _plain(value: Any, depth: int) -> object:  # noqa: ANN401  # whatever a project returns
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return value
+    if depth < 6 and isinstance(value, dict):
+        return [(str(key), _plain(item, depth + 1)) for key, item in list(value.items())[:MOST]]
+    if depth < 6 and isinstance(value, list | tuple):
+        return [_plain(item, depth + 1) for item in value[:MOST]]
+    if hasattr(value, "tolist") and hasattr(value, "shape"):
+        with suppress(Exception):
+            flat = (value.detach() if hasattr(value, "detach") else value).reshape(-1)
+            return [list(value.shape), str(value.dtype), flat[:MOST].tolist()]
+    return type(value).__name__
+
+
+def _found(call: str) -> Any:  # noqa: ANN401  # whatever stands under that name
+    module, _, names = call.partition(":")
+    found: Any = importlib.import_module(module)
+    for name in names.split("."):
+        if not hasattr(found, name):
+            raise AttributeError(f"{module} has no {names!r}")
+        found = getattr(found, name)
+    return found
+
+
+def _field(name: str) -> int:
+    with suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith(name + ":"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def _resident() -> int:
+    return _field("VmRSS") or _peak()
+
+
+def _peak() -> int:
+    unit = 1 if sys.platform == "darwin" else 1024
+    return _field("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _reset_peak() -> None:
+    """Begin to look for the peak of memory from here, where the system lets us."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def _processor() -> tuple[str, list[str]]:
+    fields: dict[str, str] = {}
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            fields.setdefault(key.strip(), value.strip())
+    flags = set(fields.get("flags", fields.get("Features", "")).split())
+    native = [dtype for dtype, instructions in NATIVE.items() if instructions & flags]
+    return fields.get("model name") or platform.processor() or platform.machine() or "unknown CPU", sorted(
+        {*native, *(flag for flag in FLAGS if flag in flags)}
+    )
+
+
+def _shown(error: BaseException) -> str:
+    text = str(error).split("\n")[0][:500]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""What the samples of a measurement say to the measures that ask for them; pure, and the same at every look."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from gates.deciding.design import Design
+from gates.deciding.several import correct
+from gates.interval import LEVEL, Estimate, NotEnough, compare, estimate
+from gates.measuring.fitness import CPU_TIME, TIMES, contended, disturbed, misled
+from gates.measuring.ledger import Attempt, pooled
+from gates.measuring.taken import Taken
+from gates.model import Outcome
+from gates.samples import Samples
+from gates.task import Measure
+
+ALPHA = 1 - LEVEL
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where numbers come from: the samples, how they were taken where the gate took them, and earlier attempts."""
+
+    samples: Samples
+    taken: Taken | None = None
+    earlier: tuple[Attempt, ...] = ()
+
+    def metric(self, measure: Measure) -> str:
+        """Return the metric that answers a measure: CPU time in the place of wall time, where the task allows it.
+
+        Only in a comparison: what a person waits for is no CPU time.
+        """
+        taken, instead = self.taken, CPU_TIME.get(measure.of, "")
+        compared = measure.kind in {"ratio", "reduction"}
+        if taken is None or instead not in self.samples.metrics or taken.clock == "wall" or not compared:
+            return measure.of
+        return instead if taken.clock == "cpu" or (taken.threads == 1 and contended(taken)) else measure.of
+
+
+def estimated(measure: Measure, source: Source, alpha: float = ALPHA) -> Estimate:
+    """Return the number with its interval; raise `NotEnough` with the reason where there is none."""
+    name = source.metric(measure)
+    metric = source.samples.metrics.get(name)
+    if metric is None:
+        raise NotEnough(f"the samples hold no {name!r}, only {', '.join(sorted(source.samples.metrics))}")
+    if source.taken is None:
+        return estimate(measure, metric, alpha=alpha)
+    now = len(next(iter(metric.arms.values())))
+    metric, used = pooled(name, metric, source.earlier)
+    whole = len(next(iter(metric.arms.values())))
+    design = Design(
+        most=source.taken.most, restarts=_restarts(source.taken, used), before=whole - now,
+        attempt=len(source.earlier) + 1,
+    )  # fmt: skip
+    if now != source.taken.pairs:  # one value for each start of the processes: nobody looked at it meanwhile
+        return estimate(measure, metric, alpha=design.alpha(alpha))
+    return estimate(measure, metric, design, alpha)
+
+
+def unfit(measure: Measure, source: Source, seen: Estimate) -> tuple[str, ...]:
+    """Return why the machine was not fit to give this number, whatever its interval says."""
+    if source.taken is None:
+        return ()
+    name = source.metric(measure)
+    if name not in {*TIMES, *CPU_TIME.values()} or _kept_all_the_same(measure, name, seen):
+        return ()
+    waited = contended(source.taken) if name in TIMES else ()
+    return (
+        *disturbed(source.taken),
+        *waited,
+        *misled(source.taken, name, measure.kind, seen, measure.bound[1]),
+    )
+
+
+def _kept_all_the_same(measure: Measure, name: str, seen: Estimate) -> bool:
+    """Return whether a level is kept although a disturbance could only have made it worse."""
+    sign, limit = measure.bound
+    worse_is_more = name not in {"items_per_s"}
+    kept = compare(seen, sign, limit) is Outcome.PASSED
+    return measure.kind == "value" and kept and (sign != ">=") == worse_is_more
+
+
+def outcome(measure: Measure, source: Source, alpha: float = ALPHA) -> Outcome:
+    """Return what the interval decides, unless the machine was unfit."""
+    try:
+        seen = estimated(measure, source, alpha)
+    except NotEnough:
+        return Outcome.UNKNOWN
+    return Outcome.UNKNOWN if unfit(measure, source, seen) else compare(seen, *measure.bound)
+
+
+def settled(measures: Sequence[Measure], source: Source) -> bool:
+    """Return whether every measure that applies is decided, also where failures share the error."""
+    capable = source.samples.device.capabilities
+    judged: list[Callable[[float], Outcome]] = [
+        partial(outcome, measure, source) for measure in measures if set(measure.when) <= set(capable)
+    ]
+    return Outcome.UNKNOWN not in correct(judged, ALPHA)
+
+
+def _restarts(taken: Taken, used: Sequence[Attempt]) -> tuple[int, ...]:
+    """Return for each pair of all attempts which start of the processes it came from."""
+    if not taken.restarts:
+        return ()
+    found: list[int] = []
+    for restarts in (*(one.restarts for one in used), taken.restarts):
+        first = (max(found) if found else 0) + 1
+        numbers = {number: first + i for i, (number, _) in enumerate(itertools.groupby(restarts))}
+        found += [numbers[number] for number in restarts]
+    return tuple(found)

@@ -1,0 +1,125 @@
+"""What the machine did while it measured: cores, quota, pressure, and whether work waited for a processor."""
+
+import os
+import platform
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from gates.model import Model
+from gates.samples import Device
+
+PRESSURE = Path("/proc/pressure/cpu")
+QUOTAS = (Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
+THROTTLED = (Path("/sys/fs/cgroup/cpu.stat"), Path("/sys/fs/cgroup/cpu/cpu.stat"))
+GPU_FACTS = "clocks_throttle_reasons.active,clocks.sm,clocks.max.sm,mig.mode.current"
+HARMLESS = 0x1 | 0x2  # idle, and clocks that somebody has set: neither takes anything away while it works
+
+
+class Machine(Model):
+    """The machine at one moment; counters only grow, so that two moments tell what was between them."""
+
+    cores: int
+    quota: str = ""
+    throttled_s: float | None = None
+    pressure_s: float | None = None
+    stolen_s: float | None = None
+    plugged: bool | None = None
+
+
+class Gpu(Model):
+    """A GPU under load, as its driver tells: why its clock is held down, and what share of it runs."""
+
+    throttled: str = ""
+    clock_share: float | None = None
+    others: int = 0
+
+
+def observe() -> Machine:
+    """Return the machine as it is now, as far as the system tells."""
+    battery = None
+    with suppress(AttributeError, OSError, RuntimeError):
+        battery = psutil.sensors_battery()
+    stolen = getattr(psutil.cpu_times(), "steal", None)
+    return Machine(
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        quota=next((text for path in QUOTAS if (text := _text(path))), ""),
+        throttled_s=_throttled(),
+        pressure_s=pressure(),
+        stolen_s=stolen,
+        plugged=battery.power_plugged if battery else None,
+    )
+
+
+def processor() -> Device:
+    """Return the processor as the device of commands that nobody looks into."""
+    name = platform.processor() or platform.machine()
+    for line in _text(Path("/proc/cpuinfo")).splitlines():
+        if line.startswith("model name"):
+            name = line.partition(":")[2].strip()
+            break
+    return Device(type="cpu", name=name or "unknown CPU")
+
+
+def name() -> str:
+    """Return what tells this machine from others: its name and how many cores may be used."""
+    return f"{platform.node()}, {observe().cores} cores"
+
+
+def pressure() -> float | None:
+    """Return the seconds since start-up in which something waited for a processor; `None` where nothing tells."""
+    for line in _text(PRESSURE).splitlines():
+        if line.startswith("some"):
+            with suppress(ValueError):
+                return int(line.rpartition("total=")[2]) / 1e6
+    return None
+
+
+def gpu(ours: int) -> Gpu | None:
+    """Return what the driver tells of the first GPU, on which `ours` processes work; `None` where nobody tells."""
+    facts = _asked(f"--query-gpu={GPU_FACTS}")
+    if not facts:
+        return None
+    reasons, clock, most, _mig = (*(word.strip() for word in facts[0].split(",")), "", "", "", "")[:4]
+    at_work = [line for line in _asked("--query-compute-apps=pid") if line.strip().isdecimal()]
+    held = _number(reasons)
+    share = None
+    with suppress(ValueError, ZeroDivisionError):
+        share = float(clock.split()[0]) / float(most.split()[0])
+    return Gpu(throttled=reasons if held & ~HARMLESS else "", clock_share=share, others=max(0, len(at_work) - ours))
+
+
+def _asked(question: str) -> list[str]:
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", question, "--format=csv,noheader", "-i", "0"],  # noqa: S607  # the driver's own command
+            capture_output=True, text=True, encoding="utf-8", errors="replace", check=False, timeout=20,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+def _number(word: str) -> int:
+    try:
+        return int(word, 0)
+    except ValueError:
+        return 0
+
+
+def _throttled() -> float | None:
+    for path in THROTTLED:
+        for line in _text(path).splitlines():
+            name, _, value = line.partition(" ")
+            if name in {"throttled_usec", "throttled_time"} and value.strip().isdecimal():
+                return int(value) / (1e6 if name == "throttled_usec" else 1e9)
+    return None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""

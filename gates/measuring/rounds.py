@@ -1,0 +1,99 @@
+"""What a round of a measurement gives, gathered arm by arm until it is samples."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gates.measuring.bench import Collected, Ended, Ran
+from gates.samples import Device, Metric, Samples
+
+COPY = "a second copy of "
+SECONDS = {"step_time_s", "step_cpu_time_s", "run_time_s", "run_cpu_time_s"}
+
+
+@dataclass
+class Gathered:
+    """Raw values by metric and arm; a round that is not whole is left out."""
+
+    arms: tuple[str, ...]
+    values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    copies: list[tuple[float, float]] = field(default_factory=list)
+    cpu_copies: list[tuple[float, float]] = field(default_factory=list)
+    halves: dict[str, list[float]] = field(default_factory=dict)
+    stretch: dict[str, list[float]] = field(default_factory=dict)
+    switches: dict[str, list[int]] = field(default_factory=dict)
+    digests: dict[str, set[str]] = field(default_factory=dict)
+    restarts: list[int] = field(default_factory=list)
+
+    @property
+    def pairs(self) -> int:
+        """Return how many whole rounds there are."""
+        return len(next(iter(self.values.values()), {}).get(self.arms[0], ()))
+
+    def take_segments(self, ran: Mapping[str, Ran], restart: int) -> None:
+        """Take a round of segments."""
+        self.restarts.append(restart)
+        for arm in self.arms:
+            one = ran[arm]
+            self._add("step_time_s", arm, one.step_s)
+            if one.cpu_s is not None and one.device_s is None:
+                self._add("step_cpu_time_s", arm, one.cpu_s / one.ran)
+                self.stretch.setdefault(arm, []).append(one.wall_s / max(one.cpu_s, 1e-9))
+            if one.items is not None:
+                self._add("items_per_s", arm, one.items / (one.step_s * one.ran))
+            if one.halves_s and min(one.halves_s) > 0:
+                first, second = one.ran // 2, one.ran - one.ran // 2
+                per_step = (one.halves_s[0] / first, one.halves_s[1] / second)
+                self.halves.setdefault(arm, []).append(math.log(per_step[0] / per_step[1]))
+            if one.switches is not None:
+                self.switches.setdefault(arm, []).append(one.switches)
+            if one.digest:
+                self.digests.setdefault(arm, set()).add(one.digest)
+        copy, own = next((one for name, one in ran.items() if name.startswith(COPY)), None), ran[self.arms[0]]
+        if copy:
+            self.copies.append((own.step_s, copy.step_s))
+            if own.cpu_s and copy.cpu_s and own.device_s is None:
+                self.cpu_copies.append((own.cpu_s / own.ran, copy.cpu_s / copy.ran))
+
+    def take_runs(self, ended: Mapping[str, Ended]) -> None:
+        """Take a round of commands that were run from start to end."""
+        for arm in self.arms:
+            one = ended[arm]
+            self._add("run_time_s", arm, one.wall_s)
+            self._add("run_cpu_time_s", arm, max(one.cpu_s, 1e-6))
+            self._add("peak_memory_bytes", arm, float(one.peak_memory_bytes))
+            self.stretch.setdefault(arm, []).append(one.wall_s / max(one.cpu_s, 1e-6))
+        copy, own = next((one for name, one in ended.items() if name.startswith(COPY)), None), ended[self.arms[0]]
+        if copy:
+            self.copies.append((own.wall_s, copy.wall_s))
+            self.cpu_copies.append((max(own.cpu_s, 1e-6), max(copy.cpu_s, 1e-6)))
+
+    def take_memory(self, collected: Mapping[str, Collected], ended: Mapping[str, Ended | None]) -> None:
+        """Take what the processes of one start say of their memory, and what the system says."""
+        peaks = [collected[arm].peak_memory_bytes for arm in self.arms]
+        if all(peaks):
+            for arm, peak in zip(self.arms, peaks, strict=True):
+                self._add("peak_memory_bytes", arm, peak or 0.0)
+        ends = [ended.get(arm) for arm in self.arms]
+        if all(ends):
+            for arm, end in zip(self.arms, ends, strict=True):
+                self._add("process_peak_bytes", arm, float(end.peak_memory_bytes if end else 0))
+
+    def samples(self, device: Device, environment: Mapping[str, str], settings: Mapping[str, str]) -> Samples:
+        """Return what was gathered as samples; a metric that some arm has too few of is left out."""
+        metrics = {}
+        for name, by_arm in self.values.items():
+            if len(by_arm) == len(self.arms) and len({len(values) for values in by_arm.values()}) == 1:
+                unit = "B" if name.endswith("bytes") else "1/s" if name.endswith("per_s") else "s"
+                metrics[name] = Metric(
+                    unit=unit, direction="higher" if unit == "1/s" else "lower", paired=True,
+                    arms={arm: tuple(values) for arm, values in by_arm.items()},
+                )  # fmt: skip
+        return Samples(
+            schema="gates.samples/1", device=device, environment=dict(environment), settings=dict(settings),
+            timing="segments of steps, arms in turn, one step discarded after each switch; timed by the gate's workers",
+            metrics=metrics,
+        )  # fmt: skip
+
+    def _add(self, metric: str, arm: str, value: float) -> None:
+        self.values.setdefault(metric, {}).setdefault(arm, []).append(value)

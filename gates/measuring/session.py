@@ -1,0 +1,271 @@
+"""The procedure of a measurement: arms in turn, restarted, watched, and stopped as soon as they decide."""
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gates.deciding.spending import reaches
+from gates.measuring import machine
+from gates.measuring.bench import START_S, Bench, Collected, Ended, Hello, Launch, Worker
+from gates.measuring.machine import Gpu
+from gates.measuring.rounds import COPY, Gathered
+from gates.measuring.taken import Clock, End, Taken, Warmup
+from gates.measuring.wire import ArmFailed
+from gates.samples import Device, Samples
+
+SEGMENT_S = {"cpu": 0.030}
+SEGMENT_ELSEWHERE_S = 0.010
+WINDOW, CONVERGED, MOST_WARMUPS = 5, 0.05, 50
+EXPENSIVE_S = 5.0
+FIXED, LEAST = 8, 6
+FIRST_BLOCKS = 24  # pairs: by then there have been all the restarts that were asked for
+LEAST_UNIT_S = 0.002
+
+Settled = Callable[[Samples, Taken], bool]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured, laid down before the first sample: how each arm is started with a hash seed, and how long.
+
+    `talks` is whether the arms are workers that take steps when asked; else they are commands timed from start to end.
+    """
+
+    arms: Mapping[str, Callable[[int], Launch]]
+    frozen: str
+    talks: bool = True
+    threads: int = 1
+    budget_s: float = 120.0
+    restarts: int = 6
+    most: int = 64
+    clock: Clock = "wall"
+    start_s: float = START_S
+    segment_s: float | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the arms; the first is the baseline."""
+        return tuple(self.arms)
+
+
+@dataclass
+class _Running:
+    """The processes of one start."""
+
+    number: int
+    left: int
+    workers: dict[str, Worker] = field(default_factory=dict)
+    steps: dict[str, int] = field(default_factory=dict)
+    round_s: float = 0.0
+
+
+def measure(plan: Plan, folder: Path, settled: Settled) -> tuple[Samples, Taken]:
+    """Measure until the samples decide, or all pairs are taken, or the budget is spent; raise `ArmFailed`."""
+    limit = plan.budget_s + (plan.restarts + 60) * plan.start_s
+    with Bench(folder, timeout_s=limit) as bench:
+        return Session(plan, bench).run(settled)
+
+
+class Session:
+    """The state of one measurement while it goes on."""
+
+    def __init__(self, plan: Plan, bench: Bench) -> None:
+        self._plan, self._bench = plan, bench
+        self._began = time.monotonic()
+        self._most = plan.most
+        self._got = Gathered(plan.names)
+        self._hellos: dict[str, Hello] = {}
+        self._seeds: list[int] = []
+        self._warmups: list[Warmup] = []
+        self._measured_s, self._starting_s, self._waited_s = 0.0, 0.0, 0.0
+        self._before = machine.observe()
+        self._gpu: Gpu | None = None
+        self._source = random.SystemRandom()
+        self._steps: dict[str, int] = {}
+        self._running: _Running | None = None
+        self._block = max(1, min(FIRST_BLOCKS, plan.most) // plan.restarts)
+
+    def run(self, settled: Settled) -> tuple[Samples, Taken]:
+        """Take round after round; look where looking was planned."""
+        ended: End = "all pairs"
+        while self._got.pairs < self._most:
+            if self._spent() and self._got.pairs:
+                ended = "budget"
+                break
+            self._round()
+            self._end_block_where_due()  # before the look, so that it sees what they held
+            if reaches(self._got.pairs, self._most) and settled(self._samples(), self._taken("decided")):
+                ended = "decided" if self._got.pairs < self._most else ended
+                break
+        self._end_processes()
+        return self._samples(), self._taken(ended)
+
+    def _round(self) -> None:
+        """Take one pair: every arm once, forwards in even rounds and backwards in odd ones."""
+        number = self._got.pairs
+        if self._plan.talks:
+            self._restart_where_due()
+        elif not number:
+            self._run_commands(self._plan.names)  # what comes first finds cold caches: it is not counted
+        with_copy = number % 4 == (1 if number // 4 % 2 else 2)
+        names = [*self._plan.names, *([self._copy] if with_copy else [])]
+        order = names if number % 2 == 0 else names[::-1]
+        begun, waited = time.monotonic(), machine.pressure()
+        if self._plan.talks:
+            assert self._running is not None
+            running = self._running
+            ran = {name: running.workers[name].run(running.steps[name], timeout_s=self._patience) for name in order}
+            self._got.take_segments(ran, running.number)
+            running.left -= 1
+        else:
+            self._got.take_runs(self._run_commands(order))
+        self._measured_s += time.monotonic() - begun
+        now = machine.pressure()
+        self._waited_s += now - waited if now is not None and waited is not None else 0.0
+
+    @property
+    def _copy(self) -> str:
+        return COPY + self._plan.names[0]
+
+    @property
+    def _patience(self) -> float:
+        return max(5.0, self._plan.budget_s)
+
+    @property
+    def _left_s(self) -> float:
+        return self._plan.budget_s - (time.monotonic() - self._began)
+
+    def _spent(self) -> bool:
+        """Return whether the time is up: so that the next round would end after it."""
+        return self._left_s < self._measured_s / max(self._got.pairs, 1)
+
+    def _run_commands(self, names: tuple[str, ...] | list[str]) -> dict[str, Ended]:
+        seed = self._source.randrange(1, 2**32)
+        self._seeds.append(seed)
+        arms = {name: self._plan.arms[name.removeprefix(COPY)] for name in names}
+        return {name: self._bench.time(name, arm(seed), timeout_s=self._patience) for name, arm in arms.items()}
+
+    def _end_block_where_due(self) -> None:
+        """End the processes where a block is over, unless to start them anew takes most of the time that is left."""
+        running = self._running
+        if running is None or running.left > 0:
+            return
+        if self._starting_s / running.number > self._left_s / 2:
+            running.left = self._most
+        else:
+            self._end_processes()
+
+    def _restart_where_due(self) -> None:
+        """Start the processes, the first time and after each block."""
+        running = self._running
+        if running and running.left > 0:
+            return
+        begun = time.monotonic()
+        number = running.number + 1 if running else 1
+        later = 1 if number <= self._plan.restarts else 2
+        self._running = self._started(number, self._block * later)
+        self._starting_s += time.monotonic() - begun
+        if number == 1:
+            self._fit_to_budget(self._running)
+
+    def _started(self, number: int, block: int) -> _Running:
+        """Start a process for each arm and a copy of the first, all at once; then warm them up, one after the other."""
+        seed = self._source.randrange(1, 2**32)
+        self._seeds.append(seed)
+        arms = {**self._plan.arms, self._copy: self._plan.arms[self._plan.names[0]]}
+        workers = {name: self._bench.start(name, arm(seed)) for name, arm in arms.items()}
+        running = _Running(number, block, workers)
+        for name, worker in workers.items():
+            self._hellos[name] = worker.hello(timeout_s=self._plan.start_s)
+        self._refuse_two_devices()
+        for name, worker in workers.items():
+            step_s = self._warm_up(name, worker)
+            segment_s = self._plan.segment_s or SEGMENT_S.get(self._device.type, SEGMENT_ELSEWHERE_S)
+            running.steps[name] = max(1, math.ceil(segment_s / step_s))
+            running.round_s += step_s * (running.steps[name] + 1)
+        self._steps = running.steps
+        return running
+
+    def _warm_up(self, name: str, worker: Worker) -> float:
+        """Take steps until their time settles; return the seconds of one."""
+        times: list[float] = []
+        unit, begun, settled = 1, time.monotonic(), False
+        most_s = self._plan.budget_s / (4 * self._plan.restarts * (len(self._plan.names) + 1))
+        while len(times) < MOST_WARMUPS and not settled:
+            times.append(worker.run(unit, discard=0, timeout_s=self._patience).step_s)
+            unit = max(1, min(1000, math.ceil(LEAST_UNIT_S / times[-1])))
+            settled = _settled(times)
+            if len(times) >= 3 and time.monotonic() - begun > most_s:
+                break
+        self._warmups.append(Warmup(arm=name, steps=len(times), settled=settled))
+        return min(times[-WINDOW:])
+
+    def _fit_to_budget(self, running: _Running) -> None:
+        """Take a fixed, small number of pairs where a segment is dear; refuse where not even the fewest fit."""
+        if running.round_s > EXPENSIVE_S * len(self._plan.names):
+            self._most = min(self._most, FIXED)
+            self._block = running.left = 2
+        if running.round_s * LEAST > self._left_s:
+            needed = running.round_s * LEAST + time.monotonic() - self._began
+            raise ArmFailed(
+                f"{LEAST} pairs take about {needed:.0f} s, the budget is {self._plan.budget_s:g} s; raise budget_s"
+            )
+
+    def _end_processes(self) -> None:
+        """Ask the processes for their memory, and end them."""
+        running = self._running
+        if running is None or not running.workers:
+            return
+        for worker in running.workers.values():
+            worker.refuse_a_part()
+        if self._device.type == "cuda" and self._gpu is None:
+            self._gpu = machine.gpu(len(running.workers))
+        collected: dict[str, Collected] = {
+            name: running.workers[name].collect(timeout_s=self._patience) for name in self._plan.names
+        }
+        ended = {name: worker.stop() for name, worker in running.workers.items()}
+        self._got.take_memory(collected, ended)
+        self._running = _Running(running.number, 0)
+
+    @property
+    def _device(self) -> Device:
+        hello = self._hellos.get(self._plan.names[0])
+        return hello.device if hello else machine.processor()
+
+    def _refuse_two_devices(self) -> None:
+        seen = {name: hello.device.type for name, hello in self._hellos.items()}
+        if len(set(seen.values())) > 1:
+            raise ArmFailed(f"the arms ran on different devices: {', '.join(f'{n} on {d}' for n, d in seen.items())}")
+
+    def _samples(self) -> Samples:
+        hello = self._hellos.get(self._plan.names[0])
+        settings = {"threads": str(self._plan.threads), "clock": self._plan.clock}
+        return self._got.samples(self._device, hello.environment if hello else {}, settings)
+
+    def _taken(self, ended: End) -> Taken:
+        got = self._got
+        return Taken(
+            baseline=self._plan.names[0], clock=self._plan.clock, threads=self._plan.threads, most=self._most,
+            budget_s=self._plan.budget_s, frozen=self._plan.frozen, ended=ended, pairs=got.pairs,
+            restarts=tuple(got.restarts), block=self._block, seeds=tuple(self._seeds),
+            steps=dict(self._steps), copies=tuple(got.copies), cpu_copies=tuple(got.cpu_copies),
+            warmups=tuple(self._warmups),
+            halves={arm: tuple(values) for arm, values in got.halves.items()},
+            stretch={arm: tuple(values) for arm, values in got.stretch.items()},
+            switches={arm: tuple(values) for arm, values in got.switches.items()},
+            digests={arm: tuple(sorted(values)) for arm, values in got.digests.items()},
+            waiting=None if machine.pressure() is None else self._waited_s / max(self._measured_s, 1e-9),
+            before=self._before, after=machine.observe(), gpu=self._gpu, measured_s=self._measured_s,
+            started_s=self._starting_s,
+        )  # fmt: skip
+
+
+def _settled(times: list[float]) -> bool:
+    if len(times) < 2 * WINDOW:
+        return False
+    last, before = statistics.median(times[-WINDOW:]), statistics.median(times[-2 * WINDOW : -WINDOW])
+    return abs(last - before) <= CONVERGED * before

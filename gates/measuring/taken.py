@@ -1,0 +1,62 @@
+"""How the samples of a measurement were taken: everything beside the samples that a verdict on them needs."""
+
+import hashlib
+import json
+from typing import Literal
+
+from pydantic import Field
+
+from gates.measuring.machine import Gpu, Machine
+from gates.model import Model
+
+Clock = Literal["wall", "cpu", "either"]
+End = Literal["decided", "all pairs", "budget"]
+
+
+class Warmup(Model):
+    """How a process came to its pace: the steps that it took, and whether its step time settled."""
+
+    arm: str
+    steps: int
+    settled: bool
+
+
+class Taken(Model):
+    """How pairs were taken in turn.
+
+    `restarts` tells for each pair which start of the processes it came from (none where each pair has processes of its
+    own), `copies` the baseline's seconds beside those of a second copy of it (`cpu_copies` its CPU time), `halves` by
+    arm the logarithm of a segment's first half over its second, `stretch` by arm wall time over CPU time, `waiting` the
+    share of the time of measuring in which something waited for a processor.
+    """
+
+    baseline: str
+    clock: Clock
+    threads: int
+    most: int
+    budget_s: float
+    frozen: str
+    ended: End
+    pairs: int
+    restarts: tuple[int, ...] = ()
+    block: int = 0
+    seeds: tuple[int, ...] = ()
+    steps: dict[str, int] = Field(default_factory=dict)
+    copies: tuple[tuple[float, float], ...] = ()
+    cpu_copies: tuple[tuple[float, float], ...] = ()
+    halves: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+    stretch: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+    switches: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    digests: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    warmups: tuple[Warmup, ...] = ()
+    waiting: float | None = None
+    before: Machine
+    after: Machine
+    gpu: Gpu | None = None
+    measured_s: float
+    started_s: float = 0.0
+
+
+def frozen_digest(facts: object) -> str:
+    """Return the digest of what was laid down before the first sample."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()

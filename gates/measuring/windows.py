@@ -1,0 +1,94 @@
+"""Two equal arms that were timed in turn for long, cut into measurements: how often is a verdict on them wrong?"""
+
+import random
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gates.deciding.outlook import smallest_effect
+from gates.deciding.spending import looks_until
+from gates.interval import NotEnough
+from gates.measuring import answers
+from gates.measuring.answers import Source
+from gates.measuring.taken import Taken
+from gates.model import Model, Outcome
+from gates.samples import Samples
+from gates.task import Measure
+
+MOST = 64
+BASELINE, CANDIDATE = "base", "cand"
+
+
+class Trace(Model):
+    """Two equal arms, `base` and `cand`, timed in turn for long."""
+
+    samples: Samples
+    taken: Taken
+
+
+@dataclass(frozen=True)
+class Window:
+    """Pairs of a trace that follow one another, the candidate slowed down by a factor."""
+
+    trace: Trace
+    first: int
+    factor: float = 1.0
+    swapped: bool = False
+
+    def source(self, pairs: int) -> Source:
+        """Return the first pairs as a measurement would hand them over."""
+        end = self.first + pairs
+        metric, taken = self.trace.samples.metrics["step_time_s"], self.trace.taken
+        names = (CANDIDATE, BASELINE) if self.swapped else (BASELINE, CANDIDATE)
+        a, b = (metric.arms[name][self.first : end] for name in names)
+        arms = {BASELINE: a, CANDIDATE: tuple(value * self.factor for value in b)}
+        copies = slice(self.first // 4, end // 4)
+        cut = {
+            name: {arm: values[self.first : end] for arm, values in getattr(taken, name).items()}
+            for name in ("stretch", "halves", "switches")
+        }
+        changed = metric.model_copy(update={"arms": arms})
+        return Source(
+            self.trace.samples.model_copy(update={"metrics": {"step_time_s": changed}}),
+            taken.model_copy(update={
+                **cut, "pairs": pairs, "most": MOST, "restarts": taken.restarts[self.first : end],
+                "copies": taken.copies[copies], "cpu_copies": taken.cpu_copies[copies],
+            }),
+        )  # fmt: skip
+
+
+def question(limit: float) -> Measure:
+    """Return the criterion that the candidate takes at most so many times as long as the baseline."""
+    return Measure.model_validate(
+        {"from": "trace", "of": "step_time_s", "ratio": [CANDIDATE, BASELINE], "at_most": limit}
+    )
+
+
+def windows(trace: Trace, count: int, factor: float, *, seed: int = 7) -> Iterator[Window]:
+    """Yield windows that begin where processes were started afresh, in either order of the arms."""
+    source = random.Random(seed)  # noqa: S311  # no secret
+    restarts = trace.taken.restarts
+    starts = [i for i in range(len(restarts) - MOST + 1) if i == 0 or restarts[i] != restarts[i - 1]]
+    for _ in range(count if starts else 0):
+        yield Window(trace, source.choice(starts), factor, source.random() < 0.5)
+
+
+def adaptive(window: Window, limit: float) -> tuple[Outcome, int]:
+    """Decide as a measurement does, looking while the pairs come in; return the outcome and the pairs."""
+    asked = question(limit)
+    for pairs in looks_until(MOST):
+        outcome = answers.outcome(asked, window.source(pairs))
+        if outcome is not Outcome.UNKNOWN:
+            return outcome, pairs
+    return Outcome.UNKNOWN, MOST
+
+
+def detectable(trace: Trace, pairs: int, count: int) -> float | None:
+    """Return the change that half of the measurements of so many pairs could tell from none."""
+    asked, seen = question(1.0), []
+    for window in windows(trace, count, 1.0):
+        try:
+            seen.append(smallest_effect(answers.estimated(asked, window.source(pairs)), asked))
+        except NotEnough:
+            continue
+    return statistics.median(seen) if seen else None

@@ -1,0 +1,160 @@
+"""What the bytes of a file tell without parsing it: its words, what it imports, which names it gives on."""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from gates.scan.memory import FileFacts
+from gates.scan.reading import content
+
+MAX_LINES, MANY = 4, 16
+LENT = "\0"  # before a word that is looked for under another name, too
+_CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_PLAIN = {b"utf-8", b"utf8", b"utf-8-sig", b"ascii", b"us-ascii", b"latin-1", b"iso-8859-1", b"iso-8859-15", b"cp1252"}
+_NAME = r"[^\W\d]\w*"
+_NAMES = re.compile(rb"\w+")
+_SPACE = rb"(?:[ \t]|\\\r?\n)*"
+_PAIRS = re.compile(rb"([\w.]+|\*)(?:[\s\\]+as[\s\\]+(\w+))?")
+_COMMENT = re.compile(rb"#[^\n]*")
+_TARGETS = re.compile(rb"[ \t]*((?:[\w., \t()\[\]*]+(?::[^=\n]+)?=(?!=))+)")
+_OPENED = re.compile(_TARGETS.pattern + rb"[^\n]*[(\[{,\\][ \t]*(?:#[^\n]*)?\r?$")
+_IMPORT = re.compile(rb"[ \t]*import(?:[ \t]|\\\r?\n)+((?:[^\n;#\\]|\\\r?\n)+)")
+_FROM = re.compile(
+    rb"[ \t]*from%s((?:[.\w]|[ \t]|\\\r?\n)*?)\bimport\b%s(?:\(([^)]*)\)?|((?:[^\n;#\\]|\\\r?\n)+))" % (_SPACE, _SPACE)
+)
+
+
+def facts_of(path: Path, shown: str, words: Sequence[str]) -> FileFacts:
+    """Read what decides whether a file matters: the words in it, what it imports, and the names that it gives on."""
+    raw = content(path)
+    if isinstance(raw, str):
+        return FileFacts("", (), (), f"{shown}:1: {raw}")
+    text = normal(raw)
+    digest = hashlib.sha256(raw).hexdigest()
+    if text is None:
+        return FileFacts(digest, (), (), is_text=False)
+    plain = [word for word in words if not word.startswith(LENT)]
+    asked = tuple(sorted(word[1:] for word in words if word.startswith(LENT)))
+    lends = tuple(sorted(_kept(text, asked)))
+    return FileFacts(digest, _present(plain, text), imported(text, shown), lends=lends)
+
+
+def normal(raw: bytes) -> bytes | None:
+    """Return a file's text with its identifiers as Python reads them; `None` where bytes do not tell its words."""
+    if b"\0" in raw:
+        return None
+    head = raw[:400].split(b"\n", 2)[:2]
+    declared = next((found[1].lower() for found in map(_CODING.match, head) if found), b"utf-8")
+    if declared.replace(b"_", b"-") not in _PLAIN:
+        return None
+    if raw.isascii():
+        return raw
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    return raw if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text).encode()
+
+
+def is_utf8(raw: bytes) -> bool:
+    """Return whether a file is UTF-8, or says that it is something else."""
+    if b"coding" in raw[:200]:
+        return True
+    try:
+        return raw.isascii() or bool(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        return False
+
+
+def _present(words: Sequence[str], text: bytes) -> tuple[str, ...]:
+    """Return which of some words a file has; with many it is faster to list all names first."""
+    if len(words) < MANY:
+        return tuple(word for word in words if has(word, text))
+    listed = set(_NAMES.findall(text))
+    return tuple(word for word in words if word.encode() in listed or (not word.isidentifier() and has(word, text)))
+
+
+def has(word: str, text: bytes) -> bool:
+    """Return whether a file has a word; a name counts only where it stands by itself."""
+    return not word or (word.encode() in text and _whole(word).search(text) is not None)
+
+
+@cache
+def _whole(word: str) -> re.Pattern[bytes]:
+    whole = re.fullmatch(_NAME, word) is not None
+    return re.compile(rb"\b%s\b" % re.escape(word.encode()) if whole else re.escape(word.encode()))
+
+
+def imported(text: bytes, shown: str) -> tuple[str, ...]:
+    """Return the dotted names that a file's imports may lead to, from the root.
+
+    `a.b=c` is called otherwise, `a.` is where something is imported from.
+    """
+    package = shown.removesuffix(".py").split("/")[:-1]
+    found: set[str] = set()
+    for origin, items in _statements(text):
+        base = _origin(origin, package) if origin is not None else ""
+        if base:
+            found.add(f"{base}.")
+        for item in _PAIRS.finditer(_COMMENT.sub(b"", items)):
+            name = item[1].decode(errors="replace")
+            name = f"{base}.{name}" if base else name
+            found.add(f"{name}={item[2].decode(errors='replace')}" if item[2] and item[2] != item[1] else name)
+    return tuple(sorted(name for name in found if name.strip(".")))
+
+
+def _statements(text: bytes) -> Iterator[tuple[bytes | None, bytes]]:
+    """Yield the import statements of a file: the origin, `None` for a plain import, and what is imported."""
+    at = text.find(b"import")
+    while at >= 0:
+        start = max(text.rfind(b"\n", 0, at), text.rfind(b";", 0, at), text.rfind(b":", 0, at)) + 1
+        while start > 1 and text[start - 2 : start - 1] == b"\\":  # the line before goes on
+            start = text.rfind(b"\n", 0, start - 1) + 1
+        plain = _IMPORT.match(text, start)
+        other = _FROM.match(text, start) if plain is None else None
+        if plain:
+            yield None, plain[1]
+        elif other:
+            yield other[1], other[2] if other[2] is not None else other[3]
+        at = text.find(b"import", max(at + 6, (plain or other).end() if plain or other else 0))  # type: ignore[union-attr]  # one of them is
+
+
+def _origin(written: bytes, package: list[str]) -> str:
+    name = "".join(written.decode(errors="replace").replace("\\", " ").split())
+    dots = len(name) - len(name.lstrip("."))
+    base = package[: len(package) - (dots - 1)] if dots else []
+    return ".".join([*base, *([name.lstrip(".")] if name.lstrip(".") else [])])
+
+
+def _kept(text: bytes, words: tuple[str, ...]) -> set[str]:
+    """Return the names that lines set to what may be one of some words: `a = b`, `a = partial(b, ...)`, `a: T = b`."""
+    there = tuple(word for word in words if word.encode() in text)
+    found: set[str] = set()
+    for place in _alone(there).finditer(text) if there else ():
+        start = text.rfind(b"\n", 0, place.start()) + 1
+        targets = _TARGETS.match(text, start, place.start()) or _above(text, start)
+        for target in re.split(rb"[\s=,()\[\]*]+", targets[1]) if targets else ():
+            name = target.partition(b":")[0].rpartition(b".")[2].decode(errors="replace")
+            if re.fullmatch(_NAME, name):
+                found.add(name)
+    return found
+
+
+def _above(text: bytes, start: int) -> re.Match[bytes] | None:
+    """Return the head of an assignment that begins some lines above, where its value is broken into lines."""
+    for _ in range(MAX_LINES):
+        end, start = start - 1, text.rfind(b"\n", 0, max(start - 1, 0)) + 1
+        if end <= 0:
+            return None
+        if head := _OPENED.match(text, start, end):
+            return head
+    return None
+
+
+@cache
+def _alone(words: tuple[str, ...]) -> re.Pattern[bytes]:
+    some = b"|".join(re.escape(word.encode()) for word in words)
+    return re.compile(rb"\b(?:%s)\b[ \t]*(?=[\r\n,)#\]}:;\\]|\Z|if\b|or\b|else\b)" % some)

@@ -1,0 +1,120 @@
+"""What syntax trees hold, walked once: the answers are kept on the nodes, which many rules ask the same of."""
+
+import ast
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+N = TypeVar("N", bound=ast.AST)
+T = TypeVar("T")
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_CHILDREN, _BELOW, _INNER, _TEXT = "_gates_children", "_gates_below", "_gates_inner", "_gates_text"
+_KEPT = "_gates_kept:"
+_KEEPS = (*DEFINITIONS, ast.Module)  # the nodes that are walked again and again
+_SCALARS = frozenset({"ctx", "id", "attr", "arg"})
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
+_NONE: tuple[ast.AST, ...] = ()
+
+
+def children(node: ast.AST) -> tuple[ast.AST, ...]:
+    """Return the nodes directly below a node, in the order of its fields; whether a name is read or set is none."""
+    own = node.__dict__
+    found: tuple[ast.AST, ...] | None = own.get(_CHILDREN)
+    if found is None:
+        found = own[_CHILDREN] = _listed(node)
+    return found
+
+
+def _listed(node: ast.AST) -> tuple[ast.AST, ...]:
+    kind = type(node)
+    fields = _FIELDS.get(kind)
+    if fields is None:
+        fields = _FIELDS[kind] = tuple(name for name in node._fields if name not in _SCALARS)
+    if not fields:
+        return _NONE
+    found: list[ast.AST] = []
+    for name in fields:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            found.append(value)
+        elif isinstance(value, list):
+            found += [item for item in value if isinstance(item, ast.AST)]
+    return tuple(found)
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and all below it, level by level."""
+    if isinstance(node, _KEEPS):
+        yield from below(node)
+        return
+    todo = deque((node,))
+    while todo:
+        here = todo.popleft()
+        todo.extend(children(here))
+        yield here
+
+
+def below(node: ast.AST) -> tuple[ast.AST, ...]:
+    """Return a node and all below it, level by level, to be kept."""
+    found: tuple[ast.AST, ...] | None = node.__dict__.get(_BELOW)
+    if found is None:
+        level, nodes = [node], [node]
+        while level:
+            level = [child for here in level for child in children(here)]
+            nodes += level
+        found = node.__dict__[_BELOW] = tuple(nodes)
+    return found
+
+
+def inner(node: ast.AST, *kinds: type[ast.AST]) -> tuple[ast.AST, ...]:
+    """Return what a node holds, of some kinds, but for what stands in definitions inside of it."""
+    kept: dict[tuple[type[ast.AST], ...], tuple[ast.AST, ...]] = node.__dict__.setdefault(_INNER, {})
+    found = kept.get(kinds)
+    if found is None:
+        found = kept[kinds] = tuple(child for child in _inside(node, kept) if isinstance(child, kinds))
+    return found
+
+
+def _inside(node: ast.AST, kept: dict[tuple[type[ast.AST], ...], tuple[ast.AST, ...]]) -> tuple[ast.AST, ...]:
+    """Return all that a node holds outside of inner definitions, the last first."""
+    if () not in kept:
+        found: list[ast.AST] = []
+        stack = list(children(node))
+        while stack:
+            child = stack.pop()
+            found.append(child)
+            if not isinstance(child, DEFINITIONS):
+                stack += children(child)
+        kept[()] = tuple(found)
+    return kept[()]
+
+
+def kept(node: N, make: Callable[[N], T]) -> T:
+    """Return what a function makes of a node alone; it is made once."""
+    own = node.__dict__
+    key = f"{_KEPT}{make.__module__}.{make.__qualname__}"
+    if key not in own:
+        own[key] = make(node)
+    found: T = own[key]
+    return found
+
+
+def text_of(node: ast.AST) -> str:
+    """Return the code of a node as `ast.unparse` writes it."""
+    own = node.__dict__
+    found: str | None = own.get(_TEXT)
+    if found is None:
+        found = own[_TEXT] = ast.unparse(node)
+    return found
+
+
+def chain_of(node: ast.AST) -> str | None:
+    """Return the text of `a.b.c`; `None` for anything that does not begin with a plain name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    parts.append(node.id)
+    return ".".join(reversed(parts))

@@ -1,0 +1,173 @@
+"""The code that a criterion is bound to: each symbol, pattern and rule must lead to live code, reached as stated."""
+
+from collections.abc import Iterator
+
+from gates.code_binding import CodeBinding
+from gates.evidence.code_rules import RuleTrace
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.patterns import PatternTrace
+from gates.evidence.reach import Reached
+from gates.evidence.source_tree import SourceTree
+from gates.evidence.symbols import SymbolTrace
+from gates.model import Finding, Outcome
+from gates.stages._about import About
+from gates.stages.bound_tests import NAMED
+from gates.task import Criterion, Task
+
+
+def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Trace a criterion to code: the symbol must exist, live, and use what it is bound to use."""
+    about = About(criterion, "BL001", f"code:{criterion.id}")
+    if not criterion.code:
+        yield about(
+            outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no binding",
+            message=f"{criterion.id} names no code, so nothing shows where it is implemented.",
+            remediation=f"Name the symbols that implement {criterion.id} under 'code'.",
+        )  # fmt: skip
+        return
+    tree = evidence.get(SourceTree)
+    for binding in criterion.code:
+        if tree is None:
+            yield about(
+                outcome=Outcome.UNKNOWN, location=task.place(binding), subject=binding.name, actual="not looked at",
+                message=f"{binding.name} was not traced: {evidence.why_missing(SourceTree)}",
+                remediation="Make the implementation readable.",
+            )  # fmt: skip
+        else:
+            yield from _by_one(about, task, binding, tree)
+            yield from _reached(about, task, binding, tree)
+
+
+def _by_one(about: About, task: Task, binding: CodeBinding, tree: SourceTree) -> Iterator[Finding]:
+    if binding.rule:
+        return _by_rule(about, task, binding, tree, tree.rule(binding.rule))
+    if binding.pattern:
+        return _by_pattern(about, task, binding, tree.pattern(binding))
+    return _by_symbol(about, task, binding, tree.symbol(binding))
+
+
+def _by_symbol(about: About, task: Task, binding: CodeBinding, trace: SymbolTrace | None) -> Iterator[Finding]:
+    name = binding.name
+    expected = f"{name} exists" + (f" and uses {', '.join(binding.uses)}" if binding.uses else "")
+    if trace is None or not trace.checked:
+        yield about(
+            outcome=Outcome.UNKNOWN, location=task.place(binding), subject=name, expected=expected,
+            actual="not checked",
+            message=f"{name}: {trace.problem if trace else 'was not traced'}", remediation="Mend the file first.",
+        )  # fmt: skip
+        return
+    if trace.location is None:
+        yield about(
+            outcome=Outcome.FAILED, location=task.place(binding), subject=name, expected=expected,
+            actual="not implemented",
+            message=f"{name} is not implemented: {trace.problem}", impact="The criterion has no implementation.",
+            remediation=f"Implement {name}, or bind the criterion to the code that does.",
+        )  # fmt: skip
+        return
+    unused = [use.name for use in trace.uses if not use.lines]
+    for missing in unused:
+        yield about(
+            outcome=Outcome.FAILED, location=trace.location, subject=f"{name} uses {missing}", expected=expected,
+            actual=f"no live use of {missing}", message=f"{name} does not use {missing}.",
+            impact=f"What the criterion asks for ({missing}) does not happen here.",
+            remediation=f"Use {missing} in {name}.",
+        )  # fmt: skip
+    if not unused:
+        used = "; ".join(f"{use.name} in line {', '.join(map(str, use.lines))}" for use in trace.uses)
+        yield about(
+            outcome=Outcome.PASSED, location=trace.location, subject=name, expected=expected, actual="found",
+            message=f"{name} is live code{f' and uses {used}' if used else ''}.",
+        )  # fmt: skip
+
+
+def _by_rule(
+    about: About, task: Task, binding: CodeBinding, tree: SourceTree, trace: RuleTrace | None
+) -> Iterator[Finding]:
+    name = binding.name
+    if trace is None or trace.problem or tree.unparsed:
+        why = trace.problem if trace and trace.problem else "; ".join(tree.unparsed) or "it was not applied"
+        yield about(
+            outcome=Outcome.UNKNOWN, location=task.place(binding), subject=name, actual="not checked",
+            message=f"{name} could not be checked: {why}", remediation="Mend what is named.",
+        )  # fmt: skip
+        return
+    for site in trace.sites:
+        bad = Outcome.UNKNOWN if site.undecided else Outcome.FAILED
+        yield about(
+            outcome=Outcome.PASSED if site.ok else bad, location=site.location, expected=name,
+            subject=f"{name} {site.message}", message=f"{name}: {site.message}",
+            actual="kept" if site.ok else " -> ".join(site.trace) or ("not decided" if site.undecided else "broken"),
+            remediation="" if site.ok else f"See `gates explain {trace.rule}`.",
+        )  # fmt: skip
+    if not trace.sites:
+        yield about(
+            outcome=Outcome.FAILED, location=task.place(binding), subject=name, expected=name, actual="not implemented",
+            message=f"{name} finds no code that it speaks of: the criterion is not implemented.",
+            remediation="Implement what the rule describes.",
+        )  # fmt: skip
+
+
+def _by_pattern(about: About, task: Task, binding: CodeBinding, trace: PatternTrace | None) -> Iterator[Finding]:
+    name, count = binding.name, binding.at_least
+    expected = f"{count} place{'s' if count > 1 else ''} of live code"
+    if trace is None or not trace.checked:
+        yield about(
+            outcome=Outcome.UNKNOWN, location=task.place(binding), subject=name, expected=expected,
+            actual="not checked",
+            message=f"{name}: {trace.problem if trace else 'was not applied'}", remediation="Mend the file first.",
+        )  # fmt: skip
+    elif trace.problem:
+        yield about(
+            outcome=Outcome.FAILED, location=trace.places[0] if trace.places else task.place(binding), subject=name,
+            expected=expected, actual=f"{len(trace.places)} of {count}" if trace.places else "not implemented",
+            message=f"{name} is not implemented: {trace.problem}.", impact="The criterion has no implementation.",
+            remediation="Write the code that the pattern describes where it runs, or bind the criterion to the code "
+            "that does it.",
+        )  # fmt: skip
+    else:
+        yield from _places(about, name, expected, trace)
+
+
+def _places(about: About, name: str, expected: str, trace: PatternTrace) -> Iterator[Finding]:
+    for number, place in enumerate(trace.places[:NAMED], 1):
+        yield about(
+            outcome=Outcome.PASSED, location=place, subject=name if number == 1 else f"{name} #{number}",
+            expected=expected, actual="found", message=f"{name} fits live code in {place}.",
+        )  # fmt: skip
+    if len(trace.places) > NAMED:
+        yield about(
+            outcome=Outcome.PASSED, location=trace.places[NAMED], subject=f"{name} more", expected=expected,
+            actual="found", message=f"{name} fits {len(trace.places) - NAMED} more places of live code.",
+        )  # fmt: skip
+
+
+def _reached(about: About, task: Task, binding: CodeBinding, tree: SourceTree) -> Iterator[Finding]:
+    """Say whether code is called from where the task says; code that was not found has a finding already."""
+    if binding.reached_from is None or not (places := tree.places(binding)):
+        return
+    trace = tree.reach(binding)
+    name, entry = binding.name, binding.reached_from
+    facts = {"subject": f"{name} from {entry}", "expected": f"called from {entry}, directly or through others"}
+    if trace is None or trace.reached is Reached.OPEN:
+        why = trace.problem if trace else "it was not looked at"
+        yield about(
+            outcome=Outcome.UNKNOWN, location=places[0], actual="not decided", **facts,
+            message=f"Whether {entry} calls {name} was not decided: {why}.",
+            remediation="Call it by name, or write the type of what it is called on.",
+        )  # fmt: skip
+    elif trace.reached is Reached.NO:
+        callers = "; ".join(trace.callers)
+        yield about(
+            outcome=Outcome.FAILED, location=places[0] if not trace.problem else task.place(binding), **facts,
+            actual=callers or trace.problem or "nothing calls it",
+            message=f"{trace.problem}." if trace.problem else f"{entry} does not call {name}, directly or through "
+            f"others; {f'what calls it: {callers}' if callers else 'nothing calls it'}.",
+            impact=f"What {name} does is no part of what {entry} does.",
+            remediation=f"Call {name} on the way from {entry}, or name the entry that does.",
+        )  # fmt: skip
+    else:
+        way = " -> ".join(trace.way)
+        yield about(
+            outcome=Outcome.PASSED, location=places[0], actual=way or "the entry itself", **facts,
+            message=f"{name} is called from {entry}{f': {way}' if way else ''}.",
+        )  # fmt: skip

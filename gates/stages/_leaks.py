@@ -1,0 +1,190 @@
+"""The part of the performance gate on leaks: does memory go on growing from one epoch to the next?"""
+
+from collections.abc import Iterator, Sequence
+
+from gates.drift import METHOD, Drift, kept, theil_sen
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.leaking import LeakRun, Rung, Watched
+from gates.evidence.leaks import Leaks
+from gates.leak import Leak
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section
+from gates.stages._about import FAILED, UNKNOWN
+from gates.stages._leak_places import place_of, said_of
+from gates.stages._said import Said
+from gates.stages._sizes import shown
+from gates.stages._sparkline import sparkline
+from gates.task import Criterion, Task
+
+RULES = (
+    RuleText(
+        id="PF004",
+        title="Memory does not go on growing",
+        meaning="A callable is run once an epoch in a process of its own; after each, garbage is collected and memory "
+        "is read on a ladder from exact to vague: the allocators of devices, the storages of live tensors, the nodes "
+        "of autograd graphs, what Python holds, what the C library holds, what the process holds. It fails where an "
+        "exact rung's slope lies above the tolerance with its whole interval, also in the second half of what is "
+        "looked at, and again in a longer run; a cache that fills ends. Growth of a vague rung alone is unknown.",
+    ),
+)
+ORDER = ("device", "tensors", "graph", "python")
+WORDS = {
+    "tensors": "live tensors", "graph": "autograd graphs", "python": "what Python holds",
+    "heap": "the C library's heap", "private": "the process's own memory",
+}  # fmt: skip
+LONGEST = 600
+FORMS = {
+    "called": "it is called once an epoch", "returned": "what it returns is called once an epoch",
+    "stepped": "what it returns makes a step each epoch",
+}  # fmt: skip
+IMPACT = "A run that is long enough ends for want of memory."
+
+
+def plan(task: Task) -> Iterator[Check]:
+    """Plan one check for each callable, and one for each criterion that it stands for."""
+    for i, leak in enumerate(task.leaks):
+        yield Check(id=f"leak:{i}", title=f"Memory does not go on growing in {leak.name}")
+        for criterion in _criteria(task, leak):
+            yield Check(
+                id=f"leak:{i}:for:{criterion.id}", title=f"{criterion.id}: memory does not go on growing",
+                level=criterion.level, criterion=criterion.id,
+            )  # fmt: skip
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge each callable by the run that counts."""
+    leaks = evidence.get(Leaks)
+    for i, leak in enumerate(task.leaks):
+        run = leaks.run(i) if leaks else None
+        said = _said(leak, run) if run else _unknown(f"it was not run: {evidence.why_missing(Leaks)}")
+        raw = f"leaks/{i}{'-longer' if run and run.longer else ''}.jsonl" if run else None
+        yield _finding(task, leak, said, raw, check=f"leak:{i}", level=Level.MUST)
+        for criterion in _criteria(task, leak):
+            about = {"check": f"leak:{i}:for:{criterion.id}", "level": criterion.level, "criterion": criterion.id}
+            yield _finding(task, leak, said, raw, **about)
+
+
+def _finding(task: Task, leak: Leak, said: Said, raw: str | None, **about: object) -> Finding:
+    worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(said.outcome, {})
+    level = Level(str(about["level"]))
+    return Finding.model_validate(
+        {
+            "rule": "PF004", "outcome": said.outcome, "severity": worth.get(level, "info"), "subject": leak.name,
+            "message": f"{leak.name}: {said.message}", "location": said.location or task.place(leak),
+            "expected": said.expected, "actual": said.actual, "impact": said.impact,
+            "remediation": said.remediation, "evidence": raw, **about,
+        }
+    )  # fmt: skip
+
+
+def _said(leak: Leak, run: LeakRun) -> Said:
+    last = run.last
+    if not last.complete:
+        told = f"{'it grew, and was run again for longer; then ' if run.longer else ''}{_why(last)}"
+        return _unknown(told, location=last.crash)
+    drifts = last.drifts(leak.tolerance_bytes)
+    grown = [rung for rung in last.rungs if drifts[rung.name] is Drift.GROWS]
+    exact = sorted((rung for rung in grown if rung.exact), key=lambda rung: ORDER.index(rung.name.split()[0]))
+    if exact:
+        return _leaks(leak, run, exact)
+    unclear = [*(_words(rung) for rung in last.rungs if drifts[rung.name] is Drift.OPEN)]
+    if last.troubles or not {rung.name for rung in last.rungs} >= {"python", "private"}:
+        why = "; ".join(last.troubles) or "what Python and the process hold cannot be read here"
+        return _unknown(f"not all was seen: {why}")
+    if grown:
+        return _unknown(
+            f"{_grew(grown)}, and nothing that Python or torch knows of: memory that only a library knows of",
+            actual=_grew(grown),
+            remediation="Look for it with a profiler that sees the C library's calls, such as memray.",
+        )  # fmt: skip
+    if unclear:
+        filled = [f"{each.name} is filling ({each.size} of {each.most})" for each in last.filling]
+        return _unknown(
+            f"{last.epochs} epochs do not tell whether {' and '.join(unclear)} will go on growing"
+            + (f": {'; '.join(filled)}" if filled else ""), actual="not decided",
+            remediation="Ask for more 'epochs', or let caches fill in the first third of them.",
+        )  # fmt: skip
+    return Said(
+        Outcome.PASSED, f"no memory goes on growing over {last.epochs} epochs: {_grew(last.rungs)}",
+        _grew(last.rungs), expected="no growth above the tolerance",
+    )  # fmt: skip
+
+
+def _leaks(leak: Leak, run: LeakRun, exact: list[Rung]) -> Said:
+    place = place_of(run, exact[0].name, theil_sen(kept(exact[0].values)).value)
+    return Said(
+        Outcome.FAILED, f"{_grew(exact)}, over {run.last.epochs} epochs; {said_of(place)}",
+        _grew(exact), location=place.location,
+        expected=f"at most {shown(run.last.tolerance(exact[0], leak.tolerance_bytes), exact[0].unit)} an epoch",
+        impact=IMPACT, remediation="Let go of it at the end of an epoch; of a tensor, keep its number (`.item()`) "
+        "or at least no graph (`.detach()`).",
+    )  # fmt: skip
+
+
+def _unknown(
+    why: str, *, actual: str = "not seen", location: Location | None = None,
+    remediation: str = "Make the callable run to its end, epoch after epoch.",
+) -> Said:  # fmt: skip
+    said = f"not known whether it leaks: {why}"[:LONGEST]
+    return Said(Outcome.UNKNOWN, said, actual, location=location, remediation=remediation)
+
+
+def _why(watched: Watched) -> str:
+    """Return why a run did not come to its end."""
+    if watched.problem or watched.error:
+        return f"{watched.problem or watched.error} (after {watched.epochs} of {watched.asked} epochs)"
+    ended = watched.process.ended if watched.process else "not run"
+    return f"it ended after {watched.epochs} of {watched.asked} epochs: {ended}"
+
+
+def _words(rung: Rung) -> str:
+    return WORDS.get(rung.name, rung.name)
+
+
+def _grew(rungs: Sequence[Rung]) -> str:
+    parts = []
+    for rung in rungs:
+        slope = theil_sen(kept(rung.values))
+        low, high = shown(slope.low, rung.unit), shown(slope.high, rung.unit)
+        parts.append(f"{_words(rung)} by {shown(slope.value, rung.unit)} [{low}, {high}] an epoch")
+    return "; ".join(parts)
+
+
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell of each rung of each callable how it grew."""
+    leaks = evidence.get(Leaks)
+    if not task.leaks:
+        return
+    rows = [row for i, leak in enumerate(task.leaks) for row in _rows(leak, leaks.run(i) if leaks else None)]
+    yield Section(
+        title="Memory",
+        text=f"{METHOD}, without the first 30 % of the epochs; exact rungs first." if leaks
+        else f"Not run: {evidence.why_missing(Leaks)}.",
+        facts=tuple((run.name, FORMS.get(run.last.form, "did not run")) for run in (leaks.runs if leaks else ())),
+        columns=("Call", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Course", "Outcome", "Line"),
+        rows=tuple(rows),
+    )  # fmt: skip
+
+
+def _rows(leak: Leak, run: LeakRun | None) -> Iterator[tuple[str, ...]]:
+    if run is None:
+        return
+    last = run.last
+    drifts = last.drifts(leak.tolerance_bytes)
+    for rung in last.rungs:
+        if len(rung.values) < 2:
+            continue
+        slope = theil_sen(kept(rung.values))
+        grows = drifts[rung.name] is Drift.GROWS
+        place = place_of(run, rung.name, slope.value) if grows else None
+        yield (
+            leak.name, rung.name if rung.exact else f"{rung.name} (vague)",
+            f"{shown(slope.value, rung.unit)} [{shown(slope.low, rung.unit)}, {shown(slope.high, rung.unit)}]",
+            shown(last.tolerance(rung, leak.tolerance_bytes), rung.unit), str(last.epochs), sparkline(rung.values),
+            drifts[rung.name].value, str(place.location) if place and place.location else "-",
+        )  # fmt: skip
+    if not last.rungs:
+        yield leak.name, "-", "-", "-", str(last.epochs), "-", _why(last), "-"
+
+
+def _criteria(task: Task, leak: Leak) -> list[Criterion]:
+    return [criterion for criterion in task.criteria if criterion.id in leak.criteria]

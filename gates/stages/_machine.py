@@ -1,0 +1,162 @@
+"""The part of the performance gate on measuring itself: was the machine fit, and how often was it tried?"""
+
+import statistics
+from collections.abc import Iterator
+
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.measurements import MeasurementRun, Measurements
+from gates.measurement import Measurement
+from gates.measuring.fitness import contended, noise
+from gates.measuring.taken import Taken
+from gates.model import Check, Finding, Level, Outcome, RuleText, Section, Severity
+from gates.stages._elsewhere import any_from_elsewhere
+from gates.stages._measures import answers_of, level_of, targets_of
+from gates.task import Task
+
+__all__ = ["RULES", "describe", "judge", "plan"]
+RULES = (
+    RuleText(
+        id="PF002",
+        title="The machine was fit to measure",
+        meaning="While the gate timed the arms, nothing else held the processor or the device, its limits did not "
+        "change, two copies of one arm took the same time, and the arms did not disturb each other. Where that is not "
+        "so, no interval decides, however narrow it is. Arms that must have the same result had it.",
+    ),
+    RuleText(
+        id="PF003",
+        title="Every attempt counts",
+        meaning="Each measurement of the same code for the same criterion on the same machine is written into a "
+        "ledger, whatever came of it. The verdict is taken from the pairs of all attempts together, and they share one "
+        "error, so that trying again is no way around a verdict. A ledger that was changed leaves the verdict open.",
+    ),
+)
+
+
+def plan(task: Task) -> Iterator[Check]:
+    """Plan two checks for each measurement whose arms the gate times."""
+    for measurement in _asked(task):
+        level = _level(task, measurement)
+        yield Check(id=f"machine:{measurement.id}", title=f"Machine of {measurement.id}", level=level)
+        yield Check(id=f"attempts:{measurement.id}", title=f"Attempts of {measurement.id}", level=level)
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Say of each measurement whether the machine was fit, and what of earlier attempts is known."""
+    measurements = evidence.get(Measurements)
+    for measurement in _asked(task):
+        runs = measurements.of(measurement.id) if measurements else ()
+        runs += any_from_elsewhere(task, measurement.id, evidence)
+        why = evidence.why_missing(Measurements) if measurements is None else "it was not run"
+        yield _fit(task, measurement, runs, why, evidence)
+        yield _attempts(task, measurement, runs, why)
+
+
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell how each measurement was taken."""
+    measurements = evidence.get(Measurements)
+    for measurement in _asked(task):
+        runs = measurements.of(measurement.id) if measurements else ()
+        for run in (*runs, *any_from_elsewhere(task, measurement.id, evidence)):
+            if run.taken:
+                yield Section(title=f"How {run.id} was taken", facts=tuple(_facts(run, run.taken)))
+
+
+def _asked(task: Task) -> Iterator[Measurement]:
+    wanted = {measure.from_ for _, _, measure in targets_of(task)}
+    yield from (one for one in task.measurements if one.arms and one.id in wanted)
+
+
+def _level(task: Task, measurement: Measurement) -> Level:
+    levels = [level_of(criterion, m) for criterion, _, m in targets_of(task) if m.from_ == measurement.id]
+    return min(levels, key=list(Level).index)
+
+
+def _fit(
+    task: Task, measurement: Measurement, runs: tuple[MeasurementRun, ...], why: str, evidence: EvidenceSet
+) -> Finding:
+    taken = [(run, run.taken) for run in runs if run.taken]
+    if not taken:
+        problem = next((run.problem for run in runs if run.problem), why)
+        return _said(task, measurement, "PF002", "machine", Outcome.UNKNOWN, f"nothing was measured: {problem}")
+    if measurement.same_result:
+        differing, outcome = _differing([one for _, one in taken])
+        if differing:
+            return _said(task, measurement, "PF002", "machine", outcome, differing)
+    answered = [got for _, _, measure, got in answers_of(task, evidence) if measure.from_ == measurement.id]
+    reasons = dict.fromkeys(reason for got in answered for reason in got.unfit)
+    if reasons:
+        return _said(task, measurement, "PF002", "machine", Outcome.UNKNOWN, "; ".join(reasons))
+    seen = ", ".join(str(noise(one)) for _, one in taken)
+    by_cpu = [
+        reason for got in answered if got.clock and got.run and got.run.taken for reason in contended(got.run.taken)
+    ]
+    message = f"nothing disturbed what decides; copy over original: {seen}"
+    message += f"; CPU time decides, because {by_cpu[0]}" if by_cpu else ""
+    return _said(task, measurement, "PF002", "machine", Outcome.PASSED, message)
+
+
+def _differing(taken: list[Taken]) -> tuple[str, Outcome]:
+    """Return which arm had another result than the first, and what that means."""
+    for one in taken:
+        changing = [arm for arm, digests in one.digests.items() if len(digests) > 1]
+        if changing or not one.digests:
+            why = f"the step of {changing[0]} returns now this, now that" if changing else "no arm told its result"
+            return f"{why}: whether the results are the same was not seen", Outcome.UNKNOWN
+        first = one.digests.get(one.baseline)
+        others = [arm for arm, digests in one.digests.items() if digests != first]
+        if others:
+            return f"{others[0]} does not return what {one.baseline} returns: it is not the same work", Outcome.FAILED
+    return "", Outcome.PASSED
+
+
+def _attempts(task: Task, measurement: Measurement, runs: tuple[MeasurementRun, ...], why: str) -> Finding:
+    run = next((run for run in runs if run.taken), None)
+    if run is None or run.taken is None:
+        problem = next((run.problem for run in runs if run.problem), why)
+        return _said(task, measurement, "PF003", "attempts", Outcome.UNKNOWN, f"no attempt was made: {problem}")
+    if run.earlier.problem:
+        return _said(task, measurement, "PF003", "attempts", Outcome.UNKNOWN, run.earlier.problem)
+    earlier = run.earlier.attempts
+    counted = sum(not attempt.unfit for attempt in earlier)
+    message = "the first attempt" if not earlier else (
+        f"attempt {len(earlier) + 1}; the pairs of {counted} earlier ones count, "
+        f"{len(earlier) - counted} were on an unfit machine"
+    )  # fmt: skip
+    return _said(task, measurement, "PF003", "attempts", Outcome.PASSED, message)
+
+
+def _said(task: Task, measurement: Measurement, rule: str, check: str, outcome: Outcome, message: str) -> Finding:
+    level = _level(task, measurement)
+    remedy = {
+        "PF002": "Measure on a quieter machine, or let `clock: either` decide by CPU time where one thread is enough.",
+        "PF003": "Put the ledger back as it was; a copy is named beside it. If it is gone for good, change the code.",
+    }  # fmt: skip
+    return Finding(
+        rule=rule, check=f"{check}:{measurement.id}", level=level, outcome=outcome,
+        severity=Severity.INFO if outcome is Outcome.PASSED else Severity.HIGH,
+        message=f"{measurement.id}: {message}.", location=task.place(measurement), subject=measurement.id,
+        remediation="" if outcome is Outcome.PASSED else remedy[rule],
+        command=f"gates run {task.id} --gate performance" if outcome is Outcome.UNKNOWN else "",
+    )  # fmt: skip
+
+
+def _facts(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
+    starts = len(set(taken.restarts))
+    yield "Pairs", f"{taken.pairs} of at most {taken.most}, ended: {taken.ended}"
+    yield "Processes", f"started {starts} times, {taken.threads} threads each" if starts else "one for each sample"
+    yield "Time", f"{taken.measured_s:.1f} s measuring, {taken.started_s:.1f} s starting; budget {taken.budget_s:g} s"
+    seen = noise(taken)
+    yield "A second copy of the baseline", f"{seen} (noise floor {seen.floor:.1%})" if seen else "not timed"
+    for arm, values in taken.stretch.items():
+        yield f"Wall time over CPU time of {arm}", f"{statistics.median(values):.2f}"
+    if taken.waiting is not None:
+        yield "Something waited for a processor", f"{taken.waiting:.0%} of the time"
+    unsettled = sum(not one.settled for one in taken.warmups)
+    if taken.warmups:
+        yield "Warm-up", f"{len(taken.warmups)} times, {unsettled} of them without settling"
+    yield (
+        "Decides by",
+        {"either": "wall time, or CPU time where the wall clock was disturbed"}.get(taken.clock, f"{taken.clock} time"),
+    )
+    yield "Attempt", str(len(run.earlier.attempts) + 1)
+    yield "Laid down before the first sample", taken.frozen[:16]

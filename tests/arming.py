@@ -1,0 +1,97 @@
+"""Arms for tests: a tiny project whose steps do what a test needs, and plans that end quickly."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from building import written
+
+from gates.measurement import Arm
+from gates.measuring.bench import Launch, launch
+from gates.measuring.session import Plan
+
+STEPS = """
+import json, os, sys, time
+
+def work(loops=2000, says="", times=1):
+    def step():
+        return sum(i * i for i in range(loops))
+    os.write(1, (says * times).encode())
+    return step
+
+def raises():
+    raise ValueError("no step today")
+
+def dies(after=0, code=9):
+    calls = []
+    def step():
+        calls.append(1)
+        if len(calls) > after:
+            os._exit(code)
+    return step
+
+def hangs():
+    return lambda: time.sleep(60)
+
+def no_step():
+    return 42
+
+async def _coroutine():
+    return 1
+
+def coroutine():
+    return _coroutine
+
+def out_of_memory():
+    def step():
+        raise MemoryError("cannot allocate 8 GiB")
+    return step
+
+def holds(megabytes):
+    kept = []
+    def step():
+        kept.append(bytearray(megabytes << 20))
+        kept.clear()
+    return step
+"""
+
+WORKER = """
+import json, os, sys, time
+out = os.fdopen(int(os.environ["GATES_WORKER"]), "w")
+device = {"type": "cpu", "name": "a cpu"}
+print(json.dumps({"hello": "gates.worker/1", "device": device}), file=out, flush=True)
+for line in sys.stdin:
+    order = json.loads(line)
+    if order["do"] == "stop":
+        break
+    if order["do"] == "collect":
+        print('{"collected": true}', file=out, flush=True)
+        continue
+    begun = time.perf_counter()
+    time.sleep(PAUSE)
+    told = {"ran": order["steps"], "wall_s": time.perf_counter() - begun}
+    CHANGE
+    print(json.dumps(told), file=out, flush=True)
+"""
+
+
+def a_folder(root: Path, **workers: str) -> Path:
+    """A folder with the module `steps`, and workers that speak the protocol with a change to what they tell."""
+    pause = {"slow": "0.05", "lies": "0.05"}
+    changed = {
+        f"{name}.py": WORKER.replace("CHANGE", change).replace("PAUSE", pause.get(name, "0.002"))
+        for name, change in workers.items()
+    }
+    return written(root, {"steps.py": STEPS, **changed})
+
+
+def started(root: Path, *, seed: int = 1, **arm: Any) -> Launch:
+    """How an arm of that folder is started."""
+    return launch(Arm.model_validate(arm), python=sys.executable, paths=[root], threads=1, seed=seed)
+
+
+def a_plan(root: Path, arms: dict[str, dict[str, Any]], **changes: Any) -> Plan:
+    """A plan of short segments."""
+    facts: dict[str, Any] = {"segment_s": 0.002, "budget_s": 20.0, "start_s": 20.0, "frozen": "f" * 64}
+    ways = {name: (lambda seed, arm=arm: started(root, seed=seed, **arm)) for name, arm in arms.items()}
+    return Plan(arms=ways, **{**facts, **changes})

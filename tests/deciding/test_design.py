@@ -1,0 +1,91 @@
+"""Intervals of samples that were looked at while they came in, from processes that were restarted."""
+
+import math
+import random
+from typing import Any
+
+import pytest
+from building import a_measure
+
+from gates.deciding.design import Design
+from gates.interval import NotEnough, estimate
+from gates.samples import Metric
+from gates.task import Measure
+
+RATIO = Measure.model_validate(a_measure())
+
+
+def metric(old: list[float], new: list[float]) -> Metric:
+    return Metric(unit="s", direction="lower", paired=True, arms={"old": tuple(old), "new": tuple(new)})
+
+
+def pairs(n: int, *, noise: float = 0.01, between: float = 0.0, block: int = 4, seed: int = 1) -> Metric:
+    """Pairs of a true ratio of 1, with noise within a start of the processes and between starts."""
+    source = random.Random(seed)
+    shifts = [source.gauss(0, between) for _ in range(n)]
+    return metric([math.exp(source.gauss(0, noise) + shifts[i // block]) for i in range(n)], [1.0] * n)
+
+
+def restarts(n: int, block: int = 4) -> tuple[int, ...]:
+    return tuple(i // block for i in range(n))
+
+
+def test_an_early_look_has_a_wider_interval_than_a_fixed_number_of_pairs() -> None:
+    seen = pairs(16)
+    looked, fixed = estimate(RATIO, seen, Design(most=64)), estimate(RATIO, seen)
+    assert looked.low < fixed.low < fixed.high < looked.high
+    assert (looked.value, looked.n) == (fixed.value, fixed.n)
+
+
+def test_restarts_that_differ_widen_it() -> None:
+    seen = pairs(24, noise=0.001, between=0.05)
+    alone, whole = estimate(RATIO, seen, Design(most=64)), estimate(RATIO, seen, Design(64, restarts(24)))
+    assert whole.low <= alone.low
+    assert whole.high > alone.high or whole.low < alone.low
+
+
+@pytest.mark.parametrize("between", [0.0, 0.03])
+def test_interval_over_restarts_holds_its_level(between: float) -> None:
+    held = 0
+    for seed in range(400):
+        seen = estimate(RATIO, pairs(24, between=between, seed=seed), Design(64, restarts(24)))
+        held += seen.low <= 1 <= seen.high
+    assert held / 400 >= 0.95
+
+
+def test_without_restarts_in_it_the_interval_would_not() -> None:
+    held = 0
+    for seed in range(400):
+        seen = estimate(RATIO, pairs(24, between=0.03, seed=seed), Design(64))
+        held += seen.low <= 1 <= seen.high
+    assert held / 400 < 0.93
+
+
+def test_a_later_attempt_needs_more_to_decide() -> None:
+    seen = pairs(48)
+    first, third = (estimate(RATIO, seen, Design(64, attempt=attempt)) for attempt in (1, 3))
+    assert third.low < first.low
+    assert third.high > first.high
+    assert third.level > first.level
+
+
+@pytest.mark.parametrize(("n", "most"), [(5, 64), (6, 8), (12, 64)])
+def test_too_few_pairs_are_no_interval(n: int, most: int) -> None:
+    facts: dict[str, Any] = {"alpha": 1e-4}
+    with pytest.raises(NotEnough):
+        estimate(RATIO, pairs(n), Design(most), **facts)
+
+
+def test_last_start_that_is_hardly_begun_is_left_out_of_the_spread() -> None:
+    design = Design(64, (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4))
+    assert len(design.blocks([1.0] * 13)) == 3
+    assert Design(64, (1, 1, 2, 2)).blocks([1.0] * 4) == []
+
+
+@pytest.mark.parametrize("kind", ["ratio", "reduction", "difference"])
+def test_each_kind_widens_on_its_own_scale(kind: str) -> None:
+    measure = Measure.model_validate(a_measure(**{"ratio": None, kind: ["old", "new"], "at_least": 0.1}))
+    seen = estimate(measure, pairs(24, between=0.02), Design(64, restarts(24)))
+    assert seen.low < seen.value < seen.high
+    centre = 1.0 if kind == "ratio" else 0.0
+    assert seen.low < centre < seen.high

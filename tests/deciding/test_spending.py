@@ -1,0 +1,84 @@
+"""Ranks at several looks: the error of all looks together, computed in another way, and by trying it out."""
+
+import random
+
+import pytest
+
+from gates.deciding.spending import LOOKS, alpha_of, looks_until, rank_at, reaches, spent
+
+
+def test_ranks_of_the_usual_looks_are_written_down() -> None:
+    assert [rank_at(n, 64, 0.05) for n in LOOKS] == [2, 5, 8, 16, 24]
+    assert [rank_at(n, 64, 0.01) for n in LOOKS] == [1, 4, 7, 14, 22]
+
+
+@pytest.mark.parametrize(("alpha", "before"), [(0.05, 0), (0.01, 0), (0.05, 40), (0.2, 0)])
+def test_all_looks_together_are_wrong_no_more_often_than_stated(alpha: float, before: int) -> None:
+    ranks = {before + n: rank_at(before + n, 64, alpha, before) for n in looks_until(64)}
+    assert 0.4 * alpha / 2 < below_somewhere(ranks) <= alpha / 2
+
+
+def below_somewhere(ranks: dict[int, int]) -> float:
+    """The exact chance that fewer than k of n signs are positive at some look, path by path."""
+    alive, wrong = {0: 1.0}, 0.0
+    for n in range(1, max(ranks) + 1):
+        stepped: dict[int, float] = {}
+        for count, chance in alive.items():
+            for up in (0, 1):
+                stepped[count + up] = stepped.get(count + up, 0.0) + chance / 2
+        wrong += sum(chance for count, chance in stepped.items() if count < ranks.get(n, 0))
+        alive = {count: chance for count, chance in stepped.items() if count >= ranks.get(n, 0)}
+    return wrong
+
+
+def test_an_end_for_want_of_time_may_spend_what_is_left() -> None:
+    assert rank_at(29, 64, 0.05) > rank_at(24, 64, 0.05)
+    assert below_somewhere({16: 2, 24: 5, 29: rank_at(29, 64, 0.05)}) <= 0.025
+
+
+def test_it_holds_its_level_when_tried_out() -> None:
+    source = random.Random(5)
+    wrong = 0
+    for _ in range(4000):
+        values = [source.gauss(0, 1) ** 3 for _ in range(64)]
+        wrong += any(not covers(values[:n], rank_at(n, 64, 0.05)) for n in LOOKS)
+    assert wrong / 4000 <= 0.05 + 0.01
+
+
+def covers(values: list[float], k: int) -> bool:
+    ordered = sorted(values)
+    return ordered[k - 1] <= 0 <= ordered[-k]
+
+
+def test_looking_after_every_pair_without_spending_does_not() -> None:
+    source = random.Random(6)
+    wrong = sum(
+        any(not covers(values[:n], rank_at(n, n, 0.05)) for n in range(6, 65))
+        for values in ([source.gauss(0, 1) for _ in range(64)] for _ in range(400))
+    )
+    assert wrong / 400 > 0.1
+
+
+def test_attempts_share_the_error() -> None:
+    shares = [alpha_of(attempt, 0.05) for attempt in range(1, 2000)]
+    assert shares == sorted(shares, reverse=True)
+    assert 0.049 < sum(shares) <= 0.05
+
+
+def test_spending_grows_to_the_whole_error_and_not_beyond() -> None:
+    steps = [spent(t / 10, 0.025) for t in range(1, 13)]
+    assert steps == sorted(steps)
+    assert steps[9:] == [0.025] * 3
+
+
+@pytest.mark.parametrize(
+    ("most", "looks"), [(6, (6,)), (31, (31,)), (40, (16, 24, 32, 40)), (64, LOOKS), (200, (*LOOKS, 128, 192, 200))]
+)
+def test_looks_end_with_the_last_pair(most: int, looks: tuple[int, ...]) -> None:
+    assert looks_until(most) == looks
+    assert [n for n in range(1, most + 1) if reaches(n, most)] == list(looks)
+
+
+@pytest.mark.parametrize("n", range(1, 6))
+def test_few_pairs_have_no_interval(n: int) -> None:
+    assert rank_at(n, n, 0.05) == 0

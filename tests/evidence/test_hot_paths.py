@@ -1,0 +1,115 @@
+"""Hot paths, run for real: steps, phases and reads, and what there is to say where nothing could be seen."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import ROOT, a_context, evidence, written
+from hot_steps import a_hot_task
+
+from gates.errors import EvidenceUnavailable
+from gates.evidence._hot_journal import read_steps
+from gates.evidence.hot_paths import HotPaths
+from gates.evidence.hot_steps import HotSeen
+from gates.model import Finding, Outcome
+from gates.stages import _hot_path
+
+FILES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/hot").glob("*.py")}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # on a busy machine, threads that wait for each other hide a wait
+
+
+def seen(tmp_path: Path, call: str, **changes: Any) -> tuple[HotSeen, dict[str, Finding]]:
+    root = written(tmp_path / "project", {**FILES, "pkg/__init__.py": ""})
+    task = a_hot_task(call=call, **{"args": [], **changes})
+    paths = HotPaths.collect(task, a_context(root))
+    findings = _hot_path.judge(task, evidence(paths))
+    return paths.seen[0], {f.check.removeprefix("hot:0:"): f for f in findings if f.criterion is None}
+
+
+def marked(mark: str) -> str:
+    lines = FILES["planted.py"].splitlines()
+    return f"planted.py:{next(i for i, line in enumerate(lines, 1) if line.endswith(f'# <- {mark}'))}"
+
+
+def test_all_that_is_planted_is_found_with_its_line_and_stopped(tmp_path: Path) -> None:
+    paths, findings = seen(tmp_path, "planted:everything", steps=20)
+    assert {name: str(found.location) for name, found in findings.items() if found.outcome is Outcome.FAILED} == {
+        "host-reads": marked("reads"), "empty-cache": marked("empties"), "stall": marked("function"),
+    }  # fmt: skip
+    (run,) = paths.runs
+    assert (run.stopped, len(run.steps), run.troubles, run.device) == (True, 20, (), "cpu")
+    assert {"data", "forward", "backward", "optimizer", "other"} <= run.steps[-1].phases.keys()
+
+
+def test_wait_for_workers_is_found_where_the_samples_are_made(tmp_path: Path) -> None:
+    _, findings = seen(tmp_path, "planted:slow_dataset", args=[1])
+    assert {name for name, found in findings.items() if found.outcome is not Outcome.PASSED} == {"stall"}
+    assert str(findings["stall"].location) == marked("with workers")
+
+
+@pytest.mark.parametrize("call", ["framework", "transformer"])
+def test_sound_training_has_no_finding(tmp_path: Path, call: str) -> None:
+    paths, findings = seen(tmp_path, f"sound:{call}")
+    assert {found.outcome for found in findings.values()} == {Outcome.PASSED}
+    assert paths.runs[0].troubles == ()
+
+
+def test_call_that_raises_is_unknown_with_its_line(tmp_path: Path) -> None:
+    paths, findings = seen(tmp_path, "planted:breaks")
+    assert {found.outcome for found in findings.values()} == {Outcome.UNKNOWN}
+    assert "RuntimeError: no more (after 5 steps)" in findings["stall"].message
+    assert str(findings["stall"].location) == marked("breaks")
+    assert not paths.enough
+
+
+def test_interpreter_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
+    root = written(tmp_path / "project", {"pkg/__init__.py": ""})
+    paths = HotPaths.collect(a_hot_task(), replace(a_context(root), python=str(tmp_path / "python")))
+    assert "cannot be started" in paths.seen[0].runs[0].problem
+
+
+def test_interpreter_without_torch_is_a_problem(tmp_path: Path) -> None:
+    root = written(tmp_path / "project", {"pkg/__init__.py": ""})
+    python = written(tmp_path, {"python": "#!/bin/sh\necho \"E: No module named 'torch'\" >&2\nexit 1\n"}) / "python"
+    python.chmod(0o755)
+    (run,) = HotPaths.collect(a_hot_task(), replace(a_context(root), python=str(python))).seen[0].runs
+    assert run.problem == "the project's interpreter has no torch"
+
+
+def test_task_without_hot_paths_has_no_evidence(tmp_path: Path) -> None:
+    task = a_hot_task().model_copy(update={"hot_paths": ()})
+    with pytest.raises(EvidenceUnavailable, match="names no 'hot_paths'"):
+        HotPaths.collect(task, a_context(written(tmp_path / "project", {"a.py": ""})))
+
+
+def told(optimizer: int, seconds: float = 0.01, **changes: Any) -> dict[str, object]:
+    return {"word": "step", "optimizer": optimizer, "phases": {"other": seconds}, "device": "cpu", "samples": [],
+            "reads": [], "idle": [0, 0], **changes}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("optimizers", "steps"),
+    [([1, 1, 1], 3), ([1, 2, 1, 2], 2), ([1, 1, 2, 1, 1, 2], 4), ([1, 1, 2, 2], 3), ([], 0)],
+)
+def test_steps_of_several_optimizers_are_put_together(optimizers: list[int], steps: int) -> None:
+    run = read_steps([told(number) for number in optimizers])
+    assert len(run.steps) == steps
+    assert sum(step.seconds for step in run.steps) == pytest.approx(0.01 * len(optimizers))
+    assert not run.complete
+
+
+def test_samples_tell_how_much_of_a_phase_was_a_wait_for_batches() -> None:
+    samples = [["other", "data", ["a.py", 3], 3], ["other", "other", None, 1], ["forward", "forward", ["a.py", 9], 4]]
+    entry = told(1, phases={"other": 0.04, "forward": 0.01, "data": 0.01}, samples=samples)
+    (step,) = read_steps([json.loads(json.dumps(entry)), {"word": "end", "stopped": False}]).steps
+    assert step.phases == pytest.approx({"other": 0.01, "forward": 0.01, "data": 0.04})
+    assert step.seconds == pytest.approx(0.06)
+    assert [(line.phase, str(line.location), line.count) for line in step.lines if line.location] == [
+        ("data", "a.py:3", 3), ("forward", "a.py:9", 4),
+    ]  # fmt: skip

@@ -1,0 +1,159 @@
+"""Leaks, collected for real: epochs of a project in processes of their own, and what there is to say where none ran."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import ROOT, a_context, evidence, written
+from leaking import a_leaking_task
+
+from gates.errors import EvidenceUnavailable
+from gates.evidence.leaking import LeakRun
+from gates.evidence.leaks import Leaks
+from gates.model import Finding, Outcome
+from gates.stages import _leaks
+from gates.task import Task
+
+CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/leaked").glob("*.py")}
+P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
+HEAD = "import gc, os, sys, time, tracemalloc\nKEPT = []\n\n\n"
+
+
+def look(tmp_path: Path, body: str = "pass", **changes: Any) -> tuple[LeakRun, Finding]:
+    """Run a callable of the cases, or one with a body of its own."""
+    files = {**CASES, "pkg/__init__.py": "", "pkg/own.py": f"{HEAD}def epoch(*args):\n    {body}\n"}
+    root = written(tmp_path / "project", files)
+    task = a_leaking_task(**{"call": "pkg.own:epoch", "args": [], "epochs": 20, **changes})
+    leaks = Leaks.collect(task, a_context(root))
+    finding = next(iter(_leaks.judge(task, evidence(leaks))))
+    assert not (root.parent / "project-evidence/leaks/plugin").exists()
+    return leaks.runs[0], finding
+
+
+def marked(name: str, *, after: str) -> str:
+    """Return the first marked line of a case after some text."""
+    lines = CASES[name].splitlines()
+    start = next(i for i, line in enumerate(lines) if after in line)
+    return f"{name}:{next(i for i, line in enumerate(lines, 1) if i > start and '# <- here' in line)}"
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("asynchronous", "returned"), ("cache_without_a_bound", "returned"), ("arrays_of_a_session", "returned"),
+     ("a_chain", "stepped")],
+)  # fmt: skip
+def test_leak_of_a_megabyte_is_found_with_its_line(tmp_path: Path, name: str, form: str) -> None:
+    run, finding = look(tmp_path, call=f"planted_plain:{name}")
+    assert finding.outcome is F
+    assert str(finding.location) == marked("planted_plain.py", after="def encode" if "cache" in name else
+                                           "class Link" if "chain" in name else f"def {name}")  # fmt: skip
+    assert (run.last.form, run.first.epochs, run.last.epochs) == (form, 20, 60)
+
+
+def test_list_of_losses_with_their_graphs_is_found_with_its_line(tmp_path: Path) -> None:
+    _, finding = look(tmp_path, call="planted:losses_with_their_graphs")
+    assert finding.outcome is F
+    assert str(finding.location) == marked("planted.py", after="def losses_with_their_graphs")
+    assert "autograd graphs by 24 nodes [24 nodes, 24 nodes] an epoch" in finding.actual
+    assert "kept by `losses in losses_with_their_graphs.<locals>.epoch`" in finding.message
+
+
+def test_memory_of_a_library_alone_is_unknown(tmp_path: Path) -> None:
+    _, finding = look(tmp_path, call="planted_plain:memory_of_a_library")
+    assert finding.outcome is U
+    assert "a library knows of" in finding.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "pass",
+        "KEPT[:] = [bytes(1 << 20)]",
+        "len(KEPT) < 25 and KEPT.append(bytes(1 << 16))",  # fills, and ends
+        "a = []; a.append(a); a.append(bytes(1 << 20))",  # a cycle, for the collector
+        "return open(__file__)",  # no iterator of epochs
+        "return type('Model', (), {'forward': 1, '__call__': lambda self, x: x})()",
+    ],
+)
+def test_what_keeps_nothing_passes(tmp_path: Path, body: str) -> None:
+    run, finding = look(tmp_path, body)
+    assert (finding.outcome, run.last.form) == (P, "called"), finding.message
+    assert {rung.name for rung in run.last.rungs} == {"python", "heap", "private"}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise ValueError('no')", "ValueError: no (after 0 of 20 epochs)"),
+        ("KEPT.append(0); len(KEPT) > 3 and 1 / 0", "ZeroDivisionError: division by zero (after 3 of 20 epochs)"),
+        ("KEPT.append(0); len(KEPT) > 3 and os._exit(0)", "it ended after 3 of 20 epochs: exit code 0"),
+        ("sys.exit(0)", "it ended after 0 of 20 epochs: exit code 0"),
+        ("os.kill(os.getpid(), 9)", "killed by SIGKILL"),
+        ("time.sleep(60)", "stopped at the time limit of 1.5 s"),
+        ("return iter([1, 2, 3])", "it came to its end after 3 of 20 epochs"),
+        ("import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 30,) * 2); bytes(1 << 31)", "MemoryError"),
+        ("tracemalloc.stop(); tracemalloc.start()", "the project stopped tracemalloc"),
+        ("open(SELF, 'ab').write(b'x {}\\n')", "lines that are not its own"),
+    ],
+)
+def test_what_does_not_run_to_its_end_is_unknown_with_the_reason(tmp_path: Path, body: str, said: str) -> None:
+    journal = tmp_path / "project-evidence/leaks/0.jsonl"
+    _, finding = look(tmp_path, body.replace("SELF", repr(str(journal))), timeout_s=1.5)
+    assert finding.outcome is U
+    assert said in finding.message
+    assert "\n" not in finding.message
+
+
+def test_crash_is_located_in_the_project(tmp_path: Path) -> None:
+    _, finding = look(tmp_path, "KEPT.append(0); len(KEPT) > 3 and 1 / 0")
+    assert str(finding.location) == "pkg/own.py:6"
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("pkg.nothing:epoch", "there is no module 'pkg.nothing'"),
+        ("pkg.own:nothing", "pkg.own has no 'nothing'"),
+        ("pkg.own:KEPT", "pkg.own:KEPT is not callable"),
+    ],
+)
+def test_what_is_not_there_is_unknown(tmp_path: Path, call: str, said: str) -> None:
+    _, finding = look(tmp_path, call=call)
+    assert finding.outcome is U
+    assert said in finding.message
+
+
+def test_interpreter_that_is_not_there_is_unknown(tmp_path: Path) -> None:
+    root = written(tmp_path / "project", {"a.py": ""})
+    context = a_context(root)
+    task = a_leaking_task()
+    leaks = Leaks.collect(task, type(context)(**{**vars(context), "python": str(tmp_path / "none")}))
+    assert "cannot be started" in leaks.runs[0].first.problem
+
+
+def test_task_without_leaks_has_none(tmp_path: Path) -> None:
+    task: Task = a_leaking_task().model_copy(update={"leaks": ()})
+    with pytest.raises(EvidenceUnavailable, match="names no 'leaks'"):
+        Leaks.collect(task, a_context(written(tmp_path / "project", {"a.py": ""})))
+
+
+FAKE = """
+import contextlib, types
+LIVE = []
+class Tensor: pass
+autograd = types.SimpleNamespace()
+_C = types.SimpleNamespace(DisableTorchFunctionSubclass=contextlib.nullcontext)
+backends = types.SimpleNamespace(mps=types.SimpleNamespace(is_available=lambda: False))
+cuda = types.SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, device_count=lambda: 1,
+                             memory_allocated=lambda device: len(LIVE) << 20)
+"""
+
+
+def test_leak_on_a_device_is_found_by_its_allocator(tmp_path: Path) -> None:
+    files = {"torch.py": FAKE, "own.py": "import torch\n\n\ndef epoch():\n    torch.LIVE.append(0)\n"}
+    task = a_leaking_task(call="own:epoch", args=[], epochs=20)
+    leaks = Leaks.collect(task, a_context(written(tmp_path / "project", files)))
+    finding = next(iter(_leaks.judge(task, evidence(leaks))))
+    assert finding.outcome is F
+    assert finding.actual == "device cuda:0 by 1 MB [1 MB, 1 MB] an epoch"
+    assert "no line of the project was found" in finding.message  # the locating run had nothing to look with

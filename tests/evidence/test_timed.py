@@ -1,0 +1,152 @@
+"""Measurements that the gate times, run for real in little projects."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arming import STEPS
+from building import a_context, a_criterion, a_measure, a_project, a_task, result, written
+from building import gates as command
+
+from gates import spec
+from gates.errors import UsageError
+from gates.evidence.measurements import MeasurementRun, Measurements
+
+ARMS = {"old": {"call": "steps:work", "args": [12000]}, "new": {"call": "steps:work", "args": [4000]}}
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def run_of(
+    tmp_path: Path, *measures: dict[str, Any], files: dict[str, str] | None = None, **how: Any
+) -> MeasurementRun:
+    root = written(tmp_path / "project", {"steps.py": STEPS, **(files or {})})
+    task = a_task(
+        implementation=["steps.py"], criteria=[a_criterion(measures=list(measures or (a_measure(),)))],
+        measurements=[{"id": "bench", **how}],
+    )  # fmt: skip
+    (run,) = Measurements.collect(task, a_context(root)).runs
+    return run
+
+
+def test_arms_are_timed_until_they_decide_and_what_was_asked_is_laid_down_first(tmp_path: Path) -> None:
+    run = run_of(tmp_path, arms=ARMS, restarts=2, clock="cpu")
+    assert run.problem == ""
+    assert run.samples is not None
+    assert run.taken is not None
+    assert run.taken.ended in {"decided", "all pairs"}  # a crowded machine may take longer
+    frozen = json.loads((tmp_path / "project-evidence/measurements/bench-any.frozen.json").read_text())
+    assert (frozen["digest"], frozen["looks"]) == (run.taken.frozen, [16, 24, 32, 48, 64])
+    assert json.loads((tmp_path / "project-evidence" / str(run.raw)).read_text())["schema"] == "gates.samples/1"
+
+
+def test_attempts_of_the_same_code_add_up_and_those_of_other_code_do_not(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"arms": ARMS, "restarts": 1, "pairs": 6, "budget_s": 30}
+    assert run_of(tmp_path / "1", **asked).earlier.attempts == ()
+    root = tmp_path / "1" / "project"
+    task = a_task(implementation=["steps.py"], criteria=[a_criterion(measures=[a_measure()])],
+                  measurements=[{"id": "bench", **asked}])  # fmt: skip
+    context = a_context(root.rename(tmp_path / "again"))
+    (second,) = Measurements.collect(task, context).runs
+    assert [attempt.pairs for attempt in second.earlier.attempts] == [6]
+    (context.root / "steps.py").write_text(STEPS + "\n# another\n")
+    (third,) = Measurements.collect(task, context).runs
+    assert third.earlier.attempts == ()
+
+
+def test_an_arm_that_fails_leaves_its_reason(tmp_path: Path) -> None:
+    run = run_of(tmp_path, arms={**ARMS, "new": {"call": "steps:raises"}})
+    assert (run.samples, run.problem) == (None, "new: ValueError: no step today")
+
+
+def test_a_measurement_for_a_device_is_told_it_and_a_cpu_answers_for_no_other(tmp_path: Path) -> None:
+    arms = {name: {"call": "steps:work", "args": [2000, "{device}"]} for name in ("old", "new")}
+    run = run_of(tmp_path, a_measure(on="cuda"), arms=arms, pairs=6, restarts=1)
+    assert run.device == "cuda"
+    assert run.problem.startswith("measured on 'cpu'")
+
+
+PYTEST_BENCHMARK = """
+import json, random, sys
+rows = [{"name": n, "stats": {"data": [s, s * 1.01, s * 1.02]}} for n, s in (("old", 2.0), ("new", 1.0))]
+json.dump({"benchmarks": rows[:COUNT]}, open(sys.argv[1], "w"))
+"""
+
+
+def other_tool(tmp_path: Path, count: str = "2", **how: Any) -> MeasurementRun:
+    files = {"bench.py": PYTEST_BENCHMARK.replace("COUNT", count)}
+    asked: dict[str, Any] = {"run": ["python", "bench.py", "{out}"], "read": "pytest-benchmark", **how}
+    return run_of(tmp_path, a_measure(of="time_s"), files=files, **asked)
+
+
+def test_each_run_of_another_tool_is_one_sample(tmp_path: Path) -> None:
+    run = other_tool(tmp_path, restarts=7)
+    assert run.samples is not None
+    assert run.samples.metrics["time_s"].arms == {"old": (2.02,) * 7, "new": (1.01,) * 7}
+
+
+def test_another_tool_that_measures_now_this_now_that_is_refused(tmp_path: Path) -> None:
+    once = "2 - __import__('os').path.exists('there')] + [open('there', 'w').close()][:0"
+    assert "of 6 runs only" in other_tool(tmp_path, once).problem
+
+
+def test_another_tool_that_writes_nothing_or_fails_says_so(tmp_path: Path) -> None:
+    nothing = other_tool(tmp_path / "1", run=["python", "-c", "pass", "{out}"])
+    assert nothing.problem == "the measurement ended well but wrote no file"
+    fails = other_tool(tmp_path / "2", run=["python", "-c", "raise SystemExit('no')", "{out}"])
+    assert fails.problem == "the measurement ended with exit code 1: no"
+
+
+TASK = """\
+id: T1
+title: Doubling
+implementation: [pkg]
+tests: [tests]
+criteria:
+  - id: AC1
+    text: Start quickly
+    measures:
+      - {from: start, value: own, of: run_time_s, at_most: 20}
+      - {from: start, value: own, of: run_time_s, at_most: 0.0001, level: should}
+measurements:
+  - id: start
+    arms: {own: {time: [python, -c, "import pkg.core"]}}
+    pairs: 6
+"""
+
+
+def test_a_project_without_torch_is_gated_by_the_time_of_a_command(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p", {"tasks/T1.yaml": TASK})
+    ended = command(project, "run", "T1", "--gate", "performance", env={"XDG_STATE_HOME": str(tmp_path / "s")})
+    seen = {finding["check"]: finding for gate in result(project)["gates"] for finding in gate["findings"]}
+    assert ended.err.count("Traceback") == 0
+    assert seen["attempts:start"]["outcome"] == "passed"
+    assert seen["measure:AC1:0"]["outcome"] in {"passed", "unknown"}  # a crowded machine is no place to say it
+    assert seen["measure:AC1:1"]["outcome"] in {"failed", "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (("pairs: 6", "pairs: 5"), "greater than or equal to 6"),
+        (("value: own", "value: onw"), "measurement 'start' has no arm 'onw'; did you mean 'own'?"),
+        (("time: [", "tiem: ["), "unknown key 'tiem'; did you mean 'time'?"),
+        (('time: [python, -c, "import pkg.core"]', "call: a:b, run: [x]"), "exactly one of 'call', 'run' and 'time'"),
+        (("pairs: 6", "read: pyperf"), "'read' goes with 'run'"),
+        (("pairs: 6", 'run: [x, "{out}"]'), "expected either 'run' or 'arms'"),
+        (("arms: {own: ", "arms: {}  # "), "expected either 'run' or 'arms'"),
+        (("pairs: 6", "clock: sun"), "expected 'wall', 'cpu' or 'either', found 'sun'"),
+    ],
+)
+def test_what_is_wrong_in_the_task_file_is_said_with_its_place(
+    tmp_path: Path, wrong: tuple[str, str], said: str
+) -> None:
+    root = written(tmp_path, {"tasks/T1.yaml": TASK.replace(*wrong)})
+    with pytest.raises(UsageError) as refused:
+        spec.load(root / "tasks/T1.yaml", root)
+    assert said in str(refused.value)
+    assert str(refused.value).startswith("tasks/T1.yaml:")

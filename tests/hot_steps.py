@@ -1,0 +1,44 @@
+"""Builders of what was seen of a hot path."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from building import a_process, a_task
+
+from gates.evidence.hot_paths import HotPaths
+from gates.evidence.hot_steps import HotRead, HotRun, HotSeen, HotStep
+from gates.model import Location
+from gates.task import Task
+
+ALL = {"host_reads": 0, "synchronisations": 0, "empty_cache": 0, "stall_share": 0.1}
+
+
+def a_hot_task(**changes: Any) -> Task:
+    """A task with one hot path for its first criterion, and all limits."""
+    path = {"call": "pkg.train:few", "args": [2], "criteria": ["AC1"], "limits": ALL, "line": 7}
+    return a_task(hot_paths=[{**path, **changes}])
+
+
+def a_read(call: str = "item", line: int | None = 5, **changes: Any) -> HotRead:
+    """One read of the project's own code."""
+    place = Location(path="pkg/train.py", line=line) if line else None
+    return HotRead.model_validate({"call": call, "location": place, "by": "pkg.train", "device": "cpu", **changes})
+
+
+def a_step(*reads: HotRead, data: float = 0.001, forward: float = 0.019, **changes: Any) -> HotStep:
+    """A step of 20 ms on the CPU."""
+    phases = {"data": data, "forward": forward}
+    facts = {"seconds": data + forward, "phases": phases, "device": "cpu", "reads": reads, **changes}
+    return HotStep.model_validate(facts)
+
+
+def a_hot_run(steps: Sequence[HotStep], **changes: Any) -> HotRun:
+    """A process that came to its end; the steps that are left out are put before those given."""
+    first = (a_step(),) * max(2, len(steps) * 3 // 17)
+    return HotRun.model_validate({"process": a_process(), "complete": True, "steps": (*first, *steps), **changes})
+
+
+def hot(*runs: HotRun) -> HotPaths:
+    """The evidence of one hot path, sound where nothing else is given."""
+    seen = HotSeen(index=0, name="pkg.train:few(2)", runs=runs or (a_hot_run([a_step()] * 12),))
+    return HotPaths(how="steps taken apart", seen=(seen,))

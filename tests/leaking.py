@@ -1,0 +1,56 @@
+"""Builders of what was seen of a callable that was run over and over."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from building import a_process, a_task
+
+from gates.evidence.leaking import Allocated, Holder, LeakRun, Rung, Watched
+from gates.evidence.leaks import Leaks
+from gates.model import Location
+from gates.task import Task
+
+MB = 1 << 20
+
+
+def a_leaking_task(**changes: Any) -> Task:
+    """A task with one callable whose memory must not go on growing, for its first criterion."""
+    return a_task(leaks=[{"call": "pkg.train:epochs", "args": [2], "criteria": ["AC1"], "line": 7, **changes}])
+
+
+def level(value: float = 100.0, epochs: int = 30) -> list[float]:
+    """A rung that stays where it is."""
+    return [value] * epochs
+
+
+def growing(by: float = MB, epochs: int = 30) -> list[float]:
+    """A rung that grows by as much in each epoch."""
+    return [100.0 * MB + by * i for i in range(epochs)]
+
+
+def a_watch(epochs: int = 30, **changes: Any) -> Watched:
+    """A run to its end in which no rung grows; a rung is given by its name, or left out with `None`."""
+    names = ("tensors", "graph", "python", "heap", "private")
+    given: dict[str, Sequence[float] | None] = {name: changes.pop(name, level(epochs=epochs)) for name in names}
+    rungs = tuple(Rung(name=name, values=tuple(values)) for name, values in given.items() if values is not None)
+    facts: dict[str, Any] = {"process": a_process(), "complete": True, "form": "returned", "asked": epochs,
+                             "epochs": epochs, "rungs": rungs}  # fmt: skip
+    return Watched.model_validate({**facts, **changes})
+
+
+def a_holder(**changes: Any) -> Holder:
+    """A list that gets a tensor of 1 MB in each epoch."""
+    facts: dict[str, Any] = {"owner": "losses in epochs", "kind": "list", "rate": 1.0, "entry": float(MB), "tensors": 8,
+                             "graphs": 0, "location": Location(path="pkg/train.py", line=9)}  # fmt: skip
+    return Holder.model_validate({**facts, **changes})
+
+
+def an_allocation(rung: str = "tensors", size: int = 4 * MB) -> Allocated:
+    """A line that allocates what is kept."""
+    return Allocated(rung=rung, location=Location(path="pkg/model.py", line=3), size=size)
+
+
+def leaked(first: Watched | None = None, longer: Watched | None = None, **changes: Any) -> Leaks:
+    """What was seen of the first callable of a task: nothing grew, where nothing else is given."""
+    facts: dict[str, Any] = {"index": 0, "name": "pkg.train:epochs(2)", "first": first or a_watch(), "longer": longer}
+    return Leaks(how="each callable over and over", runs=(LeakRun.model_validate({**facts, **changes}),))

@@ -1,0 +1,167 @@
+"""Workers, run for real: what they tell is checked, and whatever they do ends in a reason."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from arming import a_folder, started
+
+from gates.measuring.bench import Bench, Worker
+from gates.measuring.wire import ArmFailed
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    (tmp_path / "log").mkdir()
+    with Bench(tmp_path / "log", timeout_s=60) as open_bench:
+        yield open_bench
+
+
+def a_worker(bench: Bench, tmp_path: Path, call: str, *args: object) -> Worker:
+    return bench.start("amp", started(a_folder(tmp_path / "p"), call=f"steps:{call}", args=list(args)))
+
+
+def test_a_step_is_timed_where_it_runs(bench: Bench, tmp_path: Path) -> None:
+    worker = a_worker(bench, tmp_path, "work", 20_000)
+    hello = worker.hello()
+    ran = worker.run(10)
+    assert (hello.device.type, hello.threads) == ("cpu", 1)
+    assert ran.ran == 10
+    assert ran.halves_s is not None
+    assert sum(ran.halves_s) == pytest.approx(ran.wall_s, rel=0.2)
+    assert ran.first_s is not None
+    assert ran.cpu_s is not None
+    assert worker.run(10).digest == ran.digest != ""
+    ended = worker.stop()
+    assert ended is not None
+    assert ended.ended == 0
+
+
+def test_steps_that_do_more_take_longer_and_return_something_else(bench: Bench, tmp_path: Path) -> None:
+    little, much = a_worker(bench, tmp_path, "work", 2_000), a_worker(bench, tmp_path, "work", 40_000)
+    for worker in (little, much):
+        worker.hello()
+    few, many = little.run(20), much.run(20)
+    assert many.step_s > 3 * few.step_s
+    assert few.digest != many.digest
+
+
+def test_what_a_step_prints_is_no_answer(bench: Bench, tmp_path: Path) -> None:
+    worker = a_worker(bench, tmp_path, "work", 100, '{"hello": "gates.worker/9"}\n', 10_000)
+    assert worker.hello().hello == "gates.worker/1"
+    assert worker.run(1).ran == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "args", "said"),
+    [
+        ("raises", (), "ValueError: no step today"),
+        ("absent", (), "AttributeError: steps has no 'absent'"),
+        ("no_step", (), "returned int, expected the step: a callable"),
+        ("coroutine", (), "returned a coroutine that nobody runs"),
+        ("out_of_memory", (), "MemoryError: cannot allocate 8 GiB"),
+        ("dies", (), "ended with exit code 9"),
+        ("dies", (3,), "ended with exit code 9"),
+        ("dies", (3, 0), "ended with exit code 0"),
+    ],
+)
+def test_an_arm_that_cannot_be_measured_says_why(
+    bench: Bench, tmp_path: Path, call: str, args: tuple[object, ...], said: str
+) -> None:
+    worker = a_worker(bench, tmp_path, call, *args)
+    with pytest.raises(ArmFailed, match=said):
+        worker.hello()
+        worker.run(5)
+
+
+def test_an_arm_that_hangs_is_given_up_and_killed(bench: Bench, tmp_path: Path) -> None:
+    worker = a_worker(bench, tmp_path, "hangs")
+    with pytest.raises(ArmFailed, match=r"did not answer within 0\.3 s"):
+        worker.hello(timeout_s=0.3)
+    limit = time.monotonic() + 5
+    while bench.end_of("amp 1") is None and time.monotonic() < limit:
+        bench._take(bench._wire.receive(1) or {"arm": ""})
+    ended = bench.end_of("amp 1")
+    assert ended is not None
+    assert ended.words == "signal 9"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("told['wall_s'] = float('nan')", "answered wall_s = 'NaN'"),
+        ("told['wall_s'] = -1", "answered wall_s = -1"),
+        ("told['wall_s'] = 0", "answered wall_s = 0"),
+        ("told['wall_s'] = 1e300 * 1e10", "answered wall_s = 'Infinity'"),
+        ("told['wall_s'] = 5", "says that 5 s passed, our clock says"),
+        ("told['device_s'] = 5", "our clock says"),
+        ("told['halves_s'] = [-1, 2]", "went backwards"),
+        ("told['ran'] += 1", "took 4 steps, asked for 3"),
+        ("told = 'a word'", "answered"),
+        ("told = {'surprise': 1}", "answered"),
+        ("out.write('{' * 100000)", "answered"),
+        ("out.write('no json')", "expected a line of JSON"),
+        ("told = {'error': 'CUDA error: device lost'}", "CUDA error: device lost"),
+        ("sys.exit(3)", "ended with exit code 3"),
+        ("os.kill(os.getpid(), 9)", "ended with signal 9"),
+        ("told['items'] = 0", "answered items = 0"),
+    ],
+)
+def test_an_answer_that_no_clock_gives_is_not_believed(bench: Bench, tmp_path: Path, change: str, said: str) -> None:
+    worker = bench.start("amp", started(a_folder(tmp_path / "p", w=change), run=["python", "w.py"]))
+    worker.hello()
+    with pytest.raises(ArmFailed, match=said):
+        worker.run(3)
+
+
+def test_a_worker_that_speaks_unasked_is_not_believed(bench: Bench, tmp_path: Path) -> None:
+    root = a_folder(tmp_path / "p", w="print(json.dumps(told), file=out, flush=True)")
+    worker = bench.start("amp", started(root, run=["python", "w.py"]))
+    worker.hello()
+    worker.run(3)
+    with pytest.raises(ArmFailed, match=r"spoke without being asked|took \d steps"):
+        for steps in range(4, 9):
+            worker.run(steps)
+
+
+def test_another_protocol_is_refused(bench: Bench, tmp_path: Path) -> None:
+    root = a_folder(tmp_path / "p", w="")
+    (root / "w.py").write_text((root / "w.py").read_text().replace("worker/1", "worker/2"))
+    with pytest.raises(ArmFailed, match=r"speaks 'gates\.worker/2'"):
+        bench.start("amp", started(root, run=["python", "w.py"])).hello()
+
+
+def test_a_command_that_is_not_there_cannot_be_started(bench: Bench, tmp_path: Path) -> None:
+    with pytest.raises(ArmFailed, match="cannot be started: No such file"):
+        bench.start("amp", started(a_folder(tmp_path / "p"), run=["no-such-command"])).hello()
+
+
+def test_a_command_is_timed_from_start_to_end(bench: Bench, tmp_path: Path) -> None:
+    root = a_folder(tmp_path / "p")
+    slept = bench.time("a", started(root, time=["python", "-c", "import time; time.sleep(0.2)"]), timeout_s=20)
+    held = bench.time("b", started(root, time=["python", "-c", "x = bytearray(60 << 20)"]), timeout_s=20)
+    assert slept.wall_s > 0.2
+    assert slept.cpu_s < 0.2
+    assert held.peak_memory_bytes > slept.peak_memory_bytes + (50 << 20)
+
+
+def test_a_command_that_fails_or_hangs_has_no_time(bench: Bench, tmp_path: Path) -> None:
+    root = a_folder(tmp_path / "p")
+    with pytest.raises(ArmFailed, match="ended with exit code 3"):
+        bench.time("a", started(root, time=["python", "-c", "raise SystemExit(3)"]), timeout_s=20)
+    with pytest.raises(ArmFailed, match=r"did not answer within 0\.2 s"):
+        bench.time("a", started(root, time=["python", "-c", "import time; time.sleep(60)"]), timeout_s=0.2)
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    root = a_folder(tmp_path / "p", w="import subprocess; subprocess.Popen(['sleep', '77'], start_new_session=True)")
+    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    with Bench(tmp_path / "log", timeout_s=60) as bench:
+        worker = bench.start("amp", started(root, run=["python", "w.py"]))
+        worker.hello()
+        worker.run(1)
+    assert {process.pid for process in psutil.Process().children(recursive=True)} <= before
+    assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "77"]]

@@ -1,0 +1,59 @@
+"""The files of other benchmark tools, good and broken."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gates.measuring.formats import read_times
+from gates.samples import BadSamples
+
+
+def a_pytest_benchmark(*data: float, name: str = "test_sum") -> dict[str, Any]:
+    return {"benchmarks": [{"name": name, "stats": {"median": 9.0, "data": list(data)}}]}
+
+
+def a_pyperf(*runs: list[float], **facts: Any) -> dict[str, Any]:
+    return {"version": "1.0", "metadata": {"name": "sum", "unit": "second", **facts},
+            "benchmarks": [{"runs": [{"values": values} for values in runs]}]}  # fmt: skip
+
+
+def test_pytest_benchmark_gives_the_median_of_its_rounds() -> None:
+    assert read_times(json.dumps(a_pytest_benchmark(1.0, 2.0, 9.0)), "pytest-benchmark") == {"test_sum": 2.0}
+
+
+def test_pytest_benchmark_without_its_rounds_gives_the_median_it_states() -> None:
+    assert read_times(json.dumps(a_pytest_benchmark()), "pytest-benchmark") == {"test_sum": 9.0}
+
+
+def test_pyperf_gives_the_median_over_its_processes() -> None:
+    told = a_pyperf([1.0, 1.0, 1.0], [3.0, 3.0], [2.0])
+    told["benchmarks"].append({"metadata": {"name": "product"}, "runs": [{"warmups": [[1, 0.5]]}, {"values": [4.0]}]})
+    assert read_times(json.dumps(told), "pyperf") == {"sum": 2.0, "product": 4.0}
+
+
+def test_pyperf_of_bytes_is_no_time() -> None:
+    with pytest.raises(BadSamples, match="no benchmark"):
+        read_times(json.dumps(a_pyperf([1.0], unit="byte")), "pyperf")
+
+
+@pytest.mark.parametrize("form", ["pytest-benchmark", "pyperf"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not valid JSON"), ("{", "not valid JSON"), ("[]", "not a file of"), ("{}", "not a file of"),
+        ('{"benchmarks": []}', "no benchmark"), ('{"benchmarks": 3}', "not a file of"),
+        ('{"benchmarks": [1]}', "not a"), ('{"benchmarks": NaN}', "expected finite numbers"),
+        ("[" * 100_000, "nested beyond"),
+    ],
+)  # fmt: skip
+def test_what_is_no_such_file_says_so(text: str, said: str, form: str) -> None:
+    with pytest.raises(BadSamples, match=said):
+        read_times(text, form)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1e999", '"1"', "true", "null"])
+def test_a_time_that_is_none_is_refused(value: str) -> None:
+    for told, form in ((a_pytest_benchmark(77.0), "pytest-benchmark"), (a_pyperf([77.0]), "pyperf")):
+        with pytest.raises(BadSamples, match=r"time|finite"):
+            read_times(json.dumps(told).replace("77.0", value), form)

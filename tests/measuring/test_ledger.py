@@ -1,0 +1,146 @@
+"""The attempts ledger: what was tried stays known, and what was changed is noticed."""
+
+import json
+import multiprocessing
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from taking import an_attempt
+
+from gates.measuring.ledger import Attempt, Ledger, key_of, pooled
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def ledger(tmp_path: Path, *pairs: int) -> Ledger:
+    (tmp_path / "p").mkdir(exist_ok=True)
+    book = Ledger(tmp_path / "p")
+    for number in pairs:
+        book.append(attempt(number))
+    return book
+
+
+def attempt(number: int, key: str = "k") -> Attempt:
+    return an_attempt(key=key, old=[float(number)] * 6, new=[1.0] * 6)
+
+
+def own(tmp_path: Path) -> Path:
+    return tmp_path / "p" / ".gates" / "attempts.jsonl"
+
+
+def kept(tmp_path: Path) -> Path:
+    (path,) = (tmp_path / "state").rglob("*.jsonl")
+    return path
+
+
+def test_attempts_of_one_key_are_recalled_in_order(tmp_path: Path) -> None:
+    book = ledger(tmp_path, 1, 2)
+    book.append(attempt(3, key="other"))
+    assert book.recall("k").attempts == (attempt(1), attempt(2))
+    assert book.recall("k").problem == ""
+    assert book.recall("none").attempts == ()
+    assert (own(tmp_path).parent / ".gitignore").read_text() == "*\n"
+
+
+@pytest.mark.parametrize("gone", [own, kept])
+def test_a_copy_that_is_gone_is_written_again_from_the_other(tmp_path: Path, gone: Callable[[Path], Path]) -> None:
+    book = ledger(tmp_path, 1, 2)
+    gone(tmp_path).unlink()
+    assert [a.metrics["step_time_s"].arms["old"][0] for a in book.recall("k").attempts] == [1, 2]
+    book.append(attempt(3))
+    assert len(gone(tmp_path).read_text().splitlines()) == 3
+    assert book.recall("k") == Ledger(tmp_path / "p").recall("k")
+    assert book.recall("k").problem == ""
+
+
+def test_removing_the_last_lines_hides_nothing(tmp_path: Path) -> None:
+    book = ledger(tmp_path, 1, 2, 3)
+    lines = own(tmp_path).read_text().splitlines(keepends=True)
+    own(tmp_path).write_text(lines[0])
+    assert len(book.recall("k").attempts) == 3
+
+
+def edited(lines: list[str]) -> list[str]:
+    return [lines[0].replace('"pairs": 6', '"pairs": 7'), *lines[1:]]
+
+
+TAMPERED: dict[str, Callable[[list[str]], list[str]]] = {
+    "edited": edited,
+    "first removed": lambda lines: lines[1:],
+    "middle removed": lambda lines: [lines[0], lines[2]],
+    "swapped": lambda lines: [lines[1], lines[0], lines[2]],
+    "doubled": lambda lines: [lines[0], *lines],
+    "garbage": lambda lines: [*lines, "garbage\n"],
+    "cut short": lambda lines: [*lines[:2], lines[2][:40]],
+    "nested": lambda lines: ["[" * 100_000 + "\n", *lines],
+    "forged": lambda lines: [*lines, json.dumps({"before": "0" * 64, "attempt": {}, "hash": "x"}) + "\n"],
+}
+
+
+@pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED)
+def test_a_changed_line_is_noticed_and_the_other_copy_still_speaks(
+    tmp_path: Path, change: Callable[[list[str]], list[str]]
+) -> None:
+    book = ledger(tmp_path, 1, 2, 3)
+    own(tmp_path).write_text("".join(change(own(tmp_path).read_text().splitlines(keepends=True))))
+    recalled = book.recall("k")
+    assert str(own(tmp_path)) in recalled.problem
+    assert len(recalled.attempts) == 3
+    before = own(tmp_path).read_bytes()
+    book.append(attempt(4))
+    assert own(tmp_path).read_bytes() == before
+    assert len(book.recall("k").attempts) == 4
+
+
+def test_two_copies_that_contradict_each_other_are_noticed(tmp_path: Path) -> None:
+    book = ledger(tmp_path, 1)
+    own(tmp_path).unlink()
+    text = kept(tmp_path).read_text()
+    kept(tmp_path).unlink()
+    book.append(attempt(2))
+    kept(tmp_path).write_text(text)
+    assert "tell of different attempts" in book.recall("k").problem
+
+
+def _append(root: str, number: int) -> None:
+    Ledger(Path(root)).append(attempt(number, key=f"k{number}"))
+
+
+def test_two_runs_at_once_both_stand_in_it(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    spawn = multiprocessing.get_context("fork")
+    runs = [spawn.Process(target=_append, args=(str(tmp_path / "p"), i)) for i in range(1, 5)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    book = Ledger(tmp_path / "p")
+    assert [(len(book.recall(f"k{i}").attempts), book.recall(f"k{i}").problem) for i in range(1, 5)] == [(1, "")] * 4
+
+
+def test_a_ledger_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "p").write_text("a file")
+    assert ledger_at(tmp_path).append(attempt(1)) == ""  # the other copy has it
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    assert "cannot be written" in ledger_at(tmp_path).append(attempt(1))
+
+
+def ledger_at(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path / "p")
+
+
+def test_keys_tell_apart_what_is_not_the_same_question() -> None:
+    assert len({key_of("a", "b"), key_of("ab", ""), key_of("b", "a"), key_of("a", "c")}) == 4
+
+
+def test_only_attempts_on_a_fit_machine_with_the_same_arms_are_pooled() -> None:
+    now = attempt(9).metrics["step_time_s"]
+    other = an_attempt(metrics={})
+    metric, used = pooled("step_time_s", now, [attempt(1), an_attempt(unfit=("crowded",)), other])
+    assert metric.arms["old"] == (1.0,) * 6 + (9.0,) * 6
+    assert used == (attempt(1),)

@@ -1,0 +1,106 @@
+"""The procedure of a measurement: turns, restarts, copies, looks and budgets."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arming import a_folder, a_plan
+
+from gates.measuring.session import measure
+from gates.measuring.taken import Taken
+from gates.measuring.wire import ArmFailed
+from gates.samples import Samples
+
+TWO = {"fp32": {"call": "steps:work", "args": [4000]}, "amp": {"call": "steps:work", "args": [1000]}}
+
+
+def taken_of(tmp_path: Path, arms: dict[str, Any], *, stop: int = 0, **changes: Any) -> tuple[Samples, Taken]:
+    (tmp_path / "log").mkdir()
+    root = a_folder(tmp_path / "p", w="", slow="", lies="told['wall_s'] /= 9")
+    plan = a_plan(root, arms, **changes)
+    return measure(plan, tmp_path / "log", lambda _samples, taken: taken.pairs >= stop > 0)
+
+
+def test_arms_are_paired_and_processes_restarted(tmp_path: Path) -> None:
+    samples, taken = taken_of(tmp_path, TWO, most=12, restarts=3)
+    times = samples.metrics["step_time_s"]
+    assert {len(values) for values in times.arms.values()} == {12}
+    assert times.paired
+    assert taken.restarts == (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)
+    assert len(set(taken.seeds)) == 3
+    assert len(taken.copies) == 3
+    assert len(samples.metrics["process_peak_bytes"].arms["fp32"]) == 3
+    assert (taken.ended, taken.pairs, taken.baseline) == ("all pairs", 12, "fp32")
+    assert sum(times.arms["fp32"]) > 2 * sum(times.arms["amp"])
+
+
+def test_it_stops_at_the_look_that_decides_and_looks_nowhere_else(tmp_path: Path) -> None:
+    seen: list[int] = []
+    (tmp_path / "log").mkdir()
+
+    def settled(_samples: Samples, taken: Taken) -> bool:
+        seen.append(taken.pairs)
+        return taken.pairs == 24
+
+    _, taken = measure(a_plan(a_folder(tmp_path / "p"), TWO, restarts=2), tmp_path / "log", settled)
+    assert seen == [16, 24]
+    assert (taken.ended, taken.pairs) == ("decided", 24)
+
+
+def test_memory_of_a_start_counts_at_the_look_that_ends_it(tmp_path: Path) -> None:
+    seen: list[int] = []
+    (tmp_path / "log").mkdir()
+
+    def settled(samples: Samples, taken: Taken) -> bool:
+        seen.append(len(samples.metrics["process_peak_bytes"].arms["amp"]))
+        return taken.pairs == 24
+
+    measure(a_plan(a_folder(tmp_path / "p"), TWO), tmp_path / "log", settled)
+    assert seen == [4, 6]
+
+
+def test_it_ends_with_its_budget(tmp_path: Path) -> None:
+    slow = {"run": ["python", "slow.py"]}
+    _, taken = taken_of(tmp_path, {"a": slow, "b": slow}, budget_s=4.0, restarts=1)
+    assert taken.ended == "budget"
+    assert 6 <= taken.pairs < 40
+
+
+def test_a_budget_for_less_than_an_interval_is_refused_at_once(tmp_path: Path) -> None:
+    slow = {"run": ["python", "slow.py"]}
+    with pytest.raises(ArmFailed, match=r"6 pairs take about \d+ s, the budget is 0.8 s; raise budget_s"):
+        taken_of(tmp_path, {"a": slow, "b": slow}, budget_s=0.8, restarts=1)
+
+
+def test_a_worker_that_times_only_part_of_its_work_is_found_out(tmp_path: Path) -> None:
+    with pytest.raises(ArmFailed, match=r"b timed [\d.]+ s of [\d.]+ s that passed by our clock"):
+        taken_of(tmp_path, {"a": {"run": ["python", "w.py"]}, "b": {"run": ["python", "lies.py"]}}, most=6, restarts=1)
+
+
+def test_commands_are_timed_in_turn_each_in_its_own_process(tmp_path: Path) -> None:
+    arms = {"a": {"time": ["python", "-c", "pass"]}, "b": {"time": ["python", "-c", "import time; time.sleep(0.05)"]}}
+    samples, taken = taken_of(tmp_path, arms, most=6, talks=False)
+    times = samples.metrics["run_time_s"].arms
+    assert min(times["b"]) > 0.05
+    assert len(times["a"]) == 6
+    assert set(samples.metrics) == {"run_time_s", "run_cpu_time_s", "peak_memory_bytes"}
+    assert taken.restarts == ()
+
+
+def test_peak_memory_is_that_of_the_steps(tmp_path: Path) -> None:
+    arms = {"a": {"call": "steps:holds", "args": [8]}, "b": {"call": "steps:holds", "args": [32]}}
+    samples, _ = taken_of(tmp_path, arms, most=6, restarts=3)
+    peaks = samples.metrics["peak_memory_bytes"].arms
+    assert len(peaks["a"]) == 3
+    assert min(peaks["b"]) > (30 << 20)
+    assert max(peaks["a"]) < (20 << 20)
+
+
+def test_one_arm_out_of_memory_leaves_no_samples(tmp_path: Path) -> None:
+    with pytest.raises(ArmFailed, match="amp: MemoryError"):
+        taken_of(tmp_path, {"fp32": TWO["fp32"], "amp": {"call": "steps:out_of_memory"}}, most=6)
+
+
+def test_an_arm_that_dies_in_the_middle_leaves_no_samples(tmp_path: Path) -> None:
+    with pytest.raises(ArmFailed, match="amp ended with exit code 9"):
+        taken_of(tmp_path, {"fp32": TWO["fp32"], "amp": {"call": "steps:dies", "args": [2000]}}, most=60, restarts=1)

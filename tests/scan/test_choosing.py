@@ -1,0 +1,125 @@
+"""Which files are read for a rule: never fewer than those in which it could find something."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from building import written
+from scanning import WORDS
+
+from gates.scan.checking import check
+from gates.scan.facts import facts_of, imported
+from gates.scan.loading import load_folder
+from gates.scan.memory import Memory
+
+RULES = {
+    "stacked": "pattern: torch.stack($X).to($$$)",
+    "scaled": "any: [torch.cuda.amp.GradScaler(...), from torch.cuda.amp import $$$]",
+    "read": "pattern: $X.item()\nnot_inside: 'with torch.no_grad(): ...'",
+}
+USE = "s(rows).to(device)\n"
+
+
+def found(root: Path, files: Mapping[str, str | bytes], memory: Memory | None = None) -> dict[str, list[str]]:
+    written(root / "p", dict(files))
+    for name, body in RULES.items():
+        written(root / "rules", {f"{name}.yaml": f"{body}\n{WORDS.replace('id: mine', '')}id: {name}\n"})
+    rules = list(load_folder(root / "rules", root).values())
+    checked = check(rules, sorted((root / "p").rglob("*.py")), root / "p", memory)
+    return {name: [f"{s.path}:{s.line}" for s in sites if not s.ok] for name, sites in checked.sites.items()}
+
+
+@pytest.mark.parametrize(
+    "lent",
+    [
+        "from torch import stack as s\n",
+        "from torch import (\n    cat,\n    stack  # rows\n    as s,\n)\n",
+        "import torch\ns = torch.stack\n",
+        "import torch\ns = (\n    torch.stack\n)\n",
+        "import torch as t\nold = s = t.stack\n",
+        "import torch\ns: object = torch.stack if torch.cuda else torch.cat\n",
+        "import functools, torch\ns = functools.partial(torch.stack, dim=0)\n",
+        "from torch import stack\\\n    as s\n",
+        "try:\n    from torch import stack as s\nexcept ImportError:\n    s = None\n",
+    ],
+)
+@pytest.mark.parametrize(
+    ("use", "line"),
+    [
+        ("from compat import s\n" + USE, 2),
+        ("from compat import *\n" + USE, 2),
+        ("import compat\ncompat.s(rows).to(device)\n", 2),
+        ("from compat import s as q\nq(rows).to(device)\n", 2),
+        ("from again import r\nr(rows).to(device)\n", 2),
+    ],
+)
+def test_name_that_another_file_lends_is_followed(tmp_path: Path, lent: str, use: str, line: int) -> None:
+    again = "from compat import s as r\n"
+    assert found(tmp_path, {"compat.py": lent, "again.py": again, "use.py": use})["stacked"] == [f"use.py:{line}"]
+
+
+@pytest.mark.parametrize(
+    ("compat", "use"),
+    [
+        ("from torch import stack\n", "from compat import stack\nstack(rows).to(device)\n"),
+        ("from torch import *\n", "from compat import stack\nstack(rows).to(device)\n"),
+        ("import torch as t\n", "from compat import t\nt.stack(rows).to(device)\n"),
+        ("import torch\n", "from compat import torch\ntorch.stack(rows).to(device)\n"),
+        ("x = 1\n", "import torch\ntorch . stack(rows). to(device)\n"),
+        (
+            "x = 1\n",
+            "import torch\n\uff54orch.\U0001d42ctack(rows).to(device)\n",
+        ),  # Python reads these as `torch.stack`
+    ],
+)
+def test_library_under_any_spelling_is_found(tmp_path: Path, compat: str, use: str) -> None:
+    assert found(tmp_path, {"compat.py": compat, "use.py": use})["stacked"] == ["use.py:2"]
+
+
+def test_what_excuses_a_place_is_had_from_another_file_too(tmp_path: Path) -> None:
+    files = {
+        "compat.py": "import torch\nquiet = torch.no_grad\n",
+        "use.py": "from compat import quiet\nwith quiet():\n    loss.item()\nloss.item()\n",
+    }
+    assert found(tmp_path, files)["read"] == ["use.py:4"]
+
+
+def test_same_name_of_no_library_is_not_flagged(tmp_path: Path) -> None:
+    files = {
+        "compat.py": "def stack(rows): return rows\n",
+        "use.py": "from compat import stack\nstack(rows).to(device)  # not torch\n",
+    }
+    assert found(tmp_path, files)["stacked"] == []
+
+
+def test_file_of_another_encoding_is_read(tmp_path: Path) -> None:
+    text = "# coding: latin-1\nimport torch  # \xe9\ntorch.cuda.amp.GradScaler()\n".encode("latin-1")
+    assert found(tmp_path, {"use.py": text})["scaled"] == ["use.py:3"]
+
+
+def test_change_of_a_lender_is_noticed(tmp_path: Path) -> None:
+    files = {"compat.py": "from torch import cat as s\n", "use.py": "from compat import s\n" + USE}
+    assert found(tmp_path, files, Memory(tmp_path / "m.json"))["stacked"] == []
+    files["compat.py"] = "from torch import stack as s\n"
+    assert found(tmp_path, files, Memory(tmp_path / "m.json"))["stacked"] == ["use.py:2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (b"import a.b, c as d  # e\n", ("a.b", "c=d")),
+        (b"from . import x\nfrom ..y import (z,\n  w as v)\n", ("p.", "p.x", "y.", "y.w=v", "y.z")),
+        (b"if a: from b import *\n", ("b.", "b.*")),
+        (b"x = 1; import os\n", ("os",)),
+        (b"important = 1\n# import x\n'import y'\n", ()),
+        (b"from a import (", ("a.",)),
+    ],
+)
+def test_imports_are_read_without_parsing(text: bytes, names: tuple[str, ...]) -> None:
+    assert imported(text, "p/m.py") == names
+
+
+def test_words_count_as_whole_names_only(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("restack = tot = 1\n", encoding="utf-8")
+    assert facts_of(path, "a.py", ["stack", "to", "return {"]).words == ()

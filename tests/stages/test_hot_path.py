@@ -1,0 +1,178 @@
+"""The hot path, judged by what was seen of its steps."""
+
+from typing import Any
+
+import pytest
+from building import a_process, a_task, evidence
+from hot_steps import ALL, a_hot_run, a_hot_task, a_read, a_step, hot
+
+from gates.evidence.hot_paths import HotPaths
+from gates.evidence.hot_steps import HotRun, HotStep, Loader, Seen
+from gates.evidence.kind import EvidenceSet
+from gates.model import Finding, Level, Location, Outcome, Severity
+from gates.stages import _hot_path
+from gates.task import Task
+
+ASPECTS = {"host-reads", "synchronisations", "empty-cache", "stall"}
+
+
+def judged(seen: HotPaths | None, task: Task | None = None) -> list[Finding]:
+    return list(_hot_path.judge(task or a_hot_task(), evidence(seen) if seen else EvidenceSet()))
+
+
+def of(aspect: str, findings: list[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.check == f"hot:0:{aspect}"]
+
+
+def outcome(aspect: str, *steps: HotStep, **changes: Any) -> Outcome:
+    (found,) = {f.outcome for f in of(aspect, judged(hot(a_hot_run(steps)), a_hot_task(**changes)))}
+    return found
+
+
+def test_sound_steps_pass_for_their_criterion() -> None:
+    findings = judged(hot())
+    assert {finding.outcome for finding in findings} == {Outcome.PASSED}
+    assert {check.id for check in _hot_path.plan(a_hot_task())} == {finding.check for finding in findings}
+    assert {f.level for f in findings if f.criterion == "AC1"} == {Level.MUST}
+    assert len([f for f in findings if f.criterion == "AC1"]) == len(ASPECTS)
+
+
+def test_task_without_hot_paths_plans_nothing() -> None:
+    assert list(_hot_path.plan(a_task())) == []
+    assert list(_hot_path.judge(a_task(), EvidenceSet())) == []
+    assert list(_hot_path.describe(a_task(), EvidenceSet())) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (None, "it was not run: it was not collected"),
+        (hot(HotRun(process=a_process(), complete=True)), "no optimizer of torch stepped"),
+        (
+            hot(HotRun(process=a_process(), complete=True, steps=(a_step(),) * 7)),
+            "it made 7 steps, and at least 6 after the first 2 are needed",
+        ),
+        (hot(a_hot_run([a_step()] * 9, complete=False, problem="no such module")), "no such module"),
+        (hot(a_hot_run([a_step()] * 9, complete=False, process=a_process(None, timed_out=True))), "time limit"),
+        (hot(a_hot_run([a_step()] * 9), a_hot_run([a_step()] * 9, complete=False, error="E: x")), "E: x"),
+    ],
+)
+def test_what_was_not_seen_is_unknown_with_its_reason(seen: HotPaths | None, said: str) -> None:
+    findings = judged(seen)
+    assert {finding.outcome for finding in findings} == {Outcome.UNKNOWN}
+    assert all(said in finding.message for finding in findings)
+    assert {finding.severity for finding in findings} == {Severity.HIGH}
+    assert list(_hot_path.describe(a_hot_task(), evidence(seen) if seen else EvidenceSet()))
+
+
+@pytest.mark.parametrize(
+    ("aspect", "call"),
+    [("host-reads", "item"), ("host-reads", "cpu"), ("synchronisations", "cuda.synchronize"),
+     ("synchronisations", "cuda.Event.synchronize"), ("synchronisations", "wait"), ("empty-cache", "cuda.empty_cache")],
+)  # fmt: skip
+def test_what_a_step_does_each_time_fails_with_its_line(aspect: str, call: str) -> None:
+    findings = judged(hot(a_hot_run([a_step(a_read(call))] * 12)))
+    (found,) = of(aspect, findings)
+    assert (found.outcome, found.severity, str(found.location)) == (Outcome.FAILED, Severity.CRITICAL, "pkg/train.py:5")
+    assert f"`{call}`" in found.message
+    assert {f.outcome for f in findings if aspect not in f.check} == {Outcome.PASSED}
+
+
+def test_what_happens_once_in_a_while_is_told_and_passes() -> None:
+    steps = [a_step(a_read(count=8)) if i % 10 == 0 else a_step() for i in range(20)]
+    (found,) = of("host-reads", judged(hot(a_hot_run(steps))))
+    assert found.outcome is Outcome.PASSED
+    assert "pkg/train.py:5 does on 10% of them" in found.message
+
+
+def test_lines_that_read_in_turn_are_both_named() -> None:
+    steps = [a_step(a_read(line=5 + i % 2)) for i in range(20)]
+    found = of("host-reads", judged(hot(a_hot_run(steps))))
+    assert [str(finding.location) for finding in found] == ["pkg/train.py:5", "pkg/train.py:6"]
+    assert len({finding.subject for finding in found}) == 2
+
+
+def test_limit_says_how_many_are_allowed() -> None:
+    steps = [a_step(a_read(count=2))] * 12
+    assert outcome("host-reads", *steps, limits={"host_reads": 2}) is Outcome.PASSED
+    assert outcome("host-reads", *steps, limits={"host_reads": 1}) is Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    ("by", "failed"),
+    [("torch.amp.grad_scaler", False), ("torch.optim.adam", False), ("torch.optim.lr_scheduler", True),
+     ("torch.nn.utils.clip_grad", True), ("lightning.loops", True)],
+)  # fmt: skip
+def test_what_torch_reads_by_itself_is_not_counted(by: str, *, failed: bool) -> None:
+    got = outcome("host-reads", *[a_step(a_read(by=by))] * 12)
+    assert got is (Outcome.FAILED if failed else Outcome.PASSED)
+
+
+def test_read_on_the_host_is_none_where_training_is_on_a_device() -> None:
+    there: dict[str, Any] = {"device": "cuda"}
+    assert outcome("host-reads", *[a_step(a_read(device="cpu"), **there)] * 12) is Outcome.PASSED
+    assert outcome("host-reads", *[a_step(a_read(device="cuda"), **there)] * 12) is Outcome.FAILED
+
+
+def test_device_that_was_asked_for_must_be_the_one() -> None:
+    assert outcome("stall", *[a_step()] * 12, on="cuda") is Outcome.UNKNOWN
+    assert outcome("stall", *[a_step(device="cuda", data=0.0)] * 12, on="cuda") is Outcome.PASSED
+
+
+def test_what_has_no_limit_is_advised() -> None:
+    task = a_hot_task(limits={})
+    findings = judged(hot(a_hot_run([a_step(a_read())] * 12)), task)
+    (found,) = of("host-reads", findings)
+    assert (found.outcome, found.level, found.severity) == (Outcome.FAILED, Level.ADVISORY, Severity.LOW)
+    assert not found.blocks
+    assert {finding.criterion for finding in findings} == {None}
+
+
+def test_wait_for_batches_fails_with_its_line_and_what_it_costs() -> None:
+    lines = (Seen(phase="data", location=Location(path="pkg/data.py", line=3), count=9),)
+    (found,) = of("stall", judged(hot(a_hot_run([a_step(data=0.02, forward=0.02, lines=lines)] * 12))))
+    assert (found.outcome, str(found.location)) == (Outcome.FAILED, "pkg/data.py:3")
+    assert "45.0% [45.0%, 45.0%]" in found.message
+    assert "without it a step would be at most 2.00 times as fast" in found.message
+
+
+def test_wait_for_workers_names_what_makes_the_samples() -> None:
+    loader = Loader(workers=2, made=Location(path="pkg/data.py", line=40))
+    run = a_hot_run([a_step(data=0.02)] * 12, loaders=(Loader(workers=0, made=None), loader))
+    (found,) = of("stall", judged(hot(run)))
+    assert str(found.location) == "pkg/data.py:40"
+    assert "2 workers make them" in found.message
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (a_step(data=0.0019, forward=0.001), Outcome.PASSED),  # a small loader's own machinery
+        (a_step(data=0.0019, forward=0.001, device="cuda"), Outcome.FAILED),
+        (a_step(data=0.0035, forward=0.03), Outcome.PASSED),
+    ],
+)
+def test_wait_counts_beyond_what_a_small_loader_takes_on_a_cpu(step: HotStep, expected: Outcome) -> None:
+    assert outcome("stall", *[step] * 12) is expected
+
+
+def test_wait_around_its_limit_is_not_decided() -> None:
+    steps = [a_step(data=0.004 + 0.002 * (i % 3), forward=0.03) for i in range(12)]
+    assert outcome("stall", *steps) is Outcome.UNKNOWN
+    pauses = [a_step(data=0.2 if i == 7 else 0.0) for i in range(24)]  # one pause, of which nobody knows whose it is
+    assert outcome("stall", *pauses) is Outcome.UNKNOWN
+
+
+def test_report_names_the_bottleneck_and_what_it_costs() -> None:
+    step = a_step(a_read(), a_read(by="torch.optim.adam", line=6), data=0.03, forward=0.01, idle=(3, 4))
+    phases, reads = _hot_path.describe(a_hot_task(), evidence(hot(a_hot_run([step] * 12))))
+    assert "Most of the time is spent in data, 75.0% [75.0%, 75.0%]" in phases.text
+    assert "at most 4.00 times as fast" in phases.text
+    assert "nothing to do in 75%" in phases.text
+    assert [row[0] for row in phases.rows] == ["data", "forward"]
+    assert [row[-1] for row in reads.rows] == ["the project's", "torch's own"]
+
+
+def test_limits_of_a_task_are_the_ones_that_are_judged() -> None:
+    assert {check.level for check in _hot_path.plan(a_hot_task(level="should"))} == {Level.MUST, Level.SHOULD}
+    assert ALL.keys() == {"host_reads", "synchronisations", "empty_cache", "stall_share"}

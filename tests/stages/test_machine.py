@@ -1,0 +1,184 @@
+"""Measurements that the gate took itself, judged: an unfit machine overrules, attempts add up, failures share."""
+
+from typing import Any
+
+import pytest
+from building import a_measure, evidence, samples
+from building import measured as handed_over
+from taking import NEW, OLD, PAIRS, a_machine, a_taken, a_timed_task, an_attempt, seen, some_samples
+
+from gates.evidence.measurements import Measurements
+from gates.measuring.machine import Gpu
+from gates.model import Finding, Outcome, Severity
+from gates.stages.performance import describe, judge, plan
+from gates.task import Task
+
+P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
+
+
+def by_check(task: Task, *pieces: Measurements) -> dict[str, Finding]:
+    return {finding.check: finding for finding in judge(task, evidence(*pieces))}
+
+
+def outcomes(task: Task, *pieces: Measurements) -> list[Outcome]:
+    return [finding.outcome for finding in by_check(task, *pieces).values()]
+
+
+def test_calm_machine_and_first_attempt_are_said() -> None:
+    found = by_check(a_timed_task(), seen())
+    assert [(f.rule, f.outcome) for f in found.values()] == [("PF001", P), ("PF002", P), ("PF003", P)]
+    assert "the first attempt" in found["attempts:bench"].message
+    assert set(found) == {check.id for check in plan(a_timed_task())}
+
+
+def test_task_whose_measurements_are_commands_hears_nothing_of_it() -> None:
+    task = a_timed_task(arms={}, run=["bench", "{out}"])
+    assert [check.id for check in plan(task)] == ["measure:AC1:0"]
+    assert set(by_check(task, handed_over(samples()))) == {"measure:AC1:0"}
+
+
+DISTURBED: dict[str, dict[str, Any]] = {
+    "cores": {"after": a_machine(cores=1)},
+    "quota": {"after": a_machine(quota="100000 100000")},
+    "throttled": {"after": a_machine(throttled_s=0.5)},
+    "unplugged": {"before": a_machine(plugged=True), "after": a_machine(plugged=False)},
+    "crowd with threads": {"threads": 2, "waiting": 0.4},
+    "more threads than cores": {"threads": 3},
+    "waiting for a processor": {"stretch": {"old": (1.0,) * PAIRS, "new": (1.5,) * PAIRS}, "waiting": 0.5},
+    "pushed off the processor": {
+        "stretch": {"new": (1.5,) * PAIRS}, "waiting": None, "switches": {"new": (9,) * PAIRS},
+    },
+    "GPU throttled": {"gpu": Gpu(throttled="0x4")},
+    "GPU slow": {"gpu": Gpu(clock_share=0.5)},
+    "GPU shared": {"gpu": Gpu(others=1)},
+    "two copies differ": {"copies": ((1.0, 1.3),) * 6},
+    "arms disturb each other": {"halves": {"old": (0.5,) * PAIRS, "new": (-0.5,) * PAIRS}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("limit", [1.5, 2.5])
+@pytest.mark.parametrize("changes", DISTURBED.values(), ids=DISTURBED)
+def test_unfit_machine_overrules_any_interval(changes: dict[str, Any], limit: float) -> None:
+    task = a_timed_task(a_measure(at_least=limit))
+    assert outcomes(task, seen()) == [P if limit == 1.5 else F, P, P]
+    found = by_check(task, seen(None, a_taken(**changes)))
+    assert [f.outcome for f in found.values()] == [U, U, P]
+    assert "is not believed" in found["measure:AC1:0"].message
+
+
+CALM: dict[str, dict[str, Any]] = {
+    "work that sleeps": {"stretch": {"old": (9.0,) * PAIRS}, "waiting": 0.0},
+    "work that sleeps, where nothing tells of pressure": {
+        "stretch": {"old": (9.0,) * PAIRS}, "waiting": None, "switches": {"old": (0,) * PAIRS},
+    },
+    "a crowd beside one thread that gets its processor": {"waiting": 0.9},
+    "copies that differ less than what is to be shown": {"copies": ((1.0, 1.02),) * 6},
+    "copies that differ by chance": {"copies": ((1.0, 1.4), (1.0, 0.7)) * 4},
+    "clocks that somebody set": {"gpu": Gpu(clock_share=0.99)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", CALM.values(), ids=CALM)
+def test_what_disturbs_nothing_is_let_through(changes: dict[str, Any]) -> None:
+    assert outcomes(a_timed_task(), seen(None, a_taken(**changes))) == [P, P, P]
+
+
+CROWDED = {"stretch": {"old": (1.5,) * PAIRS, "new": (1.5,) * PAIRS}, "waiting": 0.9}
+
+
+@pytest.mark.parametrize(("clock", "decided"), [("wall", U), ("either", P), ("cpu", P)])
+def test_cpu_time_decides_only_where_the_task_lets_it(clock: str, decided: Outcome) -> None:
+    timed = some_samples(step_cpu_time_s=(OLD, NEW))
+    found = by_check(a_timed_task(), seen(timed, a_taken(clock=clock, **CROWDED)))
+    assert found["measure:AC1:0"].outcome is decided
+    assert ("by step_cpu_time_s" in found["measure:AC1:0"].message) == (decided is P)
+
+
+def test_cpu_time_is_no_response_time() -> None:
+    waits = some_samples(old=[3.0] * PAIRS, new=[3.0] * PAIRS, step_cpu_time_s=([0.01] * PAIRS, [0.01] * PAIRS))
+    task = a_timed_task(a_measure(ratio=None, value="new", at_least=None, at_most=2.0))
+    assert outcomes(task, seen(waits, a_taken(clock="either", **CROWDED)))[0] is U
+    assert outcomes(task, seen(waits))[0] is F
+
+
+def test_response_time_that_is_kept_in_a_crowd_is_kept_alone() -> None:
+    quick = some_samples(old=[1.0] * PAIRS, new=[1.5] * PAIRS)
+    kept, broken, slow = (a_measure(ratio=None, value="new", at_least=None, **{sign: limit})
+                          for sign, limit in (("at_most", 2.0), ("at_most", 1.2), ("below", 1.4)))  # fmt: skip
+    crowded = a_taken(**CROWDED)
+    assert outcomes(a_timed_task(kept), seen(quick, crowded)) == [P, P, P]
+    assert outcomes(a_timed_task(broken), seen(quick, crowded)) == [U, U, P]
+    assert outcomes(a_timed_task(slow), seen(quick, crowded)) == [U, U, P]
+    at_least = a_measure(ratio=None, value="new", at_least=1.0)
+    assert outcomes(a_timed_task(at_least), seen(quick, crowded))[0] is U
+
+
+def test_memory_does_not_mind_a_crowd() -> None:
+    held = some_samples(peak_memory_bytes=([100.0] * 8, [50.0] * 8))
+    task = a_timed_task(a_measure(ratio=None, reduction=["old", "new"], of="peak_memory_bytes", at_least=0.4))
+    assert outcomes(task, seen(held, a_taken(**CROWDED))) == [P, P, P]
+
+
+def test_trying_again_does_not_launder_a_block() -> None:
+    slow, lucky = [1.12 + i / 1000 for i in range(48)], [1.04 + i / 10000 for i in range(PAIRS)]
+    task = a_timed_task(a_measure(ratio=["new", "old"], at_least=None, at_most=1.05))
+    now = some_samples(old=[1.0] * PAIRS, new=lucky)
+    assert outcomes(task, seen(now))[0] is P
+    again = an_attempt(old=[1.0] * 48, new=slow)
+    assert outcomes(task, seen(now, None, again))[0] is F
+    found = by_check(task, seen(now, None, again, an_attempt(unfit=("crowded",))))["attempts:bench"]
+    assert "attempt 3; the pairs of 1 earlier ones count, 1 were on an unfit machine" in found.message
+
+
+def test_changed_ledger_leaves_it_open() -> None:
+    found = by_check(a_timed_task(), seen(problem="line 1 was changed"))
+    assert [f.outcome for f in found.values()] == [U, P, U]
+    assert found["attempts:bench"].severity is Severity.HIGH
+
+
+def test_failures_share_the_error_and_passes_do_not_dilute_it() -> None:
+    close = some_samples(old=[1.0] * 6, new=[1.1] * 6)
+    slower = a_measure(ratio=["new", "old"], at_least=None, at_most=1.05)
+    taken = a_taken(pairs=6, most=6, restarts=())
+    assert outcomes(a_timed_task(slower), seen(close, taken))[0] is F
+    assert outcomes(a_timed_task(slower, a_measure(at_least=0.5)), seen(close, taken))[:2] == [F, P]
+    both = by_check(a_timed_task(slower, {**slower, "at_most": 1.06}), seen(close, taken))
+    assert [f.outcome for f in both.values()][:2] == [U, U]
+    assert "error shared by all criteria" in both["measure:AC1:0"].message
+    advisory = {**slower, "at_most": 1.06, "level": "should"}
+    assert outcomes(a_timed_task(slower, advisory), seen(close, taken))[:2] == [F, F]
+
+
+@pytest.mark.parametrize(
+    ("digests", "outcome"),
+    [
+        ({"old": ("a",), "new": ("a",)}, P),
+        ({"old": ("a",), "new": ("b",)}, F),
+        ({"old": ("a", "b"), "new": ("a",)}, U),
+        ({}, U),
+    ],
+)
+def test_fast_wrong_answer_is_found(digests: dict[str, tuple[str, ...]], outcome: Outcome) -> None:
+    taken = a_taken(digests=digests)
+    assert outcomes(a_timed_task(same_result=True), seen(None, taken))[1] is outcome
+    assert outcomes(a_timed_task(), seen(None, taken))[1] is P
+
+
+def test_nothing_measured_is_unknown_with_its_reason() -> None:
+    run = seen().runs[0].model_copy(update={"samples": None, "taken": None, "problem": "amp: MemoryError"})
+    found = by_check(a_timed_task(), Measurements(how="", runs=(run,)))
+    assert [f.outcome for f in found.values()] == [U, U, U]
+    assert all("amp: MemoryError" in f.message for f in found.values())
+    assert outcomes(a_timed_task()) == [U, U, U]
+
+
+def test_report_tells_how_small_an_effect_could_be_seen_and_what_would_settle_it() -> None:
+    wide = some_samples(new=[1.0 + (i % 4) / 4 for i in range(PAIRS)])
+    sections = {s.title: s for s in describe(a_timed_task(), evidence(seen(wide)))}
+    (row,) = sections["What could be seen"].rows
+    assert row[2].endswith("%")
+    assert row[3] == "0.20%"
+    assert int(row[5]) > PAIRS
+    facts = dict(sections["How bench was taken"].facts)
+    assert facts["Pairs"] == "16 of at most 64, ended: decided"
+    assert "several required targets share the error" in sections["Method"].text

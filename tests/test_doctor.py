@@ -1,0 +1,74 @@
+"""What `gates doctor` tells."""
+
+import math
+import random
+import sys
+from pathlib import Path
+
+import pytest
+from building import a_project, gates, written
+from taking import a_taken, some_samples
+
+from gates.doctor_command import KEPT_S, DoctorRequest, _rates, perform
+from gates.measuring.windows import Trace
+
+
+def test_it_tells_what_the_machine_can_verify(tmp_path: Path) -> None:
+    ended = gates(a_project(tmp_path / "p"), "doctor")
+    assert ended.code == 0
+    assert "cores may be used" in ended.out
+    assert "can verify   tests" in ended.out
+    assert "can verify   numbers on the cpu" in ended.out
+
+
+def test_an_interpreter_that_is_not_there_is_said(tmp_path: Path) -> None:
+    text, code = perform(DoctorRequest(root=tmp_path, python="/no/python"), say=print)
+    assert code == 0
+    assert "'/no/python' cannot be started: No such file or directory: nothing of a project can be run" in text
+
+
+@pytest.mark.parametrize("says", ["exit 3", "echo garbage", "echo '[]'", "true"])
+def test_an_interpreter_that_is_none_is_said(tmp_path: Path, says: str) -> None:
+    fake = written(tmp_path, {"python": f"#!/bin/sh\n{says}\n"}) / "python"
+    fake.chmod(0o755)
+    text, _ = perform(DoctorRequest(root=tmp_path, python=str(fake)), say=print)
+    assert "nothing of a project can be run" in text
+
+
+def test_it_measures_where_that_is_asked_for(tmp_path: Path) -> None:
+    request = DoctorRequest(root=tmp_path, python=sys.executable, measure=True, seconds=KEPT_S + 1)
+    text, code = perform(request, say=lambda _: None)
+    assert code == 0
+    assert "two equal arms" in text
+
+
+def a_trace(*, noise: float, pairs: int = 400) -> Trace:
+    """A trace as it would be recorded on a machine of that much noise."""
+    source = random.Random(3)
+    base, cand = ([0.001 * math.exp(source.gauss(0, noise)) for _ in range(pairs)] for _ in range(2))
+    samples = some_samples(old=base, new=cand)
+    metric = samples.metrics["step_time_s"]
+    arms = {"base": metric.arms["old"], "cand": metric.arms["new"]}
+    calm = dict.fromkeys(arms, (1.0,) * pairs)
+    return Trace(
+        samples=samples.model_copy(update={"metrics": {"step_time_s": metric.model_copy(update={"arms": arms})}}),
+        taken=a_taken(pairs=pairs, most=pairs, restarts=tuple(i // 8 for i in range(pairs)), stretch=calm, halves={},
+                      switches={}, copies=((1.0, 1.0),) * (pairs // 4)),
+    )  # fmt: skip
+
+
+def test_a_calm_machine_sees_small_changes_and_is_right() -> None:
+    text = "\n".join(_rates(a_trace(noise=0.005)))
+    assert "equal arms: 0% false BLOCK, 0% open" in text
+    assert "10% slower: 0% false PASS, 100% BLOCK, 0% open" in text
+    assert "change of 0." in text
+
+
+def test_a_noisy_machine_says_so_and_is_open_rather_than_wrong() -> None:
+    text = "\n".join(_rates(a_trace(noise=0.3)))
+    assert "equal arms: 0% false BLOCK" in text
+    assert "10% slower: 0% false PASS, 0% BLOCK, 100% open" in text
+
+
+def test_too_few_pairs_have_no_error_rates() -> None:
+    assert "not known: fewer than 64 pairs" in "\n".join(_rates(a_trace(noise=0.01, pairs=40)))

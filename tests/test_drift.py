@@ -1,0 +1,54 @@
+"""Slopes with intervals, and growth that goes on as against growth that ends."""
+
+import random
+
+import pytest
+
+from gates.drift import Drift, drift, theil_sen
+
+NOISE = random.Random(7)
+
+
+def test_line_has_its_slope_and_an_interval_without_width() -> None:
+    slope = theil_sen([3.0 + 2 * i for i in range(20)])
+    assert (slope.value, slope.low, slope.high, slope.n) == (2, 2, 2, 20)
+
+
+def test_far_off_values_do_not_move_it() -> None:
+    values = [float(i) for i in range(20)]
+    values[3] = values[17] = 1e9
+    assert theil_sen(values).low <= 1 <= theil_sen(values).high < 10
+
+
+def test_interval_holds_the_slope_at_its_level() -> None:
+    held = 0
+    for _ in range(200):
+        slope = theil_sen([0.5 * i + NOISE.gauss(0, 3) for i in range(21)])
+        held += slope.low <= 0.5 <= slope.high
+    assert held >= 180  # of 200 at 95 %: fewer happens once in 10,000 times
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([100 * i for i in range(30)], Drift.GROWS),
+        ([5_000] * 30, Drift.FLAT),
+        ([min(i, 8) * 100 for i in range(30)], Drift.FLAT),  # filled before what is kept
+        ([min(i, 20) * 100 for i in range(30)], Drift.OPEN),  # ended, but only just
+        ([min(i, 60) * 100 for i in range(90)], Drift.FLAT),  # ended long ago
+        ([i // 5 * 500 for i in range(90)], Drift.GROWS),  # in steps
+        ([1_000 * (1 - 0.97**i) * 33 for i in range(90)], Drift.OPEN),  # ever more slowly
+        ([9_000 * (i == 28) for i in range(30)], Drift.FLAT),  # one value, once
+        ([9_000 * (i > 20) for i in range(30)], Drift.OPEN),  # one large step late
+        ([100 * i for i in range(12)], Drift.OPEN),  # too few
+        ([5 * i for i in range(30)], Drift.FLAT),  # within the tolerance
+        ([-100 * i for i in range(30)], Drift.FLAT),
+    ],
+)
+def test_growth_is_what_goes_on(values: list[float], expected: Drift) -> None:
+    assert drift(values, 10) is expected
+
+
+def test_noise_does_not_grow() -> None:
+    found = [drift([NOISE.gauss(0, 500) for _ in range(30)], 10) for _ in range(100)]
+    assert Drift.GROWS not in found
