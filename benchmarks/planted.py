@@ -39,6 +39,8 @@ FIRST = {
     "held_out": "45 of 48, findings on 4 of 19 sound projects (one blocking)",
     "fresh": "23 of 38, findings on 3 of 5 sound projects (none blocking)",
     "last": "19 of 22, one of the 3 planted wrongly; findings on 3 of 3 sound projects (two blocking)",
+    "foreign_a": "35 of 50, findings on none of 20 sound projects; by somebody who had not seen the rules",
+    "foreign_b": "31 of 50, findings on 3 of 20 sound projects (one blocking); by somebody who had not seen the rules",
 }
 
 

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sizes = (arguments.files // 4, arguments.files // 2, arguments.files)
         trees = {size: _tree(folder / f"tree-{size}", size) for size in sizes}
         seen: dict[str, list[float]] = {}
+        worked: dict[str, list[float]] = {}
         places: dict[str, int] = {}
         for number in range(arguments.rounds):
             cache = folder / f"cache-{number}"
@@ -55,27 +57,37 @@ def main(argv: Sequence[str] | None = None) -> int:
                     if arguments.semgrep:
                         arms["semgrep"] = (_semgrep(arguments.semgrep, rules, tree), cache)
                 for arm, (command, where) in arms.items():
-                    took, found = _timed(command, tree, where)
+                    took, cpu, found = _timed(command, tree, where)
                     seen.setdefault(arm, []).append(took)
+                    worked.setdefault(arm, []).append(cpu)
                     places[arm] = found
-    lines = ["| Arm | s, median | least | most | places found |", "|---|---|---|---|---|"]
-    lines += [f"| {arm} | {median(v):.2f} | {min(v):.2f} | {max(v):.2f} | {places[arm]} |" for arm, v in seen.items()]
+    lines = ["| Arm | s, median | least | most | CPU s, median | places found |", "|---|---|---|---|---|---|"]
+    lines += [
+        f"| {arm} | {median(v):.2f} | {min(v):.2f} | {max(v):.2f} | {median(worked[arm]):.2f} | {places[arm]} |"
+        for arm, v in seen.items()
+    ]
     whole = f"gates, {sizes[-1]} files"
     ratios = [a / b for a, b in zip(seen.get("semgrep", []), seen[whole], strict=False)]
     if ratios:
-        lines += ["", f"semgrep / gates, by round: {', '.join(f'{ratio:.2f}' for ratio in ratios)} (bar {BAR:g})."]
+        lines += ["", f"semgrep / gates, by round: {_listed(ratios)} (bar {BAR:g})."]
+        computed = [a / b for a, b in zip(worked["semgrep"], worked[whole], strict=True)]
+        lines += ["", f"The same in CPU seconds, which other work on the machine disturbs less: {_listed(computed)}."]
     print("\n".join(lines))
-    where = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
+    machine = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
     head = [
         "# Code rules beside semgrep",
         "",
-        f"Written by `python -m benchmarks.rules_speed` on {where}: {len(RULES)} declarative rules over",
+        f"Written by `python -m benchmarks.rules_speed` on {machine}: {len(RULES)} declarative rules over",
         f"{sizes[-1]} files of {', '.join(PACKAGES)}; whole processes, one thread each, {arguments.rounds} rounds,",
         "each with an empty cache at first. A smaller tree is a part of the larger.",
         "",
     ]
     arguments.out.write_text("\n".join([*head, *lines, ""]), encoding="utf-8")
     return int(bool(ratios) and median(ratios) < BAR)
+
+
+def _listed(ratios: Sequence[float]) -> str:
+    return ", ".join(f"{ratio:.2f}" for ratio in ratios)
 
 
 def _rules(folder: Path) -> Path:
@@ -118,15 +130,16 @@ def _semgrep(program: Path, rules: Path, tree: Path) -> list[str]:
             "-j", "1", "--quiet", "--json", str(tree / "tree")]  # fmt: skip
 
 
-def _timed(command: list[str], tree: Path, cache: Path) -> tuple[float, int]:
-    """Run a whole process; return its seconds and how many places it names."""
+def _timed(command: list[str], tree: Path, cache: Path) -> tuple[float, float, int]:
+    """Run a whole process; return its seconds, those that it computed, and how many places it names."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "OMP_NUM_THREADS": "1"}
     environment |= {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
-    begun = time.perf_counter()
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(command, cwd=tree, check=False, capture_output=True, encoding="utf-8", env=environment)
-    took = time.perf_counter() - begun
+    took, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     found = json.loads(done.stdout)
-    return took, len(found["results"] if "results" in found else found["findings"])
+    return took, cpu, len(found["results"] if "results" in found else found["findings"])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """The process: every way to end has its exit code, and a broken tool never looks like a verdict."""
 
+import atexit
+import gc
 import os
 import signal
 import sys
@@ -12,6 +14,7 @@ USAGE, TOOL_FAILED, INTERRUPTED = 2, 4, 130
 def main() -> None:
     """Run the command line and exit with the documented code."""
     signal.signal(signal.SIGTERM, _interrupt)
+    atexit.register(gc.freeze)  # the end of the process looks for no garbage among thousands of syntax trees
     try:
         code = _guarded()
         if sys.stdout:  # there is none where the shell has closed it

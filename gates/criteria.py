@@ -22,7 +22,7 @@ def stand(task: Task, criterion: Criterion, gates: Sequence[GateReport], run: Py
         reasons=tuple(f"{reason(f)} ({f.waived})" if f.waived else reason(f) for f in open_or_bad),
         code=tuple(_traces(about, "code:")),
         tests=(*_tests(task, criterion, run), *_traces(about, "entry:", "recorded:", "calc:", "edge:", "property:")),
-        measures=tuple(_traces(about, "measure:", "leak:", "hot:")),
+        measures=tuple(_traces(about, "measure:", "leak:", "hot:", "regression:")),
     )
 
 

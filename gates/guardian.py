@@ -42,7 +42,7 @@ def guarded_folder() -> Iterator[Path]:
     finally:
         with uninterrupted():
             os.environ.pop(MARK) if before is None else os.environ.update({MARK: before})
-            _remove(folder)
+            remove(folder)
             with suppress(OSError):  # killed, too: there is nothing left for it to do
                 guardian.communicate(DONE)
 
@@ -61,7 +61,7 @@ def _start(token: str, folder: Path) -> subprocess.Popen[bytes]:
     return guardian
 
 
-def _remove(folder: Path) -> None:
+def remove(folder: Path) -> None:
     """Remove a folder, also where tests have taken away the right to write in it."""
     for path in (folder, *(each for each in folder.rglob("*") if each.is_dir() and not each.is_symlink())):
         with suppress(OSError):
@@ -76,7 +76,7 @@ def _watch() -> None:
         return
     told = json.loads(first)
     _kill(told["token"])
-    _remove(Path(told["folder"]))
+    remove(Path(told["folder"]))
 
 
 def _kill(token: str) -> None:

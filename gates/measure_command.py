@@ -24,6 +24,7 @@ from gates.process import Stream
 from gates.revision import environment, git
 from gates.selection import narrowed
 from gates.task import Task
+from gates.terminal import visible
 
 SILENT = Stream(bytes=0, tail="", truncated=False)
 
@@ -61,6 +62,7 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
         context = Context(root=request.root, evidence=folder, python=request.python, timeout_s=request.timeout_s)
         origin = _origin(request, task, context)
         runs, lines = _measured(task, narrowed(task, request.only), wanted, context, say)
+    lines = [visible(line) for line in lines]
     if not runs:
         return "\n".join([*lines, "nothing was measured, and no bundle was written", ""]), 3
     target = out / _name(runs) if is_folder else out

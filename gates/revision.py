@@ -94,7 +94,7 @@ def git(root: Path, *words: str) -> str | None:
     """Return what git prints, or `None` where there is no git, no repository or no commit."""
     try:
         done = subprocess.run(
-            ["git", *words],  # noqa: S607  # the git that the user has
+            ["git", "--no-optional-locks", *words],  # noqa: S607  # the git that the user has
             cwd=root, capture_output=True, text=True, encoding="utf-8", check=False, timeout=30
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):

@@ -18,7 +18,10 @@ from gates.yaml_source import Document, Key, Problem, SourceError, Value, did_yo
 SUFFIXES = (".yaml", ".yml")
 PAIRS = {"ratio", "reduction", "difference"}
 ARMED = (*sorted(PAIRS), "value", "slope")
-SPEAKING = ("entry_points", "training_steps", "recorded_tests", "calculations", "edge_cases", "properties", "leaks", "hot_paths")  # these name criteria
+SPEAKING = (  # these name criteria
+    "entry_points", "training_steps", "recorded_tests", "calculations", "edge_cases", "properties",
+    "leaks", "hot_paths", "concurrency", "regressions",
+)  # fmt: skip
 FORMS = {
     "symbol": "'package.module:Name' or 'package.module:Class.method'",
     "reached_from": "'package.module:Name' or 'package.module:Class.method'",
@@ -208,12 +211,33 @@ def _loose_references(document: Document) -> Iterator[Problem]:
                 yield Problem(*place, f"unknown measurement {name!r}{did_you_mean(name, measurements)}")
             elif isinstance(name, str):
                 yield from _loose_arms(document, ("criteria", i, "measures", j), measure, name)
+    yield from _loose_regressions(document)
+
+
+def _loose_regressions(document: Document) -> Iterator[Problem]:
+    """Refuse a regression of a measurement or an arm that there is not, or of one of several arms, unnamed."""
+    measurements = {str(one.get("id")): one.get("arms") for _, one in _entries(document, "measurements")}
+    for i, item in _entries(document, "regressions"):
+        place, name, arm = document.place(("regressions", i, "from")), item.get("from"), item.get("arm")
+        arms = measurements.get(str(name))
+        if not isinstance(name, str):
+            continue
+        if name not in measurements:
+            yield Problem(*place, f"unknown measurement {name!r}{did_you_mean(name, list(measurements))}")
+        elif not isinstance(arms, dict):
+            yield Problem(*place, f"measurement {name!r} has no 'arms' that the gate times; name some there")
+        elif arm is None and len(arms) > 1:
+            yield Problem(*place, f"expected 'arm': measurement {name!r} has {', '.join(map(str, arms))}")
+        elif isinstance(arm, str) and arm not in arms:
+            place = document.place(("regressions", i, "arm"))
+            yield Problem(*place, f"measurement {name!r} has no arm {arm!r}{did_you_mean(arm, list(map(str, arms)))}")
 
 
 def _loose_arms(document: Document, key: Key, measure: dict[str, Any], name: str) -> Iterator[Problem]:
     """Refuse arms that the measurement does not have, where it names its arms."""
-    arms = next((item.get("arms") for _, item in _entries(document, "measurements") if item.get("id") == name), None)
-    for kind in ARMED if isinstance(arms, dict) else ():
+    found = next((item.get("arms") for _, item in _entries(document, "measurements") if item.get("id") == name), None)
+    arms: dict[str, Any] = found if isinstance(found, dict) else {}
+    for kind in ARMED if arms else ():
         named = measure.get(kind)
         for arm in named if isinstance(named, list) else [named]:
             if isinstance(arm, str) and arm not in arms:

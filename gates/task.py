@@ -8,12 +8,14 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from gates.calculation import Calculation, EdgeCase, Property
 from gates.code_binding import CodeBinding
+from gates.concurrent import Concurrent
 from gates.errors import UsageError
 from gates.fault import DeclaredFault, ProofTarget
 from gates.hot_path import HotPath
 from gates.leak import Leak
 from gates.measurement import Measurement
 from gates.model import Level, Location
+from gates.regression import Regression
 from gates.task_types import Command, InsidePath, Located, Metric, Name, Seconds, Text
 from gates.tests_to_record import TestsToRecord
 from gates.training_step import TrainingStep
@@ -150,6 +152,8 @@ class Task(Located):
     measurements: tuple[Measurement, ...] = ()
     leaks: tuple[Leak, ...] = ()
     hot_paths: tuple[HotPath, ...] = ()
+    concurrency: tuple[Concurrent, ...] = ()
+    regressions: tuple[Regression, ...] = ()
     claims: tuple[InsidePath, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     proof: ProofTarget | None = None

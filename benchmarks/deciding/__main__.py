@@ -9,14 +9,16 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.deciding import live, replay
+from benchmarks.deciding import live, replay, simulate
 from benchmarks.deciding.live import Tally, promise
 from benchmarks.deciding.load import LOADS
 from gates.measuring import machine
 from gates.measuring.windows import question
+from gates.model import Outcome
 
 RESULTS = Path(__file__).parents[1] / "results" / "deciding.md"
 LIMIT, SLOWED = 1.05, 1.10
+PARTS = ["simulated", "replay", "live"]
 WHAT = (
     f"The candidate may take at most {LIMIT:g} times as long as the baseline. A BLOCK of equal arms is false, so is "
     f"a PASS of an arm slowed to {SLOWED:g}."
@@ -34,12 +36,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--trials", type=int, default=1000, help="replayed comparisons for each row [default: 1000]")
     parser.add_argument("--pairs", type=int, default=320, help="pairs of each recorded trace [default: 320]")
     parser.add_argument("--loads", nargs="*", choices=sorted(LOADS), default=["idle", "one", "bursty", "two"])
-    parser.add_argument("--parts", nargs="*", choices=["replay", "live"], default=["replay", "live"])
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
     parser.add_argument("--out", type=Path, default=RESULTS)
     asked = parser.parse_args(argv)
     where = f"`python -m benchmarks.deciding` on {machine.processor().name}, {machine.observe().cores} cores."
     lines = ["# Verdicts on timed arms: how often they are wrong", "", where, "", WHAT, ""]
     missed: list[str] = []
+    if "simulated" in asked.parts:
+        lines += _simulated(asked.trials, missed)
     if "replay" in asked.parts:
         lines += _replayed(asked.loads, asked.pairs, asked.trials)
     if "live" in asked.parts:
@@ -47,6 +51,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked.out.write_text("\n".join([*lines, *missed]) + "\n", encoding="utf-8")
     print("\n".join([*lines, *missed]))
     return 1 if missed else 0
+
+
+def _simulated(trials: int, missed: list[str]) -> Iterator[str]:
+    yield from (
+        "## Simulated",
+        "",
+        f"{trials} comparisons of arms with known noise. At the limit either verdict is wrong; each may be in 2.5 %.",
+        "",
+        "| Noise | True ratio | PASS | BLOCK | INCONCLUSIVE | pairs |",
+        "|---|---|---|---|---|---|",
+    )
+    for name, noise in simulate.NOISES.items():
+        for factor in (1.0, LIMIT, SLOWED):
+            ends, pairs = simulate.table(noise, factor, LIMIT, trials)
+            shares = [100 * ends[outcome] / trials for outcome in (Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN)]
+            yield f"| {name} | {factor:g} | {' | '.join(f'{share:.1f} %' for share in shares)} | {pairs:.0f} |"
+            wrong = shares[0] if factor > LIMIT else shares[1] if factor < LIMIT else max(shares[:2])
+            _require(missed, wrong <= (2.5 if factor == LIMIT else 1.0), f"{name}: {wrong:.1f} % wrong at {factor:g}")
+    yield ""
 
 
 def _replayed(loads: Sequence[str], pairs: int, trials: int) -> Iterator[str]:

@@ -68,7 +68,8 @@ def compare_once(factor: float, asked: Measure, folder: Path) -> tuple[Outcome, 
     source = Source(samples, taken)
     seen = answers.estimated(asked, source)
     reasons = answers.unfit(asked, source, seen)
-    return answers.outcome(asked, source), taken.pairs, " ".join(reasons[0].split()[:4]) if reasons else "interval"
+    why = "the machine was unfit" if reasons else "the interval holds the limit"
+    return answers.outcome(asked, source), taken.pairs, why
 
 
 def run(regime: str, factor: float, asked: Measure, runs: int, say: Callable[[str], None]) -> Tally:

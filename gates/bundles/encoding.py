@@ -7,6 +7,7 @@ then guards the contents.
 
 import hashlib
 import json
+import math
 import os
 import stat
 from pathlib import Path
@@ -40,6 +41,8 @@ def decode(data: bytes) -> Bundle:
     value = _parsed(data)
     if not isinstance(value, dict) or "digest" not in value or "schema" not in value:
         raise BadBundle("it is no bundle")
+    if _canonical(value) != data:
+        raise BadBundle(f"it was altered: {_how(value, data)}")
     if value["schema"] != SCHEMA:
         raise BadBundle(f"it has the form {visible(str(value['schema']))!r:.60}, expected {SCHEMA!r}")
     digest = value.pop("digest")
@@ -74,12 +77,9 @@ def contents(path: Path) -> bytes:
 
 def _parsed(data: bytes) -> JsonValue:
     try:
-        value: JsonValue = json.loads(data.decode("ascii"), parse_constant=_refuse)
-        same = _canonical(value) == data
+        value: JsonValue = json.loads(data.decode("ascii"), parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise BadBundle("it was altered or is no bundle: not the JSON that `gates measure` writes") from error
-    if not same:
-        raise BadBundle(f"it was altered: {_how(value, data)}")
     return value
 
 
@@ -91,6 +91,11 @@ def _how(value: JsonValue, data: bytes) -> str:
 
 def _refuse(token: str) -> float:
     raise ValueError(f"holds {token}")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)
 
 
 def _canonical(value: JsonValue) -> bytes:

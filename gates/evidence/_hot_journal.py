@@ -42,8 +42,11 @@ def _step(together: list[Entry]) -> HotStep:
     phases: Counter[str] = Counter()
     lines: Counter[tuple[str, Location | None]] = Counter()
     reads: Counter[HotRead] = Counter()
+    late: list[tuple[float, float]] = []
     for entry in together:
-        phases.update(_phases(entry))
+        shared = _phases(entry)
+        phases.update(shared)
+        late.append(_late(entry, shared["data"]))
         for _, phase, place, count in _rows(entry["samples"]):
             lines[str(phase), _place(place)] += int(str(count))
         for call, place, by, device, count in _rows(entry["reads"]):
@@ -53,6 +56,7 @@ def _step(together: list[Entry]) -> HotStep:
     return HotStep(
         seconds=sum(phases.values()),
         phases=dict(phases),
+        late=(sum(each[0] for each in late), sum(each[1] for each in late)),
         device=str(together[-1]["device"]),
         reads=tuple(read.model_copy(update={"count": count}) for read, count in reads.items()),
         lines=tuple(Seen(phase=phase, location=place, count=count) for (phase, place), count in lines.items()),
@@ -73,7 +77,17 @@ def _phases(entry: Entry) -> dict[str, float]:
         moved = phases.get(clock, 0.0) * count / samples[clock]
         phases[clock] = phases.get(clock, 0.0) - moved
         phases["data"] = phases.get("data", 0.0) + moved
-    return phases
+    return {"data": 0.0, **phases}
+
+
+def _late(entry: Entry, data: float) -> tuple[float, float]:
+    """Return how long a processor was waited for: in batches, of which those outside of loaders had their share."""
+    told, phases = entry["late"], entry["phases"]
+    in_data, late = (float(str(each)) for each in told) if isinstance(told, list) else (0.0, 0.0)
+    seconds = {str(name): float(str(each)) for name, each in phases.items()} if isinstance(phases, dict) else {}
+    rest = sum(seconds.values()) - seconds.get("data", 0.0)
+    share = (data - seconds.get("data", 0.0)) / rest if rest > 0 else 0.0
+    return min(late, in_data + share * (late - in_data)), late
 
 
 def _rows(told: object) -> list[list[object]]:

@@ -39,7 +39,7 @@ def time_arms(
     frozen = folder / f"{measurement.id}-{device}.frozen.json"
     frozen.write_text(json.dumps({"digest": digest, **facts}, indent=1, default=str) + "\n", encoding="utf-8")
     ledger = Ledger(context.root)
-    key = key_of(_code(task, measurement, context), digest, device, processor(), machine.name())
+    key = key_of(code_digest(task, measurement, context), digest, device, processor(), machine.name())
     recalled = ledger.recall(key)
     logs = context.folder(f"workers-{measurement.id}-{device}").evidence
     samples, taken = measure(
@@ -132,13 +132,13 @@ def _facts(measurement: Measurement, measures: Sequence[Measure], device: str) -
     }  # fmt: skip
 
 
-def _code(task: Task, measurement: Measurement, context: Context) -> str:
+def code_digest(task: Task, measurement: Measurement, context: Context) -> str:
     """Return the digest of the code that is measured, that of the arms with it: what only judges it makes no other."""
-    paths = (*task.implementation, *_own_files(task, measurement, context))
+    paths = (*task.implementation, *own_files(task, measurement, context))
     return observe(task.model_copy(update={"implementation": paths, "tests": (), "path": paths[0]}), context).digest
 
 
-def _own_files(task: Task, measurement: Measurement, context: Context) -> Iterator[str]:
+def own_files(task: Task, measurement: Measurement, context: Context) -> Iterator[str]:
     """Yield the files of the project that the arms name: the module of a call, the scripts of a command."""
     for arm in measurement.arms.values():
         module = (arm.call or "").partition(":")[0].replace(".", "/")

@@ -4,16 +4,18 @@ import ast
 import hashlib
 import os
 import stat
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gates.bundles.form import BoundFile
 from gates.context import Context
+from gates.errors import EvidenceUnavailable
 from gates.evidence._import_paths import import_roots
 from gates.files import files_of, is_byproduct
 from gates.measurement import Measurement
 from gates.task import Task
-from gates.terminal import printable
+from gates.terminal import printable, visible
 
 LONGEST = 250  # of a name on most file systems
 NATIVE = (".so", ".pyd")
@@ -36,8 +38,12 @@ def bound_files(task: Task, measurement: Measurement, context: Context) -> tuple
 
 
 def bind(task: Task, measurement: Measurement, context: Context) -> tuple[BoundFile, ...]:
-    """Return them all as they are now."""
-    return tuple(_bound(path, context.root) for path in bound_files(task, measurement, context))
+    """Return them all as they are now; raise `EvidenceUnavailable` for one that cannot be read."""
+    try:
+        return tuple(_bound(path, context.root) for path in bound_files(task, measurement, context))
+    except OSError as error:
+        named = visible(context.shown(Path(str(error.filename))))
+        raise EvidenceUnavailable(f"{named} cannot be read: {error.strerror or error}") from error
 
 
 def _bound(path: Path, root: Path) -> BoundFile:
@@ -104,7 +110,9 @@ def _with_imports(start: set[Path], roots: list[Path], root: Path) -> set[Path]:
 def _imported(path: Path, roots: list[Path]) -> Iterator[Path]:
     """Yield the files that a module imports, wherever in it."""
     try:
-        tree = ast.parse(path.read_bytes())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it is not for us to say what is wrong with somebody's escapes
+            tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):

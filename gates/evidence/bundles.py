@@ -1,6 +1,6 @@
 """Bundles of measurements from other machines: read, and compared with the state of the project here."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
@@ -17,6 +17,7 @@ from gates.model import Model
 from gates.task import Task
 
 FOLDER = "bundles"
+Bound = Mapping[str, Mapping[str, BoundFile]]  # by measurement and path
 
 
 class Standing(StrEnum):
@@ -58,10 +59,11 @@ class Bundles(Evidence):
         if not task.bundles:
             raise EvidenceUnavailable("no bundle was handed in")
         folder = context.folder(FOLDER).evidence
+        now = {one.id: {file.path: file for file in bind(task, one, context)} for one in task.measurements}
         seen: dict[str, str] = {}
         handed_in = []
         for i, path in enumerate(task.bundles):
-            one = _looked_at(path, task, context, folder / f"{i}.json")
+            one = _looked_at(path, task, context, now, folder / f"{i}.json")
             if one.digest in seen:
                 one = one.model_copy(update={"why": f"the same as {seen[one.digest]}", "runs": ()})
             elif one.digest:
@@ -70,7 +72,7 @@ class Bundles(Evidence):
         return cls(how="bundles made on other machines", handed_in=tuple(handed_in))
 
 
-def _looked_at(path: str, task: Task, context: Context, kept: Path) -> HandedIn:
+def _looked_at(path: str, task: Task, context: Context, now: Bound, kept: Path) -> HandedIn:
     try:
         data = contents(context.root / path)
         bundle = decode(data)
@@ -82,7 +84,7 @@ def _looked_at(path: str, task: Task, context: Context, kept: Path) -> HandedIn:
         return HandedIn(path=path, standing=Standing.REFUSED, why=why)
     kept.write_bytes(data)
     told = {"raw": f"{FOLDER}/{kept.name}", "elsewhere": f"{path}, {f'signed by {signer}' if signer else 'not signed'}"}
-    runs = tuple(_seen(one, task, context, told) for one in bundle.runs)
+    runs = tuple(_seen(one, task, context.root, now, told) for one in bundle.runs)
     stale = all(run.changed for run in runs)
     return HandedIn(
         path=path, standing=Standing.STALE if stale else Standing.FITS, origin=bundle.origin, signer=signer,
@@ -90,13 +92,12 @@ def _looked_at(path: str, task: Task, context: Context, kept: Path) -> HandedIn:
     )  # fmt: skip
 
 
-def _seen(one: BundledRun, task: Task, context: Context, told: dict[str, str]) -> SeenRun:
-    return SeenRun(
-        run=one.run.model_copy(update=told), measures=one.measures, changed=tuple(_changed(one, task, context))
-    )
+def _seen(one: BundledRun, task: Task, root: Path, now: Bound, told: dict[str, str]) -> SeenRun:
+    changed = tuple(_changed(one, task, root, now))
+    return SeenRun(run=one.run.model_copy(update=told), measures=one.measures, changed=changed)
 
 
-def _changed(one: BundledRun, task: Task, context: Context) -> Iterator[str]:
+def _changed(one: BundledRun, task: Task, root: Path, now: Bound) -> Iterator[str]:
     """Say what is not as it was: the measurement in the task file, and the files that it speaks of."""
     measurement = next((m for m in task.measurements if m.id == one.run.id), None)
     if measurement is None:
@@ -104,10 +105,9 @@ def _changed(one: BundledRun, task: Task, context: Context) -> Iterator[str]:
         return
     if definition_of(measurement) != one.definition:
         yield f"measurement {one.run.id} in the task file was changed"
-    was = {file.path: file for file in one.files}
-    now = {file.path: file for file in bind(task, measurement, context)}
-    for path in sorted(was.keys() | now.keys()):
-        if words := _difference(was.get(path), now.get(path), there=(context.root / path).exists()):
+    was, files = {file.path: file for file in one.files}, now[measurement.id]
+    for path in sorted(was.keys() | files.keys()):
+        if words := _difference(was.get(path), files.get(path), there=(root / path).exists()):
             yield f"{path} {words}"
 
 

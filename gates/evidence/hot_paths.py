@@ -125,7 +125,7 @@ class _Runner:
 
 def _unclear(seen: HotSeen, path: HotPath) -> bool:
     """Return whether the share of the waiting lies neither below nor above its limit with its whole interval."""
-    limit, share = path.limits.stall_share, seen.share(lambda step: step.stall)
+    limit, share = path.limits.stall_share, seen.stall()
     return limit is not None and share.low <= limit < share.high
 
 

@@ -3,7 +3,7 @@
 import itertools
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gates.interval import NEEDED, rank
@@ -12,6 +12,7 @@ from gates.process import ProcessRun
 
 WARM_UP, WARM_UP_SHARE = 2, 0.15
 BLOCKS = 12
+LEAST = NEEDED + 1  # steps that are measured, of which one may be left out
 PHASES = ("data", "forward", "backward", "optimizer", "evaluation", "other")
 FLOOR_S = 0.002  # of a step on a CPU: a small loader's own machinery, not a wait
 WAITS, EMPTIES = ("synchronize", "wait"), ("empty_cache",)
@@ -49,10 +50,14 @@ class Seen(Model):
 
 
 class HotStep(Model):
-    """One step: the seconds in each phase, the reads, the lines, and how often the device had nothing to do."""
+    """One step: the seconds in each phase, the reads, the lines, and how often the device had nothing to do.
+
+    `late` is how long the thread had to wait for a processor: in batches, and in all.
+    """
 
     seconds: float
     phases: dict[str, float]
+    late: tuple[float, float] = (0.0, 0.0)
     device: str = ""
     reads: tuple[HotRead, ...] = ()
     lines: tuple[Seen, ...] = ()
@@ -60,9 +65,20 @@ class HotStep(Model):
 
     @property
     def stall(self) -> float:
-        """Return the seconds in which batches were waited for; on a CPU without what any loader takes."""
-        waited = self.phases.get("data", 0.0)
+        """Return the seconds in which batches were waited for; on a CPU without what any loader takes.
+
+        What was waited for a processor, which others had, is no wait for a batch.
+        """
+        waited = max(0.0, self.phases.get("data", 0.0) - self.late[0])
         return max(0.0, waited - FLOOR_S) if self.device == "cpu" else waited
+
+    @property
+    def own_seconds(self) -> float:
+        """Return what the step would have taken with a processor of its own."""
+        return max(0.0, self.seconds - self.late[1])
+
+
+Seconds = Callable[[HotStep], float]
 
 
 class Loader(Model):
@@ -129,19 +145,16 @@ class HotSeen(Model):
     @property
     def enough(self) -> bool:
         """Return whether each process came to its end and showed as many steps as it takes to tell."""
-        return all(run.complete and len(run.measured) >= NEEDED for run in self.runs)
-
-    def share(self, of: Callable[[HotStep], float]) -> Share:
-        """Return the share of what is taken from each step in its time; blocks of steps say how sure it is."""
-        blocks = [_ratio(block, of) for run in self.runs for block in _blocks(run.measured)]
-        k, _ = rank(len(blocks))
-        ordered, value = sorted(blocks), _ratio(self.steps, of)
-        low, high = (ordered[k - 1], ordered[-k]) if k else (0.0, 1.0)
-        return Share(value, min(low, value), max(high, value), len(self.steps))
+        return all(run.complete and len(run.measured) >= LEAST for run in self.runs)
 
     def phase(self, name: str) -> Share:
         """Return the share of a phase."""
-        return self.share(lambda step: step.phases.get(name, 0.0))
+        return _share([run.measured for run in self.runs], lambda s: s.phases.get(name, 0.0), lambda s: s.seconds)
+
+    def stall(self) -> Share:
+        """Return the share of waiting for batches, without the longest wait of each process: one may be anybody's."""
+        runs = [_but_longest(run.measured) for run in self.runs]
+        return _share(runs, lambda step: step.stall, lambda step: step.own_seconds)
 
     def line_of(self, phase: str) -> Location | None:
         """Return the line that most of a phase was seen on."""
@@ -195,13 +208,27 @@ def counts(read: HotRead, step: HotStep) -> bool:
     return not read.of_torch and not (read.device == "cpu" and step.device != "cpu")
 
 
+def _share(runs: Sequence[tuple[HotStep, ...]], part: Seconds, whole: Seconds) -> Share:
+    """Return the share of a part of each step in the whole; blocks of steps say how sure it is."""
+    steps = tuple(step for run in runs for step in run)
+    ordered = sorted(_ratio(block, part, whole) for run in runs for block in _blocks(run))
+    value = _ratio(steps, part, whole)
+    k, _ = rank(len(ordered))
+    low, high = (ordered[k - 1], ordered[-k]) if k else (0.0, 1.0)
+    return Share(value, min(low, value), max(high, value), len(steps))
+
+
+def _but_longest(steps: tuple[HotStep, ...]) -> tuple[HotStep, ...]:
+    longest = max(range(len(steps)), key=lambda i: steps[i].stall, default=0)
+    return steps[:longest] + steps[longest + 1 :]
+
+
 def _blocks(steps: tuple[HotStep, ...]) -> list[tuple[HotStep, ...]]:
     number = min(BLOCKS, len(steps))
     ends = [round(i * len(steps) / number) for i in range(number + 1)] if number else []
     return [steps[a:b] for a, b in itertools.pairwise(ends)]
 
 
-def _ratio(steps: Iterable[HotStep], of: Callable[[HotStep], float]) -> float:
-    steps = tuple(steps)
-    whole = sum(step.seconds for step in steps)
-    return min(1.0, sum(map(of, steps)) / whole) if whole else 0.0
+def _ratio(steps: tuple[HotStep, ...], part: Seconds, whole: Seconds) -> float:
+    time = sum(map(whole, steps))
+    return min(1.0, sum(map(part, steps)) / time) if time else 0.0

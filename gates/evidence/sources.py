@@ -1,5 +1,6 @@
 """The files of a project as they are read: each listed once, parsed once, and shared by all tasks that speak of it."""
 
+from functools import lru_cache
 from pathlib import Path
 
 from gates.files import files_of
@@ -7,6 +8,7 @@ from gates.scan.reading import content
 from gates.syntax import SourceModule, Unparsed, parse
 
 KEPT = 4000  # modules that are held at a time
+SHARED = 128  # modules that are held for others of one process
 
 
 class Sources:
@@ -53,7 +55,13 @@ class Sources:
         shown, raw = self.shown(path), content(path)
         if isinstance(raw, str):
             return Unparsed(f"{shown}:1: {raw}")
-        try:
-            return parse(raw, shown, package)
-        except Unparsed as error:
-            return error
+        return _parsed(raw, shown, package)
+
+
+@lru_cache(maxsize=SHARED)
+def _parsed(raw: bytes, shown: str, package: str) -> SourceModule | Unparsed:
+    """Parse a file; what several kinds of evidence read in the same state is parsed once for all of them."""
+    try:
+        return parse(raw, shown, package)
+    except Unparsed as error:
+        return error

@@ -29,10 +29,10 @@ class Source:
     def metric(self, measure: Measure) -> str:
         """Return the metric that answers a measure: CPU time in the place of wall time, where the task allows it.
 
-        Only in a comparison: what a person waits for is no CPU time.
+        Only in a comparison: what a person waits for is no CPU time. Only on a CPU: that of the host is no device's.
         """
         taken, instead = self.taken, CPU_TIME.get(measure.of, "")
-        compared = measure.kind in {"ratio", "reduction"}
+        compared = measure.kind in {"ratio", "reduction"} and self.samples.device.type == "cpu"
         if taken is None or instead not in self.samples.metrics or taken.clock == "wall" or not compared:
             return measure.of
         return instead if taken.clock == "cpu" or (taken.threads == 1 and contended(taken)) else measure.of

@@ -17,6 +17,7 @@ KINDS = {
     "calc:": "Calculations are correct",
     "edge:": "Edge cases are handled",
     "property:": "Properties hold",
+    "recorded:tests:": "The code does right in its recorded tests",
     "recorded:": "Training steps do right",
     "goalposts": "The bar is where it was",
     "proof": "Faults are noticed",

@@ -5,20 +5,20 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from gates.scan.conditions import branch
-from gates.scan.contexts import Contexts
+from gates.scan.contexts import PUSHES
 from gates.scan.events import Happening
+from gates.scan.finding import Finding, parameters_of
 from gates.scan.hot import Hot
 from gates.scan.module import Function, tail_of
 from gates.scan.nodes import below, walk
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import PREPARES, Scope
 from gates.scan.values import Closure, Event, Frame, Place, State, Value
 
 MAX_DEPTH = 6
-MAX_WORK = 3_000
-MAX_TOTAL = 60_000
+MAX_WORK = 20_000
+MAX_TOTAL = 150_000
 TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
-PUSHES = frozenset({"enter_context", "enter_async_context"})
 Run = list[tuple[State, Value]]
 Paths = list[State]
 
@@ -27,7 +27,7 @@ class TooMany(Exception):
     """There are more paths than are walked."""
 
 
-class Calling(Contexts):
+class Calling(Finding):
     """The half of a walk that runs expressions; statements are the other half's."""
 
     prepares = PREPARES
@@ -194,7 +194,7 @@ class Calling(Contexts):
             if part in self.hot and not isinstance(part, ast.Lambda):
                 paths = [path for path, _ in self.run(part, paths, scope)]
         if tail_of(node.func) in PUSHES and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
-            return [(after, Value("None")) for path in paths for after in self._push(node, path, scope)]
+            return [(after, Value("None")) for path in paths for after in self.pushed_on(node, path, scope)]
         found: Run = []
         for path in paths:
             place = self.place(path, scope)
@@ -205,31 +205,6 @@ class Calling(Contexts):
                     found.append((begun.happens(happened[0]), self._made(node, begun, scope)))
                 continue
             found += self._inlined(node, path, scope, place)
-        return found
-
-    def is_stack(self, node: ast.expr) -> bool:
-        """Return whether a context is an exit stack."""
-        return isinstance(node, ast.Call) and tail_of(node.func) in {"ExitStack", "AsyncExitStack"}
-
-    def pending(self, path: State, node: ast.expr, scope: Scope) -> str:
-        """Return where a path keeps what an exit stack has to leave."""
-        return f"{self.place(path, scope).key(node)}.<entered>"
-
-    def _push(self, node: ast.Call, path: State, scope: Scope) -> Paths:
-        """Enter a context on an exit stack of a function further out."""
-        assert isinstance(node.func, ast.Attribute)
-        key = self.pending(path, node.func.value, scope)
-        kept = path.heap.get(key)
-        if kept is None or not isinstance(kept.constant, tuple):
-            return [path]
-        found: Paths = []
-        for each, value in self.run(node.args[0], [path], scope):
-            made, place = value.node or node.args[0], value.place or self.place(each, scope)
-            begun = list(self.happening.entering(made, place, node))
-            ends = list(self.happening.leaving(made, place, node))
-            for side, is_on in self.enabled(made, place, each):
-                left = replace(kept, constant=(*ends, *kept.constant))
-                found.append(side.happens(*begun).stores(key, left) if is_on else side)
         return found
 
     def _closures(self, node: ast.Call, path: State, scope: Scope) -> Paths:
@@ -281,78 +256,9 @@ class Calling(Contexts):
         return path
 
     def _asked(self, closure: Closure, path: State) -> frozenset[tuple[str, bool]]:
-        """Return what a path has assumed of what a function's file asks before it comes to an event."""
-        names = self._cared(closure.scope.module.tree)
+        """Return what a path has assumed of what a function asks before it comes to an event."""
+        names = self._cared(closure.node)
         return frozenset(item for item in path.assumed.items() if any(name in item[0] for name in names))
-
-    def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
-        """Return the function of the program that an expression is, with what it is bound to."""
-        place = self.place(path, scope)
-        found = place.find(node)
-        if found is not None and found.closure is not None:
-            return found.closure
-        if isinstance(node, ast.Lambda):
-            return place.lambda_(node)
-        if found is not None and found.node is not None and found.node is not node and found.place is not None:
-            return self.behind(found.node, found.place, path)
-        return self.behind(node, place, path)
-
-    def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:
-        """Return the function of the program that an expression at a place is."""
-        if isinstance(node, ast.Lambda):
-            return place.lambda_(node)
-        if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
-            return self._partial(node, place, path)
-        if isinstance(node, ast.Attribute):
-            method = self._method(node, place)
-            if method is not None:
-                return method
-        if isinstance(node, ast.Name | ast.Attribute):
-            named = place.dotted(node)
-            if named in self.project.functions:
-                function, module = self.project.functions[named]
-                return Closure(function, self.project.scope_of(function, module), {})
-            owner = self.project.classes.get(named or "")
-            if owner is None and isinstance(node, ast.Name | ast.Attribute):
-                owner = place.owner_of(node)
-                return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
-        return None
-
-    def _partial(self, node: ast.Call, place: Place, path: State) -> Closure | None:
-        inner = self.behind(node.args[0], place, path)
-        if inner is None:
-            return None
-        given = tuple(place.value(a) for a in node.args[1:])
-        named = {k.arg: place.value(k.value) for k in node.keywords if k.arg}
-        return replace(inner, bound=(*inner.bound, *given), named={**inner.named, **named})
-
-    def _method(self, node: ast.Attribute, place: Place) -> Closure | None:
-        receiver = node.value
-        if isinstance(receiver, ast.Call) and tail_of(receiver.func) == "super":
-            around = place.scope.self_class
-            self_value = place.names.get(place.scope.self_name or "")
-            for base in around.bases if around else ():
-                info = self.project.classes.get(base or "")
-                found = self._bound(info, (node.attr,), self_value) if info else None
-                if found:
-                    return found
-            return None
-        owner = place.owner_of(receiver)
-        return self._bound(owner, (node.attr,), place.value(receiver)) if owner else None
-
-    def _bound(self, owner: ClassInfo, names: tuple[str, ...], instance: Value | None) -> Closure | None:
-        for name in names:
-            found = self.project.method(owner, name)
-            if found is None:
-                continue
-            function, module, _ = found
-            scope = self.project.scope_of(function, module)
-            if any(tail_of(d) == "staticmethod" for d in function.decorator_list):
-                return Closure(function, scope, {})
-            value = instance or Value("self")
-            value = value if value.owner else replace(value, owner=owner)
-            return Closure(function, scope, {}, (value,))
-        return None
 
     def enter(
         self, closure: Closure, arguments: tuple[Value, ...], named: Mapping[str, Value], path: State
@@ -362,7 +268,7 @@ class Calling(Contexts):
         self.walked.add(node)
         self.entered.add(node)
         names = dict(closure.outer)
-        names |= _parameters(node, (*closure.bound, *arguments), {**closure.named, **named}, scope, self, path)
+        names |= parameters_of(node, (*closure.bound, *arguments), {**closure.named, **named}, self.place(path, scope))
         inside = replace(path, names=names, returned=None, ended="")
         if isinstance(node, ast.Lambda):
             found = self.run(node.body, [inside], scope)
@@ -396,27 +302,3 @@ class Calling(Contexts):
             return found
 
         return inner([d for d in node.decorator_list if d in self.hot], [path])
-
-
-def _parameters(
-    node: Function | ast.Lambda,
-    values: tuple[Value, ...],
-    named: Mapping[str, Value],
-    scope: Scope,
-    walk: Calling,
-    path: State,
-) -> dict[str, Value]:
-    """Return what the parameters of a function are where it is called so."""
-    arguments = node.args
-    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-    found = dict(zip(names, values, strict=False))
-    found |= {name: value for name, value in named.items() if name in {*names, *(a.arg for a in arguments.kwonlyargs)}}
-    place = Place(walk.project, scope, {}, path.heap)
-    defaults = dict(zip(reversed(names), reversed(arguments.defaults), strict=False))
-    defaults |= {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
-    for name in (*names, *(a.arg for a in arguments.kwonlyargs)):
-        if name not in found and name in defaults:
-            found[name] = place.value(defaults[name])
-        elif name not in found:
-            found[name] = Value(f"{getattr(node, 'name', 'lambda')}.{name}", ast.Name(name, ast.Load()), place)
-    return found

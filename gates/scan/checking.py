@@ -4,7 +4,7 @@ import gc
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from gates import garbage_collection
@@ -20,7 +20,8 @@ from gates.scan.rule import Rule
 from gates.scan.site import Site
 from gates.syntax import Unparsed
 
-MANY = 100
+MANY = 100  # files whose trees are worth a search for garbage
+SHARED = 128  # files whose trees are held for the next check
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,12 @@ def _module(shown: str, path: Path) -> Module | str:
         return f"{shown}:1: {raw}"
     if not is_utf8(raw):
         return f"{shown}:1: it is not UTF-8"
+    return _parsed(shown, raw)
+
+
+@lru_cache(maxsize=SHARED)
+def _parsed(shown: str, raw: bytes) -> Module | str:
+    """Parse a file; one that is as it was in an earlier check of this process is not parsed again."""
     try:
         return module_of(shown, raw)
     except Unparsed as error:
@@ -69,9 +76,9 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, memory: Memo
     found = Checked(files=len(paths), sites={rule.id: [] for rule in rules})
     alone = [rule for rule in rules if is_local(rule)]
     linked = [rule for rule in rules if rule not in alone]
-    facts = _facts(rules, paths, memory)
-    found.unparsed += [fact.problem for fact in facts.values() if fact.problem]
     with garbage_collection.put_off():
+        facts = _facts(rules, paths, memory)
+        found.unparsed += [fact.problem for fact in facts.values() if fact.problem]
         for group, judged in chosen_alone(alone, facts) if alone else ():
             _check_group(Group(group, facts, judged), alone, paths, found, memory)
         for group in groups(chosen(linked, facts), facts) if linked else ():

@@ -11,6 +11,7 @@ from gates.scan.module import tail_of
 from gates.scan.scope import Scope
 from gates.scan.values import Closure, Event, Place, State, Value
 
+PUSHES = frozenset({"enter_context", "enter_async_context"})
 Paths = list[State]
 
 
@@ -37,6 +38,10 @@ class Contexts(Joining):
         self, closure: Closure, arguments: tuple[Value, ...], named: Mapping[str, Value], path: State
     ) -> list[tuple[State, Value | None]]:
         """Walk a function where it is called."""
+        raise NotImplementedError
+
+    def run(self, node: ast.expr, paths: Paths, scope: Scope) -> list[tuple[State, Value]]:
+        """Run an expression on each path."""
         raise NotImplementedError
 
     def context(
@@ -114,3 +119,28 @@ class Contexts(Joining):
         finally:
             self.yields.pop()
         return [replace(p, names=outer_names) for p, _ in after]
+
+    def is_stack(self, node: ast.expr) -> bool:
+        """Return whether a context is an exit stack."""
+        return isinstance(node, ast.Call) and tail_of(node.func) in {"ExitStack", "AsyncExitStack"}
+
+    def pending(self, path: State, node: ast.expr, scope: Scope) -> str:
+        """Return where a path keeps what an exit stack has to leave."""
+        return f"{self.place(path, scope).key(node)}.<entered>"
+
+    def pushed_on(self, node: ast.Call, path: State, scope: Scope) -> Paths:
+        """Enter a context on an exit stack of a function further out."""
+        assert isinstance(node.func, ast.Attribute)
+        key = self.pending(path, node.func.value, scope)
+        kept = path.heap.get(key)
+        if kept is None or not isinstance(kept.constant, tuple):
+            return [path]
+        found: Paths = []
+        for each, value in self.run(node.args[0], [path], scope):
+            made, place = value.node or node.args[0], value.place or self.place(each, scope)
+            begun = list(self.happening.entering(made, place, node))
+            ends = list(self.happening.leaving(made, place, node))
+            for side, is_on in self.enabled(made, place, each):
+                left = replace(kept, constant=(*ends, *kept.constant))
+                found.append(side.happens(*begun).stores(key, left) if is_on else side)
+        return found

@@ -96,7 +96,10 @@ class Hot:
             return True
         for wanted in types:
             known = self.project.types.is_a(self.project.types.of(node, scope), wanted)
-            if known or (known is None and (any(is_called(n, wanted) for n in names_of(node)) or self._passed(node, scope, wanted))):
+            if known or (
+                known is None
+                and (any(is_called(n, wanted) for n in names_of(node)) or self._passed(node, scope, wanted))
+            ):
                 return True
         return False
 
@@ -130,9 +133,7 @@ class Hot:
         for node in below(root):
             if isinstance(node, ast.For) and name in {n.id for n in walk(node.target) if isinstance(n, ast.Name)}:
                 return any(
-                    is_called(tail_of(n), wanted)
-                    for n in walk(node.iter)
-                    if isinstance(n, ast.Name | ast.Attribute)
+                    is_called(tail_of(n), wanted) for n in walk(node.iter) if isinstance(n, ast.Name | ast.Attribute)
                 )
         return False
 
@@ -182,17 +183,21 @@ class Hot:
             found += self._open(name, function)
         for mention in self._mentions.of(name):
             if scope.owner is not None and mention.is_open:
-                pass  # marked for all methods of this name at once
-            elif mention.means(function, scope.owner):
+                leads = True  # marked for all methods of this name at once
+            elif leads := mention.means(function, scope.owner):
                 self._link(mention.around, function)
                 found += self._mark(mention.node, mention.module) if mention.node not in self._hot else []
-            if mention.node in self._hot:
+            if leads:
                 for alias in mention.aliases:
                     found += self._under(alias, function, scope)
         for alias in self._mentions.renamed.get(name, set()) - {name}:
             found += self._under(alias, function, scope)
         maker = scope.outer.function if scope.outer else None
-        if name == function.name and isinstance(maker, ast.FunctionDef | ast.AsyncFunctionDef) and _returns(maker, name):
+        if (
+            name == function.name
+            and isinstance(maker, ast.FunctionDef | ast.AsyncFunctionDef)
+            and _returns(maker, name)
+        ):
             found += self._instances(maker.name, function)
         return found
 

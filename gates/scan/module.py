@@ -130,7 +130,7 @@ def tail_of(node: ast.expr) -> str:
 
 
 def names_of(node: ast.AST) -> list[str]:
-    """Return what an object may be said to be called: the name, the key or index that it stands under, its container."""
+    """Return what an object may be said to be called: its name, the key that it stands under, its container."""
     if isinstance(node, ast.Subscript):
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
         return [*([key] if isinstance(key, str) else []), *names_of(node.value)]

@@ -94,6 +94,11 @@ def _attributes(instance: str | None, target: ast.expr, value: ast.expr | None) 
 class Project:
     """All modules of a program, and where their names lead."""
 
+    _scopes: dict[ast.AST, Scope]
+    _names: dict[ast.AST, str]
+    classes: dict[str, ClassInfo]
+    functions: dict[str, tuple[Function, Module]]
+
     def __init__(self, modules: Iterable[Module], unparsed: Iterable[str] = ()) -> None:
         self.modules = {module.path: module for module in modules}
         self.unparsed = tuple(unparsed)
@@ -103,17 +108,20 @@ class Project:
             parts = module.name.split(".")
             for at in range(1, len(parts)):
                 self._suffixes[".".join(parts[at:])].append(module)
-        self._scopes: dict[ast.AST, Scope] = {}
-        self._names: dict[ast.AST, str] = {}
         self._canonical: dict[tuple[str, str], str] = {}
         self._settings: dict[tuple[ast.AST, str], frozenset[str]] = {}
         self._renamed: dict[str, frozenset[str] | None] = {}
         self._found: dict[object, tuple[object, ...]] = {}
-        self.classes: dict[str, ClassInfo] = {}
-        self.functions: dict[str, tuple[Function, Module]] = {}
         self.types = Types(self)
+
+    def __getattr__(self, name: str) -> object:
+        """Make the tables of definitions where one is first asked for: in most files no name is looked up."""
+        if name not in {"_scopes", "_names", "classes", "functions"}:
+            raise AttributeError(name)
+        self._scopes, self._names, self.classes, self.functions = {}, {}, {}, {}
         for module in self.modules.values():
             self._index(module)
+        return self.__dict__[name]
 
     def _index(self, module: Module) -> None:
         top = Scope(self, module)

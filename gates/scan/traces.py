@@ -120,12 +120,20 @@ def _trace(
     if words or walker.cut:
         name = project.qualified(node, scope) if not isinstance(node, ast.Module) else module.name
         last = getattr(node, "end_lineno", None) or line
-        yield Trace(module.path, line, last, name, owner.name if owner else None, tuple(words), walker.cut, possible, walker.calls)
+        yield Trace(
+            module.path,
+            line,
+            last,
+            name,
+            owner.name if owner else None,
+            tuple(words),
+            walker.cut,
+            possible,
+            walker.calls,
+        )
 
 
-def _beginnings(
-    walker: Walker, node: Function | ast.Module, scope: Scope, owner: ClassInfo | None
-) -> list[State]:
+def _beginnings(walker: Walker, node: Function | ast.Module, scope: Scope, owner: ClassInfo | None) -> list[State]:
     """Return the states that a function may begin in: a method in those that the constructor leaves."""
     if isinstance(node, ast.Module):
         return [State()]

@@ -177,7 +177,7 @@ class Types:
             if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
             and isinstance(n.func.value, ast.Name) and n.func.value.id == parameter
         }  # fmt: skip
-        if SCALING <= used or "unscale_" in used:
+        if used >= SCALING or "unscale_" in used:
             own = self._having(used)
             return own[0].name if len(own) == 1 else None if own else SCALER
         if len(used) < 2 or not used - GENERIC:

@@ -37,7 +37,9 @@ class Walker(Calling):
     def _is_own_stack(self, node: ast.stmt, scope: Scope) -> bool:
         """Return whether the exit stack of a statement is one of the function that it stands in."""
         for around in scope.module.ancestors(node):
-            if isinstance(around, ast.With | ast.AsyncWith) and any(self.is_stack(i.context_expr) for i in around.items):
+            if isinstance(around, ast.With | ast.AsyncWith) and any(
+                self.is_stack(i.context_expr) for i in around.items
+            ):
                 return True
             if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
                 return False

@@ -60,7 +60,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     rows = [row for one in bundles.handed_in for c, _, m in targets_of(task) for row in _said(one, c, m)]
     if rows:
         columns = ("Criterion", "Measure", "Bundle", "Measured", "Interval", "n", "Device", "Outcome")
-        yield Section(title="What it says", columns=columns, rows=tuple(rows))
+        yield Section(title="What bundles say", columns=columns, rows=tuple(rows))
     for one in bundles.handed_in:
         if one.origin:
             yield Section(title=f"Bundle {one.path}", facts=tuple(_facts(one)))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from gates.evidence.hot_paths import HotPaths
 from gates.evidence.hot_steps import (
     FLOOR_S,
+    LEAST,
     WARM_UP,
     HotRun,
     HotSeen,
@@ -16,7 +17,6 @@ from gates.evidence.hot_steps import (
 )
 from gates.evidence.kind import EvidenceSet
 from gates.hot_path import HotPath
-from gates.interval import NEEDED
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._hot_path_sections import sections
@@ -160,7 +160,7 @@ def _not_here(device: str, aspect: str) -> str:
 
 
 def _stall(path: HotPath, seen: HotSeen) -> Said:
-    limit, share = _limit(path, "stall"), seen.share(lambda step: step.stall)
+    limit, share = _limit(path, "stall"), seen.stall()
     batches = seen.phase("data")
     floor = f", beyond {FLOOR_S * 1000:g} ms a step that any loader may take" if seen.runs[0].device == "cpu" else ""
     told = f"{share} of the time of a step is spent waiting for batches{floor} ({share.n} steps)"
@@ -208,7 +208,7 @@ def _too_few(seen: HotSeen) -> str:
     fewest = min(seen.runs, key=lambda run: len(run.measured))
     if not fewest.steps:
         return "no optimizer of torch stepped"
-    needed = f"at least {NEEDED} after the first {max(WARM_UP, len(fewest.steps) - len(fewest.measured))}"
+    needed = f"at least {LEAST} after the first {max(WARM_UP, len(fewest.steps) - len(fewest.measured))}"
     return f"it made {len(fewest.steps)} steps, and {needed} are needed"
 
 

@@ -42,10 +42,12 @@ def _bottleneck(seen: HotSeen) -> str:
     name, share = max(_shares(seen), key=lambda each: each[1].value)
     step = statistics.median(each.seconds for each in seen.steps)
     runs = f" in {len(seen.runs)} processes" if len(seen.runs) > 1 else ""
+    line = seen.line_of(name)
+    at = f", most of it at {line}" if line else ""
     gain = f": without it a step would be at most {share.gain:.2f} times as fast" if share.gain else ""
     return (
         f"{len(seen.steps)} steps{runs} of {_time(step)} (median) on {seen.runs[0].device}; the first ones are left "
-        f"out. Most of the time is spent in {name}, {share}{gain}."
+        f"out. Most of the time is spent in {name}, {share}{at}{gain}."
     )
 
 

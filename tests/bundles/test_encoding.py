@@ -150,3 +150,10 @@ def test_file_larger_than_any_bundle_is_not_read_to_its_end(tmp_path: Path, monk
     monkeypatch.setattr(encoding, "MAX_BYTES", 100)
     with pytest.raises(BadBundle, match="more than 100 bytes"):
         read(put(a_bundle(), tmp_path / "a.json"))
+
+
+def test_parts_of_two_good_bundles_make_no_third() -> None:
+    other = json.loads(encode(a_bundle(a_bundled_run(samples(device="cuda", capabilities=["fp16"])))))
+    for part in ("runs", "digest"):
+        with pytest.raises(BadBundle, match="its digest is not that of its contents"):
+            decode(again({**json.loads(DATA), part: other[part]}))

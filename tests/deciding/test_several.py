@@ -31,6 +31,11 @@ def test_criteria_that_passed_do_not_dilute_a_failure() -> None:
     assert correct([passing, failing_at(0.04), passing, passing], 0.05) == [P, F, P, P]
 
 
+def test_what_picking_the_passes_costs_is_taken_off() -> None:
+    assert correct([passing, failing_at(0.0495)], 0.05) == [P, U]
+    assert correct([failing_at(0.0495)], 0.05) == [F]
+
+
 def test_order_does_not_matter() -> None:
     criteria = [failing_at(p) for p in (0.001, 0.012, 0.02, 0.3)] + [passing]
     forwards, backwards = correct(criteria, 0.05), correct(criteria[::-1], 0.05)

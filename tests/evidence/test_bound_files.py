@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from building import a_context, a_task, written
 
+from gates.errors import EvidenceUnavailable
 from gates.evidence.bound_files import bind, bound_files
 
 FILES: dict[str, str | bytes] = {
@@ -101,3 +102,13 @@ def test_file_is_bound_by_its_contents_and_whether_it_may_be_executed(tmp_path: 
     (after,) = bind(task, task.measurements[0], context)
     assert (before.path, before.sha256) == (after.path, after.sha256)
     assert (before.executable, after.executable) == (False, True)
+
+
+def test_file_that_cannot_be_read_leaves_the_evidence_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = written(tmp_path / "project", {"pkg/core.py": "x = 1\n"})
+    task, context = a_task(), a_context(root)
+    files = bound_files(task, task.measurements[0], context)
+    (root / "pkg/core.py").unlink()
+    monkeypatch.setattr("gates.evidence.bound_files.bound_files", lambda *_: files)
+    with pytest.raises(EvidenceUnavailable, match=r"^pkg/core.py cannot be read: No such file"):
+        bind(task, task.measurements[0], context)

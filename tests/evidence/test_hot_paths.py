@@ -41,6 +41,7 @@ def test_all_that_is_planted_is_found_with_its_line_and_stopped(tmp_path: Path) 
     paths, findings = seen(tmp_path, "planted:everything", steps=20)
     assert {name: str(found.location) for name, found in findings.items() if found.outcome is Outcome.FAILED} == {
         "host-reads": marked("reads"), "empty-cache": marked("empties"), "stall": marked("function"),
+        "synchronisations": marked("waits"),
     }  # fmt: skip
     (run,) = paths.runs
     assert (run.stopped, len(run.steps), run.troubles, run.device) == (True, 20, (), "cpu")
@@ -89,8 +90,8 @@ def test_task_without_hot_paths_has_no_evidence(tmp_path: Path) -> None:
 
 
 def told(optimizer: int, seconds: float = 0.01, **changes: Any) -> dict[str, object]:
-    return {"word": "step", "optimizer": optimizer, "phases": {"other": seconds}, "device": "cpu", "samples": [],
-            "reads": [], "idle": [0, 0], **changes}  # fmt: skip
+    return {"word": "step", "optimizer": optimizer, "phases": {"other": seconds}, "late": [0.0, 0.0], "device": "cpu",
+            "samples": [], "reads": [], "idle": [0, 0], **changes}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -106,9 +107,10 @@ def test_steps_of_several_optimizers_are_put_together(optimizers: list[int], ste
 
 def test_samples_tell_how_much_of_a_phase_was_a_wait_for_batches() -> None:
     samples = [["other", "data", ["a.py", 3], 3], ["other", "other", None, 1], ["forward", "forward", ["a.py", 9], 4]]
-    entry = told(1, phases={"other": 0.04, "forward": 0.01, "data": 0.01}, samples=samples)
+    entry = told(1, phases={"other": 0.04, "forward": 0.01, "data": 0.01}, samples=samples, late=[0.01, 0.02])
     (step,) = read_steps([json.loads(json.dumps(entry)), {"word": "end", "stopped": False}]).steps
     assert step.phases == pytest.approx({"other": 0.01, "forward": 0.01, "data": 0.04})
+    assert step.late == pytest.approx((0.01 + 0.03 / 0.05 * 0.01, 0.02))
     assert step.seconds == pytest.approx(0.06)
     assert [(line.phase, str(line.location), line.count) for line in step.lines if line.location] == [
         ("data", "a.py:3", 3), ("forward", "a.py:9", 4),

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import torch
 from torch import Tensor, nn
@@ -128,7 +129,7 @@ def slow_function() -> None:
 
 
 def everything() -> float:
-    """Waits for batches, reads and empties, each on a line of its own, before the 60th step and for ever."""
+    """Waits for batches, reads, empties and waits for the device, each on a line of its own, for ever."""
     model, total = net(), 0.0
     optimizer = torch.optim.Adam(model.parameters())
     while True:
@@ -136,6 +137,8 @@ def everything() -> float:
         loss = step(model, optimizer, inputs, targets)
         total += loss.item()  # <- reads
         torch.cuda.empty_cache()  # <- empties
+        with suppress(AssertionError, RuntimeError):  # where there is no accelerator
+            torch.cuda.synchronize()  # <- waits
 
 
 def too_few() -> None:

@@ -23,6 +23,10 @@ EVENTS = ("a", "b", "clip")
         ("a? clip", "a clip", (1, 2)),
         ("a (not b)* turn (not b)* a", "a turn a", (0, 3)),
         ("start (not clip)* end", "start a end", (0, 3)),
+        ("a (not turn)* clip", "a loop turn b turn b done clip", (0, 8)),
+        ("a (not turn)* clip", "loop turn a turn clip done", None),
+        ("a (not (turn | loop))* clip", "a loop turn clip", None),
+        ("a (not turn)* clip", "a loop turn a turn clip", (0, 6)),
     ],
 )
 def test_search_finds_the_first_match_to_end_and_of_those_the_shortest(

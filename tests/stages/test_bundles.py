@@ -2,10 +2,12 @@
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from building import NEW, OLD, a_criterion, a_measure, evidence, measured, samples
 from bundling import CUDA, a_cuda_task, handed, measures_of, with_bundles
+from taking import PAIRS, a_taken, a_timed_task, some_samples
 
 from gates import pipeline
 from gates.evidence.bundles import HandedIn, SeenRun, Standing
@@ -164,7 +166,7 @@ def test_report_tells_where_each_bundle_is_from_and_what_it_is_worth() -> None:
         ("b.json", *origin, "stale: x was removed, since it was made"),
         ("c.json", "-", "-", "-", "-", "refused: it was altered"),
     )  # fmt: skip
-    ((criterion, _, path, *_, outcome),) = sections["What it says"].rows
+    ((criterion, _, path, *_, outcome),) = sections["What bundles say"].rows
     assert (criterion, path, outcome) == ("AC2", "a.json", "passed")
 
 
@@ -181,3 +183,29 @@ def test_command_of_a_stale_bundle_is_not_taken_from_the_bundle() -> None:
     seen = SeenRun(run=handed(hostile).runs[0].run, measures=measures_of(a_cuda_task()), changed=("x was added",))
     stale = handed(runs=[seen], standing=Standing.STALE, why="x was added")
     assert of("a.json", with_bundles(stale)).command == "gates measure T1"
+
+
+def timed(**changes: Any) -> EvidenceSet:
+    """A bundle whose arms the gate timed on a CUDA device, with CPU times beside the step times."""
+    taken = some_samples(step_cpu_time_s=([2.0] * PAIRS, [1.0] * PAIRS))
+    taken = taken.model_copy(update={"device": CUDA.device})
+    bundle = handed(taken, task=a_timed_task(a_measure(on="cuda")))
+    run = bundle.runs[0].run.model_copy(update={"taken": a_taken(**changes)})
+    return with_bundles(bundle.model_copy(update={"runs": (bundle.runs[0].model_copy(update={"run": run}),)}))
+
+
+def test_how_a_bundle_was_taken_is_judged_as_here() -> None:
+    task = a_timed_task(a_measure(on="cuda"))
+    assert {f.rule: f.outcome for f in GATE.judge(task, timed())} == dict.fromkeys(
+        ["PF001", "PF002", "PF003"], Outcome.PASSED
+    )
+    unfit = {f.rule: f.outcome for f in GATE.judge(task, timed(copies=((1.0, 1.3),) * 6))}
+    assert (unfit["PF001"], unfit["PF002"]) == (Outcome.UNKNOWN, Outcome.UNKNOWN)
+
+
+def test_cpu_time_never_answers_for_another_device() -> None:
+    task = a_timed_task(a_measure(on="cuda"), clock="either")
+    waited = timed(clock="either", waiting=0.5, stretch={"old": (1.0,) * PAIRS, "new": (3.0,) * PAIRS})
+    found = about(task, waited)
+    assert found.outcome is Outcome.UNKNOWN
+    assert "step_cpu_time_s" not in found.message

@@ -18,9 +18,9 @@ from gates.waiver import Waiver
 
 SILENT = {"line", "path", "digest", "id", "text", "title", "timeout_s", "reason", "owner", "name", "claims"}
 AT_LEAST = ("at_least",)
-UPPER = {"at_most", "below"}
+UPPER = {"at_most", "below", "host_reads", "synchronisations", "empty_cache", "stall_share", "warn_at", "block_at"}
 TOLERANCES = {"tolerance", "relative", "rel", "abs", "rtol", "atol", "within"}
-DEMANDS = {"finite", "raises", "warns", "says"}  # without a value they ask for nothing
+DEMANDS = {"finite", "raises", "warns", "says", "same_result"}  # without a value they ask for nothing
 PATHS = {"implementation", "tests"}
 SETS = {"criteria", "uses", "rules", "needs"}
 IDENTITIES = ("id", "symbol", "rule", "pattern", "name", "call", "run")
@@ -249,6 +249,8 @@ def _said(item: Model) -> dict[str, Any]:
 def _plain(value: object) -> object:
     if isinstance(value, Model):
         return value.model_dump(mode="json", by_alias=True)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
@@ -257,6 +259,8 @@ def _is_models(value: object) -> bool:
 
 
 def _words(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {getattr(item, 'name', item)}" for name, item in value.items()) or "none"
     if isinstance(value, tuple | list):
         return " ".join(str(part) for part in value if part not in {None, ""})
     return "none" if value is None else str(value)

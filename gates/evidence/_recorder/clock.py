@@ -1,5 +1,6 @@
 """Splits the time of each thread into the phases of training: of what was entered, the last is what time passes in."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,18 +9,22 @@ from time import perf_counter
 DATA, FORWARD, BACKWARD, OPTIMIZER, EVALUATION, OTHER = (
     "data", "forward", "backward", "optimizer", "evaluation", "other",
 )  # fmt: skip
+LATE = "/proc/thread-self/schedstat"
+NANO = 1e-9
 
 
 class Clock:
     """The phases of one thread, one inside of the other, and the time that passed in each by itself.
 
-    A forward pass lingers: the loss that is computed from what it returned belongs to it, up to the backward pass.
+    A forward pass lingers: the loss that is computed from what it returned belongs to it, up to the backward pass. The
+    time of a batch belongs to the evaluation, where that is all that it was for.
     """
 
     def __init__(self) -> None:
         self._inside: list[str] = [OTHER]
         self._since = perf_counter()
         self._spent: dict[str, float] = {}
+        self._before = self._lent = 0.0
 
     @property
     def phase(self) -> str:
@@ -29,6 +34,12 @@ class Clock:
     def enter(self, phase: str) -> int:
         """Enter a phase; return what `leave` must be told."""
         self._pass()
+        if phase == DATA:
+            self._before, self._lent = self._spent.get(DATA, 0.0), 0.0
+        elif phase == EVALUATION and not self._lent:
+            self._lend(self._spent.get(DATA, 0.0) - self._before)
+        elif phase == FORWARD and self._lent:
+            self._lend(-self._lent)
         self._inside.append(phase)
         return len(self._inside) - 1
 
@@ -59,7 +70,14 @@ class Clock:
         """Return the seconds in each phase since the last time that it was asked."""
         self._pass()
         spent, self._spent = self._spent, {}
+        self._before = self._lent = 0.0
         return spent
+
+    def _lend(self, seconds: float) -> None:
+        """Count time of a batch for the evaluation, or, below 0, what was counted so for the batch again."""
+        self._spent[DATA] = self._spent.get(DATA, 0.0) - seconds
+        self._spent[EVALUATION] = self._spent.get(EVALUATION, 0.0) + seconds
+        self._lent += seconds
 
     def _pass(self) -> None:
         now = perf_counter()
@@ -67,10 +85,45 @@ class Clock:
         self._since = now
 
 
+class Late:
+    """How long a thread could have run, and had to wait for a processor; only where the system tells."""
+
+    def __init__(self) -> None:
+        self._in_data = 0.0
+        try:
+            self._file = os.open(LATE, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._file = -1
+        self._since = self.now()
+
+    def now(self) -> float:
+        """Return the seconds since the thread began."""
+        try:
+            return int(os.pread(self._file, 64, 0).split()[1]) * NANO
+        except (OSError, IndexError, ValueError):
+            return 0.0
+
+    @contextmanager
+    def in_data(self) -> Iterator[None]:
+        """Count what the block waits for a processor as part of waiting for batches."""
+        before = self.now()
+        try:
+            yield
+        finally:
+            self._in_data += max(0.0, self.now() - before)
+
+    def taken(self) -> tuple[float, float]:
+        """Return how much of a step was waited in batches, and in all, since the last time that it was asked."""
+        now, in_data = self.now(), self._in_data
+        late, self._since, self._in_data = max(0.0, now - self._since), now, 0.0
+        return min(in_data, late), late
+
+
 class Clocks(threading.local):
     """The clock of each thread."""
 
     def __init__(self) -> None:
         self.own = Clock()
+        self.late = Late()
         self.modules = 0  # how deep in modules the thread is
         self.steps: list[int] = []  # of optimizers under way, what their phases began with

@@ -59,19 +59,19 @@ class HotPath:
 
     def _stepped(self, optimizer: Optimizer) -> None:
         """Tell of the step that has ended; begin the next one."""
-        spent = self._clocks.own.taken()
+        spent, late = self._clocks.own.taken(), self._clocks.late.taken()
         samples, idle = self._sampling.taken()
         number = self._journal.number(optimizer, "optimizer")
         device = next((param.device.type for param in held(optimizer)), "")
         self._journal.tell(
-            "step", optimizer=number, phases=spent, device=device,
+            "step", optimizer=number, phases=spent, late=late, device=device,
             samples=[[*sample, count] for sample, count in samples.items()],
             reads=[[*read, count] for read, count in self._reads.taken().items()],
             idle=[idle.get(True, 0), sum(idle.values())],
         )  # fmt: skip
         self._feeding.looping(sys._getframe(1))  # noqa: SLF001
         self._next(number, device)
-        self._clocks.own.taken()  # what was told took its time, too
+        self._clocks.own.taken(), self._clocks.late.taken()  # what was told took its time, too
 
     def _next(self, number: int, device: str) -> None:
         if number in self._round:  # of several optimizers, all have stepped
@@ -104,6 +104,7 @@ class HotPath:
 
     def end(self, *, stopped: bool) -> None:
         """Tell that it was all; where it was stopped, leave at once."""
+        self._sampling.end()
         self._journal.tell("end", stopped=stopped)
         if stopped:
             sys.stdout.flush()

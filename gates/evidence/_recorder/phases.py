@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -70,7 +71,8 @@ class Phases:
                 told(args[0])
             if phase in {BACKWARD, DATA}:
                 clocks.own.settle()
-            with clocks.own.during(phase):
+            outermost = phase == DATA != clocks.own.phase
+            with clocks.own.during(phase), clocks.late.in_data() if outermost else nullcontext():
                 return original(*args, **kwargs)
 
         setattr(owner, name, timed)

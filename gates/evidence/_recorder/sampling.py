@@ -2,7 +2,6 @@
 
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from types import FrameType
@@ -26,12 +25,17 @@ class Sampling:
         self._count: Counter[Sample] = Counter()
         self._idle: Counter[bool] = Counter()
         self._watched: tuple[int, Clock] | None = None
+        self._over = threading.Event()
         self.idle_of: Callable[[], bool] | None = None
         threading.Thread(target=self._run, name="gates-sampling", daemon=True).start()
 
     def watch(self, clock: Clock) -> None:
         """Watch the thread that asks for it."""
         self._watched = threading.get_ident(), clock
+
+    def end(self) -> None:
+        """Look no longer."""
+        self._over.set()
 
     def is_watched(self) -> bool:
         """Return whether this is the thread that trains, as far as is known."""
@@ -44,8 +48,7 @@ class Sampling:
         return dict(count), dict(idle)
 
     def _run(self) -> None:
-        while True:
-            time.sleep(EVERY_S)
+        while not self._over.wait(EVERY_S):
             watched, idle_of = self._watched, self.idle_of
             if watched is None:
                 continue

@@ -26,6 +26,7 @@ TRAIN = re.compile(
 )
 BATCHES = re.compile(r"(?i)loader|batches|dataset|(^|_)data$")
 NEAR = 3
+MAX_BODY = 4
 NO_GRAD = re.compile(r"no_grad|inference_mode|set_grad_enabled|_disable_grad|without_grad|nograd")
 STEP_METHODS = re.compile(r"(training|validation|test|predict|val|eval)_step")
 
@@ -83,7 +84,11 @@ def _is_forward(project: Project, module: Module, call: ast.Call) -> bool:
     target = callee(project, module, call)
     if target is None or target.name == "forward" or any(NO_GRAD.search(text_of(d)) for d in target.decorator_list):
         return False
-    found = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and is_model_call(c)]
+    owner = project.scope_of(target, module).owner
+    if len(target.body) > MAX_BODY or (owner is not None and any(base not in project.classes for base in owner.bases)):
+        return False  # more than a forward pass, or a hook of a framework
+    returned = [n.value for n in inner(target, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
+    found = [c for value in returned for c in walk(value) if isinstance(c, ast.Call) and is_model_call(c)]
     return bool(found) and not _trains(target) and not _off_inside(target)
 
 
@@ -191,9 +196,7 @@ def _set(project: Project, function: Function | ast.Module, depth: int) -> bool:
     for call in inner(function, ast.Call):
         if isinstance(call, ast.Call) and _turns_off(call):
             return True
-        if isinstance(call, ast.Call) and re.search(
-            r"(?i)eval_mode|set_eval|evaluating|\beval\b", text_of(call.func)
-        ):
+        if isinstance(call, ast.Call) and re.search(r"(?i)eval_mode|set_eval|evaluating|\beval\b", text_of(call.func)):
             return True
     sites = callers(project, function) if depth and not isinstance(function, ast.Module) else []
     around = [(function_of(call, there), there, call) for call, there in sites]

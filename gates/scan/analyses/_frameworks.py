@@ -97,9 +97,7 @@ def _manual(project: Project, module: Module, function: Function) -> tuple[str, 
     if not any(scope.dotted(base) in LIGHTNING for base in owner.bases):
         return None
     off = any(
-        isinstance(n, ast.Assign)
-        and tail_of(n.targets[0]) == "automatic_optimization"
-        and text_of(n.value) == "False"
+        isinstance(n, ast.Assign) and tail_of(n.targets[0]) == "automatic_optimization" and text_of(n.value) == "False"
         for n in walk(owner)
     )
     return ("Lightning", "self") if off else None

@@ -149,7 +149,9 @@ def knows_scaling(project: Project, module: Module) -> bool:
         return True
     named = [*module.live.get(ast.Name, []), *module.live.get(ast.Attribute, [])]
     return any(
-        isinstance(node, ast.Name | ast.Attribute) and SCALES.search(tail_of(node)) and not _is_other(project, module, node)
+        isinstance(node, ast.Name | ast.Attribute)
+        and SCALES.search(tail_of(node))
+        and not _is_other(project, module, node)
         for node in named
     )
 

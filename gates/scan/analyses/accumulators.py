@@ -1,6 +1,7 @@
 """Losses kept beyond their step with the graph that made them."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, callee, calls, function_of, functions, loop_of, statement_of
@@ -12,6 +13,7 @@ from gates.scan.site import Site
 from gates.scan.types import argument
 
 WORDS = ("backward", "training_step", "scaler")
+STARTS = re.compile(r"^_*(?!is_|has_|on_|in_|for_|no_|register_)(\w+_)?backward(_pass|_step)?$")
 CUT = {"detach", "item", "float", "tolist", "numpy", "cpu", "clone_detached"}
 
 
@@ -63,7 +65,7 @@ def _starts(body: ast.AST) -> set[str]:
     """Return the names from which the backward passes of a body start."""
     found: set[str] = set()
     for call in calls(body):
-        if "backward" in tail_of(call.func):
+        if STARTS.search(tail_of(call.func)):
             values = [*call.args, *([call.func.value] if isinstance(call.func, ast.Attribute) else [])]
             found |= {n for value in values for n in _named(value)}
         elif tail_of(call.func).endswith("scaler") and call.args:
@@ -90,7 +92,8 @@ def _named(value: ast.expr) -> Iterator[str]:
         for arg in value.args:
             yield from _named(arg)
     elif isinstance(value, ast.BinOp):
-        yield from _named(value.left)
+        right = [name for name in _named(value.right) if "loss" in name.lower()]
+        yield from right or _named(value.left)
 
 
 def _stored_by(project: Project, module: Module, node: ast.AST) -> tuple[str, ast.expr] | None:
@@ -104,9 +107,9 @@ def _stored_by(project: Project, module: Module, node: ast.AST) -> tuple[str, as
     for name in (arg.arg for arg in target.args.args[1:]):
         value = argument(node, target, name, bound=True)
         inside = (_kept(n) for n in inner(target, ast.Call, ast.AugAssign))
-        if isinstance(value, ast.Name) and any(k is not None and k[0] == name and _of_self(k[1]) for k in inside):
-            if not _cut_inside(target, name):
-                return value.id, node.func.value
+        stored = any(k is not None and k[0] == name and _of_self(k[1]) for k in inside)
+        if isinstance(value, ast.Name) and stored and not _cut_inside(target, name):
+            return value.id, node.func.value
     return "", node.func.value
 
 

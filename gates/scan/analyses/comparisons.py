@@ -20,8 +20,10 @@ FAIL = re.compile(r"(?i)(^|_)(fail(ed|s|ure)?|too_slow|slow|regress(ed|ion)?|vio
 MORE = re.compile(r"(?i)speed_?up|faster|acceleration|saved|saving|reduction|reduced|decrease|throughput")
 BETTER = re.compile(r"(?i)(^|_| )(is_best|improved|better|is_better|new_best)(_|$)")
 SMALLER = re.compile(r"(?i)loss|error|(^|[_ ])(err|ppl|perplexity|wer|cer|mae|mse|rmse|fid|nll|latency)([_ ]|$)")
-BIGGER = re.compile(r"(?i)(^|[_ ])(acc|accuracy|top1|f1|auc|auroc|iou|miou|map|bleu|score|reward|psnr|ssim|dice|recall)([_ ]|$)")
-INFINITY = re.compile(r"(?i)(^|[^a-z])inf(inity)?([^a-z]|$)")
+BIGGER = re.compile(
+    r"(?i)(^|[_ ])(acc|accuracy|top1|f1|auc|auroc|iou|miou|map|bleu|score|reward|psnr|ssim|dice|recall)([_ ]|$)"
+)
+INFINITY = re.compile(r"""(?i)-?((math|np|numpy|torch)\.inf|float\(['"][-+]?inf(inity)?['"]\))""")
 FLOOR = re.compile(r"(?i)(^|[_ ])(floor|minimum|at_least|lower_bound|lower_limit|min)([_ ]|$)")
 CEILING = re.compile(r"(?i)(^|[_ ])(ceiling|maximum|at_most|upper_bound|limit|budget|tolerance|tol|max)([_ ]|$)")
 WRONG = re.compile(r"(?i)fail|problem|error|violation|regression|bad|broken")
@@ -113,9 +115,9 @@ def _kept_best(module: Module) -> Iterator[tuple[ast.Compare, str]]:
 
 def _parts(test: ast.expr) -> Iterator[ast.Compare]:
     for part in test.values if isinstance(test, ast.BoolOp) else [test]:
-        if isinstance(part, ast.Compare) and len(part.ops) == 1:
-            if isinstance(part.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
-                yield part
+        is_plain = isinstance(part, ast.Compare) and len(part.ops) == 1
+        if is_plain and isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+            yield part
 
 
 def _base(node: ast.expr) -> ast.expr:
@@ -130,9 +132,11 @@ def _takes_over(compare: ast.Compare, body: list[ast.stmt]) -> bool:
     sides = [_base(compare.left), _base(compare.comparators[0])]
     texts = {text_of(side) for side in sides}
     for statement in body:
-        if isinstance(statement, ast.Assign) and text_of(statement.value) in texts:
-            if any(text_of(t) in texts - {text_of(statement.value)} for t in statement.targets):
-                return True
+        if not isinstance(statement, ast.Assign) or text_of(statement.value) not in texts:
+            continue
+        others = texts - {text_of(statement.value)}
+        if any(text_of(target) in others and "best" in text_of(target) for target in statement.targets):
+            return True
     return False
 
 
@@ -147,23 +151,25 @@ def _is_worse(compare: ast.Compare, module: Module, *, better: bool) -> bool:
     if re.search(r"worst|max|peak|largest|highest|min_|smallest|lowest", tail_text(stored).lower()):
         return False
     begun = _beginning(stored, module)
-    if begun is not None:
-        return grows is (begun > 0)
     smaller, bigger = SMALLER.search(name) is not None, BIGGER.search(name) is not None
-    return smaller is not bigger and grows is smaller
+    wanted = {begun > 0} if begun is not None else set()
+    wanted |= {smaller} if smaller is not bigger else set()
+    return wanted == {grows}
 
 
 def _beginning(stored: ast.expr, module: Module) -> int | None:
     """Return the sign of the infinity that a search begins with."""
     for node in nodes(module, ast.Assign, ast.AnnAssign):
         value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
         pairs = [(t, value) for t in targets]
         if len(targets) == 1 and isinstance(targets[0], ast.Tuple) and isinstance(value, ast.Tuple):
             pairs = list(zip(targets[0].elts, value.elts, strict=False))
         for target, given in pairs:
-            if given is not None and text_of(target) == text_of(stored) and INFINITY.search(text_of(given)):
-                return -1 if text_of(given).strip().startswith("-") or "'-inf" in text_of(given) else 1
+            if given is not None and text_of(target) == text_of(stored) and INFINITY.fullmatch(text_of(given)):
+                return -1 if "-" in text_of(given) else 1
     return None
 
 
@@ -176,10 +182,13 @@ def _failures(module: Module) -> Iterator[tuple[ast.Compare, str]]:
                 above = isinstance(compare.ops[0], ast.Gt | ast.GtE)
                 for bar, other, is_above in ((right, left, above), (left, right, not above)):
                     low, high = FLOOR.search(bar) is not None, CEILING.search(bar) is not None
-                    if FLOOR.search(other) or CEILING.search(other) or low is high:
+                    if not other or FLOOR.search(other) or CEILING.search(other) or low is high:
                         continue
                     if low is is_above:
-                        yield compare, f"{text_of(compare)} fails what is {'above its floor' if low else 'below its limit'}"
+                        yield (
+                            compare,
+                            f"{text_of(compare)} fails what is {'above its floor' if low else 'below its limit'}",
+                        )
 
 
 def _fails(body: list[ast.stmt]) -> bool:

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._benching import called, is_baseline, is_candidate
+from gates.scan.analyses._benching import called, is_baseline, is_candidate, words
 from gates.scan.analyses._code import broken, function_of, nodes, tail_text
 from gates.scan.analyses._flow import set_before
 from gates.scan.module import Module
@@ -12,10 +12,12 @@ from gates.scan.nodes import text_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("baseline", "fp32", "float32", "reference", "control", "eager", "base_", "full_", "_ref", "ref_", "expected", "before",
+WORDS = ("baseline", "fp32", "float32", "reference", "control", "eager", "base_", "full_", "_ref", "ref_", "expected",
          "naive", "plain", "vanilla")  # fmt: skip
 BAR = re.compile(r"(?i)tol|eps|delta|thresh|limit|max_|margin")
-MINE = re.compile(r"(?i)improv|patience|best|early|faster|better|gain|saved|overhead|time|second|_ms|memory|peak")
+MINE = re.compile(
+    r"(?i)(^|[^a-z])(lr|old|new|before|after|decay)([^a-z]|$)|improv|patience|best|early|faster|better|gain|saved|overhead|time|second|_ms|memory|peak"
+)
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -52,7 +54,7 @@ def _behind(node: ast.expr, module: Module) -> ast.expr:
 
 def _are_arms(node: ast.BinOp, module: Module) -> bool:
     left, right = called(node.left, module), called(node.right, module)
-    if MINE.search(left) or MINE.search(right):
+    if MINE.search(words(left)) or MINE.search(words(right)):
         return False
     return (is_candidate(left) and is_baseline(right)) or (is_baseline(left) and is_candidate(right))
 

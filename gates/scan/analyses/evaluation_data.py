@@ -71,9 +71,7 @@ def _target(call: ast.Call, module: Module) -> str:
     while isinstance(parent, ast.Attribute | ast.Call | ast.Subscript | ast.Tuple):
         parent = module.parents.get(parent)
     if isinstance(parent, ast.Assign):
-        return " ".join(
-            tail_text(t) if not isinstance(t, ast.Tuple) else text_of(t) for t in parent.targets
-        ).strip()
+        return " ".join(tail_text(t) if not isinstance(t, ast.Tuple) else text_of(t) for t in parent.targets).strip()
     if isinstance(parent, ast.keyword):
         return parent.arg or ""
     if isinstance(parent, ast.Dict):
@@ -105,9 +103,7 @@ def _trained_on(module: Module, function: ast.AST) -> Iterator[Site]:
     if owner is None:
         return
     held = {
-        n.attr
-        for n in walk(owner)
-        if isinstance(n, ast.Attribute) and HELD.search(n.attr) and not TRAIN.search(n.attr)
+        n.attr for n in walk(owner) if isinstance(n, ast.Attribute) and HELD.search(n.attr) and not TRAIN.search(n.attr)
     }
     trained = {
         name

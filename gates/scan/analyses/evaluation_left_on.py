@@ -31,9 +31,7 @@ def look(project: Project) -> Iterator[Site]:
                 continue
             found = [loops for loops in _loops(project, module, call, function, 2) if loops]
             if found and all(_trains_on(project, there, loops) for loops, there in found):
-                yield broken(
-                    module, call, f"{text_of(call)} is never followed by train(), and the training goes on"
-                )
+                yield broken(module, call, f"{text_of(call)} is never followed by train(), and the training goes on")
                 for around, there in _called(project, module, function, found):
                     yield broken(there, around, f"{text_of(around.func)}() leaves the model in evaluation mode")
 

@@ -48,7 +48,9 @@ def _outside(project: Project, call: ast.Call, scope: Scope) -> Iterator[tuple[a
 def _use_autocast(project: Project, found: Iterable[Source]) -> bool:
     """Return whether any function that a loss comes from enters autocast."""
     bodies = {source.body: source.scope for source in found}
-    bodies |= {b: project.scope_of(b, m) for s in found for c, m in s.through if (b := _body(project, c, m)) is not None}
+    bodies |= {
+        b: project.scope_of(b, m) for s in found for c, m in s.through if (b := _body(project, c, m)) is not None
+    }
     return any(
         context_of(item, scope) is not None
         for body, scope in bodies.items()

@@ -64,7 +64,11 @@ def _is_halving(project: Project, module: Module, call: ast.Call) -> bool:
 
 
 def _halvings(project: Project, module: Module) -> Iterator[ast.Call]:
-    for call in (*module.calls.get("half", []), *module.calls.get("to", []), *module.calls.get("set_default_dtype", [])):
+    for call in (
+        *module.calls.get("half", []),
+        *module.calls.get("to", []),
+        *module.calls.get("set_default_dtype", []),
+    ):
         if not isinstance(call.func, ast.Attribute):
             continue
         if call.func.attr == "half":

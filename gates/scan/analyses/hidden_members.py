@@ -90,6 +90,13 @@ def _extended(project: Project, info: ClassInfo, name: str) -> bool:
     )
 
 
+def _is_open(project: Project, info: ClassInfo) -> bool:
+    """Return whether a class extends one that reading does not know."""
+    return any(base not in project.classes and base not in PLAIN for base in info.bases) or any(
+        _is_open(project, project.classes[base]) for base in info.bases if base in project.classes
+    )
+
+
 def _fills_itself(info: ClassInfo) -> bool:
     """Return whether a constructor calls what reading does not know, and what may set attributes of the instance."""
     scope = info.scope

@@ -72,11 +72,7 @@ def _use(branch: list[ast.stmt], name: str) -> ast.Call | None:
     """Return a call of a scaler's method in a branch that does not give the name a value first."""
     for statement in branch:
         for node in walk(statement):
-            if (
-                isinstance(node, ast.Name | ast.Attribute)
-                and isinstance(node.ctx, ast.Store)
-                and text_of(node) == name
-            ):
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store) and text_of(node) == name:
                 return None
         for call in calls(statement):
             if isinstance(call.func, ast.Attribute) and call.func.attr in USED and text_of(call.func.value) == name:

@@ -24,7 +24,9 @@ def look(project: Project) -> Iterator[Site]:
                 continue  # what a wrapper does with it is its own
             loss = call.args[0] if call.args else call.func.value
             found = sources(project, loss, project.scope_at(call, module), call.lineno)
-            if any(_is_half(project, source) for source in found) and not any(_scaled(project, s.module) for s in found):
+            if any(_is_half(project, source) for source in found) and not any(
+                _scaled(project, s.module) for s in found
+            ):
                 yield broken(module, call, "the loss is computed in float16 and nothing scales it")
 
 

@@ -1,6 +1,7 @@
 """Peaks of memory that hold what came before."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._benching import is_benchmark
@@ -26,7 +27,9 @@ def look(project: Project) -> Iterator[Site]:
             continue
         for name in ("max_memory_allocated", "max_memory_reserved"):
             for call in module.calls.get(name, []):
-                if (is_benchmark(call, module) or _is_probe(call, module)) and not any(r in project.named for r in RESETS):
+                if (is_benchmark(call, module) or _is_probe(call, module)) and not any(
+                    r in project.named for r in RESETS
+                ):
                     yield broken(module, call, f"{name}() holds the peak of all that ran before")
 
 
@@ -35,4 +38,5 @@ def _is_probe(call: ast.Call, module: Module) -> bool:
     function = function_of(call, module)
     if function is None:
         return False
-    return function.name == "__exit__" or any("contextmanager" in text_of(d) for d in function.decorator_list)
+    managed = any("contextmanager" in text_of(d) for d in function.decorator_list)
+    return function.name == "__exit__" or (managed and re.search(r"mem|peak|probe", function.name) is not None)

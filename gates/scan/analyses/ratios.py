@@ -106,6 +106,10 @@ def _saving(value: ast.expr, module: Module) -> str | None:
         and is_baseline(_text(value.left.right, module))
     ):
         return "the old arm is subtracted from the new one, so a saving is negative"
-    if isinstance(value.op, ast.Sub) and is_candidate(_text(value.left, module)) and is_baseline(_text(value.right, module)):
+    if (
+        isinstance(value.op, ast.Sub)
+        and is_candidate(_text(value.left, module))
+        and is_baseline(_text(value.right, module))
+    ):
         return "the old arm is subtracted from the new one, so a saving is negative"
     return None

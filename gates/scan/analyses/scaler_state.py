@@ -39,7 +39,7 @@ def _lacking(project: Project, module: Module, body: Body, verb: str) -> ast.Cal
     optimizers = [c for c in found if OPTIMIZER.search(_owner(c)) and _is_stored(c, module, verb)]
     if not optimizers or len({_owner(c) for c in found}) < 2 or any(_is_scaler(c, scope) for c in found):
         return None
-    if _elsewhere(project, module, body, verb):
+    if _elsewhere(module, body, verb):
         return None
     is_there = _has_scaler(project, body, scope) or any(_holds(project, c, scope) for c in optimizers)
     return optimizers[-1] if is_there or (verb == "load_state_dict" and _saves(module)) else None
@@ -111,7 +111,7 @@ def _saves(module: Module) -> bool:
     return bool(scaled) and not any(NAMED.search(_owner(c)) for c in module.calls.get("load_state_dict", []))
 
 
-def _elsewhere(project: Project, module: Module, body: Body, verb: str) -> bool:
+def _elsewhere(module: Module, body: Body, verb: str) -> bool:
     """Return whether the scaler's state is dealt with by another function that this one's file has for it."""
     owner = class_of(body, module) if isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef) else None
     for node in walk(owner or module.tree):

@@ -71,11 +71,12 @@ def _since_attribute(project: Project, module: Module, function: Function) -> It
     """Find the end of a time that another method began, where that one waits for the device and this one does not."""
     scope = project.scope_of(function, module)
     owner = class_of(function, module)
-    for node in inner(function, ast.BinOp) if owner else ():
+    methods = [n for n in walk(owner) if n is not function] if owner is not None else []
+    for node in inner(function, ast.BinOp) if methods else ():
         if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Attribute)):
             continue
         end = node.left if isinstance(node.left, ast.Call) and scope.dotted(node.left.func) in CLOCKS else None
-        if end is None or not any(_begins(m, node.right.attr, project, module) for m in walk(owner) if m is not function):
+        if end is None or not any(_begins(method, node.right.attr, project, module) for method in methods):
             continue
         if not any(_waits(project, module, c, 3) for c in calls(function) if c.lineno <= end.lineno):
             yield broken(module, end, "the clock is read while the device may still work; where it starts, it waits")

@@ -58,10 +58,7 @@ def _idle_name(project: Project, module: Module, target: ast.Name, call: ast.Cal
 def _imported(project: Project, module: Module, name: str) -> bool:
     """Return whether another file may use a name of the module."""
     if any(
-        node.id == name
-        for f in module.live.get(ast.FunctionDef, [])
-        for node in walk(f)
-        if isinstance(node, ast.Name)
+        node.id == name for f in module.live.get(ast.FunctionDef, []) for node in walk(f) if isinstance(node, ast.Name)
     ):
         return True
     wanted = f"{module.name}.{name}"

@@ -1,0 +1,137 @@
+"""Take hot paths apart, planted and sound: was each wait found, with its line, and nothing in sound training?
+
+`python -m benchmarks.hot_path` writes benchmarks/results/hot_path.md; 1 if what is planted is missed or named at
+another line, or anything is found in sound training. `--only WORD` runs those whose name holds it, and writes nothing.
+"""
+
+import argparse
+import os
+import platform
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from gates.context import Context
+from gates.evidence.hot_paths import HotPaths
+from gates.evidence.kind import EvidenceSet
+from gates.hot_path import HotPath, Limits
+from gates.model import Finding, Level, Outcome
+from gates.stages import _hot_path
+from gates.task import Criterion, Task
+
+HERE = Path(__file__).parent
+CASES = HERE.parent / "tests" / "hot"
+RESULTS = HERE / "results" / "hot_path.md"
+LIMITS = Limits(host_reads=0, synchronisations=0, empty_cache=0, stall_share=0.1)
+SOUND = (
+    "mlp", "cnn", "lstm", "transformer", "gan", "with_workers", "evaluates", "averaged", "autoencoder", "framework",
+)  # fmt: skip
+PHASES = ("data", "forward", "backward", "optimizer", "other")
+COLUMNS = ("callable", "findings", "right", "longest phase", "processes", "steps", "seconds")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A callable, and for each aspect that must fail the marks of the lines that may be named."""
+
+    module: str
+    name: str
+    faults: tuple[tuple[str, str], ...] = ()
+    args: tuple[int, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """Return what the table calls it."""
+        return f"{self.module}:{self.name}({', '.join(map(str, self.args))})"
+
+    def right(self, findings: list[Finding]) -> bool:
+        """Return whether what fails is what was planted, at its line, and all else passed."""
+        expected = {(aspect, place) for aspect, mark in self.faults for place in self._marked(mark)}
+        failed = {(aspect_of(f), str(f.location)) for f in findings if f.outcome is Outcome.FAILED}
+        aspects = {aspect for aspect, _ in self.faults}
+        rest = {f.outcome for f in findings if aspect_of(f) not in aspects}
+        return failed <= expected and {aspect for aspect, _ in failed} == aspects and rest <= {Outcome.PASSED}
+
+    def _marked(self, mark: str) -> set[str]:
+        lines = (CASES / f"{self.module}.py").read_text(encoding="utf-8").splitlines()
+        return {f"{self.module}.py:{n}" for n, line in enumerate(lines, 1) if line.endswith(f"# <- {mark}")}
+
+
+PLANTED = (
+    Case("planted", "reads_each_step", (("host-reads", "here"),)),
+    Case("planted", "branches_on_a_tensor", (("host-reads", "here"),)),
+    Case("planted", "reads_in_a_meter", (("host-reads", "here"),)),
+    Case("planted", "reads_in_turn", (("host-reads", "here"),)),
+    Case("planted", "empties_the_cache", (("empty-cache", "here"),)),
+    Case("planted", "slow_dataset", (("stall", "without workers"),)),
+    Case("planted", "slow_dataset", (("stall", "with workers"),), (1,)),
+    Case("planted", "slow_generator", (("stall", "generator"),)),
+    Case("planted", "slow_function", (("stall", "function"),)),
+    Case(
+        "planted",
+        "everything",
+        (("host-reads", "reads"), ("empty-cache", "empties"), ("synchronisations", "waits"), ("stall", "function")),
+    ),
+)
+
+
+def aspect_of(finding: Finding) -> str:
+    """Return which aspect a finding is about."""
+    return finding.check.split(":")[2]
+
+
+def look(case: Case, folder: Path) -> tuple[list[Finding], HotPaths]:
+    """Run one case and judge it."""
+    path = HotPath(call=f"{case.module}:{case.name}", args=case.args, limits=LIMITS)
+    criterion = Criterion(id="AC1", text="No wait", level=Level.MUST)
+    task = Task(id="H1", title="Hot paths", implementation=(".",), criteria=(criterion,), hot_paths=(path,))
+    paths = HotPaths.collect(task, Context(root=CASES, evidence=folder, python=sys.executable, timeout_s=300))
+    return list(_hot_path.judge(task, EvidenceSet({HotPaths: paths}))), paths
+
+
+def row(case: Case, findings: list[Finding], paths: HotPaths, seconds: float) -> str:
+    """Return a row of the table."""
+    seen = paths.seen[0]
+    bad = [f"{aspect_of(f)} {f.outcome.value} at {f.location}" for f in findings if f.outcome is not Outcome.PASSED]
+    phases = {name: seen.phase(name) for name in PHASES} if seen.steps else {}
+    longest = max(phases, key=lambda name: phases[name].value, default="-")
+    cells = (
+        case.shown, "; ".join(bad) or "all passed", "yes" if case.right(findings) else "**no**",
+        f"{longest} {phases.get(longest, '')}", str(len(seen.runs)), str(len(seen.steps)), f"{seconds:.0f}",
+    )  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> int:
+    """Print and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="WORD")
+    only = parser.parse_args().only
+    rows, wrong = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"], 0
+    for case in (*PLANTED, *(Case("sound", name) for name in SOUND)):
+        if only not in case.shown:
+            continue
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            findings, paths = look(case, Path(folder))
+        wrong += not case.right(findings)
+        rows.append(row(case, findings, paths, time.monotonic() - began))
+        print(rows[-1], flush=True)
+    said = f"{len(rows) - 2} callables, {wrong} of them judged wrongly."
+    print(said)
+    if not only:
+        _write(said, rows)
+    return int(wrong > 0)
+
+
+def _write(said: str, rows: list[str]) -> None:
+    machine = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+    threads = f"OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'not set')}"
+    head = ["# Hot paths", "", "`python -m benchmarks.hot_path`", "", f"{said} {machine}, {threads}.", ""]
+    RESULTS.write_text("\n".join([*head, *rows, ""]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

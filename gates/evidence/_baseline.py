@@ -1,0 +1,74 @@
+"""The baseline of a regression: which revision it is, and what the candidate changed since."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gates.context import Context
+from gates.evidence._goalposts import base as bases
+from gates.files import files_of
+from gates.history import Blob, History, object_name
+from gates.task import Task
+from gates.task_types import InsidePath
+
+PROSE = (".md", ".rst")
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A revision, the files of the project that differ from it here, and whether it has the task's implementation."""
+
+    name: str
+    commit: str
+    changed: tuple[str, ...]
+    implemented: bool
+
+
+def find(task: Task, history: History, context: Context) -> Baseline:
+    """Return the merge base with the base branch; on that branch itself, with nothing changed, the commit before."""
+    found = bases.find(history, context.base)
+    baseline = _compared(task, history, context, found.name, found.commit)
+    if not baseline.changed and found.before and not context.base:
+        return _compared(task, history, context, f"{found.name}~1", found.before)
+    return baseline
+
+
+def is_under(path: str, entries: Iterable[InsidePath]) -> bool:
+    """Return whether a path is one of a task's entries, or lies in one."""
+    parts = Path(path).parts
+    return any(parts[: len(inside)] == inside for inside in (Path(entry.split("::")[0]).parts for entry in entries))
+
+
+def _compared(task: Task, history: History, context: Context, name: str, commit: str) -> Baseline:
+    tree = history.tree(commit)
+    return Baseline(
+        name=name, commit=commit, changed=tuple(sorted(set(_changed(task, tree, context.root)))),
+        implemented=any(is_under(path, task.implementation) for path in tree),
+    )  # fmt: skip
+
+
+def _changed(task: Task, tree: dict[str, Blob], root: Path) -> Iterator[str]:
+    """Yield what may make a difference: all but tests, prose and the task's own file."""
+    for path, blob in tree.items():
+        if not _is_idle(path, task) and not _is_same(root / path, blob):
+            yield path
+    for file in files_of(task.implementation, root):
+        if (path := file.relative_to(root).as_posix()) not in tree and not _is_idle(path, task):
+            yield path
+
+
+def _is_idle(path: str, task: Task) -> bool:
+    if is_under(path, task.implementation):
+        return False
+    return path.endswith(PROSE) or path == task.path or is_under(path, task.tests)
+
+
+def _is_same(path: Path, blob: Blob) -> bool:
+    """Return whether a file here has the content of a blob; of a submodule that is never known."""
+    try:
+        if blob.link:
+            return object_name(os.fsencode(path.readlink()), blob.oid) == blob.oid
+        return blob.plain and not path.is_symlink() and object_name(path.read_bytes(), blob.oid) == blob.oid
+    except OSError:
+        return False

@@ -1,0 +1,63 @@
+"""Forces switches between threads: between two steps of the interpreter in the project's lines, a thread pauses.
+
+What the interpreter promises to do in one step stays whole (`list.append`, `d[k] = v`); `x.n += 1` is several steps.
+"""
+
+import sys
+from random import Random
+from time import monotonic, sleep
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .places import Places
+
+PAUSE_S = 1e-5
+PAUSES = 400  # that a round is given, about
+FIRST = 0.02
+OFTEN = 0.25
+Line = tuple[str, int]
+
+
+class Forcing:
+    """Pauses at random steps of the project's lines, or at those of some lines only."""
+
+    def __init__(self, places: "Places", seed: int, chance: float = FIRST, only: frozenset[Line] | None = None) -> None:
+        self._places = places
+        self._draw = Random(seed).random  # one of our own: the project's must not notice
+        self._chance = chance
+        self._only = only
+        self.steps = 0
+        self.pauses = 0
+        self.lines: dict[Line, str] = {}
+        self.until = float("inf")
+
+    def begin(self) -> None:
+        """Look at each step of this thread from now on."""
+        sys.settrace(self._entered)
+
+    def end(self) -> None:
+        """Look away."""
+        sys.settrace(None)
+
+    def next_chance(self) -> float:
+        """Return how often the next round should pause, so that it is given about as many pauses as it can bear."""
+        return min(OFTEN, max(1e-5, PAUSES / max(1, self.steps)))
+
+    def _entered(self, frame: FrameType, _event: str, _arg: object) -> Any:  # noqa: ANN401  # as `sys.settrace` has it
+        if self._places.shown(frame.f_code.co_filename) is None or monotonic() > self.until:
+            return None
+        frame.f_trace_opcodes = True
+        return self._stepped
+
+    def _stepped(self, frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401
+        if event != "opcode":
+            return self._stepped
+        self.steps += 1
+        line = (frame.f_code.co_filename, frame.f_lineno)
+        if line not in self.lines:
+            self.lines[line] = frame.f_code.co_qualname
+        if (self._only is None or line in self._only) and self._draw() < self._chance:
+            self.pauses += 1
+            sleep(PAUSE_S)
+        return self._stepped

@@ -1,0 +1,90 @@
+"""What is done at once: a callable of the project by each, or one object of the project that all of them use."""
+
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any
+
+from .._calculating.calling import Target, Unreachable, built, resolve, run_to_end
+from .._calculating.values import encode
+
+
+class Calls:
+    """Each calls the same function, with arguments made afresh; each result is compared with that of its own alone."""
+
+    repeated = True  # in a round, where it takes no time
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self._target = Target(asked["call"], None, asked["take"])
+        self._each = asked["each"]
+        self.workers = len(self._each)
+
+    def fresh(self) -> None:
+        """Begin a round."""
+
+    def job(self, worker: int) -> object:
+        """Do what one of them does once."""
+        function = self._target.bound()
+        return self._target.taken(run_to_end(function(*built(self._each[worker])), self._target.takes))
+
+    def told(self, returned: list[list[object]]) -> list[tuple[int, str]]:
+        """Return each result that came of a round, as text, and whose it is."""
+        return [(worker, text) for worker, own in enumerate(returned) for text in dict.fromkeys(map(_text, own))]
+
+
+class Uses:
+    """All use one object, which is made afresh for each round; what is read of it afterwards is compared."""
+
+    repeated = False
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self._make, self._args = resolve(asked["shared"])[1], asked["args"]
+        self._use, self._read = resolve(asked["use"])[1], resolve(asked["read"])[1]
+        for path, found in ((asked["shared"], self._make), (asked["use"], self._use), (asked["read"], self._read)):
+            if not callable(found):
+                raise Unreachable(f"{path} is a {type(found).__name__}, which cannot be called")
+        self._numbered = _takes_two(self._use)
+        self._times = asked["times"]
+        self.workers = asked["workers"]
+        self._object: object = None
+
+    def fresh(self) -> None:
+        """Make the object."""
+        self._object = self._make(*built(self._args))
+
+    def job(self, worker: int) -> object:
+        """Use the object as often as one of them does; a second argument numbers the uses of all."""
+        use, shared = self._use, self._object
+        if self._numbered:
+            for number in range(worker * self._times, (worker + 1) * self._times):
+                use(shared, number)
+        else:
+            for _ in range(self._times):
+                use(shared)
+        return None
+
+    def told(self, returned: list[list[object]]) -> list[tuple[int, str]]:  # noqa: ARG002  # as `Calls` has it
+        """Return what is read of the object now."""
+        return [(0, _text(run_to_end(self._read(self._object))))]
+
+
+Work = Calls | Uses
+
+
+def work_of(asked: dict[str, Any]) -> Work:
+    """Return what was asked for; raise `Unreachable` where it is not there."""
+    return Calls(asked) if asked["call"] else Uses(asked)
+
+
+def _text(value: object) -> str:
+    return json.dumps(encode(value), sort_keys=True)
+
+
+def _takes_two(function: Callable[..., object]) -> bool:
+    try:
+        inspect.signature(function).bind(None, 0)
+    except TypeError:
+        return False
+    except ValueError:  # built in, and does not say
+        return True
+    return True

@@ -1,0 +1,190 @@
+"""Regressions: arms timed on the baseline revision and here in turn, the baseline laid out in a folder of its own."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from gates import process
+from gates.checkout import lay_out
+from gates.context import Context
+from gates.errors import EvidenceUnavailable
+from gates.evidence import _baseline
+from gates.evidence._against import Sides, compare_arms
+from gates.evidence._baseline import Baseline
+from gates.evidence._timed import own_files
+from gates.evidence.kind import Evidence
+from gates.evidence.measurements import MeasurementRun
+from gates.guardian import remove
+from gates.history import History
+from gates.measurement import Measurement
+from gates.measuring.comparison import arm_of, device_of
+from gates.measuring.wire import ArmFailed
+from gates.model import CommandRecord, Model
+from gates.regression import Regression
+from gates.task import Task
+from gates.terminal import printable
+
+FOLDER = "regressions"
+
+
+class RegressionRun(Model):
+    """One arm on the baseline and here, on one device; `arm` is its name in the measurement."""
+
+    arm: str
+    run: MeasurementRun
+
+
+class Regressions(Evidence):
+    """Every comparison with the baseline: which revision that is, what differs from it, and what was measured.
+
+    `problem` is why nothing could be measured; `lent` are the benchmark's own files, which both sides ran.
+    """
+
+    base: str
+    commit: str
+    changed: tuple[str, ...]
+    is_new: bool = False
+    lent: tuple[str, ...] = ()
+    problem: str = ""
+    runs: tuple[RegressionRun, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """Return the baseline as reports name it."""
+        return f"{self.base} ({self.commit[:12]})"
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Lay the baseline out where something has changed since, and measure both sides in turn."""
+        if not task.regressions:
+            raise EvidenceUnavailable(f"{task.path} names no 'regressions'")
+        history = History(context.root)
+        baseline = _baseline.find(task, history, context)
+        seen = cls(
+            how=f"git, and workers in the files of {baseline.commit[:12]} and in the work tree, in turn",
+            base=printable(baseline.name), commit=baseline.commit, changed=tuple(map(printable, baseline.changed)),
+            is_new=not baseline.implemented,
+        )  # fmt: skip
+        if not baseline.changed or not baseline.implemented:
+            return seen
+        tree = context.folder(FOLDER).evidence / "tree"
+        try:
+            return seen.model_copy(update=_measured(task, history, baseline, context, tree))
+        finally:
+            remove(tree)
+
+    def of(self, task: Task, regression: Regression) -> MeasurementRun | None:
+        """Return the run that answers a regression."""
+        measurement = measurement_of(task, regression)
+        wanted = (regression.from_, arm_of(regression, measurement), device_of(regression, measurement))
+        return next((one.run for one in self.runs if (one.run.id, one.arm, one.run.device) == wanted), None)
+
+
+def measurement_of(task: Task, regression: Regression) -> Measurement:
+    """Return the measurement that a regression compares."""
+    return next(one for one in task.measurements if one.id == regression.from_)
+
+
+def _measured(task: Task, history: History, baseline: Baseline, context: Context, tree: Path) -> dict[str, object]:
+    """Return what measuring gives: the runs, or why there are none."""
+    root = tree / history.prefix
+    own = context.folder(FOLDER)
+    try:
+        empty = lay_out(history.top, baseline.commit, tree)
+        _build(task, root, own)
+    except EvidenceUnavailable as error:
+        return {"problem": str(error)}
+    shared = tuple(_lend(task, context, root))
+    ours = frozenset(history.tree(baseline.commit)) - set(shared)
+    sides = Sides(
+        task=task, context=replace(own, root=context.root), baseline=root, commit=baseline.commit,
+        is_ours=lambda path: path in ours or _baseline.is_under(path, task.implementation),
+    )  # fmt: skip
+    note = f" (these submodules are not here: {', '.join(map(printable, empty))})" if empty else ""
+    runs = tuple(_run(sides, group, own.evidence, note) for group in _groups(task))
+    return {
+        "runs": runs, "lent": tuple(map(printable, shared)),
+        "commands": tuple(
+            CommandRecord(
+                purpose=f"regression of {one.run.id}",
+                argv=(f"{one.arm}: {_arm_name(task, one)}", "on", baseline.commit[:12], "and", "here"),
+                ended=one.run.ended, duration_s=one.run.duration_s,
+            )
+            for one in runs
+        ),
+    }  # fmt: skip
+
+
+def _build(task: Task, root: Path, context: Context) -> None:
+    """Run what makes the baseline ready; raise `EvidenceUnavailable` where that fails."""
+    builds = dict.fromkeys(one.build for one in task.regressions if one.build)
+    for number, words in enumerate(builds):
+        argv = context.argv(words, root=str(context.root))
+        try:
+            ended = process.run(argv, cwd=root, timeout_s=context.timeout_s, log=context.evidence / f"build-{number}")
+        except OSError as error:
+            reason = error.strerror or error
+            raise EvidenceUnavailable(f"the baseline cannot be built: {words[0]}: {reason}") from error
+        if ended.exit_code != 0:
+            raise EvidenceUnavailable(f"the baseline does not build: {ended.ended}: {ended.last_words}")
+
+
+def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
+    """Put the benchmark's own files of here into the baseline, so that both sides run the same; yield their paths.
+
+    What belongs to the implementation stays as it was: that is what is compared.
+    """
+    for regression in task.regressions:
+        measurement = measurement_of(task, regression)
+        arm = arm_of(regression, measurement)
+        one = measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}})
+        for path in own_files(task, one, context):
+            if not _baseline.is_under(path, task.implementation):
+                target = root / path
+                target.unlink(missing_ok=True)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(context.root / path, target)
+                yield path
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The regressions that one comparison answers."""
+
+    measurement: Measurement
+    arm: str
+    device: str
+    regressions: tuple[Regression, ...]
+
+
+def _groups(task: Task) -> Iterator[_Group]:
+    found: dict[tuple[str, str, str], list[Regression]] = {}
+    for regression in task.regressions:
+        measurement = measurement_of(task, regression)
+        key = (measurement.id, arm_of(regression, measurement), device_of(regression, measurement))
+        found.setdefault(key, []).append(regression)
+    for (_, arm, device), regressions in found.items():
+        yield _Group(measurement_of(task, regressions[0]), arm, device, tuple(regressions))
+
+
+def _run(sides: Sides, group: _Group, folder: Path, note: str) -> RegressionRun:
+    name = f"{group.measurement.id}-{group.arm}-{group.device}"
+    facts = MeasurementRun(id=group.measurement.id, device=group.device, process=None, samples=None)
+    logs = folder / name
+    logs.mkdir(parents=True, exist_ok=True)
+    try:
+        samples, taken, earlier = compare_arms(
+            sides, group.measurement, group.arm, group.device, group.regressions, logs
+        )  # fmt: skip
+    except ArmFailed as error:
+        return RegressionRun(arm=group.arm, run=facts.model_copy(update={"problem": f"{printable(str(error))}{note}"}))
+    kept = folder / f"{name}.json"
+    kept.write_text(samples.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
+    seen = {"samples": samples, "taken": taken, "earlier": earlier, "raw": f"{FOLDER}/{kept.name}"}
+    return RegressionRun(arm=group.arm, run=facts.model_copy(update=seen))
+
+
+def _arm_name(task: Task, one: RegressionRun) -> str:
+    return next(m for m in task.measurements if m.id == one.run.id).arms[one.arm].name

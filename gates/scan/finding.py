@@ -1,0 +1,108 @@
+"""Which function of the program a call runs: by name, by its object's class, through variables and partials."""
+
+import ast
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gates.scan.contexts import Contexts
+from gates.scan.module import Function, tail_of
+from gates.scan.project import ClassInfo, Project
+from gates.scan.scope import Scope
+from gates.scan.values import Closure, Place, State, Value
+
+
+class Finding(Contexts):
+    """The part of a walk that finds the functions which calls run."""
+
+    project: Project
+
+    def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
+        """Return the function of the program that an expression is, with what it is bound to."""
+        place = self.place(path, scope)
+        found = place.find(node)
+        if found is not None and found.closure is not None:
+            return found.closure
+        if isinstance(node, ast.Lambda):
+            return place.lambda_(node)
+        if found is not None and found.node is not None and found.node is not node and found.place is not None:
+            return self.behind(found.node, found.place, path)
+        return self.behind(node, place, path)
+
+    def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:
+        """Return the function of the program that an expression at a place is."""
+        if isinstance(node, ast.Lambda):
+            return place.lambda_(node)
+        if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
+            return self._partial(node, place, path)
+        if isinstance(node, ast.Attribute):
+            method = self._method(node, place)
+            if method is not None:
+                return method
+        if isinstance(node, ast.Name | ast.Attribute):
+            named = place.dotted(node)
+            if named in self.project.functions:
+                function, module = self.project.functions[named]
+                return Closure(function, self.project.scope_of(function, module), {})
+            owner = self.project.classes.get(named or "")
+            if owner is None and isinstance(node, ast.Name | ast.Attribute):
+                owner = place.owner_of(node)
+                return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
+        return None
+
+    def _partial(self, node: ast.Call, place: Place, path: State) -> Closure | None:
+        inner = self.behind(node.args[0], place, path)
+        if inner is None:
+            return None
+        given = tuple(place.value(a) for a in node.args[1:])
+        named = {k.arg: place.value(k.value) for k in node.keywords if k.arg}
+        return replace(inner, bound=(*inner.bound, *given), named={**inner.named, **named})
+
+    def _method(self, node: ast.Attribute, place: Place) -> Closure | None:
+        receiver = node.value
+        if isinstance(receiver, ast.Call) and tail_of(receiver.func) == "super":
+            around = place.scope.self_class
+            self_value = place.names.get(place.scope.self_name or "")
+            for base in around.bases if around else ():
+                info = self.project.classes.get(base or "")
+                found = self._bound(info, (node.attr,), self_value) if info else None
+                if found:
+                    return found
+            return None
+        owner = place.owner_of(receiver)
+        return self._bound(owner, (node.attr,), place.value(receiver)) if owner else None
+
+    def _bound(self, owner: ClassInfo, names: tuple[str, ...], instance: Value | None) -> Closure | None:
+        for name in names:
+            found = self.project.method(owner, name)
+            if found is None:
+                continue
+            function, module, _ = found
+            scope = self.project.scope_of(function, module)
+            if any(tail_of(d) == "staticmethod" for d in function.decorator_list):
+                return Closure(function, scope, {})
+            value = instance or Value("self")
+            value = value if value.owner else replace(value, owner=owner)
+            return Closure(function, scope, {}, (value,))
+        return None
+
+
+def parameters_of(
+    node: Function | ast.Lambda,
+    values: tuple[Value, ...],
+    named: Mapping[str, Value],
+    called: Place,
+) -> dict[str, Value]:
+    """Return what the parameters of a function are where it is called so."""
+    arguments = node.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    found = dict(zip(names, values, strict=False))
+    found |= {name: value for name, value in named.items() if name in {*names, *(a.arg for a in arguments.kwonlyargs)}}
+    place = Place(called.project, called.scope, {}, called.heap)
+    defaults = dict(zip(reversed(names), reversed(arguments.defaults), strict=False))
+    defaults |= {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
+    for name in (*names, *(a.arg for a in arguments.kwonlyargs)):
+        if name not in found and name in defaults:
+            found[name] = place.value(defaults[name])
+        elif name not in found:
+            found[name] = Value(f"{getattr(node, 'name', 'lambda')}.{name}", ast.Name(name, ast.Load()), place)
+    return found

@@ -1,0 +1,167 @@
+"""The part of the performance gate on regressions: is it slower or larger than it was at the baseline revision?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from gates.deciding.several import correct
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.measurements import MeasurementRun
+from gates.evidence.regressions import Regressions, measurement_of
+from gates.measuring import answers
+from gates.measuring.answers import ALPHA
+from gates.measuring.comparison import limits_of
+from gates.model import Check, Finding, Level, Outcome, RuleText
+from gates.regression import Regression
+from gates.stages._about import FAILED, UNKNOWN
+from gates.stages._measures import SHARED, Answer, source_of, told_by
+from gates.stages._regression_sections import describe
+from gates.task import Criterion, Measure, Task
+
+__all__ = ["RULES", "describe", "judge", "plan"]
+RULES = (
+    RuleText(
+        id="PF009",
+        title="It is not slower or larger than at the baseline",
+        meaning="The same benchmark is run on the files of the baseline revision and on those of the work tree, in "
+        "turn, on one machine. It fails where the whole interval of candidate over baseline lies above what blocks "
+        "(more than 100 % unless the task says otherwise), and warns where it lies above what warns (50 %). Where "
+        "nothing has changed, or the implementation is new, there is nothing to compare; a baseline that does not "
+        "build, import or run is unknown.",
+    ),
+)
+REMEDY = "Find what became slower: `git diff {commit} -- {paths}`. Where it must be, raise the limit and say why."
+IMPACT = "Whoever takes this change pays for it."
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What is said of one limit of a regression."""
+
+    outcome: Outcome
+    message: str
+    actual: str
+    run: MeasurementRun | None = None
+
+
+def plan(task: Task) -> Iterator[Check]:
+    """Plan for each regression the limit that blocks, for each criterion that it stands for too, and a warning."""
+    for i, regression in enumerate(task.regressions):
+        title = f"Not worse than the baseline: {regression.name}"
+        if not regression.criteria:
+            yield Check(id=f"regression:{i}", title=title)
+        for criterion in _criteria(task, regression):
+            name = criterion.id
+            yield Check(
+                id=f"regression:{i}:for:{name}", title=f"{name}: {title}", level=criterion.level, criterion=name
+            )  # fmt: skip
+        yield Check(id=f"regression:{i}:warn", title=f"{title} (warning)", level=Level.SHOULD)
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge both limits of each regression; failures that block share the error among them."""
+    blocks = _answers(task, evidence)
+    for i, regression in enumerate(task.regressions):
+        block, warn = limits_of(regression)
+        got = _told(task, regression, block, evidence, blocks[i])
+        if not regression.criteria:
+            yield _finding(task, evidence, regression, block, got, check=f"regression:{i}", level=Level.MUST)
+        for criterion in _criteria(task, regression):
+            about = {
+                "check": f"regression:{i}:for:{criterion.id}", "level": criterion.level, "criterion": criterion.id
+            }  # fmt: skip
+            yield _finding(task, evidence, regression, block, got, **about)
+        told = _told(task, regression, warn, evidence, _alone(task, regression, warn, evidence))
+        yield _finding(task, evidence, regression, warn, told, check=f"regression:{i}:warn", level=Level.SHOULD)
+
+
+def _criteria(task: Task, regression: Regression) -> list[Criterion]:
+    return [criterion for criterion in task.criteria if criterion.id in regression.criteria]
+
+
+def _alone(task: Task, regression: Regression, measure: Measure, evidence: EvidenceSet) -> Answer:
+    seen = evidence.get(Regressions)
+    run = seen.of(task, regression) if seen else None
+    problem = (run.problem if run else seen.problem) if seen else evidence.why_missing(Regressions)
+    if run and run.samples and measure.on not in {"any", run.samples.device.type}:
+        there = run.samples.device.type
+        return Answer(Outcome.UNKNOWN, run, problem=f"it was seen on {there} only, asked for {measure.on}")
+    return told_by(run, measure, problem)
+
+
+def _answers(task: Task, evidence: EvidenceSet) -> list[Answer]:
+    """Return what each blocking limit is answered; a failure that shares no error with the others is none."""
+    limits = [limits_of(regression)[0] for regression in task.regressions]
+    alone = [_alone(task, *pair, evidence) for pair in zip(task.regressions, limits, strict=True)]
+    family = [i for i, got in enumerate(alone) if got.outcome in {Outcome.PASSED, Outcome.FAILED}]
+    judged = [partial(answers.outcome, limits[i], source_of(alone[i].run)) for i in family]
+    for i, outcome in zip(family, correct(judged, ALPHA), strict=True):
+        if alone[i].outcome is Outcome.FAILED and outcome is Outcome.UNKNOWN:
+            alone[i] = Answer(outcome, alone[i].run, alone[i].seen, SHARED, clock=alone[i].clock)
+    return alone
+
+
+def _told(task: Task, regression: Regression, limit: Measure, evidence: EvidenceSet, got: Answer) -> _Told:
+    seen = evidence.get(Regressions)
+    if seen is not None and not seen.changed:
+        message = f"nothing has changed since {seen.shown}: there is nothing to compare"
+        return _Told(Outcome.NOT_APPLICABLE, message, "nothing changed")
+    if seen is not None and seen.is_new:
+        message = f"{seen.shown} has no file of the implementation: there is nothing to compare with"
+        return _Told(Outcome.NOT_APPLICABLE, message, "no baseline")
+    at = f" at {seen.shown}" if seen else ""
+    if got.seen is None:
+        return _Told(Outcome.UNKNOWN, f"not compared with the baseline{at}: {got.problem}", "not measured", got.run)
+    differing = _differing(task, regression, got.run)
+    if differing:
+        return _Told(Outcome.UNKNOWN, differing, str(got.seen), got.run)
+    over = "baseline over candidate" if limit.arms[0] == "baseline" else "candidate over baseline"
+    told = f"{over} is {got.seen} from {got.seen.n} samples, the baseline{at}"
+    if got.unfit or (got.outcome is Outcome.UNKNOWN and got.problem):
+        return _Told(Outcome.UNKNOWN, f"{told}: {got.problem}", str(got.seen), got.run)
+    verb = {Outcome.FAILED: "is", Outcome.PASSED: "is not"}.get(got.outcome, "may or may not be")
+    return _Told(got.outcome, f"{told}: it {verb} more than {_percent(limit)} worse", str(got.seen), got.run)
+
+
+def _percent(limit: Measure) -> str:
+    return f"{100 * (limit.bound[1] - 1):.4g} %"
+
+
+def _differing(task: Task, regression: Regression, run: MeasurementRun | None) -> str:
+    """Return why the two sides did not do the same work, where the task asks for that and they tell their results."""
+    if run is None or run.taken is None or not measurement_of(task, regression).same_result:
+        return ""
+    digests = {side: set(values) for side, values in run.taken.digests.items()}
+    if len(digests) == 2 and all(len(values) == 1 for values in digests.values()):
+        return (
+            "" if digests["baseline"] == digests["candidate"] else "the two do not return the same: not the same work"
+        )
+    return "whether the two return the same was not seen"
+
+
+def _finding(
+    task: Task, evidence: EvidenceSet, regression: Regression, limit: Measure, told: _Told, **about: object
+) -> Finding:
+    level = Level(str(about["level"]))
+    worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(told.outcome, {})
+    return Finding.model_validate(
+        {
+            "rule": "PF009", "outcome": told.outcome, "severity": worth.get(level, "info"), "subject": regression.name,
+            "message": f"{regression.name}: {told.message}.", "location": task.place(regression),
+            "expected": f"<= {limit.bound[1]:g}", "actual": told.actual,
+            "impact": IMPACT if told.outcome is Outcome.FAILED else "", "remediation": _remedy(task, evidence, told),
+            "command": f"gates run {task.id} --gate performance" if told.outcome is Outcome.UNKNOWN else "",
+            "evidence": told.run.raw if told.run else None, **about,
+        }
+    )  # fmt: skip
+
+
+def _remedy(task: Task, evidence: EvidenceSet, told: _Told) -> str:
+    seen = evidence.get(Regressions)
+    if told.outcome is Outcome.FAILED and seen:
+        return REMEDY.format(commit=seen.commit[:12], paths=" ".join(task.implementation))
+    if told.outcome is not Outcome.UNKNOWN:
+        return ""
+    if told.actual != "not measured":
+        return "Measure again on a quieter machine, or with more 'pairs': the interval holds the limit."
+    return "Name a revision that runs with --base, or what makes it ready with 'build'."

@@ -1,0 +1,38 @@
+"""Other tools' rules, and the table that sets them beside the gate's own."""
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+from taking import a_taken, some_samples
+
+from benchmarks.deciding import replay, rules
+from gates.measuring.windows import Trace
+
+QUIET = [1.0 + i / 1000 for i in range(32)]
+
+
+@pytest.mark.parametrize("rule", rules.SEQUENTIAL.values(), ids=rules.SEQUENTIAL)
+def test_each_rule_tells_a_clear_difference_from_none(rule: Callable[..., str]) -> None:
+    assert rule(QUIET, QUIET, 1.05) == rules.PASS
+    assert rule(QUIET, [v * 1.2 for v in QUIET], 1.05) == rules.BLOCK
+
+
+def test_rules_that_compare_two_moments_are_fooled_by_drift_and_the_gate_is_not() -> None:
+    source = random.Random(2)
+    drift = [0.001 * (1 + i / 400) * math.exp(source.gauss(0, 0.003)) for i in range(400)]
+    again = [0.001 * (1 + i / 400) * math.exp(source.gauss(0, 0.003)) for i in range(400)]
+    samples = some_samples(old=drift, new=again)
+    metric = samples.metrics["step_time_s"]
+    arms = {"base": metric.arms["old"], "cand": metric.arms["new"]}
+    trace = Trace(
+        samples=samples.model_copy(update={"metrics": {"step_time_s": metric.model_copy(update={"arms": arms})}}),
+        taken=a_taken(pairs=400, most=400, restarts=tuple(i // 8 for i in range(400)), halves={}, switches={},
+                      stretch={}, copies=((1.0, 1.0),) * 100),
+    )  # fmt: skip
+    same = {name: ends for name, (ends, _) in replay.table(trace, 1.0, 1.03, 50).items()}
+    slow = {name: ends for name, (ends, _) in replay.table(trace, 1.1, 1.03, 50).items()}
+    assert (same["this gate"], slow["this gate"]) == ({"PASS": 50}, {"BLOCK": 50})
+    assert same["asv"]["BLOCK"] > 0
+    assert same["pyperf"]["BLOCK"] > 0

@@ -1,0 +1,182 @@
+"""Regressions, measured for real: two revisions of a repository, each in files of its own."""
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bar import committed, git
+from building import a_context, clean, evidence, written
+from regressing import BENCH, CORE, a_regressing_task, slower, two_commits
+
+from gates.context import Context
+from gates.errors import EvidenceUnavailable
+from gates.evidence.regressions import Regressions
+from gates.model import Outcome
+from gates.stages._regressions import judge
+
+F, P, U, N = Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("GITHUB_BASE_REF", raising=False)
+
+
+def seen_in(root: Path, context: Context | None = None, **task: Any) -> tuple[Regressions, tuple[Outcome, ...]]:
+    asked = a_regressing_task(*task.pop("regressions", ()), **task)
+    seen = Regressions.collect(asked, context or a_context(root))
+    return seen, tuple(finding.outcome for finding in judge(asked, evidence(seen)))
+
+
+def problem(root: Path, **task: Any) -> str:
+    seen, outcomes = seen_in(root, **task)
+    assert set(outcomes) == {U}
+    return seen.problem or seen.runs[0].run.problem
+
+
+@pytest.mark.parametrize(("times", "expected"), [(2.6, (F, F)), (1.72, (P, F))])
+def test_a_slowed_commit_blocks_or_warns(tmp_path: Path, times: float, expected: tuple[Outcome, ...]) -> None:
+    root = two_commits(tmp_path / "p", after=slower(times))
+    seen, outcomes = seen_in(root)
+    assert (seen.base, seen.commit) == ("main", git(root, "rev-parse", "main"))
+    assert seen.changed == ("pkg/core.py",)
+    assert outcomes == expected
+    assert not (tmp_path / "p-evidence/regressions/tree").exists()
+
+
+def test_a_change_that_costs_nothing_passes_and_leaves_the_repository_as_it_was(tmp_path: Path) -> None:
+    root = two_commits(tmp_path / "p", after={"pkg/core.py": CORE + "\n# the same\n"})
+    hook = root / ".git/hooks/post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/hooked\n")
+    hook.chmod(0o755)
+    before = {path: path.stat().st_mtime_ns for path in (root / ".git").rglob("*") if path.is_file()}
+    _, outcomes = seen_in(root)
+    assert outcomes == (P, P)
+    assert {path: path.stat().st_mtime_ns for path in (root / ".git").rglob("*") if path.is_file()} == before
+    assert not (tmp_path / "hooked").exists()
+    assert git(root, "status", "--porcelain") == ""
+
+
+def test_both_sides_run_the_benchmark_of_here(tmp_path: Path) -> None:
+    """A benchmark that does less now is no speed-up, and one that is new can be run on the files of before."""
+    heavy = BENCH.replace("return work", "return lambda: [work() for _ in range(4)]")
+    root = two_commits(tmp_path / "p", before={"bench.py": heavy}, after={**slower(2.6), "bench.py": BENCH})
+    seen, outcomes = seen_in(root)
+    assert outcomes == (F, F)
+    assert seen.lent == ("bench.py",)
+    root = two_commits(tmp_path / "q", before={"bench.py": None}, after={**slower(2.6), "bench.py": BENCH})
+    assert seen_in(root)[1] == (F, F)
+
+
+def test_nothing_is_measured_where_only_prose_and_tests_changed(tmp_path: Path) -> None:
+    root = two_commits(tmp_path / "p", after={"README.md": "More.\n", "tests/test_core.py": "", "tasks/T1.yaml": ""})
+    seen, outcomes = seen_in(root)
+    assert (seen.changed, seen.runs, outcomes) == ((), (), (N, N))
+
+
+def test_on_the_base_branch_the_commit_before_is_the_baseline_unless_there_is_work_under_way(tmp_path: Path) -> None:
+    root = two_commits(tmp_path / "p", after={"pkg/core.py": CORE + "\n# other\n"})
+    git(root, "checkout", "-q", "main")
+    git(root, "merge", "-q", "--ff-only", "change")
+    broken = {"call": "bench:no_such"}
+    seen, _ = seen_in(root, arm=broken)
+    assert (seen.base, seen.commit) == ("main~1", git(root, "rev-parse", "HEAD~1"))
+    (root / "pkg/new.py").write_text("")
+    seen, _ = seen_in(root.rename(tmp_path / "q"), arm=broken)
+    assert (seen.base, seen.changed) == ("main", ("pkg/new.py",))
+
+
+def test_a_baseline_that_was_asked_for_is_taken(tmp_path: Path) -> None:
+    root = two_commits(tmp_path / "p", after=slower(1.1))
+    context = replace(a_context(root), base="HEAD")
+    assert seen_in(root, context)[1] == (N, N)
+
+
+def test_an_implementation_that_is_new_has_no_baseline(tmp_path: Path) -> None:
+    root = written(tmp_path / "p", {"README.md": "Nothing yet.\n"})
+    committed(root)
+    git(root, "checkout", "-q", "-b", "change")
+    written(root, {"pkg/core.py": CORE, "bench.py": BENCH})
+    assert seen_in(root)[1] == (N, N)
+
+
+def test_a_baseline_that_does_not_import_or_run_is_unknown(tmp_path: Path) -> None:
+    root = two_commits(tmp_path / "p", before={"pkg/core.py": "def work(:\n"}, after={"pkg/core.py": CORE})
+    assert problem(root).startswith("baseline: SyntaxError: ")
+    root = two_commits(tmp_path / "q", before={"pkg/core.py": "other = 1\n"}, after={"pkg/core.py": CORE})
+    assert problem(root).startswith("baseline: ImportError: cannot import name 'work'")
+
+
+def test_a_baseline_is_built_where_the_task_says_how(tmp_path: Path) -> None:
+    """What is built lies in no commit: the candidate has it, the baseline makes its own."""
+    core = "from pkg._made import LOOPS\n\n\ndef work():\n    return sum(i * i for i in range(LOOPS))\n"
+    files = {"pkg/core.py": core, ".gitignore": "_made.py\n"}
+    root = two_commits(tmp_path / "p", before=files, after={"make.py": "open('pkg/_made.py', 'w').write('LOOPS = 9')"})
+    (root / "pkg/_made.py").write_text("LOOPS = 12000\n")
+    made = "import sys; open('pkg/_made.py', 'w').write('LOOPS = 4000')"
+    assert problem(root).startswith("baseline: ModuleNotFoundError: No module named 'pkg._made'")
+    context = a_context(root.rename(tmp_path / "q"))
+    assert seen_in(context.root, context, regressions=[{"build": ["python", "-c", made]}])[1] == (F, F)
+    for words, why in ((["python", "-c", "raise SystemExit('no compiler')"], "does not build: exit code 1: no compiler"),
+                       (["no-such-builder"], "cannot be built: no-such-builder: No such file or directory")):  # fmt: skip
+        context = a_context(context.root.rename(tmp_path / words[-1][:2]))
+        assert problem_of(context, words).endswith(why)
+
+
+def problem_of(context: Context, build: list[str]) -> str:
+    seen, outcomes = seen_in(context.root, context, regressions=[{"build": build}])
+    assert outcomes == (U, U)
+    assert not (context.evidence / "regressions/tree").exists()
+    return seen.problem
+
+
+def test_an_arm_that_finds_the_code_of_the_other_side_proves_nothing(tmp_path: Path) -> None:
+    """As an interpreter does in which the project is installed and found first."""
+    root = two_commits(tmp_path / "p", after=slower(3))
+    bench = f"import sys\nsys.path.insert(0, {str(root)!r})\n{BENCH}"
+    (root / "bench.py").write_text(bench)
+    assert problem(root) == (
+        "the baseline uses pkg/__init__.py of another folder than its own, where its interpreter finds it first"
+    )
+
+
+def test_an_arm_must_be_seen_to_use_the_files_of_its_folder(tmp_path: Path) -> None:
+    root = two_commits(tmp_path / "p", before={"tool.sh": "true\n"}, after=slower(3))
+    assert problem(root, arm={"time": ["python", "-c", "pass"]}).endswith(
+        "loads no file of the implementation from the folder it runs in"
+    )
+    root = root.rename(tmp_path / "q")
+    assert problem(root, arm={"time": ["true"]}).startswith("nothing shows that the baseline uses the files")
+    asked = {"arm": {"time": ["sh", "tool.sh"]}, "regressions": [{"of": "run_time_s", "warn_at": 9, "block_at": 9}]}
+    assert seen_in(root.rename(tmp_path / "r"), **asked)[1] == (P, P)
+
+
+def test_commands_are_compared_from_start_to_end_by_the_code_of_their_folder(tmp_path: Path) -> None:
+    run = {"pkg/__main__.py": "from pkg.core import work\nfor _ in range(30):\n    work()\n"}
+    root = two_commits(tmp_path / "p", before=run, after=slower(6))
+    asked = {"arm": {"time": ["python", "-m", "pkg"]}, "regressions": [{"of": "run_cpu_time_s"}]}
+    assert seen_in(root, **asked)[1] == (F, F)
+
+
+def test_without_a_repository_nothing_is_known(tmp_path: Path) -> None:
+    with pytest.raises(EvidenceUnavailable, match="not in a git repository"):
+        Regressions.collect(a_regressing_task(), a_context(written(tmp_path / "p", {"pkg/core.py": CORE})))
+    with pytest.raises(EvidenceUnavailable, match="names no 'regressions'"):
+        Regressions.collect(a_regressing_task(regressions=[]), a_context(tmp_path / "q"))
+
+
+def test_a_project_in_a_folder_of_its_repository_is_compared_there(tmp_path: Path) -> None:
+    two_commits(tmp_path / "p", before={"sub/pkg/core.py": CORE, "sub/bench.py": BENCH},
+                after={"sub/pkg/core.py": slower(2.6)["pkg/core.py"]})  # fmt: skip
+    assert seen_in(tmp_path / "p/sub")[1] == (F, F)
+
+
+def test_the_work_tree_is_the_candidate(tmp_path: Path) -> None:
+    root = two_commits(tmp_path / "p")
+    written(root, slower(2.6))
+    assert seen_in(root)[1] == (F, F)
+    assert subprocess.run(["git", "diff", "--quiet"], cwd=root, env=clean(), check=False).returncode == 1

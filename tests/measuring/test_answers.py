@@ -1,0 +1,67 @@
+"""What samples say at a look: whether everything is decided, and what earlier attempts cost."""
+
+import math
+from typing import Any
+
+import pytest
+from building import a_measure
+from taking import NEW, OLD, PAIRS, a_taken, an_attempt, some_samples
+
+from gates.interval import NotEnough
+from gates.measuring.answers import Source, estimated, settled
+from gates.task import Measure
+
+NOISY = [1.0 + (i * 7 % 16) / 100 for i in range(PAIRS)]
+
+
+def asked(**changes: Any) -> Measure:
+    return Measure.model_validate(a_measure(**changes))
+
+
+def a_source(**changes: Any) -> Source:
+    return Source(some_samples(), a_taken(**changes))
+
+
+def test_a_clear_answer_settles_it_and_an_open_one_does_not() -> None:
+    assert settled([asked()], a_source())
+    assert settled([asked(at_least=2.5)], a_source())
+    noisy = Source(some_samples(new=NOISY), a_taken())
+    assert not settled([asked(at_least=1.85)], noisy)
+    assert settled([asked()], noisy)
+    assert not settled([asked(), asked(at_least=1.85)], noisy)
+
+
+def test_an_unfit_machine_settles_nothing() -> None:
+    assert not settled([asked()], a_source(threads=2, waiting=0.9))
+
+
+def test_a_measure_that_does_not_apply_keeps_nobody_waiting() -> None:
+    assert settled([asked(), asked(at_least=9.0, when=["amx_bf16"])], a_source())
+
+
+def test_a_metric_that_is_not_there_stays_open() -> None:
+    with pytest.raises(NotEnough, match="no 'items_per_s', only step_time_s"):
+        estimated(asked(of="items_per_s"), a_source())
+    assert not settled([asked(of="items_per_s")], a_source())
+
+
+def test_earlier_attempts_add_their_pairs_and_leave_less_error() -> None:
+    source = Source(some_samples(new=NOISY), a_taken())
+    tried = Source(some_samples(new=NOISY), a_taken(), (an_attempt(new=NOISY), an_attempt(new=NOISY)))
+    first, third = estimated(asked(), source), estimated(asked(), tried)
+    assert (first.n, third.n) == (PAIRS, 3 * PAIRS)
+    assert first.level == pytest.approx(0.96)
+    assert third.level == pytest.approx(1 - 0.01 * 6 / (2 * math.pi) ** 2)
+
+
+def test_starts_of_different_attempts_are_different_starts() -> None:
+    shifted = [v * 1.2 for v in NEW]
+    alike = estimated(asked(), Source(some_samples(), a_taken(), (an_attempt(),)))
+    apart = estimated(asked(), Source(some_samples(), a_taken(), (an_attempt(new=shifted),)))
+    assert apart.high - apart.low > alike.high - alike.low
+
+
+def test_memory_has_one_value_for_each_start_and_no_looks() -> None:
+    held = some_samples(old=OLD, new=NEW, peak_memory_bytes=([100.0 + i for i in range(6)], [50.0] * 6))
+    seen = estimated(asked(of="peak_memory_bytes"), Source(held, a_taken()))
+    assert (seen.n, seen.low, seen.high) == (6, 2.0, 2.1)

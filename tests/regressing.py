@@ -1,0 +1,85 @@
+"""Builders of what was seen of a baseline and a candidate, and of real repositories with one of each."""
+
+from pathlib import Path
+from typing import Any
+
+from bar import committed, git
+from building import a_task, written
+from taking import a_taken, some_samples
+
+from gates.evidence.measurements import MeasurementRun
+from gates.evidence.regressions import RegressionRun, Regressions
+from gates.measuring.taken import Taken
+from gates.samples import Samples
+from gates.task import Task
+
+BASE = [1.0 + i / 1000 for i in range(16)]
+CORE = """
+LOOPS = 12000
+
+def work():
+    return sum(i * i for i in range(LOOPS))
+"""
+BENCH = """
+from pkg.core import work
+
+def make_step():
+    return work
+"""
+FILES = {"pkg/__init__.py": "", "pkg/core.py": CORE, "bench.py": BENCH, "README.md": "Squares.\n"}
+QUICK = {"id": "bench", "restarts": 1, "pairs": 8, "budget_s": 60, "clock": "cpu", "line": 16}
+
+
+def a_regressing_task(*regressions: dict[str, Any], arm: dict[str, Any] | None = None, **changes: Any) -> Task:
+    """A task with one arm whose step must not become slower than at the baseline."""
+    asked = [{"from": "bench", "of": "step_time_s", "line": 20 + i, **one} for i, one in enumerate(regressions or [{}])]
+    arms = {"work": arm or {"call": "bench:make_step"}}
+    facts = {"measurements": [{**QUICK, "arms": arms}], "regressions": asked, "entry_points": [], **changes}
+    return a_task(**facts)
+
+
+def sides(times: float = 1.0, metric: str = "step_time_s", baseline: list[float] = BASE) -> Samples:
+    """Samples of a candidate that takes so many times what the baseline takes."""
+    found = some_samples(old=baseline, new=[value * times for value in baseline]).model_dump(by_alias=True)
+    old_and_new = found["metrics"].pop("step_time_s")
+    old_and_new["arms"] = {"baseline": old_and_new["arms"]["old"], "candidate": old_and_new["arms"]["new"]}
+    old_and_new["unit"] = "1/s" if metric.endswith("per_s") else "s"
+    return Samples.model_validate({**found, "metrics": {metric: old_and_new}})
+
+
+def taken(**changes: Any) -> Taken:
+    """How a calm machine took them."""
+    same = dict.fromkeys(("baseline", "candidate"), (1.0,) * 16)
+    facts = {"baseline": "baseline", "stretch": same, "switches": {}, "halves": {}, "most": 16, **changes}
+    return a_taken(**facts)
+
+
+def compared(
+    samples: Samples | None = None, seen: Taken | None = None, problem: str = "", **changes: Any
+) -> Regressions:
+    """A comparison with main, in which one file has changed."""
+    run = MeasurementRun(
+        id="bench", device="any", process=None, samples=None if problem else samples or sides(),
+        taken=None if problem else seen or taken(), problem=problem, raw="regressions/bench-work-any.json",
+    )  # fmt: skip
+    facts: dict[str, Any] = {
+        "how": "git and workers", "base": "main", "commit": "b" * 40, "changed": ("pkg/core.py",),
+        "lent": ("bench.py",), "runs": (RegressionRun(arm="work", run=run),),
+    }  # fmt: skip
+    return Regressions.model_validate({**facts, **changes})
+
+
+def two_commits(folder: Path, before: dict[str, str | None] | None = None, after: dict[str, str] | None = None) -> Path:
+    """A repository with a state on main, less the files given as none, and another on a branch that is checked out."""
+    files = {**FILES, **(before or {})}
+    written(folder, {name: text for name, text in files.items() if text is not None})
+    committed(folder, "before")
+    git(folder, "checkout", "-q", "-b", "change")
+    written(folder, after or {})
+    committed(folder, "after")
+    return folder
+
+
+def slower(times: float) -> dict[str, str]:
+    """The working file, so many times as slow."""
+    return {"pkg/core.py": CORE.replace("12000", str(round(12000 * times)))}
