@@ -298,6 +298,33 @@ def doctor(*, measure: bool, python: str | None) -> None:
 
 
 @cli.command()
+@click.argument("task")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="How the runs are written.")  # fmt: skip
+@click.option("--last", type=click.IntRange(min=1), default=20, show_default=True, metavar="N",
+              help="How many runs are shown.")  # fmt: skip
+def history(task: str, form: str, last: int) -> None:
+    """Show the runs of TASK in this folder so far: verdict, score, commit, time, and how its numbers went."""
+    from gates.history_command import HistoryRequest, perform
+
+    root, settings = _project()
+    _print(perform(HistoryRequest(root=root, settings=settings, task=task, form=form, last=last)).splitlines())
+
+
+@cli.command()
+@click.argument("before", metavar="A", type=click.Path(path_type=Path, exists=True))
+@click.argument("after", metavar="B", type=click.Path(path_type=Path, exists=True))
+def diff(before: Path, after: Path) -> None:
+    """Show what changed from the run whose reports are in A to that in B: criteria, findings, numbers.
+
+    Exit code 0 whatever has changed: it says nothing of good or bad.
+    """
+    from gates.diff_command import perform
+
+    _print(perform(before, after).splitlines())
+
+
+@cli.command()
 @click.argument("name", type=click.Choice(SCHEMAS))
 def schema(name: str) -> None:
     """Print the JSON schema of a result, a task file, a samples file, a file of claims or a bundle."""

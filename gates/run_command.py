@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from gates import pipeline, registry, render, spec, store
+from gates import pipeline, registry, render, run_log, spec, store
 from gates.bundles.files import handed_in
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
 from gates.guardian import guarded_folder
+from gates.logged import logged
 from gates.policy import Policy, check_base
 from gates.progress import shown
 from gates.render import json, markdown, text
@@ -89,6 +90,8 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             files |= chosen.render(report, templates)
         pages = {"summary.md", "summary.txt", *(f"{gate.name}.md" for gate in report.gates)}
         store.publish(out, files, context.evidence, obsolete=pages)
+        if unlogged := run_log.append(request.root, logged(report, context.evidence, request.only)):
+            say(f"note: this run is not in the history: {unlogged}")
     summary = text.render(report, None)["summary.txt"]
     first = "summary.md" if "summary.md" in files else "result.json"
     return f"{summary}\nreport: {_near(out / first)}\n", report.verdict.exit_code

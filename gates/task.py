@@ -15,6 +15,7 @@ from gates.hot_path import HotPath
 from gates.leak import Leak
 from gates.measurement import Measurement
 from gates.model import Level, Location
+from gates.scale import Scale
 from gates.regression import Regression
 from gates.task_types import Command, InsidePath, Located, Metric, Name, Seconds, Text
 from gates.tests_to_record import TestsToRecord
@@ -153,6 +154,7 @@ class Task(Located):
     leaks: tuple[Leak, ...] = ()
     hot_paths: tuple[HotPath, ...] = ()
     concurrency: tuple[Concurrent, ...] = ()
+    scaling: tuple[Scale, ...] = ()
     regressions: tuple[Regression, ...] = ()
     claims: tuple[InsidePath, ...] = ()
     waivers: tuple[Waiver, ...] = ()

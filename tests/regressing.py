@@ -1,5 +1,6 @@
 """Builders of what was seen of a baseline and a candidate, and of real repositories with one of each."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,9 @@ def compared(
     return Regressions.model_validate({**facts, **changes})
 
 
-def two_commits(folder: Path, before: dict[str, str | None] | None = None, after: dict[str, str] | None = None) -> Path:
+def two_commits(
+    folder: Path, before: Mapping[str, str | None] | None = None, after: Mapping[str, str] | None = None
+) -> Path:
     """A repository with a state on main, less the files given as none, and another on a branch that is checked out."""
     files = {**FILES, **(before or {})}
     written(folder, {name: text for name, text in files.items() if text is not None})

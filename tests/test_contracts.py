@@ -29,6 +29,7 @@ from calculating import calculated, calculating
 from hot_steps import a_hot_run, a_hot_task, a_read, a_step, hot
 from leaking import a_holder, a_leaking_task, a_watch, growing, leaked
 from recording import a_recorded, a_trained_task, recorded, recorded_tests
+from regressing import a_regressing_task, compared, sides
 
 import gates
 import gates.evidence
@@ -71,6 +72,7 @@ TASKS = {
     "of recorded tests": a_task(recorded_tests=[{"criteria": ["AC1"], "needs": ["scaler", "overflow"], "line": 7}]),
     "of leaks": a_leaking_task(),
     "of hot paths": a_hot_task(),
+    "of regressions": a_regressing_task({"criteria": ["AC1"]}, {"of": "items_per_s"}),
     "of training steps": a_trained_task().model_copy(update={"emulate": ("cuda",)}),
 }
 gate = pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)
@@ -103,6 +105,9 @@ def sets(task: Task) -> list[EvidenceSet]:
         all_evidence(task, hot()),
         all_evidence(task, hot(a_hot_run([a_step(a_read(), data=0.03)] * 12))),
         all_evidence(task, hot(a_hot_run([], complete=False, problem="no such module"))),
+        all_evidence(task, compared(sides(3.0))),
+        all_evidence(task, compared(problem="baseline: no module named 'pkg'")),
+        all_evidence(task, compared(changed=(), runs=())),
         all_evidence(task, recorded_tests()),
         all_evidence(task, recorded_tests(complete=False, troubles=("no seal",))),
         all_evidence(task, recorded(a_recorded(complete=False, problem="no such module"))),

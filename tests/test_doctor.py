@@ -1,24 +1,49 @@
 """What `gates doctor` tells."""
 
+import json
 import math
 import random
 import sys
 from pathlib import Path
 
 import pytest
-from building import a_project, gates, written
+from building import ROOT, a_project, gates, written
 from taking import a_taken, some_samples
 
 from gates.doctor_command import KEPT_S, DoctorRequest, _rates, perform
 from gates.measuring.windows import Trace
 
+TOLD = {
+    "python": "3.12.0", "implementation": "cpython", "versions": {"pytest": "9.0", "torch": "2.13"},
+    "clocks": {"perf_counter": ["monotonic", 1e-9]}, "devices": ["cpu", "cuda: a big one"],
+}  # fmt: skip
+
 
 def test_it_tells_what_the_machine_can_verify(tmp_path: Path) -> None:
-    ended = gates(a_project(tmp_path / "p"), "doctor")
+    ended = gates(a_project(tmp_path / "p"), "doctor", "--python", a_python(tmp_path, f"echo '{json.dumps(TOLD)}'"))
     assert ended.code == 0
     assert "cores may be used" in ended.out
-    assert "can verify   tests" in ended.out
-    assert "can verify   numbers on the cpu" in ended.out
+    for line in ("can verify   tests", "can verify   numbers on the cpu", "can verify   numbers on cuda"):
+        assert line in ended.out
+    assert "cannot       numbers on rocm: this machine shows no rocm device" in ended.out
+    assert "cannot       lines that tests execute: coverage is not installed" in ended.out
+
+
+def test_this_interpreter_tells_of_itself(tmp_path: Path) -> None:
+    probe = str(ROOT / "gates/measuring/_probe.py")
+    code = f"import runpy, sys; sys.modules['torch'] = None; runpy.run_path({probe!r}, run_name='__main__')"
+    text, _ = perform(
+        DoctorRequest(root=tmp_path, python=a_python(tmp_path, f'{sys.executable} -c "{code}"')), say=print
+    )
+    assert "pytest" in text
+    assert "torch        cannot be imported" in text
+
+
+def a_python(folder: Path, says: str) -> str:
+    """An interpreter that does one thing."""
+    path = written(folder, {"python": f"#!/bin/sh\n{says}\n"}) / "python"
+    path.chmod(0o755)
+    return str(path)
 
 
 def test_an_interpreter_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -29,9 +54,7 @@ def test_an_interpreter_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("says", ["exit 3", "echo garbage", "echo '[]'", "true"])
 def test_an_interpreter_that_is_none_is_said(tmp_path: Path, says: str) -> None:
-    fake = written(tmp_path, {"python": f"#!/bin/sh\n{says}\n"}) / "python"
-    fake.chmod(0o755)
-    text, _ = perform(DoctorRequest(root=tmp_path, python=str(fake)), say=print)
+    text, _ = perform(DoctorRequest(root=tmp_path, python=a_python(tmp_path, says)), say=print)
     assert "nothing of a project can be run" in text
 
 

@@ -57,7 +57,9 @@ class Probe:
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._plugin, ignore_errors=True)
 
-    def ask(self, program: str, name: str, asked: Mapping[str, object], limit_s: float, about: str) -> Probed:
+    def ask(
+        self, program: str, name: str, asked: Mapping[str, object], limit_s: float, about: str, *, threads: int = 1
+    ) -> Probed:  # fmt: skip
         """Run a program; `name` is that of its journal, `about` what it was run for."""
         secret = secrets.token_hex(16)
         question, journal = self._plugin / f"{name}.json", self.folder / f"{name}.jsonl"
@@ -65,7 +67,7 @@ class Probe:
                 "folder": str(self._plugin), "journal": str(journal)}  # fmt: skip
         question.write_text(json.dumps(told), encoding="utf-8")
         env = {"PYTHONPATH": process.joined_paths(str(self._plugin)), "WANDB_MODE": "offline", "WANDB_SILENT": "true",
-               "WANDB_DIR": str(self._plugin), "OMP_NUM_THREADS": "1"}  # fmt: skip
+               "WANDB_DIR": str(self._plugin), "OMP_NUM_THREADS": str(threads)}  # fmt: skip
         argv = [self._context.python, "-m", f"{PACKAGE}.{program}", str(question), str(journal)]
         log = self.folder / name
         try:

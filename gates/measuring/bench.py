@@ -118,9 +118,14 @@ class Bench:
 
     def say(self, key: str, told: Told) -> None:
         """Hand a worker a line; raise `ArmFailed` where it has spoken without being asked."""
-        if any("said" in line for line in self._waiting.get(key, ())):
+        while not self._has_spoken(key) and (early := self._wire.receive(0)) is not None:
+            self._take(early)
+        if self._has_spoken(key):
             raise ArmFailed(f"{key.rpartition(' ')[0]} spoke without being asked")
         self._wire.send({"do": "say", "arm": key, "line": json.dumps(told)})
+
+    def _has_spoken(self, key: str) -> bool:
+        return any("said" in line for line in self._waiting.get(key, ()))
 
     def next_line(self, key: str, name: str, timeout_s: float) -> str | None:
         """Return the next line of a process, or `None` at its end; raise `ArmFailed` where none comes in time."""

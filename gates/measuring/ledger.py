@@ -57,7 +57,11 @@ class Ledger:
     def recall(self, key: str) -> Recalled:
         """Return the earlier attempts of a key."""
         copies = [_read(path) for path in (self._own, self._kept)]
-        problems = [problem for _, problem in copies if problem]
+        others = (self._kept, self._own)
+        problems = [
+            f"{problem} (remove the file, and it is written again from {other})"
+            for (_, problem), other in zip(copies, others, strict=True) if problem
+        ]  # fmt: skip
         own, kept = ([one for one in attempts if one.key == key] for attempts, _ in copies)
         shorter, longer = sorted((own, kept), key=len)
         if longer[: len(shorter)] != shorter:

@@ -82,10 +82,10 @@ class Wire:
 
     def hang_up(self) -> ProcessRun | None:
         """Have the host end what it started and itself; return how that went."""
-        with suppress(OSError):
-            os.close(self._out)
+        for number in (self._out, self._in):  # its end too: it may wait for us to read what a worker floods us with
+            with suppress(OSError):
+                os.close(number)
         self._thread.join()
-        os.close(self._in)
         return self.ended
 
     def _run(self, folder: Path, timeout_s: float) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import string
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -10,12 +11,13 @@ from pathlib import Path
 from gates.scan.memory import FileFacts
 from gates.scan.reading import content
 
-MAX_LINES, MANY = 4, 16
+MAX_LINES = 4
 LENT = "\0"  # before a word that is looked for under another name, too
 _CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _PLAIN = {b"utf-8", b"utf8", b"utf-8-sig", b"ascii", b"us-ascii", b"latin-1", b"iso-8859-1", b"iso-8859-15", b"cp1252"}
 _NAME = r"[^\W\d]\w*"
-_NAMES = re.compile(rb"\w+")
+_IN_NAMES = frozenset(string.ascii_letters.encode() + string.digits.encode() + b"_")
+_ENDS = rb"[ \t]*(?=[\r\n,)#\]}:;\\]|\Z|if\b|or\b|else\b)"  # of a value that is nothing but a name
 _SPACE = rb"(?:[ \t]|\\\r?\n)*"
 _PAIRS = re.compile(rb"([\w.]+|\*)(?:[\s\\]+as[\s\\]+(\w+))?")
 _COMMENT = re.compile(rb"#[^\n]*")
@@ -39,7 +41,7 @@ def facts_of(path: Path, shown: str, words: Sequence[str]) -> FileFacts:
     plain = [word for word in words if not word.startswith(LENT)]
     asked = tuple(sorted(word[1:] for word in words if word.startswith(LENT)))
     lends = tuple(sorted(_kept(text, asked)))
-    return FileFacts(digest, _present(plain, text), imported(text, shown), lends=lends)
+    return FileFacts(digest, tuple(word for word in plain if has(word, text)), imported(text, shown), lends=lends)
 
 
 def normal(raw: bytes) -> bytes | None:
@@ -69,23 +71,25 @@ def is_utf8(raw: bytes) -> bool:
         return False
 
 
-def _present(words: Sequence[str], text: bytes) -> tuple[str, ...]:
-    """Return which of some words a file has; with many it is faster to list all names first."""
-    if len(words) < MANY:
-        return tuple(word for word in words if has(word, text))
-    listed = set(_NAMES.findall(text))
-    return tuple(word for word in words if word.encode() in listed or (not word.isidentifier() and has(word, text)))
-
-
 def has(word: str, text: bytes) -> bool:
     """Return whether a file has a word; a name counts only where it stands by itself."""
-    return not word or (word.encode() in text and _whole(word).search(text) is not None)
+    if word.encode() not in text:
+        return False
+    return not word.isidentifier() or any(True for _ in _places(word, b"", text))
+
+
+def _places(name: str, after: bytes, text: bytes) -> Iterator[int]:
+    """Yield where a name stands by itself in a text, before what a regular expression says."""
+    for found in _beginning(name, after).finditer(text):
+        at = found.start()
+        if not at or text[at - 1] not in _IN_NAMES:
+            yield at
 
 
 @cache
-def _whole(word: str) -> re.Pattern[bytes]:
-    whole = re.fullmatch(_NAME, word) is not None
-    return re.compile(rb"\b%s\b" % re.escape(word.encode()) if whole else re.escape(word.encode()))
+def _beginning(name: str, after: bytes) -> re.Pattern[bytes]:
+    """Return the expression for a name; it begins with plain letters, which are searched much faster than a border."""
+    return re.compile(rb"%s(?!\w)%s" % (re.escape(name.encode()), after))
 
 
 def imported(text: bytes, shown: str) -> tuple[str, ...]:
@@ -131,11 +135,10 @@ def _origin(written: bytes, package: list[str]) -> str:
 
 def _kept(text: bytes, words: tuple[str, ...]) -> set[str]:
     """Return the names that lines set to what may be one of some words: `a = b`, `a = partial(b, ...)`, `a: T = b`."""
-    there = tuple(word for word in words if word.encode() in text)
     found: set[str] = set()
-    for place in _alone(there).finditer(text) if there else ():
-        start = text.rfind(b"\n", 0, place.start()) + 1
-        targets = _TARGETS.match(text, start, place.start()) or _above(text, start)
+    for place in (at for word in words if word.encode() in text for at in _places(word, _ENDS, text)):
+        start = text.rfind(b"\n", 0, place) + 1
+        targets = _TARGETS.match(text, start, place) or _above(text, start)
         for target in re.split(rb"[\s=,()\[\]*]+", targets[1]) if targets else ():
             name = target.partition(b":")[0].rpartition(b".")[2].decode(errors="replace")
             if re.fullmatch(_NAME, name):
@@ -152,9 +155,3 @@ def _above(text: bytes, start: int) -> re.Match[bytes] | None:
         if head := _OPENED.match(text, start, end):
             return head
     return None
-
-
-@cache
-def _alone(words: tuple[str, ...]) -> re.Pattern[bytes]:
-    some = b"|".join(re.escape(word.encode()) for word in words)
-    return re.compile(rb"\b(?:%s)\b[ \t]*(?=[\r\n,)#\]}:;\\]|\Z|if\b|or\b|else\b)" % some)

@@ -129,7 +129,7 @@ def _said(task: Task, measurement: Measurement, rule: str, check: str, outcome: 
     level = _level(task, measurement)
     remedy = {
         "PF002": "Measure on a quieter machine, or let `clock: either` decide by CPU time where one thread is enough.",
-        "PF003": "Put the ledger back as it was; a copy is named beside it. If it is gone for good, change the code.",
+        "PF003": "Put the ledger back as it was: what was tried before counts.",
     }  # fmt: skip
     return Finding(
         rule=rule, check=f"{check}:{measurement.id}", level=level, outcome=outcome,

@@ -79,6 +79,8 @@ def _remedy(measure: Measure, got: Answer) -> str:
         return f"Find what makes {' and '.join(measure.arms)} miss the target; the raw samples are in the evidence."
     if got.outcome is not Outcome.UNKNOWN:
         return ""
+    if got.run and got.run.earlier.problem and not got.unfit:
+        return "Put the ledger of attempts back as it was."
     if got.seen:
         return "Measure again on a quieter machine, or take more samples: the interval holds the limit." + _needed(
             measure, got

@@ -143,4 +143,4 @@ def test_a_device_that_was_not_measured_is_unknown() -> None:
 
 def test_a_task_without_regressions_says_nothing_of_them() -> None:
     task = a_regressing_task(regressions=[])
-    assert list(plan(task)) == list(judge(task, EvidenceSet())) == list(describe(task, EvidenceSet())) == []
+    assert [*plan(task), *judge(task, EvidenceSet()), *describe(task, EvidenceSet())] == []

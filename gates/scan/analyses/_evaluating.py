@@ -26,7 +26,7 @@ TRAIN = re.compile(
 )
 BATCHES = re.compile(r"(?i)loader|batches|dataset|(^|_)data$")
 NEAR = 3
-MAX_BODY = 4
+MAX_BODY = 6
 NO_GRAD = re.compile(r"no_grad|inference_mode|set_grad_enabled|_disable_grad|without_grad|nograd")
 STEP_METHODS = re.compile(r"(training|validation|test|predict|val|eval)_step")
 
@@ -87,8 +87,7 @@ def _is_forward(project: Project, module: Module, call: ast.Call) -> bool:
     owner = project.scope_of(target, module).owner
     if len(target.body) > MAX_BODY or (owner is not None and any(base not in project.classes for base in owner.bases)):
         return False  # more than a forward pass, or a hook of a framework
-    returned = [n.value for n in inner(target, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
-    found = [c for value in returned for c in walk(value) if isinstance(c, ast.Call) and is_model_call(c)]
+    found = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and is_model_call(c)]
     return bool(found) and not _trains(target) and not _off_inside(target)
 
 
@@ -102,12 +101,14 @@ def _off_inside(function: Function) -> bool:
 
 def _is_told(project: Project, function: Function | ast.Module, loop: ast.AST) -> bool:
     """Return whether a loop over batches is an evaluation by one half of what makes one: gradients or mode are off."""
-    if isinstance(function, ast.Module) or not BATCHES.search(_over(loop)) or TRAIN.search(_over(loop)):
+    if isinstance(function, ast.Module) or TRAIN.search(_over(loop)):
         return False
     tails = {tail_of(c.func) for c in inner(function, ast.Call) if isinstance(c, ast.Call)}
     if "train" in tails or "requires_grad_" in tails:
         return False
     off = any(NO_GRAD.search(text_of(d)) for d in function.decorator_list)
+    if not BATCHES.search(_over(loop)):
+        return "eval" in tails and function.name == "__call__"
     return "eval" in tails or (off and bool(callers(project, function)))
 
 

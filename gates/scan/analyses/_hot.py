@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import FUNCTIONS, LOOPS, accelerated, callee, calls, is_backward
+from gates.scan.analyses._benching import is_benchmark
+from gates.scan.analyses._code import FUNCTIONS, LOOPS, accelerated, callee, calls, function_of, is_backward
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
@@ -33,6 +34,7 @@ def is_hot(project: Project, module: Module, node: ast.AST) -> bool:
             isinstance(around, ast.If | ast.IfExp)
             and _is_guard(around.test)
             and not any(inside is node for inside in walk(around.test))
+            and not _takes_step(project, module, around)
         ):
             return False
         if isinstance(around, LOOPS):
@@ -40,6 +42,41 @@ def is_hot(project: Project, module: Module, node: ast.AST) -> bool:
         if isinstance(around, FUNCTIONS):
             return _is_step(project, module, around, MAX_DEPTH)
     return False
+
+
+def used_with_each_step(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call stands in a context manager of the program that is entered with each step of a training."""
+    function = function_of(call, module)
+    owner = project.scope_of(function, module).owner if function is not None else None
+    if owner is None or function is None or function.name not in {"__enter__", "__exit__"}:
+        return False
+    for there in project.modules.values():
+        for node in there.live.get(ast.With, []):
+            for item in node.items if isinstance(node, ast.With) else ():
+                named = project.types.of(item.context_expr, project.scope_at(item.context_expr, there))
+                if named == owner.name and not is_benchmark(node, there) and _holds_step(project, there, node):
+                    return True
+    return False
+
+
+def _holds_step(project: Project, module: Module, node: ast.AST) -> bool:
+    """Return whether a block stands in a loop and takes a step of a training."""
+    in_loop = any(isinstance(around, LOOPS) for around in module.ancestors(node))
+    return in_loop and _trains(project, module, node, MAX_DEPTH)
+
+
+def _takes_step(project: Project, module: Module, node: ast.If | ast.IfExp) -> bool:
+    """Return whether the branch of a condition steps the optimizer, so that it is no branch for now and then."""
+    if not isinstance(node, ast.If) or any(isinstance(n, ast.Mod) for n in walk(node.test)):
+        return False
+    return any(
+        _is_optimizer_step(call) or _steps_inside(project, module, call) for part in node.body for call in calls(part)
+    )
+
+
+def _steps_inside(project: Project, module: Module, call: ast.Call) -> bool:
+    target = callee(project, module, call)
+    return target is not None and any(_is_optimizer_step(inside) for inside in calls(target))
 
 
 def _is_asked_after(node: ast.AST, operation: ast.BoolOp) -> bool:

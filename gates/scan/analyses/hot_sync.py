@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._benching import is_benchmark
 from gates.scan.analyses._code import broken
-from gates.scan.analyses._hot import hot_calls
+from gates.scan.analyses._hot import hot_calls, used_with_each_step
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -17,3 +17,6 @@ def look(project: Project) -> Iterator[Site]:
         for call in hot_calls(project, module, {"synchronize"}):
             if not is_benchmark(call, module):
                 yield broken(module, call, "the host waits for the device with each step")
+        for call in module.calls.get("synchronize", []):
+            if used_with_each_step(project, module, call):
+                yield broken(module, call, "the host waits for the device with each step that this is around")

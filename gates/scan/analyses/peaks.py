@@ -27,16 +27,19 @@ def look(project: Project) -> Iterator[Site]:
             continue
         for name in ("max_memory_allocated", "max_memory_reserved"):
             for call in module.calls.get(name, []):
-                if (is_benchmark(call, module) or _is_probe(call, module)) and not any(
+                if (is_benchmark(call, module) or _is_probe(project, call, module)) and not any(
                     r in project.named for r in RESETS
                 ):
                     yield broken(module, call, f"{name}() holds the peak of all that ran before")
 
 
-def _is_probe(call: ast.Call, module: Module) -> bool:
+def _is_probe(project: Project, call: ast.Call, module: Module) -> bool:
     """Return whether a peak is read at the end of a context that measures what runs in it."""
     function = function_of(call, module)
     if function is None:
         return False
     managed = any("contextmanager" in text_of(d) for d in function.decorator_list)
-    return function.name == "__exit__" or (managed and re.search(r"mem|peak|probe", function.name) is not None)
+    named = re.search(r"mem|peak|probe", function.name) is not None
+    if named and len(project.named.get(function.name, ())) > 1:
+        return any(isinstance(around, ast.Return) for around in module.ancestors(call))
+    return function.name == "__exit__" or (managed and named)

@@ -1,0 +1,124 @@
+"""What `gates diff` shows: what changed between two runs, from their results alone."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from gates import store
+from gates.errors import UsageError
+from gates.model import Finding, Outcome, Report
+
+NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+INTERVAL = re.compile(rf"^({NUMBER}) \[({NUMBER}), ({NUMBER})\]")
+
+
+def perform(before: Path, after: Path) -> str:
+    """Compare two results, each a `result.json` or the folder that holds one."""
+    old, new = _result(before), _result(after)
+    lines = [_head("A", before, old), _head("B", after, new), *_notes(old, new)]
+    parts = {
+        "criteria": tuple(_criteria(old, new)), "findings": tuple(_findings(old, new)),
+        "numbers": tuple(_numbers(old, new)),
+    }  # fmt: skip
+    return "\n".join([*lines, *_shown(parts), ""])
+
+
+def _result(path: Path) -> Report:
+    folder = path if path.is_dir() else path.parent
+    if not path.is_dir() and path.name != store.RESULT:
+        raise UsageError(f"{path}: expected a folder of reports, or the {store.RESULT} in it")
+    report = store.last(folder)
+    if report is None:
+        raise UsageError(f"{folder}: holds no {store.RESULT}; `gates run TASK --out {folder}` makes one")
+    return report
+
+
+def _head(name: str, path: Path, report: Report) -> str:
+    commit = f"{report.revision.commit[:12]}{'+' if report.revision.dirty else ''}" if report.revision.commit else "-"
+    score = f"{report.score.total}/{report.score.of}"
+    return f"{name}  {report.task.id}  {report.headline}  {score}  {commit}  {report.started_at}  {path}"
+
+
+def _notes(old: Report, new: Report) -> Iterator[str]:
+    """Say what makes two results speak of different things."""
+    if old.task.id != new.task.id:
+        yield f"note: they are of different tasks, {old.task.id} and {new.task.id}"
+    elif old.task.digest != new.task.digest:
+        yield "note: the task file has changed between them"
+    names = ("processor", "cores", "platform", "python")
+    other = [name for name in names if old.environment.get(name) != new.environment.get(name)]
+    if other:
+        yield f"note: not the same {', '.join(other)}: their times are not of one machine"
+    ran = [", ".join(gate.name for gate in report.gates if gate.ran) or "none" for report in (old, new)]
+    if ran[0] != ran[1]:
+        yield f"note: A ran other gates ({ran[0]}) than B ({ran[1]})"
+
+
+def _criteria(old: Report, new: Report) -> Iterator[str]:
+    was, now = ({one.id: one for one in report.criteria} for report in (old, new))
+    for name in dict.fromkeys([*was, *now]):
+        if name not in now:
+            yield f"{name}: {was[name].status.value} -> no longer asked for ({was[name].text})"
+        elif name not in was:
+            yield f"{name}: new, {now[name].status.value} ({now[name].text})"
+        elif was[name].status is not now[name].status:
+            why = f": {now[name].reasons[0]}" if now[name].reasons else ""
+            yield f"{name}: {was[name].status.value} -> {now[name].status.value}{why}"
+
+
+def _findings(old: Report, new: Report) -> Iterator[str]:
+    """Tell the findings that are open or bad in one of them only, or in both in another way."""
+    was, now = (_open_or_bad(report) for report in (old, new))
+    for key in dict.fromkeys([*was, *now]):
+        if key not in now:
+            yield f"gone: {_finding(was[key])}"
+        elif key not in was:
+            yield f"new: {_finding(now[key])}"
+        elif (was[key].outcome, was[key].severity) != (now[key].outcome, now[key].severity):
+            yield f"{was[key].outcome.value} -> {_finding(now[key])}"
+
+
+def _open_or_bad(report: Report) -> dict[tuple[str, int], Finding]:
+    """Return them by fingerprint, and by their number among those of the same fingerprint."""
+    found: dict[tuple[str, int], Finding] = {}
+    for finding in report.findings:
+        if finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN}:
+            number = sum(name == finding.fingerprint for name, _ in found)
+            found[finding.fingerprint, number] = finding
+    return found
+
+
+def _finding(finding: Finding) -> str:
+    place = f" {finding.location}" if finding.location else ""
+    waived = ", waived" if finding.waived else ""
+    return f"{finding.outcome.value} {finding.rule}{place} [{finding.severity.value}{waived}] {finding.message}"
+
+
+def _numbers(old: Report, new: Report) -> Iterator[str]:
+    """Tell each number with an interval that is in both, and whether the intervals leave it open which is greater."""
+    was, now = (_intervals(report) for report in (old, new))
+    for name in was:
+        if name not in now:
+            continue
+        (before, low, high), (after, least, most) = was[name], now[name]
+        apart = low > most or high < least
+        verdict = ("less" if after < before else "more") if apart else "the intervals overlap"
+        yield f"{name}: {before:g} [{low:g}, {high:g}] -> {after:g} [{least:g}, {most:g}]: {verdict}"
+
+
+def _intervals(report: Report) -> dict[str, tuple[float, float, float]]:
+    """Return value and interval of each number by what it is of."""
+    found = {}
+    for one in report.findings:
+        match = INTERVAL.match(one.actual)
+        if match and one.outcome is not Outcome.NOT_APPLICABLE:
+            value, low, high = map(float, match.groups())
+            found[f"{one.subject or one.check}{f' ({one.criterion})' if one.criterion else ''}"] = (value, low, high)
+    return found
+
+
+def _shown(parts: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    for name, lines in parts.items():
+        yield ""
+        yield f"{name}:" if lines else f"{name}: no change" if name != "numbers" else "numbers: none in both"
+        yield from (f"  {line}" for line in lines)

@@ -1,0 +1,141 @@
+"""What a step takes: time, size by size in turn; the most memory; how many calls of functions."""
+
+import gc
+import inspect
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .._leaks.journal import Teller
+
+SEGMENT_S = 0.005
+WARM = 3
+LEAST, MOST = 8, 60
+Step = Callable[[], object]
+
+
+def times_of(make: Callable[[int], Step], sizes: Sequence[int], number: int, share_s: float, tell: "Teller") -> None:
+    """Tell of rounds, in each of which every size is timed once, in an order of its own."""
+    began = time.monotonic()
+    steps = {size: make(size) for size in sizes}
+    counts = {size: _warmed(step) for size, step in steps.items()}
+    tell("device", type=_device())
+    gc.collect()
+    gc.disable()
+    shuffle = Random(number).shuffle
+    for done in range(MOST):
+        if done >= LEAST and time.monotonic() - began > share_s:
+            break
+        order = list(sizes)
+        shuffle(order)
+        took = {size: _timed(steps[size], counts[size]) for size in order}
+        tell("round", restart=number, wall=[took[n][0] for n in sizes], cpu=[took[n][1] for n in sizes])
+
+
+def peak_of(make: Callable[[], Step]) -> float:
+    """Return the most memory that making a step and doing it three times takes, above what there was before."""
+    gc.collect()
+    torch = _cuda()
+    before = _resident()
+    if torch:
+        torch.cuda.reset_peak_memory_stats()
+    _reset_peak()
+    step = make()
+    for _ in range(3):
+        called(step)
+    torch = _cuda()
+    if torch:
+        torch.cuda.synchronize()
+        return float(torch.cuda.max_memory_allocated())
+    return float(max(0, _peak() - before))
+
+
+def calls_of(make: Callable[[], Step]) -> float:
+    """Return how many functions, Python's and built in, a step calls; the first step is not counted."""
+    step = make()
+    called(step)
+    count = 0
+
+    def look(_frame: object, event: str, _arg: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(look)
+    try:
+        step()
+    finally:
+        sys.setprofile(None)
+    return float(count)
+
+
+def called(step: Step) -> object:
+    """Do a step; raise `TypeError` where nothing was done."""
+    result = step()
+    if inspect.iscoroutine(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return a plain function")
+    return result
+
+
+def _warmed(step: Step) -> int:
+    """Return how many steps are timed together, so that a clock can tell."""
+    for _ in range(WARM - 1):
+        called(step)
+    began = time.perf_counter()
+    called(step)
+    _synchronize()
+    return max(1, min(10_000, round(SEGMENT_S / max(time.perf_counter() - began, 1e-7))))
+
+
+def _timed(step: Step, count: int) -> tuple[float, float]:
+    step()  # what another size left in the caches is not this one's
+    _synchronize()
+    wall, cpu = time.perf_counter(), time.process_time()
+    for _ in range(count):
+        step()
+    _synchronize()
+    return (time.perf_counter() - wall) / count, (time.process_time() - cpu) / count
+
+
+def _cuda() -> Any:  # noqa: ANN401  # the project's torch, if it computes on a GPU
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized() else None
+
+
+def _device() -> str:
+    return "cuda" if _cuda() else "cpu"
+
+
+def _synchronize() -> None:
+    torch = _cuda()
+    if torch:
+        torch.cuda.synchronize()
+
+
+def _field(name: str) -> int:
+    with suppress(OSError, ValueError, IndexError), open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123
+        for line in file:
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def _resident() -> int:
+    return _field("VmRSS") or _peak()
+
+
+def _peak() -> int:
+    unit = 1 if sys.platform == "darwin" else 1024
+    return _field("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _reset_peak() -> None:
+    with suppress(OSError):
+        file = os.open("/proc/self/clear_refs", os.O_WRONLY)
+        os.write(file, b"5")
+        os.close(file)

@@ -1,0 +1,61 @@
+"""Earlier runs of a task on this machine: context for the numbers of today, and nothing that a verdict rests on."""
+
+from collections.abc import Iterator
+from typing import Self
+
+from gates import run_log
+from gates.context import Context
+from gates.errors import EvidenceUnavailable
+from gates.evidence.kind import Evidence
+from gates.evidence.measurements import MeasurementRun, Measurements
+from gates.evidence.regressions import Regressions
+from gates.measuring import machine
+from gates.measuring.comparison import CANDIDATE
+from gates.revision import processor
+from gates.run_log import LoggedRun, Number
+from gates.task import Task
+
+MOST = 50
+
+
+class PastRuns(Evidence):
+    """The last runs of a task on this machine that measured something, the oldest first."""
+
+    machine: str
+    runs: tuple[LoggedRun, ...]
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Read the project's log of runs."""
+        if not task.measurements:
+            raise EvidenceUnavailable(f"{task.path} names no 'measurements'")
+        here = this_machine()
+        runs = [one for one in run_log.read(context.root, task.id) if one.machine == here and one.numbers]
+        if not runs:
+            raise EvidenceUnavailable("no earlier run on this machine measured anything")
+        return cls(how=str(run_log.NAME), machine=here, runs=tuple(runs[-MOST:]))
+
+
+def this_machine() -> str:
+    """Return what tells this machine from others: numbers of different ones are not compared."""
+    return f"{processor()}; {machine.name()}"
+
+
+def numbers_of(measurements: Measurements | None, regressions: Regressions | None) -> Iterator[Number]:
+    """Yield the median of every arm that was measured here; what a bundle brought is not of here."""
+    for run in measurements.runs if measurements else ():
+        yield from _numbers(run, run.id, None)
+    for one in regressions.runs if regressions else ():
+        yield from _numbers(one.run, f"{one.run.id} against the baseline", {CANDIDATE: one.arm})
+
+
+def _numbers(run: MeasurementRun, name: str, arms: dict[str, str] | None) -> Iterator[Number]:
+    if run.samples is None or run.elsewhere:
+        return
+    for metric_name, metric in sorted(run.samples.metrics.items()):
+        for arm, values in metric.arms.items():
+            if arms is None or arm in arms:
+                ordered = sorted(values)
+                middle = ordered[(len(ordered) - 1) // 2] / 2 + ordered[len(ordered) // 2] / 2
+                shown = f"{metric_name} of {name}/{arms[arm] if arms else arm} on {run.samples.device.name}"
+                yield Number(name=shown, value=middle, unit=metric.unit, n=len(values))

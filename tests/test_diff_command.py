@@ -1,0 +1,96 @@
+"""What `gates diff` tells of two results."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import a_criterion, a_measure, a_project, a_record, a_run, a_task, all_evidence, gates, measured, samples
+
+from gates import pipeline
+from gates.diff_command import perform
+from gates.errors import UsageError
+from gates.evidence.kind import Evidence
+from gates.evidence.test_records import TestOutcome
+from gates.model import Revision
+from gates.task import Task
+
+FAILED = a_run(a_record(TestOutcome.FAILED))
+
+
+def a_folder(path: Path, *instead: Evidence, task: Task | None = None, **changes: Any) -> Path:
+    asked = task or a_task()
+    seen = all_evidence(asked, *instead)
+    report = pipeline.fold(
+        asked, tuple(pipeline.judge(gate, asked, seen) for gate in pipeline.applying(asked)), seen,
+        revision=Revision(commit="c" * 40, dirty=True, digest="0" * 64, files=()), environment={"cores": "2"},
+        started_at="2026-01-01T00:00:00Z", duration_s=0, files=(),
+    ).model_copy(update=changes)  # fmt: skip
+    path.mkdir()
+    (path / "result.json").write_text(report.model_dump_json(by_alias=True), encoding="utf-8")
+    return path
+
+
+def test_equal_runs_differ_in_nothing(tmp_path: Path) -> None:
+    text = perform(a_folder(tmp_path / "a"), a_folder(tmp_path / "b") / "result.json")
+    assert text.splitlines()[0].startswith("A  T1  PASS  100/100  cccccccccccc+  2026-01-01T00:00:00Z")
+    assert "criteria: no change" in text
+    assert "findings: no change" in text
+    assert "note:" not in text
+    assert text.splitlines()[-1].endswith("the intervals overlap")
+
+
+def test_a_failure_is_new_one_way_and_gone_the_other(tmp_path: Path) -> None:
+    good, bad = a_folder(tmp_path / "a"), a_folder(tmp_path / "b", FAILED)
+    there, back = perform(good, bad), perform(bad, good)
+    assert "  AC1: PASS -> FAIL: " in there
+    assert "  AC1: FAIL -> PASS\n" in back
+    assert "  new: failed EX001 tests/test_core.py:4 [critical]" in there
+    assert "  gone: failed EX001 tests/test_core.py:4 [critical]" in back
+    assert there.splitlines()[1].startswith("B  T1  BLOCK")
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.3, "less"), (0.5, "more"), (1.001, "the intervals overlap")])
+def test_numbers_are_compared_by_their_intervals(tmp_path: Path, factor: float, verdict: str) -> None:
+    new = [factor * (1.0 + i / 200) for i in range(12)]
+    before, after = a_folder(tmp_path / "a"), a_folder(tmp_path / "b", measured(samples(new=new)))
+    line = next(line for line in perform(before, after).splitlines() if "ratio old/new" in line and " -> " in line)
+    assert line.startswith("  ratio old/new of step_time_s >= 1.5 on cpu (AC2): 2 [2, 2] -> ")
+    assert line.endswith(f": {verdict}")
+
+
+def test_criteria_that_came_and_went_and_other_circumstances_are_said(tmp_path: Path) -> None:
+    more = a_task(
+        criteria=[a_criterion(), a_criterion(id="AC3", text="Be new", measures=[a_measure()])], digest="e" * 64
+    )
+    before = a_folder(tmp_path / "a")
+    text = perform(before, a_folder(tmp_path / "b", task=more, environment={"cores": "8"}))
+    assert "  AC2: PASS -> no longer asked for (Be fast)" in text
+    assert "  AC3: new, PASS (Be new)" in text
+    assert "note: the task file has changed between them" in text
+    assert "note: not the same cores: their times are not of one machine" in text
+    assert "note: they are of different tasks, T1 and T2" in perform(
+        before, a_folder(tmp_path / "c", task=a_task(id="T2"))
+    )
+
+
+def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
+    good = a_folder(tmp_path / "a")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other.json").write_text("{}")
+    for other, why in ((tmp_path / "empty", "holds no result.json"), (tmp_path / "other.json", "expected a folder")):
+        with pytest.raises(UsageError, match=why):
+            perform(good, other)
+    (good / "result.json").write_text("{")
+    with pytest.raises(UsageError, match="not a result of this version"):
+        perform(good, good)
+
+
+def test_the_command_ends_with_0_and_bad_input_with_2(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p")
+    good, bad = a_folder(tmp_path / "a"), a_folder(tmp_path / "b", FAILED)
+    ended = gates(project, "diff", good, bad)
+    assert (ended.code, ended.err) == (0, "")
+    assert "AC1: PASS -> FAIL" in ended.out
+    refused = gates(project, "diff", good, tmp_path)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith("error: ")

@@ -1,0 +1,112 @@
+"""The log of runs, and what `gates history` makes of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import ROOT, a_project, evidence, gates
+from regressing import a_regressing_task, compared, sides
+
+from gates import run_log
+from gates.config import Settings
+from gates.evidence.past_runs import PastRuns, numbers_of, this_machine
+from gates.history_command import HistoryRequest, perform
+from gates.run_log import LoggedRun, Number
+from gates.stages import _past_runs
+
+STEP = "step_time_s of bench against the baseline/work on a cpu"
+
+
+def a_run(value: float = 1.0, **changes: Any) -> LoggedRun:
+    """A run on this machine that measured one number."""
+    facts: dict[str, Any] = {
+        "task": "T1", "at": "2026-01-01T00:00:00Z", "commit": "c" * 40, "dirty": False, "digest": "d" * 64,
+        "machine": this_machine(), "decision": "PASS", "score": 100, "gates": ("execution",), "duration_s": 2.0,
+        "numbers": (Number(name=STEP, value=value, unit="s", n=16),),
+    }  # fmt: skip
+    return LoggedRun.model_validate({**facts, **changes})
+
+
+def shown(root: Path, form: str = "text", last: int = 20) -> str:
+    return perform(HistoryRequest(root=root, settings=Settings(), task="T1", form=form, last=last))
+
+
+def test_runs_are_kept_in_order_and_read_back_by_task(tmp_path: Path) -> None:
+    runs = [a_run(1.0), a_run(2.0, task="T2"), a_run(3.0)]
+    assert [run_log.append(tmp_path, run) for run in runs] == ["", "", ""]
+    assert run_log.read(tmp_path, "T1") == (runs[0], runs[2])
+    assert (tmp_path / ".gates/.gitignore").read_text() == "*\n"
+
+
+def test_a_line_that_is_no_run_is_passed_over(tmp_path: Path) -> None:
+    run_log.append(tmp_path, a_run())
+    log = tmp_path / run_log.NAME
+    log.write_bytes(b'\xff\n{"task": "T1"}\n' + log.read_bytes() + b'{"task": "T1", "at"')
+    assert run_log.read(tmp_path, "T1") == (a_run(),)
+    assert run_log.read(tmp_path / "nowhere", "T1") == ()
+
+
+def test_a_log_that_cannot_be_written_is_said_and_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".gates").write_text("a file")
+    assert "cannot be written" in run_log.append(tmp_path, a_run())
+
+
+def test_history_tells_verdict_score_commit_and_time_and_numbers_of_this_machine_only(tmp_path: Path) -> None:
+    root = a_project(tmp_path)
+    for run in (
+        a_run(4.0),
+        a_run(9.0, machine="another"),
+        a_run(2.0, dirty=True, decision="BLOCK", score=40, only="AC2"),
+    ):
+        run_log.append(root, run)
+    lines = shown(root).splitlines()
+    assert lines[0] == "T1  Doubling"
+    assert lines[1].split() == ["2026-01-01T00:00:00Z", "PASS", "100/100", "c" * 12, "2.0", "s", "execution"]
+    assert lines[2].endswith("execution, another machine")
+    assert lines[3].split()[1:4] == ["BLOCK", "40/100", "c" * 12 + "+"]
+    assert lines[3].endswith("execution, --only AC2")
+    assert lines[-1].endswith("4 -> 2 s, 2 runs")
+    assert len(shown(root, last=1).splitlines()) == len(lines) - 2
+    assert [run["score"] for run in json.loads(shown(root, form="json"))] == [100, 100, 40]
+
+
+def test_a_task_that_never_ran_says_so(tmp_path: Path) -> None:
+    assert "`gates run T1` adds one" in shown(a_project(tmp_path))
+
+
+def test_every_run_is_in_the_history(tmp_path: Path) -> None:
+    root = a_project(tmp_path)
+    assert gates(root, "run", "T1", "--gate", "performance").code == 3
+    ended = gates(root, "history", "T1")
+    assert (ended.code, ended.err) == (0, "")
+    assert "performance" in ended.out
+    assert "step_time_s of bench/old on a cpu" in ended.out
+    assert gates(root, "history", "T9").code == 2
+
+
+def section(*past: LoggedRun) -> list[tuple[str, ...]]:
+    seen = [compared(sides(2.0)), *([PastRuns(how="log", machine="m", runs=past)] if past else [])]
+    found = list(_past_runs.describe(a_regressing_task(), evidence(*seen)))
+    return list(found[0].rows) if found else []
+
+
+def test_the_report_shows_earlier_runs_beside_the_numbers_of_today() -> None:
+    ((name, now, earlier, least, most, course, last),) = section(a_run(1.0), a_run(4.0, dirty=True))
+    assert (name, now, earlier, least, most) == (STEP, "2.015 s", "2", "1", "4")
+    assert len(course) == 3
+    assert last == "cccccccccccc+ on 2026-01-01T00:00:00Z"
+
+
+def test_without_earlier_runs_of_a_number_there_is_no_section() -> None:
+    assert section() == []
+    assert section(a_run(numbers=(Number(name="other", value=1, unit="s", n=1),))) == []
+
+
+def test_only_the_candidate_of_a_comparison_is_a_number_of_today() -> None:
+    assert [(one.name, one.n) for one in numbers_of(None, compared(sides(2.0)))] == [(STEP, 16)]
+
+
+@pytest.mark.parametrize("path", ["gates/history_command.py", "gates/diff_command.py"])
+def test_what_is_shown_is_printed_by_the_command_line_alone(path: str) -> None:
+    assert "print(" not in (ROOT / path).read_text(encoding="utf-8")
