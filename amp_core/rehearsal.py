@@ -1,7 +1,14 @@
 """A few training steps on the CPU, to be watched from outside while they run."""
 
-from amp_core.tracking import StepRecord, WandbSink
-from amp_core.trainer import TrainConfig, train
+from collections.abc import Callable
+
+import torch
+
+from amp_core.model import GPT
+from amp_core.precision import precision_for
+from amp_core.step import StepResult
+from amp_core.tracking import MemorySink, StepRecord, Tracker, WandbSink
+from amp_core.trainer import TrainConfig, build_model, build_step, train
 
 
 def rehearse(precision: str = "fp16", steps: int = 6, accumulate: int = 2) -> tuple[StepRecord, ...]:
@@ -12,3 +19,40 @@ def rehearse(precision: str = "fp16", steps: int = 6, accumulate: int = 2) -> tu
     """
     config = TrainConfig(precision=precision, device="cpu", steps=steps, accumulate=accumulate, log_every=1)
     return tuple(train(config, [WandbSink("amp_core rehearsal")]).history)
+
+
+def rehearse_seed(seed: int) -> str:
+    """Train the smoke model for two steps; return the digest of what it came to, which is the same every time."""
+    config = TrainConfig(
+        precision="fp16", device="cpu", steps=2, batch_size=4, seed=seed, train_sequences=8, val_sequences=8
+    )
+    return train(config).digest
+
+
+def make_step(batch: int) -> Callable[[], StepResult]:
+    """Return a training step of the smoke model on the CPU, over a batch of so many sequences."""
+    config = TrainConfig(precision="bf16", device="cpu", batch_size=batch)
+    device = torch.device("cpu")
+    model: GPT = build_model(config, device)
+    step = build_step(config, model, precision_for("bf16", "cpu"))
+    tokens = torch.zeros(batch, config.model.context + 1, dtype=torch.int64)
+    return lambda: step((tokens,))
+
+
+def shared_tracker() -> Tracker:
+    """Return a tracker that keeps what it gets, four steps at a time."""
+    return Tracker(4, [MemorySink()])
+
+
+def log_step(tracker: Tracker, number: int) -> None:
+    """Log a step, as a trainer does."""
+    one = torch.ones(())
+    tracker.add(StepResult(one * number, one, one, one, one * 0))
+
+
+def logged_steps(tracker: Tracker) -> list[float]:
+    """Return the numbers that stand in the records, and those that the records were logged under, in order."""
+    tracker.flush()
+    (sink,) = tracker.sinks
+    assert isinstance(sink, MemorySink)
+    return [*sorted(record.loss for record in sink.records), *(float(record.step) for record in sink.records)]

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -26,6 +27,7 @@ from amp_core.throughput import Throughput, count_training_flops, peak_for
 from amp_core.tracking import MemorySink, Sink, StepRecord, Tracker
 
 CHAIN_SEED = 1234  # the task itself is the same for every run; `TrainConfig.seed` draws init, data and order
+_DRAWING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ def train(
 
 def build_model(config: TrainConfig, device: torch.device) -> GPT:
     """Return the model, its weights drawn from the seed on the CPU, so that they are the same on every device."""
-    with torch.random.fork_rng(devices=[]):
+    with _DRAWING, torch.random.fork_rng(devices=[]):  # modules draw from the generator that all threads share
         torch.manual_seed(config.seed)
         return GPT(config.model).to(device)
 

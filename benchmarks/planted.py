@@ -41,6 +41,7 @@ FIRST = {
     "last": "19 of 22, one of the 3 planted wrongly; findings on 3 of 3 sound projects (two blocking)",
     "foreign_a": "35 of 50, findings on none of 20 sound projects; by somebody who had not seen the rules",
     "foreign_b": "31 of 50, findings on 3 of 20 sound projects (one blocking); by somebody who had not seen the rules",
+    "foreign_c": "40 of 44, findings on none of 12 sound projects; by somebody who had not seen the rules",
 }
 
 

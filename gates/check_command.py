@@ -33,7 +33,10 @@ class CheckRequest:
 
 def perform(request: CheckRequest) -> tuple[str, int]:
     """Apply the rules; return what was found, and the exit code."""
-    known = load_rules(request.root / request.settings.rules, request.root)
+    own = request.root / request.settings.rules
+    known = load_rules(own, request.root, request.rules)
+    if not all(named(name, known) for name in request.rules):
+        known = load_rules(own, request.root)  # to say what there is
     rules = _asked(request.rules, known)
     base = Path.cwd()
     files = [file for path in request.paths or (base,) for file in _python_files(path.absolute())]

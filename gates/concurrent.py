@@ -81,4 +81,13 @@ class Concurrent(Located):
 
 
 def _shown(args: tuple[JsonValue, ...]) -> str:
-    return ", ".join(json.dumps(arg) for arg in args)
+    return ", ".join(map(_one, args))
+
+
+def _one(value: JsonValue) -> str:
+    """Return an argument as people read it, what is made by a call as that call."""
+    if isinstance(value, dict) and "$call" in value:
+        args, kwargs = value.get("args"), value.get("kwargs")
+        named = [f"{name}={_one(item)}" for name, item in kwargs.items()] if isinstance(kwargs, dict) else []
+        return f"{value['$call']}({', '.join([*map(_one, args if isinstance(args, list) else []), *named])})"
+    return json.dumps(value)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -13,8 +14,17 @@ def files_of(paths: tuple[str, ...], root: Path) -> list[Path]:
         if base.is_file():
             found.add(base)
         elif base.is_dir():
-            found |= {file for file in base.rglob("*") if file.is_file() and not is_byproduct(file.relative_to(base))}
+            found |= set(_below(base))
     return sorted(found)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder; a cache or a hidden folder, a whole environment perhaps, is not entered."""
+    for here, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not is_byproduct(Path(name))]
+        for path in (Path(here, name) for name in names if not is_byproduct(Path(name))):
+            if path.is_file():
+                yield path
 
 
 def is_byproduct(path: Path) -> bool:

@@ -14,4 +14,6 @@ def put_off() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            gc.freeze()
+            gc.unfreeze()  # what is alive counts as old now, so the next small search does not go through all of it
             gc.enable()

@@ -8,7 +8,7 @@ from gates.task_types import Command, Located, Name
 
 Compared = Literal[
     "step_time_s", "step_cpu_time_s", "items_per_s", "run_time_s", "run_cpu_time_s", "peak_memory_bytes",
-    "process_peak_bytes",
+    "process_peak_bytes", "time_s",
 ]  # fmt: skip
 Share = Annotated[float, Field(gt=0, le=1000)]
 

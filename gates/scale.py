@@ -45,7 +45,7 @@ class Scale(Located):
     exponent: Exponent
     on: Literal["any", "cpu", "cuda", "xpu", "mps"] = "any"
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
-    restarts: Annotated[int, Field(ge=3, le=20)] = 3
+    restarts: Annotated[int, Field(ge=3, le=20)] = 5
     budget_s: Seconds = 20.0
     criteria: tuple[Name, ...] = ()
     timeout_s: Seconds | None = None

@@ -32,7 +32,7 @@ def narrowed(task: Task, only: str | None) -> Task:
     criterion = task.criterion(only)
     asked = {name: tuple(part for part in getattr(task, name) if only in part.criteria) for name in _with_criteria()}
     tests = criterion.tests or task.tests
-    return task.model_copy(update={"criteria": (criterion,), "tests": tests, **asked})
+    return task.model_copy(update={"criteria": (criterion,), "tests": tests, "only": only, **asked})
 
 
 def left_out(whole: Task, asked: Task, only: str | None) -> Iterable[Finding]:

@@ -20,7 +20,7 @@ PAIRS = {"ratio", "reduction", "difference"}
 ARMED = (*sorted(PAIRS), "value", "slope")
 SPEAKING = (  # these name criteria
     "entry_points", "training_steps", "recorded_tests", "calculations", "edge_cases", "properties",
-    "leaks", "hot_paths", "concurrency", "regressions",
+    "leaks", "hot_paths", "concurrency", "scaling", "regressions",
 )  # fmt: skip
 FORMS = {
     "symbol": "'package.module:Name' or 'package.module:Class.method'",
@@ -107,7 +107,7 @@ def _with_lines(value: Value, key: Key, document: Document) -> object:
 def _reserved(document: Document) -> Iterator[Problem]:
     """Refuse the names that the loader itself fills in."""
     for key in document.keys:
-        if (key[-1] == "line" and not is_typed(key)) or (len(key) == 1 and key[0] in {"path", "digest", "bundles"}):
+        if (key[-1] == "line" and not is_typed(key)) or (len(key) == 1 and key[0] in {"path", "digest", "bundles", "only"}):
             yield Problem(*document.keys[key], f"unknown key {key[-1]!r}")
 
 
@@ -216,14 +216,21 @@ def _loose_references(document: Document) -> Iterator[Problem]:
 
 def _loose_regressions(document: Document) -> Iterator[Problem]:
     """Refuse a regression of a measurement or an arm that there is not, or of one of several arms, unnamed."""
-    measurements = {str(one.get("id")): one.get("arms") for _, one in _entries(document, "measurements")}
+    measurements = {
+        str(one.get("id")): "read" if one.get("read", "samples") != "samples" else one.get("arms")
+        for _, one in _entries(document, "measurements")
+    }
     for i, item in _entries(document, "regressions"):
         place, name, arm = document.place(("regressions", i, "from")), item.get("from"), item.get("arm")
         arms = measurements.get(str(name))
+        if arms == "read" and isinstance(arm, str):  # its arms are the benchmarks that the tool finds
+            continue
         if not isinstance(name, str):
             continue
         if name not in measurements:
             yield Problem(*place, f"unknown measurement {name!r}{did_you_mean(name, list(measurements))}")
+        elif arms == "read":
+            yield Problem(*place, f"expected 'arm': the name of a benchmark of {name!r}")
         elif not isinstance(arms, dict):
             yield Problem(*place, f"measurement {name!r} has no 'arms' that the gate times; name some there")
         elif arm is None and len(arms) > 1:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from gates.stub import is_overload, is_stub, stands_for_nothing
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+ENDS_PROCESS = frozenset({"sys.exit", "os._exit", "os.abort"})
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,14 @@ def member(body: list[ast.stmt], name: str) -> ast.stmt | None:
     """Return the live statement that gives a name its meaning: a definition before an assignment before an import.
 
     A name has none that is deleted, or in the end set to `None` or defined to do nothing (see `stub_of`); in a `try`
-    or `if` with a fallback the definition that does something counts.
+    or `if` with a fallback the definition that does something counts. What is given another value below is that.
     """
     found = _meanings(body, name)
+    node = found.get("definition")
+    later = replaced_by(body, name, node.lineno) if node else None
+    if later is not None:
+        other = later.value.id if isinstance(later.value, ast.Name) else ""
+        return _meanings(body, other).get("definition", later)
     return found.get("definition") or found.get("assignment") or found.get("import")
 
 
@@ -154,8 +160,7 @@ def live_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             for block in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
                 yield from live_statements(block)
         elif isinstance(node, ast.With | ast.AsyncWith | ast.For | ast.AsyncFor | ast.While):
-            never = isinstance(node, ast.While) and constant_truth(node.test) is False
-            yield from live_statements([] if never else node.body)
+            yield from live_statements([] if never_loops(node) else node.body)
         elif isinstance(node, ast.Match):
             for case in node.cases:
                 yield from live_statements(case.body)
@@ -179,6 +184,8 @@ def live_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 def _dead_fields(node: ast.AST) -> set[str]:
     """Return the parts of a node that its own constant condition keeps from running."""
+    if isinstance(node, ast.For):
+        return {"body"} if never_loops(node) else set()
     if not isinstance(node, ast.If | ast.While | ast.IfExp):
         return set()
     truth = constant_truth(node.test)
@@ -204,6 +211,10 @@ def leaves(node: ast.stmt) -> bool:
     """Return whether nothing after a statement of the same block can run."""
     if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue):
         return True
+    if isinstance(node, ast.Assert):
+        return constant_truth(node.test) is False
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in ENDS_PROCESS
     if isinstance(node, ast.With | ast.AsyncWith):
         return False  # it may swallow what its body raises
     if isinstance(node, ast.If):
@@ -226,8 +237,42 @@ def constant_truth(test: ast.expr) -> bool | None:
         truths = [constant_truth(value) for value in test.values]
         decided = isinstance(test.op, ast.Or)
         return decided if decided in truths else None if None in truths else not decided
+    if isinstance(test, ast.Tuple | ast.List):
+        return None if test.elts else False
+    if isinstance(test, ast.Compare):
+        return _compared(test)
     name = test.id if isinstance(test, ast.Name) else test.attr if isinstance(test, ast.Attribute) else ""
-    return False if name == "TYPE_CHECKING" else None
+    return {"TYPE_CHECKING": False, "__debug__": True}.get(name)
+
+
+def _compared(test: ast.Compare) -> bool | None:
+    """Return what a comparison of two constants always is: `1 == 2`."""
+    left, right, sign = test.left, test.comparators[0], test.ops[0]
+    if len(test.ops) > 1 or not isinstance(left, ast.Constant) or not isinstance(right, ast.Constant):
+        return None
+    same = left.value == right.value
+    return same if isinstance(sign, ast.Eq) else not same if isinstance(sign, ast.NotEq) else None
+
+
+def never_loops(node: ast.stmt) -> bool:
+    """Return whether a loop is over nothing: `for _ in ():`, `for _ in range(0):`, `while False:`."""
+    if isinstance(node, ast.While):
+        return constant_truth(node.test) is False
+    if not isinstance(node, ast.For):
+        return False
+    return constant_truth(node.iter) is False or ast.unparse(node.iter) == "range(0)"
+
+
+def replaced_by(body: list[ast.stmt], name: str, after: int) -> ast.Assign | None:
+    """Return the assignment that in any case gives a name another value after a line, one not made of the old one."""
+    found = None
+    for node in _settled(body):
+        if node.lineno <= after or not isinstance(node, ast.Assign):
+            continue
+        if any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
+            made_of_it = any(isinstance(inner, ast.Name) and inner.id == name for inner in ast.walk(node.value))
+            found = None if made_of_it else node
+    return found
 
 
 def _blocks(tree: ast.Module) -> Iterator[ast.AST]:

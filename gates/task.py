@@ -163,6 +163,7 @@ class Task(Located):
     path: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
     digest: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
     bundles: tuple[str, ...] = Field(default=(), exclude=True, json_schema_extra={"readOnly": True})
+    only: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
 
     def criterion(self, criterion_id: str) -> Criterion:
         """Return the criterion; raise `UsageError` with a suggestion for an id that there is not."""

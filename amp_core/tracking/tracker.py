@@ -1,5 +1,6 @@
 """Numbers of the steps: kept on the device, copied to the host every few steps, handed to sinks."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ class Tracker:
     Steps count from 0, or on from a loaded state; nobody else numbers them. A flush's copy waits until the device
     has done its steps, so that the time from one flush to the next is theirs: the rates need no other
     synchronisation. The first interval has the warm-up in it. `stream` tells the time spent waiting for data.
+    Several threads may use one tracker: each step is counted, and written, once.
 
     Raises:
         ValueError: `every` is below 1.
@@ -54,6 +56,7 @@ class Tracker:
         self.step = 0
         self.skipped = 0
         self._pending: list[Tensor] = []
+        self._lock = threading.RLock()  # a flush may be part of an addition
         self._pace = Pace(throughput, stream, clock)
 
     def add(self, result: StepResult, *, samples: int = 0, tokens: int = 0) -> bool:
@@ -62,19 +65,23 @@ class Tracker:
         They are copied on their device, so that tensors changed in place later do no harm. `samples` and `tokens`
         are those that this process trained on in the step; 0 means not counted.
         """
-        scalars = (result.loss.detach(), result.grad_norm, result.lr, result.loss_scale, result.found_inf)
-        self._pending.append(torch.stack(scalars))
-        self._pace.count(samples, tokens)
-        self.step += 1
-        if len(self._pending) < self.every:
-            return False
-        self.flush()
-        return True
+        scalars = torch.stack((result.loss.detach(), result.grad_norm, result.lr, result.loss_scale, result.found_inf))
+        with self._lock:
+            self._pending.append(scalars)
+            self._pace.count(samples, tokens)
+            self.step += 1
+            if len(self._pending) < self.every:
+                return False
+            self.flush()
+            return True
 
     def flush(self) -> None:
         """Copy what is pending to the host, and hand it to every sink."""
-        if not self._pending:
-            return
+        with self._lock:
+            if self._pending:
+                self._flush()
+
+    def _flush(self) -> None:
         pending, self._pending = torch.stack(self._pending), []
         first = self.step - len(pending)
         rows = pending.tolist()  # the one copy; it waits for the device
@@ -93,8 +100,9 @@ class Tracker:
 
     def state_dict(self) -> dict[str, int]:
         """Flush, so that no sink knows less than a checkpoint, and return the number of steps, and of those skipped."""
-        self.flush()
-        return {"step": self.step, "skipped": self.skipped}
+        with self._lock:
+            self.flush()
+            return {"step": self.step, "skipped": self.skipped}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Count on from a state; steps that are pending are forgotten."""

@@ -15,6 +15,7 @@ from gates.deciding.student import quantile
 LEVEL = 0.95
 STEP = 0.005
 MOST = 5.0
+HARDLY = math.log(1.1)  # what grows by less, from the least size to the largest, is all but constant
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ def power(sizes: Sequence[int], starts: Sequence[Sequence[Sequence[float]]]) -> 
     """Return the exponent from the values of each size in each round of each start.
 
     Each start gives its medians. The interval begins where Student's interval of the slopes of the starts begins, and
-    ends where the higher of the two intervals ends. Raises `ValueError` where there are fewer than two starts, or
-    values that are not above 0.
+    ends where the higher of the two intervals ends; where nothing grows, no k can be told, and the slope alone counts.
+    Raises `ValueError` where there are fewer than two starts, or values that are not above 0.
     """
     if len(starts) < 2:
         raise ValueError(f"{len(starts)} start, expected two or more")
@@ -46,7 +47,8 @@ def power(sizes: Sequence[int], starts: Sequence[Sequence[Sequence[float]]]) -> 
     whole = [statistics.median(column) for column in zip(*medians, strict=True)]
     lower = _student([slope(sizes, row) for row in medians])
     upper = _student([affine(sizes, row) for row in medians])
-    high = max(lower[1], upper[1])
+    grown = _student([math.log(row[-1] / row[0]) for row in medians])
+    high = lower[1] if grown[1] <= HARDLY else max(lower[1], upper[1])
     value = min(max(affine(sizes, whole), lower[0]), high)
     return Power(value, lower[0], high, sum(map(len, starts)), len(starts))
 

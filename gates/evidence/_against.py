@@ -1,7 +1,7 @@
 """An arm timed in two folders in turn: the baseline's, and the project's own."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -96,7 +96,7 @@ def _kept(
 
 
 def _check_code(
-    sides: Sides, arm: Arm, launches: dict[str, Callable[[int], Launch]], folder: Path, limit: float
+    sides: Sides, arm: Arm, launches: Mapping[str, Callable[[int], Launch]], folder: Path, limit: float
 ) -> None:
     """Raise `ArmFailed` unless each side is seen to use its own code."""
     words = arm.run or arm.time or ()

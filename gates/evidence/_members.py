@@ -4,7 +4,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.scan.module import Function
+from gates.scan.module import Function, Module
 from gates.scan.project import ClassInfo, Project
 
 Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -69,6 +69,20 @@ class Members:
             found = self._project.method(info, name) if info else None
             if found:
                 yield found[0]
+
+    def is_protocol(self, owner: ClassInfo) -> bool:
+        """Return whether a class only says what others must have."""
+        return any((base or "").endswith("Protocol") for base in owner.bases)
+
+    def in_body(self, node: ast.AST, name: str, module: Module) -> Iterator[Unit]:
+        """Yield the method that a name stands for in the body of its class: `two = one`."""
+        for around in (node, *module.ancestors(node)):
+            if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                return
+            if isinstance(around, ast.ClassDef) and around in self._info:
+                method = self._info[around].methods.get(name)
+                yield from [method] if method else []
+                return
 
     def called_by_others(self) -> Iterator[Unit]:
         """Yield the methods that operators call, or that a library may call on what extends its classes."""

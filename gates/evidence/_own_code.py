@@ -6,7 +6,7 @@ numbers would prove nothing.
 
 import os
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gates.measuring.bench import Bench, Launch
@@ -15,26 +15,37 @@ from gates.measuring.wire import ArmFailed
 NOTES = Path(__file__).with_name("_loaded")
 
 
-def watched(launched: Launch, notes: Path) -> Launch:
-    """Return how the same process is started when it is to note what it loads."""
-    paths = os.pathsep.join(filter(None, (str(NOTES), launched.env.get("PYTHONPATH", ""))))
-    return replace(launched, env={**launched.env, "PYTHONPATH": paths, "GATES_LOADED": str(notes)})
+@dataclass(frozen=True)
+class Noted:
+    """The file that the processes of an arm note in what they had loaded."""
+
+    path: Path
+
+    def watching(self, launched: Launch) -> Launch:
+        """Return how the same process is started when it is to note what it loads."""
+        paths = os.pathsep.join(filter(None, (str(NOTES), launched.env.get("PYTHONPATH", ""))))
+        return replace(launched, env={**launched.env, "PYTHONPATH": paths, "GATES_LOADED": str(self.path)})
+
+    @property
+    def files(self) -> frozenset[str] | None:
+        """Return the files that were noted, `None` where no Python noted any."""
+        if not self.path.is_file():
+            return None
+        return frozenset(self.path.read_text(encoding="utf-8", errors="surrogateescape").splitlines())
 
 
 def loaded(name: str, launched: Launch, folder: Path, *, talks: bool, timeout_s: float) -> frozenset[str] | None:
     """Run an arm once; return the files that its processes had loaded, `None` where no Python noted any."""
-    notes = folder / f"{name}.loaded.txt"
+    notes = Noted(folder / f"{name}.loaded.txt")
     with Bench(folder, timeout_s=timeout_s + 30) as bench:
         if talks:
-            worker = bench.start(name, watched(launched, notes))
+            worker = bench.start(name, notes.watching(launched))
             worker.hello(timeout_s=timeout_s)
             worker.run(1, discard=0, timeout_s=timeout_s)
             worker.stop()
         else:
-            bench.time(name, watched(launched, notes), timeout_s=timeout_s)
-    if not notes.is_file():
-        return None
-    return frozenset(notes.read_text(encoding="utf-8", errors="surrogateescape").splitlines())
+            bench.time(name, notes.watching(launched), timeout_s=timeout_s)
+    return notes.files
 
 
 def refuse_other_code(

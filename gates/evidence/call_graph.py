@@ -5,12 +5,15 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from gates.evidence._handed_on import runs_what_it_is_given
+from gates.evidence._by_hidden_names import hidden_names
+from gates.evidence._handed_on import drops_what_it_decorates, only_keeps, runs_what_it_is_given
 from gates.evidence._members import Members, Unit, decorators
+from gates.evidence._never_run import is_dropped, may_never_run
 from gates.scan.module import Module
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
 from gates.stub import PLAIN
+from gates.syntax import replaced_by
 
 CALLED_BY = ("__call__", "forward")
 IMPLIED = {
@@ -36,12 +39,16 @@ Calls = dict[Unit | None, dict[Unit, Step]]
 
 @dataclass
 class CallGraph:
-    """What each function calls; `escaped` is what others may call that nobody can see."""
+    """What each function calls; `escaped` is what others may call that nobody can see.
+
+    `dropped` are functions that a decorator of the program has no use for, or whose name is given another value.
+    """
 
     project: Project
     sure: Calls = field(default_factory=lambda: defaultdict(dict))
     perhaps: Calls = field(default_factory=lambda: defaultdict(dict))
     escaped: set[Unit] = field(default_factory=set)
+    dropped: set[Unit] = field(default_factory=set)
 
     @classmethod
     def of(cls, project: Project) -> "CallGraph":
@@ -58,6 +65,7 @@ class CallGraph:
     def reached(self, entries: Iterable[Unit], *, perhaps: bool = False) -> dict[Unit, Step | None]:
         """Return all that is called from some functions, each with the call that leads to it."""
         found: dict[Unit, Step | None] = dict.fromkeys(entries)
+        found = found if perhaps else {unit: None for unit in found if unit not in self.dropped}
         if perhaps:
             found |= dict.fromkeys(self.escaped - found.keys())
         edge = deque(found)
@@ -65,7 +73,7 @@ class CallGraph:
             unit = edge.popleft()
             steps = {**(self.perhaps.get(unit, {}) if perhaps else {}), **self.sure.get(unit, {})}
             for target, step in steps.items():
-                if target not in found:
+                if target not in found and (perhaps or target not in self.dropped):
                     found[target] = step
                     edge.append(target)
         return found
@@ -88,6 +96,10 @@ class _Reader:
     def read(self) -> None:
         """Read calls first, then the names that stand for a function without calling it."""
         live = self._module.live
+        for kind in (ast.FunctionDef, ast.AsyncFunctionDef):
+            for function in live.get(kind, []):
+                assert isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+                self._decorated(function)
         for call in live.get(ast.Call, []):
             assert isinstance(call, ast.Call)
             self._call(call)
@@ -103,16 +115,14 @@ class _Reader:
         scope = self._project.scope_at(call, self._module)
         self._read.add(call.func)
         called = list(self._called(call.func, scope))
+        made = not is_dropped(call, scope.dotted(call.func), called, self._module)
         for unit in called:
-            self._add(call, unit)
-        if not called and isinstance(call.func, ast.Attribute) and not self._is_outside(call.func.value, scope):
-            for unit in self._members.named.get(call.func.attr, ()):
-                self._add(call, unit, sure=False)
-        if isinstance(call.func, ast.Name) and call.func.id == "getattr" and len(call.args) > 1:
-            name = call.args[1]
-            text = name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
-            for unit in self._members.named.get(text, ()):
-                self._add(call, unit, sure=False)
+            self._add(call, unit, sure=made or isinstance(unit, ast.ClassDef))
+        if isinstance(call.func, ast.Attribute) and not self._is_outside(call.func.value, scope):
+            owner = self._receiver(call.func.value, scope)
+            if not called or (owner and self._members.is_protocol(owner)):  # whatever has a method of that name fits
+                self._perhaps(call, self._members.named.get(call.func.attr, ()))
+        self._perhaps(call, hidden_names(call, scope, self._members))
         for argument in (*call.args, *(word.value for word in call.keywords)):
             node = argument.value if isinstance(argument, ast.Starred) else argument
             if isinstance(node, ast.Name | ast.Attribute):
@@ -121,7 +131,11 @@ class _Reader:
     def _handed(self, call: ast.Call, node: ast.Name | ast.Attribute, called: list[Unit], scope: Scope) -> None:
         """Take a function that is passed to a call for called, unless the program's own code only keeps it."""
         functions = [unit for unit in called if not isinstance(unit, ast.ClassDef)]
-        run = not called or any(runs_what_it_is_given(unit, self._members.owner.get(unit)) for unit in functions)
+        run = any(runs_what_it_is_given(unit, self._members.owner.get(unit)) for unit in functions)
+        if not called:
+            named = scope.dotted(call.func)
+            run = not only_keeps(call.func, named) and not is_dropped(call, named, [], self._module)
+        kept = bool(called) or not run or self._unit(call) is None
         for unit in self._named(node, scope):
             self._read.add(node)
             if isinstance(unit, ast.ClassDef) and isinstance(call.func, ast.Name) and call.func.id == "isinstance":
@@ -130,8 +144,24 @@ class _Reader:
                 self._add(call, unit)
                 continue
             self._add(call, unit, sure=run)
-            if not run:
+            if kept:
                 self._graph.escaped.add(unit)
+
+    def _perhaps(self, call: ast.Call, units: Iterable[Unit]) -> None:
+        for unit in units:
+            self._add(call, unit, sure=False)
+
+    def _decorated(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        """Note a function that never runs: a decorator has no use for it, or its name stands for something else."""
+        scope = self._project.scope_at(function, self._module)
+        for part in function.decorator_list:
+            named = scope.dotted(part.func if isinstance(part, ast.Call) else part) or ""
+            own = self._project.functions.get(named)
+            if own and own[0] not in self._members.owner and drops_what_it_decorates(part, own[0]):
+                self._graph.dropped.add(function)
+        around = self._module.parents.get(function)
+        if isinstance(around, ast.Module | ast.ClassDef) and replaced_by(around.body, function.name, function.lineno):
+            self._graph.dropped.add(function)
 
     def _implied(self, node: ast.AST, names: tuple[str, ...]) -> None:
         """Add the methods that a `with` or a loop calls on its object."""
@@ -188,6 +218,8 @@ class _Reader:
         elif isinstance(node, ast.Attribute):
             owner = self._receiver(node.value, scope)
             yield from self._members.of(owner, (node.attr,)) if owner else ()
+        elif isinstance(around := self._module.parents.get(node), ast.AST):
+            yield from self._members.in_body(around, node.id, self._module)
 
     def _receiver(self, node: ast.expr, scope: Scope) -> ClassInfo | None:
         """Return the class that an attribute is looked up in: that of an object, a class itself, or what it extends."""
@@ -209,8 +241,21 @@ class _Reader:
 
     def _add(self, node: ast.AST, unit: Unit, *, sure: bool = True) -> None:
         caller = self._unit(node)
+        if sure and may_never_run(node, self._module, self._project.scope_at(node, self._module)):
+            sure = False
+        if sure and caller is None and any(isinstance(n, ast.Lambda) for n in self._module.ancestors(node)):
+            self._graph.escaped.add(unit)
+            sure = False
+        sure = sure and not self._is_renamed(node)
         steps = self._graph.sure if sure else self._graph.perhaps
         steps[caller].setdefault(unit, Step(caller, self._module.path, getattr(node, "lineno", 1)))
+
+    def _is_renamed(self, node: ast.AST) -> bool:
+        """Return whether a called name is imported, and given another value in any case below."""
+        name = node.func if isinstance(node, ast.Call) else node
+        if not isinstance(name, ast.Name) or name.id not in self._module.aliases:
+            return False
+        return replaced_by(self._module.tree.body, name.id, 0) is not None
 
     def _unit(self, node: ast.AST) -> Unit | None:
         """Return the outermost function that a node stands in."""

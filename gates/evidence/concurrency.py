@@ -147,10 +147,11 @@ def _stood(entry: Entry) -> list[Stood]:
 
 def _switched(probed: Probed) -> list[Switched]:
     return [
-        Switched(place=place, function=str(told[2]), failed=int(_number(entry["failed"])), of=int(_number(entry["of"])))
+        Switched(place=place, function=str(told[2]), until=until)
         for entry in probed.of("line")
         if isinstance(told := entry["place"], list) and (place := location(told))
-    ]
+        and (until := location(entry["until"]))
+    ]  # fmt: skip
 
 
 def _number(value: object) -> float:

@@ -17,19 +17,17 @@ class KnownCriteria(Evidence):
 
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
-        """Read the task files beside the task's own."""
+        """Read the task's own file, all of it, and those beside it."""
         own = context.root / task.path
         if not own.is_file():
             raise EvidenceUnavailable(f"there is no task file {task.path!r}")
         names = {f"{task.id}/{criterion.id}" for criterion in task.criteria}
         unread = []
         for path in spec.task_files(own.parent):
-            if path == own:
-                continue
             try:
                 other = spec.load(path, context.root)
             except UsageError:
-                unread.append(context.shown(path))
+                unread += [context.shown(path)] if path != own else []
                 continue
             names |= {f"{other.id}/{criterion.id}" for criterion in other.criteria}
         return cls(how=f"the task files in {context.shown(own.parent)}", names=tuple(sorted(names)),

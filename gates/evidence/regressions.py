@@ -12,13 +12,14 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence import _baseline
 from gates.evidence._against import Sides, compare_arms
+from gates.evidence._against_tool import compare_benchmarks
 from gates.evidence._baseline import Baseline
 from gates.evidence._timed import own_files
 from gates.evidence.kind import Evidence
 from gates.evidence.measurements import MeasurementRun
 from gates.guardian import remove
 from gates.history import History
-from gates.measurement import Measurement
+from gates.measurement import Arm, Measurement
 from gates.measuring.comparison import arm_of, device_of
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
@@ -96,14 +97,14 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
         _build(task, root, own)
     except EvidenceUnavailable as error:
         return {"problem": str(error)}
-    shared = tuple(_lend(task, context, root))
+    shared = tuple(dict.fromkeys(_lend(task, context, root)))
     ours = frozenset(history.tree(baseline.commit)) - set(shared)
     sides = Sides(
         task=task, context=replace(own, root=context.root), baseline=root, commit=baseline.commit,
         is_ours=lambda path: path in ours or _baseline.is_under(path, task.implementation),
     )  # fmt: skip
     note = f" (these submodules are not here: {', '.join(map(printable, empty))})" if empty else ""
-    runs = tuple(_run(sides, group, own.evidence, note) for group in _groups(task))
+    runs = tuple(run for group in _groups(task) for run in _run(sides, group, own.evidence, note))
     return {
         "runs": runs, "lent": tuple(map(printable, shared)),
         "commands": tuple(
@@ -139,7 +140,8 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
     for regression in task.regressions:
         measurement = measurement_of(task, regression)
         arm = arm_of(regression, measurement)
-        one = measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}})
+        arms = {arm: measurement.arms[arm]} if measurement.arms else {arm: Arm(run=measurement.run)}
+        one = measurement.model_copy(update={"arms": arms})
         for path in own_files(task, one, context):
             if not _baseline.is_under(path, task.implementation):
                 target = root / path
@@ -151,7 +153,7 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Group:
-    """The regressions that one comparison answers."""
+    """The regressions that one comparison answers; without an `arm`, by the benchmarks of another tool."""
 
     measurement: Measurement
     arm: str
@@ -163,28 +165,48 @@ def _groups(task: Task) -> Iterator[_Group]:
     found: dict[tuple[str, str, str], list[Regression]] = {}
     for regression in task.regressions:
         measurement = measurement_of(task, regression)
-        key = (measurement.id, arm_of(regression, measurement), device_of(regression, measurement))
+        arm = arm_of(regression, measurement) if measurement.arms else ""  # a tool runs all its benchmarks at once
+        key = (measurement.id, arm, device_of(regression, measurement))
         found.setdefault(key, []).append(regression)
     for (_, arm, device), regressions in found.items():
         yield _Group(measurement_of(task, regressions[0]), arm, device, tuple(regressions))
 
 
-def _run(sides: Sides, group: _Group, folder: Path, note: str) -> RegressionRun:
-    name = f"{group.measurement.id}-{group.arm}-{group.device}"
+def _run(sides: Sides, group: _Group, folder: Path, note: str) -> Iterator[RegressionRun]:
+    """Yield what one comparison gives: an arm's run, or those of the benchmarks of another tool."""
+    name = f"{group.measurement.id}-{group.arm}-{group.device}" if group.arm else f"{group.measurement.id}"
     facts = MeasurementRun(id=group.measurement.id, device=group.device, process=None, samples=None)
     logs = folder / name
     logs.mkdir(parents=True, exist_ok=True)
+    seen: dict[str, dict[str, object]]
     try:
-        samples, taken, earlier = compare_arms(
-            sides, group.measurement, group.arm, group.device, group.regressions, logs
-        )  # fmt: skip
+        if not group.measurement.arms:
+            found = compare_benchmarks(sides, group.measurement, group.device, logs)
+            seen = {arm: {"samples": one} for arm, one in found.items()}
+        else:
+            samples, taken, earlier = compare_arms(
+                sides, group.measurement, group.arm, group.device, group.regressions, logs
+            )  # fmt: skip
+            seen = {group.arm: {"samples": samples, "taken": taken, "earlier": earlier}}
     except ArmFailed as error:
-        return RegressionRun(arm=group.arm, run=facts.model_copy(update={"problem": f"{printable(str(error))}{note}"}))
-    kept = folder / f"{name}.json"
-    kept.write_text(samples.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
-    seen = {"samples": samples, "taken": taken, "earlier": earlier, "raw": f"{FOLDER}/{kept.name}"}
-    return RegressionRun(arm=group.arm, run=facts.model_copy(update=seen))
+        problem = f"{printable(str(error))}{note}"
+        seen = {arm_of(one, group.measurement): {"problem": problem} for one in group.regressions}
+    for one in group.regressions:
+        arm = arm_of(one, group.measurement)
+        seen.setdefault(arm, {"problem": f"there is no benchmark {arm!r} on both sides"})
+    for arm in sorted({arm_of(one, group.measurement) for one in group.regressions}):
+        run = facts.model_copy(update=seen[arm])
+        yield RegressionRun(arm=arm, run=_kept(run, folder / f"{group.measurement.id}-{arm}-{group.device}.json"))
+
+
+def _kept(run: MeasurementRun, path: Path) -> MeasurementRun:
+    """Write the samples beside the raw files and say where."""
+    if run.samples is None:
+        return run
+    path.write_text(run.samples.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
+    return run.model_copy(update={"raw": f"{FOLDER}/{path.name}"})
 
 
 def _arm_name(task: Task, one: RegressionRun) -> str:
-    return next(m for m in task.measurements if m.id == one.run.id).arms[one.arm].name
+    measurement = next(m for m in task.measurements if m.id == one.run.id)
+    return measurement.arms[one.arm].name if measurement.arms else " ".join(measurement.run or ())

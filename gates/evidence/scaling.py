@@ -80,7 +80,7 @@ def scaled(probe: Probe, index: int, scale: Scale, context: Context) -> Scaled:
                   sizes=scale.sizes)  # fmt: skip
     try:
         seen = base.model_copy(update=_facts(scale, probed))
-        if seen.problem or not seen.starts or not _may_exceed(scale, seen):
+        if seen.problem or not _exceeds(scale, seen):
             return seen
         return seen.model_copy(update={"grown": _grown(scale, _asked(probe, scale, f"{index}-where", context, where=True))})
     except (ValidationError, KeyError, TypeError, ValueError) as error:
@@ -116,13 +116,13 @@ def _rows(scale: Scale, entries: list[Entry]) -> list[tuple[object, object]]:
     return [(n, [max(least, _number(values[n, size])) for size in scale.sizes]) for n in whole]
 
 
-def _may_exceed(scale: Scale, seen: Scaled) -> bool:
-    """Return whether it is not clear that the step grows as slowly as it must."""
+def _exceeds(scale: Scale, seen: Scaled) -> bool:
+    """Return whether the step grows faster than it may."""
     try:
         found = seen.power()
     except ValueError:
         return False
-    return scale.exponent.at_most is not None and found.high > scale.exponent.at_most
+    return scale.exponent.at_most is not None and found.low > scale.exponent.at_most
 
 
 def _grown(scale: Scale, probed: Probed) -> tuple[Grown, ...]:

@@ -25,12 +25,11 @@ class Stood(Model):
 
 
 class Switched(Model):
-    """A line at which a switch to another thread is enough to change what comes of it."""
+    """A line after which, and the last one before which, it is enough that the others run to change what comes of it."""
 
     place: Location
     function: str
-    failed: int
-    of: int
+    until: Location
 
 
 class Together(Model):

@@ -1,14 +1,14 @@
 """Which files a rule needs: those that hold its words, and those that these have names from."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from gates.scan.literals import literals, names, rooted_literals
 from gates.scan.memory import FileFacts
 from gates.scan.rule import Rule
 
 UPWARD, DOWNWARD = 4, 3
-MAX_ROUNDS = 8
 STAR = "*"
 Facts = Mapping[str, FileFacts]
 Links = Mapping[str, set[str]]
@@ -59,18 +59,29 @@ class Imports:
         for entry in self._facts[shown].imports:
             dotted, _, alias = entry.partition("=")
             origin, _, name = dotted.rpartition(".")
-            if not name or dotted.partition(".")[0] in self._foreign:
+            if not name or origin not in self._named or dotted.partition(".")[0] in self._foreign:
                 continue
             if origin not in origins:
-                origins[origin] = [t for t in self.targets(shown, origin) if t != shown] if origin else []
+                origins[origin] = [t for t in self.targets(shown, origin) if t != shown]
             if origins[origin]:
                 yield name, alias or name, origins[origin]
+
+    @cached_property
+    def takers(self) -> dict[str, list[tuple[str, str, str]]]:
+        """Return for each file what others import from it: their path, the name there and the name here."""
+        found: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
+        for shown in self._facts:
+            for name, here, targets in self.given(shown):
+                for target in targets:
+                    found[target].append((shown, name, here))
+        return found
 
     def whole(self, shown: str) -> Iterator[str]:
         """Yield the files that a file may import as modules."""
         for entry in self._facts[shown].imports:
-            if not entry.endswith(".") and entry.partition(".")[0] not in self._foreign:
-                yield from (target for target in self.targets(shown, _dotted(entry)) if target != shown)
+            dotted = entry.partition("=")[0]  # one that ends with a dot is no file's name
+            if dotted in self._named and dotted.partition(".")[0] not in self._foreign:
+                yield from (target for target in self.targets(shown, dotted) if target != shown)
 
 
 def _dotted(entry: str) -> str:
@@ -101,8 +112,8 @@ def chosen_alone(rules: Sequence[Rule], facts: Facts) -> Iterator[tuple[list[str
     parts = [name.split(".") for rule in rules for name in names(rule)]
     firsts, lasts = {part[0] for part in parts}, {part[-1] for part in parts}
     imports = Imports(facts, firsts)
-    carried = _carried(imports, facts, lambda dotted, _: dotted.partition(".")[0] in firsts)
-    renamed = _carried(imports, facts, lambda dotted, name: dotted.rpartition(".")[2] in lasts - {name})
+    carried = _carried(imports, _begun(facts, firsts))
+    renamed = _carried(imports, _renamed(facts, lasts))
     loose = [literal - lasts for literal in wanted]
     lent = {shown for shown in facts if renamed and any(True for _ in _uses(imports, shown, renamed, firsts))}
     seeds = set(facts) if not all(wanted) else _holding(wanted, facts) | (_holding(loose, facts) & lent)
@@ -136,33 +147,48 @@ def _uses(imports: Imports, shown: str, carried: Names, firsts: Collection[str])
                 yield name, target
 
 
-def _carried(imports: Imports, facts: Facts, begins: Callable[[str, str], bool]) -> dict[str, set[str]]:
-    """Return the names in each file that may stand for a library's: imported, set in the file, or had from another."""
-    found = {shown: own for shown, fact in facts.items() if (own := _own(fact, begins))}
-    given = {shown: entries for shown in facts if (entries := imports.given(shown))} if found else {}
-    for _ in range(MAX_ROUNDS):
-        before = sum(map(len, found.values()))
-        for shown, entries in given.items():
-            for name, here, targets in entries:
-                for target in targets:
-                    there = found.get(target, set())
-                    more = there if name == STAR else {here} if name in there or STAR in there else set()
-                    if more:
-                        found.setdefault(shown, set()).update(more)
-        if sum(map(len, found.values())) == before:
-            break
+def _carried(imports: Imports, found: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Return the names in each file that may stand for a library's: those given, or had from another file."""
+    todo = list(found)
+    while todo:
+        target = todo.pop()
+        there = found[target]
+        for shown, name, here in imports.takers.get(target, ()):
+            more = there if name == STAR else {here} if name in there or STAR in there else set()
+            own = found.setdefault(shown, set()) if more else set()
+            if not more <= own:
+                own |= more
+                todo.append(shown)
     return found
 
 
-def _own(fact: FileFacts, begins: Callable[[str, str], bool]) -> set[str]:
-    """Return the names that a file sets, or imports, from what may be the library."""
-    found = set(fact.lends)
-    for entry in fact.imports:
-        dotted, _, alias = entry.partition("=")
-        name = alias or dotted.rpartition(".")[2]
-        if name and begins(dotted, name):
-            found.add(name)
-    return found
+def _begun(facts: Facts, firsts: Collection[str]) -> dict[str, set[str]]:
+    """Return the names that files set, or import, from what begins with one of some names."""
+    begins = tuple(firsts)
+    return {
+        shown: found for shown, fact in facts.items()
+        if (found := {*fact.lends, *(
+            name for entry in fact.imports
+            if entry.startswith(begins) and _dotted(entry).partition(".")[0] in firsts and (name := _here(entry))
+        )})
+    }  # fmt: skip
+
+
+def _renamed(facts: Facts, lasts: Collection[str]) -> dict[str, set[str]]:
+    """Return the names that files set to what ends with one of some names, or import it under."""
+    return {
+        shown: found for shown, fact in facts.items()
+        if (found := {*fact.lends, *(
+            _here(entry) for entry in fact.imports
+            if "=" in entry and (last := _dotted(entry).rpartition(".")[2]) in lasts and last != _here(entry)
+        )})
+    }  # fmt: skip
+
+
+def _here(entry: str) -> str:
+    """Return the name that an import gives; none for where something is imported from."""
+    dotted, _, alias = entry.partition("=")
+    return alias or dotted.rpartition(".")[2]
 
 
 def _sources(shown: str, imports: Imports, carried: Names, firsts: Collection[str]) -> set[str]:

@@ -3,14 +3,15 @@
 import ast
 import importlib
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from gates.scan import orders
-from gates.scan.events import Happening
 from gates.scan.project import Project
 from gates.scan.rule import Piece, Rule
 from gates.scan.shapes import find
 from gates.scan.site import Site
-from gates.scan.traces import Trace, Tracer
+
+if TYPE_CHECKING:
+    from gates.scan.traces import Trace, Tracer
 
 ANALYSES = "gates.scan.analyses"
 
@@ -31,6 +32,8 @@ class Scanner:
 
     def _found(self, rule: Rule) -> Iterator[Site]:
         if rule.events:
+            from gates.scan import orders  # what walks code takes a while to import, and most rules need none of it
+
             yield from orders.judge(rule, self._traced(rule))
         elif rule.form.analysis:
             module = importlib.import_module(f"{ANALYSES}.{rule.form.analysis.replace('-', '_')}")
@@ -67,15 +70,19 @@ class Scanner:
                     ok = (module.path, _around(module.ancestors(node), reach)) in present
                     yield _site(module.path, node, rule.form.problem if not ok else "as it should be", ok=ok)
 
-    def _traced(self, rule: Rule) -> Iterator[Trace]:
+    def _traced(self, rule: Rule) -> "Iterator[Trace]":
         """Return the traces for a rule's events; rules that take a vocabulary as it is share them."""
+        from gates.scan.events import Happening
+        from gates.scan.orders import may_speak
+        from gates.scan.traces import Tracer
+
         form = rule.form
         shared = form.events is not None and not form.events.own and not form.where
         key = form.events.use if shared and form.events else rule.id
         if (shared, key) not in self._tracers:
             happening = Happening(tuple((kind, rule.needs) for kind in rule.events))
             self._tracers[(shared, key)] = Tracer(self.project, happening)
-        return self._tracers[(shared, key)].traces(lambda possible: orders.may_speak(rule, possible))
+        return self._tracers[(shared, key)].traces(lambda possible: may_speak(rule, possible))
 
 
 def _site(path: str, node: ast.AST, message: str, *, ok: bool) -> Site:

@@ -19,7 +19,7 @@ _NAME = r"[^\W\d]\w*"
 _IN_NAMES = frozenset(string.ascii_letters.encode() + string.digits.encode() + b"_")
 _ENDS = rb"[ \t]*(?=[\r\n,)#\]}:;\\]|\Z|if\b|or\b|else\b)"  # of a value that is nothing but a name
 _SPACE = rb"(?:[ \t]|\\\r?\n)*"
-_PAIRS = re.compile(rb"([\w.]+|\*)(?:[\s\\]+as[\s\\]+(\w+))?")
+_PAIRS = re.compile(r"([\w.]+|\*)(?:[\s\\]+as[\s\\]+(\w+))?")
 _COMMENT = re.compile(rb"#[^\n]*")
 _TARGETS = re.compile(rb"[ \t]*((?:[\w., \t()\[\]*]+(?::[^=\n]+)?=(?!=))+)")
 _OPENED = re.compile(_TARGETS.pattern + rb"[^\n]*[(\[{,\\][ \t]*(?:#[^\n]*)?\r?$")
@@ -38,10 +38,10 @@ def facts_of(path: Path, shown: str, words: Sequence[str]) -> FileFacts:
     digest = hashlib.sha256(raw).hexdigest()
     if text is None:
         return FileFacts(digest, (), (), is_text=False)
-    plain = [word for word in words if not word.startswith(LENT)]
-    asked = tuple(sorted(word[1:] for word in words if word.startswith(LENT)))
-    lends = tuple(sorted(_kept(text, asked)))
-    return FileFacts(digest, tuple(word for word in plain if has(word, text)), imported(text, shown), lends=lends)
+    there = {word for word in {word.removeprefix(LENT) for word in words} if word.encode() in text}
+    lends = tuple(sorted(_kept(text, sorted(word for word in there if f"{LENT}{word}" in words))))
+    present = tuple(word for word in words if word in there and has(word, text))
+    return FileFacts(digest, present, imported(text, shown), lends=lends)
 
 
 def normal(raw: bytes) -> bytes | None:
@@ -73,9 +73,7 @@ def is_utf8(raw: bytes) -> bool:
 
 def has(word: str, text: bytes) -> bool:
     """Return whether a file has a word; a name counts only where it stands by itself."""
-    if word.encode() not in text:
-        return False
-    return not word.isidentifier() or any(True for _ in _places(word, b"", text))
+    return any(True for _ in _places(word, b"", text)) if word.isidentifier() else word.encode() in text
 
 
 def _places(name: str, after: bytes, text: bytes) -> Iterator[int]:
@@ -103,10 +101,10 @@ def imported(text: bytes, shown: str) -> tuple[str, ...]:
         base = _origin(origin, package) if origin is not None else ""
         if base:
             found.add(f"{base}.")
-        for item in _PAIRS.finditer(_COMMENT.sub(b"", items)):
-            name = item[1].decode(errors="replace")
-            name = f"{base}.{name}" if base else name
-            found.add(f"{name}={item[2].decode(errors='replace')}" if item[2] and item[2] != item[1] else name)
+        plain = _COMMENT.sub(b"", items) if b"#" in items else items
+        for name, alias in _PAIRS.findall(plain.decode(errors="replace")):
+            dotted = f"{base}.{name}" if base else name
+            found.add(f"{dotted}={alias}" if alias and alias != name else dotted)
     return tuple(sorted(name for name in found if name.strip(".")))
 
 
@@ -114,7 +112,8 @@ def _statements(text: bytes) -> Iterator[tuple[bytes | None, bytes]]:
     """Yield the import statements of a file: the origin, `None` for a plain import, and what is imported."""
     at = text.find(b"import")
     while at >= 0:
-        start = max(text.rfind(b"\n", 0, at), text.rfind(b";", 0, at), text.rfind(b":", 0, at)) + 1
+        line = text.rfind(b"\n", 0, at)
+        start = max(line, text.rfind(b";", line + 1, at), text.rfind(b":", line + 1, at)) + 1
         while start > 1 and text[start - 2 : start - 1] == b"\\":  # the line before goes on
             start = text.rfind(b"\n", 0, start - 1) + 1
         plain = _IMPORT.match(text, start)
@@ -133,10 +132,10 @@ def _origin(written: bytes, package: list[str]) -> str:
     return ".".join([*base, *([name.lstrip(".")] if name.lstrip(".") else [])])
 
 
-def _kept(text: bytes, words: tuple[str, ...]) -> set[str]:
+def _kept(text: bytes, words: Sequence[str]) -> set[str]:
     """Return the names that lines set to what may be one of some words: `a = b`, `a = partial(b, ...)`, `a: T = b`."""
     found: set[str] = set()
-    for place in (at for word in words if word.encode() in text for at in _places(word, _ENDS, text)):
+    for place in (at for word in words for at in _places(word, _ENDS, text)):
         start = text.rfind(b"\n", 0, place) + 1
         targets = _TARGETS.match(text, start, place) or _above(text, start)
         for target in re.split(rb"[\s=,()\[\]*]+", targets[1]) if targets else ():

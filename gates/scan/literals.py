@@ -3,7 +3,6 @@
 import importlib
 from collections.abc import Iterator
 
-from gates.scan.events import tails_of
 from gates.scan.rule import Need, Piece, Rule
 
 ANALYSES = "gates.scan.analyses"
@@ -51,6 +50,8 @@ def _asks(need: Need) -> bool:
 
 def _literals(rule: Rule) -> Iterator[frozenset[str]]:
     if rule.events:
+        from gates.scan.events import tails_of  # most rules have none, and need none of what it imports
+
         patterns = [p for kind in rule.events for p in (*kind.calls, *kind.enters, *kind.leaves)]
         tails = {tail for pattern in patterns for tail in tails_of(pattern)}
         for tail in sorted(tails - COMMON or tails):

@@ -1,6 +1,6 @@
 """The loader of code rules: one YAML file a rule, everything wrong in one said with its place."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -23,12 +23,13 @@ KEYS = {
 }
 
 
-def load_rules(folder: Path | None = None, root: Path | None = None) -> dict[str, Rule]:
+def load_rules(folder: Path | None = None, root: Path | None = None, asked: Sequence[str] = ()) -> dict[str, Rule]:
     """Load the shipped rules and those of a project's folder, which come instead of shipped ones of the same id.
 
-    Raise `UsageError` that names everything wrong in the rules of the project.
+    Where ids and tags are asked for, shipped rules that are none of these may be left out. Raise `UsageError` that
+    names everything wrong in the rules of the project.
     """
-    found = dict(_shipped())
+    found = dict(_shipped(tuple(asked)))
     if folder is not None and folder.is_dir():
         found |= load_folder(folder, root or folder.parent)
     return found
@@ -41,17 +42,22 @@ def check_rules(folder: Path, root: Path) -> None:
 
 
 @cache
-def _shipped() -> Mapping[str, Rule]:
-    return load_folder(SHIPPED, SHIPPED.parent.parent)
+def _shipped(asked: tuple[str, ...]) -> Mapping[str, Rule]:
+    return load_folder(SHIPPED, SHIPPED.parent.parent, asked)
 
 
-def load_folder(folder: Path, root: Path) -> dict[str, Rule]:
-    """Load every rule of a folder; raise `UsageError` for broken ones and for an id that is given twice."""
+def load_folder(folder: Path, root: Path, asked: Sequence[str] = ()) -> dict[str, Rule]:
+    """Load the rules of a folder; raise `UsageError` for broken ones and for an id that is given twice.
+
+    Where ids and tags are asked for, only the files are loaded in which one of them is written.
+    """
     found: dict[str, Rule] = {}
     errors: list[str] = []
     known: dict[str, Vocabulary] = {}
     for path in sorted(folder.iterdir()):
         if path.suffix not in SUFFIXES or path.name.startswith("."):
+            continue
+        if asked and not any(name.encode() in path.read_bytes() for name in asked):
             continue
         try:
             rule = load(path, root, (folder / EVENTS, SHIPPED / EVENTS), known)

@@ -83,7 +83,7 @@ class Memory:
         self.read += 1
         found = read(path, shown, words)
         if stamp is not None:
-            self._facts[name] = {"stamp": stamp, **asdict(found)}
+            self._facts[name] = {"stamp": stamp, **vars(found)}
         return found
 
     def result(self, key: str, rule: Rule) -> Result | None:

@@ -211,10 +211,10 @@ def _live(tree: ast.AST, parents: dict[ast.AST, ast.AST]) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
-        below = list(_live_children(node)) if type(node) in _MAY_BE_DEAD else children(node)
-        for child in below:
-            parents[child] = node
-        stack.extend(reversed(below))
+        below = tuple(_live_children(node)) if type(node) in _MAY_BE_DEAD else children(node)
+        if below:
+            parents.update(dict.fromkeys(below, node))
+            stack += below[::-1]
 
 
 def _live_children(node: ast.AST) -> Iterator[ast.AST]:
@@ -225,7 +225,8 @@ def _live_children(node: ast.AST) -> Iterator[ast.AST]:
             {"body"} if truth is False else {"orelse"} if truth is True and not isinstance(node, ast.While) else set()
         )
     unused = _unused(node) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else ()
-    for name, value in ast.iter_fields(node):
+    for name in node._fields:
+        value = getattr(node, name, None)
         if name in dead or name == "ctx":
             continue
         if isinstance(value, ast.AST):

@@ -61,7 +61,7 @@ class Walker(Calling):
         return found
 
     def _statement(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:  # noqa: C901  # a case for each
-        self.count(len(paths))
+        self.count(sum(1 + len(path.words) // 8 for path in paths))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             return [path.binds(node.name, self._defined(node, path, scope)) for path in paths]
         if isinstance(node, ast.If):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gates.concurrent import Concurrent
 from gates.evidence.concurrency import Concurrency
 from gates.evidence.kind import EvidenceSet
-from gates.evidence.together import Differed, Switched, Together
+from gates.evidence.together import Differed, Together
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._said import Said
@@ -104,24 +104,25 @@ def _differs(one: Concurrent, seen: Together, differed: list[Differed]) -> Said:
     first = (natural or differed)[0]
     how = (f"in {seen.failed} of {seen.rounds} rounds" if natural
            else f"in {seen.failed_forced} of {seen.forced} rounds with forced switches")  # fmt: skip
-    lines = [f"{each.place} ({each.function})" for each in _lines(seen)]
-    enough = f"; a switch to another {_one(seen.where)} at {' or '.join(lines)} is enough" if lines else ""
-    place = first.place or (_lines(seen)[0].place if lines else None)
+    place = first.place or next((each.place for each in seen.switched), None)
     return Said(
-        Outcome.FAILED, f"{_found(first, one)}, {how}{enough}", first.error or first.found, location=place,
+        Outcome.FAILED, f"{_found(first, one)}, {how}{_between(seen)}", first.error or first.found, location=place,
         expected=first.expected or "what comes of it alone", impact=IMPACT, remediation=REMEDIATION,
     )  # fmt: skip
 
 
-def _lines(seen: Together) -> list[Switched]:
-    return sorted(seen.switched, key=lambda each: -each.failed / each.of)[:3]
+def _between(seen: Together) -> str:
+    for each in seen.switched:
+        if each.place == each.until:
+            return f"; it is enough that another thread runs in the middle of {each.place} ({each.function})"
+        return f"; it is enough that another thread runs between {each.place} ({each.function}) and {each.until}"
+    return ""
 
 
 def _found(first: Differed, one: Concurrent) -> str:
     if first.error:
         return f"it raises {first.error}, which it does not alone"
-    uses = f" after {one.count * one.times} uses" if one.shared else ""
-    return f"{first.found}{uses}, alone {first.expected}" if not one.shared else f"{first.found}{uses}"
+    return f"{first.found} after {one.count * one.times} uses" if one.shared else first.found
 
 
 def _stands(one: Concurrent, seen: Together) -> Said:
@@ -143,10 +144,6 @@ def _where(seen: Together) -> str:
 
 def _first(seen: Together) -> Location | None:
     return next((each.places[0] for each in seen.stood if each.places), None)
-
-
-def _one(where: str) -> str:
-    return {"threads": "thread", "processes": "process"}[where]
 
 
 def _unknown(

@@ -57,7 +57,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
                 actual="not measured", remediation="Install `coverage` for the project, and trace nothing yourself.",
             )  # fmt: skip
         return
-    yield from _unexecuted(seen, evidence.get(PytestRun))
+    yield from [_not_asked(task)] if task.only else _unexecuted(seen, evidence.get(PytestRun))
     for criterion in _traced(task):
         yield _reached(task, criterion, seen, evidence)
 
@@ -93,6 +93,15 @@ def _traced(task: Task) -> list[Criterion]:
 
 def _has_lines(binding: CodeBinding) -> bool:
     return bool(binding.symbol or binding.pattern)
+
+
+def _not_asked(task: Task) -> Finding:
+    """Say that the tests of one criterion need not execute all public code."""
+    return Finding(
+        rule="EX005", check="executed", outcome=Outcome.NOT_APPLICABLE, severity=Severity.INFO, level=Level.ADVISORY,
+        message=f"Only what stands for {task.only} was run (--only): it need not execute all public functions.",
+        actual="not asked for",
+    )  # fmt: skip
 
 
 def _unexecuted(seen: ExecutedLines, run: PytestRun | None) -> Iterator[Finding]:

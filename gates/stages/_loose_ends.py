@@ -33,6 +33,8 @@ def plan(_task: Task) -> Iterator[Check]:
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """List the tests and the public code that belong to no criterion: what nobody has asked for, or has forgotten."""
+    if task.only:
+        return  # they may belong to one that was not asked for
     run, seen, tree = evidence.get(PytestRun), evidence.get(ExecutedLines), evidence.get(SourceTree)
     if run is not None:
         bound = {test.id for criterion in task.criteria for test in tests_of(task, criterion, run)}

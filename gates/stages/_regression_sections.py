@@ -59,12 +59,13 @@ def _facts(seen: Regressions) -> Iterator[tuple[str, str]]:
 
 def _row(regression: Regression, run: MeasurementRun | None, seen: Regressions) -> tuple[str, ...]:
     limits = f"{regression.warns_at:.0%}, {regression.block_at:.0%}"
-    if run is None or run.samples is None or run.taken is None:
+    if run is None or run.samples is None:
         problem = run.problem if run else seen.problem or "not measured"
         return regression.name, "-", "-", problem, "-", limits, "-", "-", "-"
     block, _ = limits_of(regression)
     got = told_by(run, block)
-    metric, floor = run.samples.metrics.get(got.clock or regression.of), noise(run.taken, got.clock or regression.of)
+    metric = run.samples.metrics.get(got.clock or regression.of)
+    floor = noise(run.taken, got.clock or regression.of) if run.taken else None
     sides = [metric.arms[side] for side in (BASELINE, CANDIDATE)] if metric else [(), ()]
     return (
         f"{regression.name}{f' by {got.clock}' if got.clock else ''}",

@@ -162,6 +162,8 @@ def _remedy(task: Task, evidence: EvidenceSet, told: _Told) -> str:
         return REMEDY.format(commit=seen.commit[:12], paths=" ".join(task.implementation))
     if told.outcome is not Outcome.UNKNOWN:
         return ""
+    if told.run and told.run.samples and told.actual == "not measured":
+        return "Take more samples: more 'restarts' for memory, more 'pairs' for times, a larger 'budget_s' for both."
     if told.actual != "not measured":
         return "Measure again on a quieter machine, or with more 'pairs': the interval holds the limit."
     return "Name a revision that runs with --base, or what makes it ready with 'build'."

@@ -6,7 +6,7 @@ from gates.deciding.outlook import pairs_needed, smallest_effect
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements, command
 from gates.interval import METHOD
-from gates.measuring.fitness import noise
+from gates.measuring.fitness import CPU_TIME, TIMES, noise
 from gates.model import Outcome, Section
 from gates.stages._measures import Answer, answers_of, level_of, targets_of
 from gates.task import Criterion, Measure, Task
@@ -47,7 +47,8 @@ def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     rows = []
     for criterion, _, measure, got in answers_of(task, evidence):
         if got.seen and got.run and got.run.taken and got.outcome is not Outcome.NOT_APPLICABLE:
-            floor = noise(got.run.taken, got.clock or measure.of)
+            by = got.clock or measure.of
+            floor = noise(got.run.taken, by) if by in {*TIMES, *CPU_TIME.values()} else None
             needed = "settled" if got.outcome is not Outcome.UNKNOWN else str(pairs_needed(got.seen, measure) or "-")
             rows.append((
                 criterion.id, measure.name, f"{smallest_effect(got.seen, measure):.2%}",

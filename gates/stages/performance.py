@@ -10,12 +10,13 @@ from gates.evidence.leaks import Leaks
 from gates.evidence.measurements import Measurements
 from gates.evidence.past_runs import PastRuns
 from gates.evidence.regressions import Regressions
+from gates.evidence.scaling import Scaling
 from gates.model import Check, Finding, Outcome, Section, Severity
-from gates.stages import _bundles, _concurrency, _hot_path, _leaks, _machine, _past_runs, _regressions, _targets
+from gates.stages import _bundles, _concurrency, _hot_path, _leaks, _machine, _past_runs, _regressions, _scaling, _targets
 from gates.stages.gate import Gate
 from gates.task import Task
 
-PARTS = (_targets, _machine, _leaks, _hot_path, _concurrency, _regressions, _past_runs, _bundles)
+PARTS = (_targets, _machine, _leaks, _hot_path, _concurrency, _scaling, _regressions, _past_runs, _bundles)
 NONE_ASKED = "no-target"
 
 
@@ -48,7 +49,7 @@ GATE = Gate(
     stage=4,
     weight=30,
     code="PF",
-    uses=(Measurements, Leaks, HotPaths, Concurrency, Regressions, PastRuns, Bundles),
+    uses=(Measurements, Leaks, HotPaths, Concurrency, Scaling, Regressions, PastRuns, Bundles),
     rules=tuple(rule for part in PARTS for rule in part.RULES),
     plan=plan,
     judge=judge,

@@ -2,12 +2,14 @@
 
 import math
 import random
+import statistics
 from typing import Any
 
 import pytest
 from building import a_measure
 
 from gates.deciding.design import Design
+from gates.deciding.student import quantile
 from gates.interval import NotEnough, estimate
 from gates.samples import Metric
 from gates.task import Measure
@@ -80,6 +82,26 @@ def test_last_start_that_is_hardly_begun_is_left_out_of_the_spread() -> None:
     design = Design(64, (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4))
     assert len(design.blocks([1.0] * 13)) == 3
     assert Design(64, (1, 1, 2, 2)).blocks([1.0] * 4) == []
+
+
+def test_many_short_starts_are_put_together_and_few_are_not() -> None:
+    many = Design(64, (*(i // 4 for i in range(24)), *(6 + i // 8 for i in range(40))))
+    assert [len(block) for block in many.blocks([1.0] * 64)] == [8] * 8
+    few = Design(64, restarts(24))
+    assert [len(block) for block in few.blocks([1.0] * 24)] == [4] * 6
+
+
+def test_all_looks_at_restarts_together_keep_the_error() -> None:
+    design = Design(64)
+    source = random.Random(4)
+    wrong = 0
+    for _ in range(1500):
+        medians = [source.gauss(0, 1) for _ in range(11)]
+        reach = [
+            quantile(design.look_level(0.05), n - 1) * statistics.stdev(medians[:n]) / n**0.5 for n in (4, 6, 7, 9, 11)
+        ]
+        wrong += any(abs(statistics.fmean(medians[:n])) > r for n, r in zip((4, 6, 7, 9, 11), reach, strict=True))
+    assert wrong / 1500 < 0.05
 
 
 @pytest.mark.parametrize("kind", ["ratio", "reduction", "difference"])

@@ -184,3 +184,32 @@ def test_the_work_tree_is_the_candidate(tmp_path: Path) -> None:
     written(root, slower(2.6))
     assert seen_in(root)[1] == (F, F)
     assert subprocess.run(["git", "diff", "--quiet"], cwd=root, env=clean(), check=False).returncode == 1
+
+
+TOOL = """
+import json, sys, time
+from pkg.core import work
+begun = time.process_time()
+for _ in range(20):
+    work()
+took = time.process_time() - begun
+json.dump({"benchmarks": [{"name": "squares", "stats": {"data": [took]}}]}, open(sys.argv[1], "w"))
+"""
+
+
+def test_benchmarks_of_another_tool_are_run_on_both_sides_in_turn(tmp_path: Path) -> None:
+    root = two_commits(tmp_path / "p", before={"tool.py": "raise SystemExit(1)"}, after={**slower(3), "tool.py": TOOL})
+    run = {"id": "bench", "run": ["python", "tool.py", "{out}"], "read": "pytest-benchmark", "line": 16}
+    asked = [{"of": "time_s", "arm": "squares"}, {"of": "time_s", "arm": "cubes"}]
+    seen, outcomes = seen_in(root, regressions=asked, measurements=[run])
+    assert outcomes == (F, F, U, U)
+    assert [(one.arm, one.run.problem) for one in seen.runs] == [
+        ("cubes", "there is no benchmark 'cubes' on both sides"),
+        ("squares", ""),
+    ]
+    assert seen.lent == ("tool.py",)
+    git(root, "checkout", "-q", "main", "--", "pkg")
+    (root / "tool.py").write_text("import pkg.core\n")
+    assert problem(root.rename(tmp_path / "q"), regressions=asked[:1], measurements=[run]) == (
+        "baseline ended well but wrote no file"
+    )

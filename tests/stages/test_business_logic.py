@@ -25,6 +25,8 @@ from gates.evidence.symbols import SymbolTrace, Use
 from gates.evidence.test_records import Deselected, TestOutcome
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
+from gates.selection import narrowed
+from gates.spec import load
 from gates.stages.business_logic import GATE, judge
 from gates.task import Task
 
@@ -244,6 +246,19 @@ def test_the_criteria_of_all_task_files_are_known(tmp_path: Path) -> None:
     root = written(tmp_path, {"tasks/T2.yaml": other, "tasks/T3.yaml": "id: [", "tasks/T1.yaml": "id: T1"})
     found = KnownCriteria.collect(ONE, a_context(root))
     assert (found.names, found.unread) == (("T1/AC1", "T2/AC9"), ("tasks/T3.yaml",))
+
+
+def test_the_criteria_that_were_not_asked_for_are_known(tmp_path: Path) -> None:
+    own = "id: T1\ntitle: One\nimplementation: [pkg]\ncriteria: [{id: AC1, text: This}, {id: AC2, text: That}]\n"
+    root = written(tmp_path, {"tasks/T1.yaml": own})
+    asked = narrowed(load(root / "tasks/T1.yaml", root), "AC1")
+    assert KnownCriteria.collect(asked, a_context(root)).names == ("T1/AC1", "T1/AC2")
+
+
+def test_a_run_of_one_criterion_lists_nothing_as_bound_to_none() -> None:
+    asked = narrowed(a_task(), "AC1")
+    sections = GATE.describe(asked, evidence(a_tree(asked), a_run(a_record(id="tests/test_core.py::test_x"))))
+    assert "Tests Without a Criterion" not in {section.title for section in sections}
 
 
 def test_unseen_markers_are_unknown() -> None:

@@ -11,6 +11,7 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import SymbolTrace
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
+from gates.selection import narrowed
 from gates.stages._coverage import describe, judge, plan
 from gates.task import Task
 from gates.verdict import decide
@@ -57,6 +58,13 @@ def test_function_that_may_have_run_unseen_is_unknown(case: str) -> None:
 def test_function_that_did_not_run_in_a_run_that_cannot_be_believed_is_unknown() -> None:
     (finding,) = findings(executed(a_function("lost", ran=False)), "EX005", run=a_run(process=a_process(3)))
     assert (finding.outcome, finding.leaves_open) == (U, False)
+
+
+def test_run_of_one_criterion_need_not_execute_all_public_functions() -> None:
+    task = narrowed(a_task(), "AC1")
+    seen = executed(a_function(lines={}))
+    (finding,) = [f for f in judge(task, evidence(seen, a_run(a_record()))) if f.rule == "EX005"]
+    assert finding.outcome is Outcome.NOT_APPLICABLE
 
 
 def test_long_list_is_cut() -> None:

@@ -3,9 +3,11 @@
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .forcing import Forcing, Line
+from .forcing import Forcing
+from .holding import Holding, Point, spread
 from .rounds import Round, Threads
 
 if TYPE_CHECKING:
@@ -18,8 +20,6 @@ SWITCH_S = 1e-6
 OWN_SHARE = 0.6  # of the time, that rounds without forced switches may take
 FORCED = 12
 FAILED = 3  # rounds that failed are enough
-TRIED = 3  # rounds with a line
-LINES = 40
 WHERE_S = 15.0
 
 
@@ -48,39 +48,59 @@ class AtOnce:
             seen = self._threads.round()
             bad = self._say(seen, number, forced=False)
             met, failed, number = met + (seen.overlap_s > 0), failed + bad, number + 1
-        lines = self._forced(failed)
+        self._forced(failed)
         if self._told:
-            self._where(lines)
+            self._where()
 
-    def _forced(self, failed: int) -> dict[Line, str]:
-        """Force switches at random steps; return the project's lines that were run."""
-        chance, found, lines = 0.02, 0, dict[Line, str]()
+    def _forced(self, failed: int) -> None:
+        """Force switches at random steps."""
+        chance, found = 0.02, 0
         for number in range(FORCED):
             forcing = Forcing(self._places, number, chance)
             forcing.until = self._until
             found += self._say(self._shorter.round(forcing), number, forced=True, pauses=forcing.pauses)
-            lines |= forcing.lines
             chance = forcing.next_chance()
             if found >= FAILED - 1 or time.monotonic() > self._until or (failed and number):
                 break
-        return lines
 
-    def _where(self, lines: dict[Line, str]) -> None:
-        """Tell of each line whether a switch there is enough."""
+    def _where(self) -> None:
+        """Tell between which lines it is enough that the others run."""
         until = time.monotonic() + WHERE_S
-        for line, function in list(lines.items())[:LINES]:
-            failed = tried = 0
-            for number in range(TRIED):
-                forcing = Forcing(self._places, number, 0.25, frozenset({line}))
-                seen = self._shorter.round(forcing)
-                tried, failed = tried + 1, failed + self._bad(seen)
-                if seen.stood or not forcing.pauses or (failed and number):
-                    break
-            if failed:
-                place = [self._places.shown(line[0]), line[1], function]
-                self._tell("line", place=place, failed=failed, of=tried)
-            if time.monotonic() > until or seen.stood:
-                break
+        patience = 0.1 + 5 * self._first.seconds
+        order = self._held(None, patience).points
+        lines = list({point[:2]: point for point in reversed(order)}.values())[::-1]
+        for points in (lines, list(order)):
+            found = self._searched(points, patience, until)
+            if found:
+                self._tell("line", **found)
+                return
+
+    def _searched(self, points: list[Point], patience: float, until: float) -> dict[str, object]:
+        """Return where it is enough that the others run: the line before, and the last one before which they may."""
+
+        def fails(index: int) -> bool:
+            if index not in tried and time.monotonic() < until:
+                tried[index] = self._held(points[index], patience)
+            return index in tried and tried[index].failed
+
+        tried: dict[int, Holding] = {}
+        hit = next((index for index in spread(len(points)) if fails(index)), None)
+        if hit is None:
+            return {}
+        good = [index for index, held in tried.items() if not held.failed]
+        first = _edge(max([i for i in good if i < hit], default=-1), hit, fails)
+        last = _edge(min([i for i in good if i > hit], default=len(points)), hit, fails)
+        before, after = tried[first].before or points[first], points[last]
+        return {"place": self._place(before), "until": self._place(after), "tried": len(tried)}
+
+    def _held(self, point: Point | None, patience: float) -> Holding:
+        """Run a round in which the first worker is held at a point until the others are done."""
+        held = Holding(self._places, point, patience)
+        held.failed = self._bad(self._shorter.round(held))
+        return held
+
+    def _place(self, point: Point) -> list[object]:
+        return [self._places.shown(point[0]), point[1], point[3]]
 
     def _bad(self, seen: Round) -> bool:
         unlike = any(text != self._first.results.get(worker) for worker, text in seen.results)
@@ -101,3 +121,11 @@ class AtOnce:
             self._tell("end")
             os._exit(0)
         return self._bad(seen)
+
+
+def _edge(good: int, bad: int, fails: Callable[[int], bool]) -> int:
+    """Return the index next to the good one that still fails, between a good one and one that fails."""
+    while abs(bad - good) > 1:
+        middle = (good + bad) // 2
+        good, bad = (good, middle) if fails(middle) else (middle, bad)
+    return bad

@@ -14,29 +14,25 @@ if TYPE_CHECKING:
 
 PAUSE_S = 1e-5
 PAUSES = 400  # that a round is given, about
-FIRST = 0.02
 OFTEN = 0.25
-Line = tuple[str, int]
 
 
 class Forcing:
-    """Pauses at random steps of the project's lines, or at those of some lines only."""
+    """Pauses at random steps of the project's lines."""
 
-    def __init__(self, places: "Places", seed: int, chance: float = FIRST, only: frozenset[Line] | None = None) -> None:
+    def __init__(self, places: "Places", seed: int, chance: float) -> None:
         self._places = places
         self._draw = Random(seed).random  # one of our own: the project's must not notice
         self._chance = chance
-        self._only = only
         self.steps = 0
         self.pauses = 0
-        self.lines: dict[Line, str] = {}
         self.until = float("inf")
 
-    def begin(self) -> None:
+    def begin(self, _worker: int) -> None:
         """Look at each step of this thread from now on."""
         sys.settrace(self._entered)
 
-    def end(self) -> None:
+    def end(self, _worker: int) -> None:
         """Look away."""
         sys.settrace(None)
 
@@ -54,10 +50,7 @@ class Forcing:
         if event != "opcode":
             return self._stepped
         self.steps += 1
-        line = (frame.f_code.co_filename, frame.f_lineno)
-        if line not in self.lines:
-            self.lines[line] = frame.f_code.co_qualname
-        if (self._only is None or line in self._only) and self._draw() < self._chance:
+        if self._draw() < self._chance:
             self.pauses += 1
             sleep(PAUSE_S)
         return self._stepped

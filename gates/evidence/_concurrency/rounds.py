@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .forcing import Forcing
+    from .holding import Holding
     from .places import Places
     from .work import Work
 
@@ -41,7 +42,7 @@ class Threads:
         self._still_s = STILL_S + 5 * expected
         self._limit_s = PATIENCE + 50 * expected
 
-    def round(self, forcing: "Forcing | None" = None) -> Round:
+    def round(self, forcing: "Forcing | Holding | None" = None) -> Round:
         """Run one round; where a thread does not come to its end, it cannot be followed by another."""
         self._work.fresh()
         lot = [_Worker(i, self._work, self._repeats, forcing) for i in range(self._work.workers)]
@@ -89,7 +90,7 @@ class Threads:
 class _Worker:
     """One thread of a round."""
 
-    def __init__(self, number: int, work: "Work", repeats: int, forcing: "Forcing | None") -> None:
+    def __init__(self, number: int, work: "Work", repeats: int, forcing: "Forcing | Holding | None") -> None:
         self.number = number
         self._work = work
         self._repeats = repeats
@@ -116,7 +117,7 @@ class _Worker:
             pass
         self.start = time.monotonic()
         if self._forcing:
-            self._forcing.begin()
+            self._forcing.begin(self.number)
         try:
             for _ in range(self._repeats):
                 self.returned.append(self._work.job(self.number))
@@ -124,7 +125,7 @@ class _Worker:
             self.error = (said(error), error)
         finally:
             if self._forcing:
-                self._forcing.end()
+                self._forcing.end(self.number)
             self.end = time.monotonic()
 
 

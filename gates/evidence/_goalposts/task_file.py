@@ -18,7 +18,8 @@ from gates.waiver import Waiver
 
 SILENT = {"line", "path", "digest", "id", "text", "title", "timeout_s", "reason", "owner", "name", "claims"}
 AT_LEAST = ("at_least",)
-UPPER = {"at_most", "below", "host_reads", "synchronisations", "empty_cache", "stall_share", "warn_at", "block_at"}
+UPPER = {"at_most", "below", "host_reads", "synchronisations", "empty_cache", "stall_share", "warn_at", "block_at",
+         "failure_rate"}  # fmt: skip
 TOLERANCES = {"tolerance", "relative", "rel", "abs", "rtol", "atol", "within"}
 DEMANDS = {"finite", "raises", "warns", "says", "same_result"}  # without a value they ask for nothing
 PATHS = {"implementation", "tests"}

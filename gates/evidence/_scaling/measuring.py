@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SEGMENT_S = 0.005
 WARM = 3
-LEAST, MOST = 8, 60
+LEAST, MOST = 4, 60
 Step = Callable[[], object]
 
 

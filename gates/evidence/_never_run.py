@@ -1,0 +1,77 @@
+"""Calls that are written in live code, and may all the same never come to anything."""
+
+import ast
+from collections.abc import Iterator
+
+from gates.scan.module import Module
+from gates.scan.scope import Scope
+from gates.syntax import constant_truth, never_loops
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+LAZY = frozenset({"map", "filter", "functools.partial"})
+
+
+def may_never_run(node: ast.AST, module: Module, scope: Scope) -> bool:
+    """Return whether a node stands where nothing runs as the code is: in a loop over nothing, behind a switch that is
+    off, in a lambda that nobody reads."""
+    inner = node
+    for around in module.ancestors(node):
+        if isinstance(around, ast.For) and never_loops(around) and inner in around.body:
+            return True
+        if isinstance(around, ast.If | ast.IfExp) and inner is not around.test:
+            truth = _switch(around.test, scope)
+            taken = around.body if isinstance(around.body, list) else [around.body]
+            if truth is not None and truth is not (inner in taken):
+                return True
+        if isinstance(around, ast.Lambda) and _is_unread(around, module):
+            return True
+        inner = around
+    return False
+
+
+def is_dropped(call: ast.Call, named: str | None, units: list[ast.AST], module: Module) -> bool:
+    """Return whether a call only makes something that would run later (a coroutine, a generator), and nobody has it."""
+    lazy = named in LAZY or any(isinstance(unit, ast.AsyncFunctionDef) or _yields(unit) for unit in units)
+    return lazy and (isinstance(module.parents.get(call), ast.Expr) or _is_unread(call, module))
+
+
+def _yields(unit: ast.AST) -> bool:
+    if not isinstance(unit, Function) or unit.decorator_list:
+        return False
+    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in _own(unit))
+
+
+def _own(function: Function) -> Iterator[ast.AST]:
+    """Yield the nodes of a function, without those of the functions inside of it."""
+    edge: list[ast.AST] = list(function.body)
+    while edge:
+        node = edge.pop()
+        yield node
+        if not isinstance(node, Function | ast.Lambda | ast.ClassDef):
+            edge.extend(ast.iter_child_nodes(node))
+
+
+def _is_unread(value: ast.expr, module: Module) -> bool:
+    """Return whether a value is given to a local name that nothing reads."""
+    given = module.parents.get(value)
+    if not isinstance(given, ast.Assign) or len(given.targets) != 1 or not isinstance(given.targets[0], ast.Name):
+        return False
+    name = given.targets[0].id
+    around = next((n for n in module.ancestors(given) if isinstance(n, Function)), None)
+    return around is not None and not any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) for node in ast.walk(around)
+    )
+
+
+def _switch(test: ast.expr, scope: Scope) -> bool | None:
+    """Return what a switch of the module is set to, once and for all: `USE = False`."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _switch(test.operand, scope)
+        return None if inner is None else not inner
+    if not isinstance(test, ast.Name):
+        return None
+    found = scope.lookup(test.id)
+    if found is None or found[0].function is not None or len(found[1]) != 1 or found[1][0].kind != "value":
+        return None
+    value = found[1][0].node
+    return constant_truth(value) if isinstance(value, ast.Constant) else None

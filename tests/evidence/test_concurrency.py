@@ -1,0 +1,145 @@
+"""Concurrency, collected for real: callables of a project at once, in threads and in processes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import ROOT, a_context, a_task, evidence, written
+
+from gates.errors import EvidenceUnavailable
+from gates.evidence.concurrency import Concurrency
+from gates.evidence.together import Together
+from gates.model import Finding, Outcome
+from gates.stages import _concurrency
+
+CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/together").glob("*.py")}
+P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
+HEAD = "import os, random, sys, threading, time\nSEEN = []\nMAIN = threading.main_thread()\n\n\n"
+
+
+def look(tmp_path: Path, body: str = "return 1", where: str = "threads", **changes: Any) -> tuple[Together, Finding]:
+    """Run a callable of the cases at once, or one with a body of its own."""
+    files = {**CASES, "pkg/__init__.py": "", "pkg/own.py": f"{HEAD}def work(*args):\n    {body}\n"}
+    root = written(tmp_path / "project", files)
+    asked = {"call": "pkg.own:work", "in": [where], "failure_rate": 0.5, "budget_s": 5, **changes}
+    if "shared" in asked:
+        del asked["call"], asked["in"]
+    task = a_task(concurrency=[asked])
+    concurrency = Concurrency.collect(task, a_context(root))
+    assert not (root.parent / "project-evidence/concurrency/plugin").exists()
+    return concurrency.seen[0], next(iter(_concurrency.judge(task, evidence(concurrency))))
+
+
+def shared(name: str, read: str = "counted", times: int = 400) -> dict[str, object]:
+    """An object that two threads use."""
+    module = "planted_together" if name in CASES["planted_together.py"] else "sound_together"
+    return {"shared": f"{module}:{name}", "use": f"{module}:{name}.log", "read": f"{module}:{read}", "times": times}
+
+
+@pytest.mark.parametrize(("name", "read"), [("CountingTracker", "counted"), ("BatchedTracker", "flushed")])
+def test_lost_updates_of_a_tracker_are_found_with_their_line(tmp_path: Path, name: str, read: str) -> None:
+    _, finding = look(tmp_path, **shared(name, read))
+    lines = CASES["planted_together.py"].splitlines()
+    assert finding.outcome is F
+    assert finding.location is not None
+    assert "# <- lost updates" in lines[(finding.location.line or 0) - 1] or "len(self.pending)" in lines[
+        (finding.location.line or 0) - 1]  # fmt: skip
+    assert "expected 800" in finding.message
+    assert "it is enough that another thread runs" in finding.message
+
+
+def test_generator_that_two_trainers_share_is_found_where_it_is_seeded(tmp_path: Path) -> None:
+    seen, finding = look(tmp_path, call="planted_together:seeded", each=[[1], [2]])
+    assert finding.outcome is F
+    assert str(finding.location) == line_of("random.seed(seed)")
+    assert seen.alone.startswith("[0.134")
+
+
+def test_deadlock_is_found_with_the_line_of_each_thread(tmp_path: Path) -> None:
+    seen, finding = look(tmp_path, call="planted_together:crossed")
+    assert finding.outcome is F
+    assert str(finding.location) == line_of("with other:")
+    assert finding.message.count(line_of("with other:")) == len(seen.stood) == 2
+
+
+def test_error_that_is_raised_at_once_only_is_found(tmp_path: Path) -> None:
+    _, finding = look(tmp_path, "SEEN.append(1); time.sleep(0.02); n = len(SEEN); SEEN.pop(); return 1 // (2 - n)")
+    assert finding.outcome is F
+    assert "it raises ZeroDivisionError" in finding.message
+    assert str(finding.location) == "pkg/own.py:7"
+
+
+def test_file_that_two_processes_write_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "one.txt"
+    body = f"p = {str(path)!r}; open(p, 'w').write(str(args)); time.sleep(0.02); return open(p).read()"
+    seen, finding = look(tmp_path, body, "processes", each=[[1], [2]])
+    assert finding.outcome is F
+    assert seen.failed > 0
+
+
+@pytest.mark.parametrize("name", ["LockedTracker", "AppendingTracker", "DatabaseTracker"])
+def test_sound_tracker_passes(tmp_path: Path, name: str) -> None:
+    seen, finding = look(tmp_path, **shared(name))
+    assert finding.outcome is P, finding.message
+    assert seen.pauses > 0
+    assert seen.overlap_s > 0
+
+
+def test_what_has_its_own_state_passes_in_threads_and_processes(tmp_path: Path) -> None:
+    for where in ("threads", "processes"):
+        seen, finding = look(tmp_path / where, where=where, call="sound_together:own_generator", each=[[1], [2]])
+        assert finding.outcome is P, finding.message
+        assert seen.met == 6
+        assert "fewer than 0.5 of the rounds fail" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise ValueError('no')", "alone it raises ValueError: no"),
+        ("sys.exit(0)", "alone it raises SystemExit: 0"),
+        ("os._exit(0)", "it ended before it was done: exit code 0"),
+        ("os.kill(os.getpid(), 9)", "killed by SIGKILL"),
+        ("time.sleep(60)", "it ended before it was done"),
+        ("return random.random()", "alone it gives something else the second time"),
+        ("SEEN.append(1); return len(SEEN)", "alone it gives something else the second time"),
+        ("pass", "it returns nothing that can be compared"),
+        ("return iter([object()])", "it returns nothing that can be compared"),
+        ("open(SELF, 'ab').write(b'x {}\\n'); return 1", "lines that are not its own"),
+    ],
+)
+def test_what_has_no_result_alone_is_unknown_with_the_reason(tmp_path: Path, body: str, said: str) -> None:
+    journal = tmp_path / "project-evidence/concurrency/0-threads.jsonl"
+    _, finding = look(tmp_path, body.replace("SELF", repr(str(journal))), timeout_s=2)
+    assert finding.outcome is U
+    assert said in finding.message
+    assert "\n" not in finding.message
+
+
+def test_process_that_ends_by_itself_among_others_is_unknown(tmp_path: Path) -> None:
+    _, finding = look(tmp_path, "SEEN.append(1); len(SEEN) > 3 and os._exit(3); time.sleep(0.01); return 1", "processes")
+    assert finding.outcome is U
+    assert "ended by itself, with exit code 3" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [("pkg.nothing:work", "there is no module 'pkg.nothing'"), ("pkg.own:nothing", "pkg.own has no 'nothing'"),
+     ("pkg.own:SEEN", "pkg.own:SEEN is a list, which cannot be called")],
+)  # fmt: skip
+def test_what_is_not_there_is_unknown(tmp_path: Path, call: str, said: str) -> None:
+    for where in ("threads", "processes"):
+        _, finding = look(tmp_path / where, where=where, call=call)
+        assert finding.outcome is U
+        assert said in finding.message
+
+
+def test_task_without_concurrency_has_none(tmp_path: Path) -> None:
+    with pytest.raises(EvidenceUnavailable, match="names no 'concurrency'"):
+        Concurrency.collect(a_task(), a_context(written(tmp_path / "project", {"a.py": ""})))
+
+
+def line_of(text: str) -> str:
+    """Return the place of a line of the planted cases."""
+    lines = CASES["planted_together.py"].splitlines()
+    return f"planted_together.py:{next(i for i, line in enumerate(lines, 1) if text in line)}"

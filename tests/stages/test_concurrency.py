@@ -1,0 +1,108 @@
+"""The judgement of what was done at once: pure, from what was seen."""
+
+from typing import Any
+
+import pytest
+from building import a_process, a_task, evidence
+
+from gates.evidence.concurrency import Concurrency
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.together import Differed, Stood, Switched, Together
+from gates.model import Level, Location, Outcome, Severity
+from gates.stages import _concurrency
+
+P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
+LINE = Location(path="pkg/a.py", line=7)
+ASKED: dict[str, Any] = {"call": "pkg.a:train", "in": ["threads"], "criteria": ["AC1"], "failure_rate": 0.15}
+TRACKER: dict[str, Any] = {"shared": "pkg.a:Tracker", "use": "pkg.a:log", "read": "pkg.a:count", "workers": 4}
+DIFFERED = Differed(worker=0, number=3, forced=False, expected="1", found="2, expected 1")
+
+
+def seen(**changes: Any) -> Together:
+    """Twenty rounds in which all met, and nothing else came of it."""
+    facts: dict[str, Any] = {"index": 0, "where": "threads", "process": a_process(), "complete": True, "rounds": 20,
+                             "met": 20, "forced": 12, "pauses": 99, "overlap_s": 1.0, "alone": "1"}  # fmt: skip
+    return Together.model_validate({**facts, **changes})
+
+
+def said(asked: dict[str, Any] = ASKED, **changes: Any) -> tuple[Outcome, str]:
+    """Return what is said of the first thing that a task does at once."""
+    task = a_task(concurrency=[asked])
+    finding = next(iter(_concurrency.judge(task, evidence(Concurrency(how="at once", seen=(seen(**changes),))))))
+    return finding.outcome, finding.message
+
+
+def test_rounds_without_a_failure_pass_with_their_bound() -> None:
+    outcome, message = said()
+    assert outcome is P
+    assert "fewer than 0.15 of the rounds fail, at 95 %" in message
+    assert "none in 12 more with 99 forced switches" in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"met": 19}, "no failure in 19 rounds shows only that fewer than 0.16 fail, asked is 0.15"),
+        ({"met": 0}, "the 2 never met in 20 rounds"),
+        ({"complete": False}, "it was not done to its end"),
+        ({"problem": "no module"}, "no module"),
+        ({"unclear": "alone it gives something else"}, "alone it gives something else"),
+        ({"unclear": "not the same", "differed": [DIFFERED]}, "not the same"),
+        ({"stood": [Stood(worker=0, places=(LINE,), functions=("f",))], "slow": True}, "at pkg/a.py:7"),
+    ],
+)
+def test_what_shows_too_little_is_unknown(changes: dict[str, Any], expected: str) -> None:
+    outcome, message = said(**changes)
+    assert outcome is U
+    assert expected in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"differed": [DIFFERED], "failed": 2}, "2, expected 1, in 2 of 20 rounds"),
+        ({"differed": [DIFFERED.model_copy(update={"forced": True})], "failed_forced": 1},
+         "in 1 of 12 rounds with forced switches"),
+        ({"differed": [DIFFERED.model_copy(update={"error": "KeyError: 1"})], "failed": 1, "unclear": "random"},
+         "it raises KeyError: 1, which it does not alone"),
+        ({"differed": [DIFFERED], "switched": [Switched(place=LINE, function="f", until=LINE)]},
+         "another thread runs in the middle of pkg/a.py:7 (f)"),
+        ({"stood": [Stood(worker=0, places=(LINE,), functions=("f",)), Stood(worker=1)], "problem": "ended"},
+         "2 of 2 threads stand still: thread 1 at pkg/a.py:7 (f); thread 2 outside the project"),
+    ],
+)  # fmt: skip
+def test_what_was_provoked_fails(changes: dict[str, Any], expected: str) -> None:
+    outcome, message = said(**changes)
+    assert outcome is F
+    assert expected in message
+
+
+def test_lost_updates_are_told_with_how_many_uses_there_were() -> None:
+    lost = DIFFERED.model_copy(update={"found": "3987, expected 4000 (off by -13)"})
+    outcome, message = said(TRACKER, differed=[lost], failed=1)
+    assert outcome is F
+    assert "3987, expected 4000 (off by -13) after 4000 uses, in 1 of 20 rounds" in message
+
+
+def test_criterion_gets_its_own_finding_at_its_level() -> None:
+    task = a_task(concurrency=[ASKED])
+    found = list(_concurrency.judge(task, evidence(Concurrency(how="", seen=(seen(differed=[DIFFERED]),)))))
+    assert [f.check for f in found] == [check.id for check in _concurrency.plan(task)]
+    assert [f.criterion for f in found] == [None, "AC1"]
+    assert {f.severity for f in found if f.level is Level.MUST} == {Severity.CRITICAL}
+
+
+def test_no_evidence_is_unknown_and_a_task_without_it_says_nothing() -> None:
+    task = a_task(concurrency=[ASKED])
+    assert {finding.outcome for finding in _concurrency.judge(task, EvidenceSet())} == {U}
+    plain = a_task()
+    assert not [*_concurrency.plan(plain), *_concurrency.judge(plain, EvidenceSet())]
+    assert not list(_concurrency.describe(plain, EvidenceSet()))
+
+
+def test_section_tells_of_each_and_of_free_threading() -> None:
+    task = a_task(concurrency=[ASKED])
+    (section,) = _concurrency.describe(task, evidence(Concurrency(how="", seen=(seen(free_threaded=False),))))
+    assert section.title == "Concurrency"
+    assert section.rows[0][1:] == ("2 threads", "20 of 20", "0", "99 in 12 rounds", "0", "< 0.15", "passed")
+    assert section.facts[0][1].startswith("not available")

@@ -1,0 +1,66 @@
+"""The parts of a task file on what is done at once and on how steps grow: what they refuse, with its place."""
+
+from pathlib import Path
+
+import pytest
+
+from gates import spec
+from gates.errors import UsageError
+from gates.task import Task
+
+HEAD = """id: T1
+title: A task
+implementation: [pkg]
+criteria: [{id: AC1, text: It works}]
+"""
+
+
+def load(tmp_path: Path, text: str) -> Task:
+    """Load a task with one more part."""
+    path = tmp_path / "T1.yaml"
+    path.write_text(HEAD + text, encoding="utf-8")
+    return spec.load(path, tmp_path)
+
+
+def test_what_is_done_at_once_is_read(tmp_path: Path) -> None:
+    text = """concurrency:
+  - {call: "pkg.a:train", each: [[0], [{$call: "pkg.a:Config", kwargs: {seed: 1}}]], take: digest, criteria: [AC1]}
+  - {shared: "pkg.a:Tracker", use: "pkg.a:log", read: "pkg.a:count", workers: 4, failure_rate: 0.01, expected: 4000}
+"""
+    call, shared = load(tmp_path, text).concurrency
+    assert (call.name, call.count, call.places, call.rounds) == (
+        "pkg.a:train(0 | pkg.a:Config(seed=1))", 2, ("threads", "processes"), 20,
+    )  # fmt: skip
+    assert (shared.count, shared.places, shared.rounds) == (4, ("threads",), 300)
+    assert shared.name == "pkg.a:log on one pkg.a:Tracker()"
+
+
+def test_steps_and_their_sizes_are_read(tmp_path: Path) -> None:
+    text = 'scaling: [{call: "pkg.a:make", over: {batch: [8, 16, 32]}, kwargs: {width: 4}, exponent: {at_most: 1.15}}]'
+    (scale,) = load(tmp_path, text).scaling
+    assert (scale.argument, scale.sizes, scale.of) == ("batch", (8, 16, 32), "step_time_s")
+    assert scale.name == "step_time_s of pkg.a:make(width=4, batch=n)"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("concurrency: [{}]", "T1.yaml:5:15: concurrency[0]: expected either 'call' or 'shared'"),
+        ('concurrency: [{shared: "a:B"}]', "'shared' needs 'use'"),
+        ('concurrency: [{call: "a:b", use: "a:c"}]', "'use' goes with 'shared'"),
+        ('concurrency: [{shared: "a:B", use: "a:c", read: "a:d", in: [processes]}]', "'in' goes with 'call'"),
+        ('concurrency: [{call: "a:b", each: [[1]]}]', "'each' needs two lists of arguments or more"),
+        ('concurrency: [{call: "a:b", each: [[1], [2]], workers: 3}]', "no 'args', no 'workers'"),
+        ('concurrency: [{call: "a:b", criteria: [AC2]}]', "unknown criterion 'AC2'"),
+        ('scaling: [{call: "a:b", over: {n: [1, 2]}, exponent: {at_most: 1}}]', "needs 3 sizes or more"),
+        ('scaling: [{call: "a:b", over: {n: [1, 4, 2]}, exponent: {at_most: 1}}]', "from the least to the largest"),
+        ('scaling: [{call: "a:b", over: {n: [4, 5, 6]}, exponent: {at_most: 1}}]', "4 times the least, or more"),
+        ('scaling: [{call: "a:b", over: {}, exponent: {at_most: 1}}]', "needs one name with its sizes"),
+        ('scaling: [{call: "a:b", over: {n: [1, 2, 4]}, exponent: {}}]', "expected either 'at_most' or 'at_least'"),
+        ('scaling: [{call: "a:b", over: {n: [1, 2, 4]}, kwargs: {n: 1}, exponent: {at_most: 1}}]', "in 'kwargs'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        load(tmp_path, text)
+    assert said in str(error.value)
