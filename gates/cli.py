@@ -58,6 +58,7 @@ def cli() -> None:
               help="Check the claims of a file or report, too; may be repeated.")  # fmt: skip
 @click.option("--evidence", multiple=True, type=click.Path(path_type=Path), metavar="BUNDLE",
               help="Take a bundle of another machine, or those of a folder; may be repeated.")  # fmt: skip
+@click.option("--smoke", is_flag=True, help="Take as little of each measurement as can decide; the rest is unknown.")
 @click.option("--base", metavar="REF", help="What the bar is compared with [default: the base branch of the change].")
 @click.option("--goalposts", type=click.Choice(["bar", "all", "list"]),
               help="What of a lowered bar stops the change [default: as [tool.gates] of the base says].")  # fmt: skip
@@ -66,7 +67,7 @@ def cli() -> None:
 def run(
     task: str, gates: tuple[str, ...], only: str | None, out: Path | None, formats: tuple[str, ...],
     fail_fast: bool | None, timeout: float | None, python: str | None, repeat: int, claims: tuple[Path, ...],
-    evidence: tuple[Path, ...],
+    evidence: tuple[Path, ...], smoke: bool,
     base: str | None, goalposts: str | None, policy_from: str | None,
 ) -> None:  # fmt: skip
     """Collect evidence for TASK, judge it, and write the reports."""
@@ -93,6 +94,7 @@ def run(
             base=base or policy_from,
             goalposts=goalposts,
             evidence=evidence,
+            smoke=smoke,
         )
         text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
     click.echo(text, nl=False)

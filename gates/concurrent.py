@@ -45,7 +45,9 @@ class Concurrent(Located):
         if (self.call is None) == (self.shared is None):
             raise ValueError("expected either 'call' or 'shared'")
         if self.shared and not (self.use and self.read):
-            raise ValueError("'shared' needs 'use', what each thread does with it, and 'read', what is asked of it then")
+            raise ValueError(
+                "'shared' needs 'use', what each thread does with it, and 'read', what is asked of it then"
+            )
         own = ("use", "read", "times", "expected") if self.call else ("each", "take", "where")
         astray = [name for name in own if name in self.model_fields_set]
         if astray:

@@ -21,6 +21,7 @@ LEVEL = 0.95
 METHOD = "median with sign-test interval"
 NEEDED = 6
 FAR = 5  # times sqrt(n): ten standard deviations of Bin(n, 1/2)
+UNITS = {"s": ("s",), "ms": ("ms",), "us": ("us",), "ns": ("ns",), "bytes": ("B", "bytes")}  # that names end in
 IMPLAUSIBLE = 40.0  # of a log ratio: no two arms of one benchmark are 17 orders of magnitude apart
 
 
@@ -47,6 +48,12 @@ def estimate(measure: Measure, metric: Metric, design: Design | None = None, alp
 
     Where they were looked at while they came in, `design` says how; `alpha` is the error that the interval may have.
     """
+    values = values_of(measure, metric)
+    return _trend(values, alpha) if measure.kind == "slope" else _interval(values, measure.kind, design, alpha)
+
+
+def values_of(measure: Measure, metric: Metric) -> list[float]:
+    """Return what each sample or pair of them says by itself; raise `NotEnough` where they do not fit the measure."""
     missing = [arm for arm in measure.arms if arm not in metric.arms]
     if missing:
         raise NotEnough(f"{measure.of} has no arm {missing[0]!r}; it has {', '.join(sorted(metric.arms))}")
@@ -55,18 +62,23 @@ def estimate(measure: Measure, metric: Metric, design: Design | None = None, alp
     columns = [metric.arms[arm] for arm in measure.arms]
     if measure.kind in {"ratio", "reduction"} and any(value <= 0 for column in columns for value in column):
         raise NotEnough(f"a {measure.kind} needs samples above 0; {measure.of} has one that is not")
-    if measure.kind == "value":
-        return _interval(columns[0], measure.kind, design, alpha)
-    if measure.kind == "slope":
-        return _trend(columns[0], alpha)
+    if measure.kind not in {"ratio", "reduction"} and metric.unit not in _units(measure.of, metric.unit):
+        raise NotEnough(f"{measure.of} is in {metric.unit!r}, its name and the limit are in {_units(measure.of)[0]!r}")
+    if measure.kind in {"value", "slope"}:
+        return list(columns[0])
     pairs = list(zip(*columns, strict=True))
     if measure.kind == "difference":
-        return _interval([a - b for a, b in pairs], measure.kind, design, alpha)
+        return [a - b for a, b in pairs]
     if any(abs(math.log(a) - math.log(b)) > IMPLAUSIBLE for a, b in pairs):
         raise NotEnough(f"two arms of {measure.of} differ by more than e^{IMPLAUSIBLE:g}; are the units the same?")
     # plain quotients, whose order is that of their logarithms: a ratio of exactly the limit stays exactly that
-    values = [a / b if measure.kind == "ratio" else 1 - b / a for a, b in pairs]
-    return _interval(values, measure.kind, design, alpha)
+    return [a / b if measure.kind == "ratio" else 1 - b / a for a, b in pairs]
+
+
+def _units(name: str, default: str = "") -> tuple[str, ...]:
+    """Return the units that the name of a metric speaks of; a rate speaks of none."""
+    ending = name.rpartition("_")[2]
+    return (default,) if "_per_" in name else UNITS.get(ending, (default,)) if "_" in name else (default,)
 
 
 def compare(seen: Estimate, sign: str, limit: float) -> Outcome:

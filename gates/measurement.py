@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from gates.task_types import Command, Located, Name, Seconds
+from gates.task_types import Command, Located, Name, Seconds, Text
 
 TIMED = ("arms", "threads", "budget_s", "restarts", "pairs", "clock", "same_result")
 
@@ -47,7 +47,8 @@ class Arm(Located):
 class Measurement(Located):
     """How numbers are taken: `run` is a command that writes them to `{out}`, or `arms` are timed by the gate itself.
 
-    With `{device}` it is done once for each device asked for. `read` says what form `run` writes, if not a samples
+    With `{device}` it is done once for each device asked for. `smoke` are words that `run` gets at its end in a smoke
+    run, so that it does less. `read` says what form `run` writes, if not a samples
     file; then it is run `restarts` times, and each run is one sample. The rest is for `arms`: `threads` that each may
     use, `budget_s` in all, `restarts` of the processes, `pairs` at most, the `clock` that decides (`either`: CPU time
     where the wall clock was disturbed), and whether all arms must have the `same_result`. The first arm is the one that
@@ -56,6 +57,7 @@ class Measurement(Located):
 
     id: Name
     run: Command | None = None
+    smoke: tuple[Text, ...] = ()
     timeout_s: Seconds | None = None
     read: Literal["samples", "pytest-benchmark", "pyperf"] = "samples"
     arms: dict[Name, Arm] = Field(default_factory=dict)
@@ -82,6 +84,8 @@ class Measurement(Located):
         astray = [name for name in TIMED[1:] if name in self.model_fields_set - repeated] if self.run else []
         if astray:
             raise ValueError(f"{astray[0]!r} goes with 'arms', not with 'run'")
+        if self.arms and self.smoke:
+            raise ValueError("'smoke' goes with 'run', not with 'arms': the gate itself takes less of those")
         if self.arms and "read" in self.model_fields_set:
             raise ValueError("'read' goes with 'run', not with 'arms'")
         return self

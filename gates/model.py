@@ -213,7 +213,10 @@ class Score(Model):
 
 
 class Section(Model):
-    """A part of a gate's report: a text, facts, a table, a block of raw output; each may be absent."""
+    """A part of a gate's report: a text, facts, a table, a block of raw output; each may be absent.
+
+    `appendix` is whether it is long, and only looked into: it comes last.
+    """
 
     title: str
     text: str = ""
@@ -221,6 +224,7 @@ class Section(Model):
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     code: str = ""
+    appendix: bool = False
 
     @model_validator(mode="after")
     def _rows_fit(self) -> Self:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from gates import registry, stages
+from gates import registry, smoke, stages
 from gates.context import Context
 from gates.criteria import stand, status
 from gates.evidence.kind import EvidenceSet
@@ -90,7 +90,7 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
         tuple(reports),
         evidence,
         revision=before,
-        environment=environment(context),
+        environment={**environment(context), **({"budgets": smoke.SAID} if task.smoke else {})},
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
         duration_s=round(time.monotonic() - clock, 1),
         files=digest_folder(context.evidence),

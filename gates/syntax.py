@@ -145,7 +145,8 @@ def _assigned(node: ast.stmt) -> set[str]:
         targets = [item.optional_vars for item in node.items if item.optional_vars]
     elif isinstance(node, ast.Expr):
         targets = [inner.target for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr)]
-    return {inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name)}
+    inside = [inner for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name)]
+    return {name.id for name in inside if isinstance(name.ctx, ast.Store)}  # `a.b = 1` gives `a` no other value
 
 
 def live_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -184,10 +185,8 @@ def live_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 def _dead_fields(node: ast.AST) -> set[str]:
     """Return the parts of a node that its own constant condition keeps from running."""
-    if isinstance(node, ast.For):
-        return {"body"} if never_loops(node) else set()
     if not isinstance(node, ast.If | ast.While | ast.IfExp):
-        return set()
+        return {"body"} if isinstance(node, ast.For) and never_loops(node) else set()
     truth = constant_truth(node.test)
     if truth is False:
         return {"body"}
@@ -237,39 +236,31 @@ def constant_truth(test: ast.expr) -> bool | None:
         truths = [constant_truth(value) for value in test.values]
         decided = isinstance(test.op, ast.Or)
         return decided if decided in truths else None if None in truths else not decided
-    if isinstance(test, ast.Tuple | ast.List):
-        return None if test.elts else False
-    if isinstance(test, ast.Compare):
-        return _compared(test)
+    if isinstance(test, ast.Tuple | ast.List | ast.Compare):
+        return _compared(test) if isinstance(test, ast.Compare) else None if test.elts else False
     name = test.id if isinstance(test, ast.Name) else test.attr if isinstance(test, ast.Attribute) else ""
     return {"TYPE_CHECKING": False, "__debug__": True}.get(name)
 
 
 def _compared(test: ast.Compare) -> bool | None:
     """Return what a comparison of two constants always is: `1 == 2`."""
-    left, right, sign = test.left, test.comparators[0], test.ops[0]
-    if len(test.ops) > 1 or not isinstance(left, ast.Constant) or not isinstance(right, ast.Constant):
+    values = [part.value for part in (test.left, *test.comparators) if isinstance(part, ast.Constant)]
+    if len(values) != 2 or len(test.ops) > 1 or not isinstance(test.ops[0], ast.Eq | ast.NotEq):
         return None
-    same = left.value == right.value
-    return same if isinstance(sign, ast.Eq) else not same if isinstance(sign, ast.NotEq) else None
+    return (values[0] == values[1]) is isinstance(test.ops[0], ast.Eq)
 
 
 def never_loops(node: ast.stmt) -> bool:
     """Return whether a loop is over nothing: `for _ in ():`, `for _ in range(0):`, `while False:`."""
-    if isinstance(node, ast.While):
-        return constant_truth(node.test) is False
-    if not isinstance(node, ast.For):
-        return False
-    return constant_truth(node.iter) is False or ast.unparse(node.iter) == "range(0)"
+    test = node.test if isinstance(node, ast.While) else node.iter if isinstance(node, ast.For) else None
+    return test is not None and (constant_truth(test) is False or ast.unparse(test) == "range(0)")
 
 
 def replaced_by(body: list[ast.stmt], name: str, after: int) -> ast.Assign | None:
-    """Return the assignment that in any case gives a name another value after a line, one not made of the old one."""
-    found = None
+    """Return the assignment that in any case gives a name another value after a line, not made of the old one."""
+    found: ast.Assign | None = None
     for node in _settled(body):
-        if node.lineno <= after or not isinstance(node, ast.Assign):
-            continue
-        if any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
+        if isinstance(node, ast.Assign) and node.lineno > after and name in _assigned(node):
             made_of_it = any(isinstance(inner, ast.Name) and inner.id == name for inner in ast.walk(node.value))
             found = None if made_of_it else node
     return found

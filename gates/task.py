@@ -164,6 +164,7 @@ class Task(Located):
     digest: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
     bundles: tuple[str, ...] = Field(default=(), exclude=True, json_schema_extra={"readOnly": True})
     only: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
+    smoke: bool = Field(default=False, exclude=True, json_schema_extra={"readOnly": True})
 
     def criterion(self, criterion_id: str) -> Criterion:
         """Return the criterion; raise `UsageError` with a suggestion for an id that there is not."""

@@ -45,7 +45,7 @@ def test_steps_and_their_sizes_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("concurrency: [{}]", "T1.yaml:5:15: concurrency[0]: expected either 'call' or 'shared'"),
+        ("concurrency: [{}]", "T1.yaml:5:15: expected either 'call' or 'shared'"),
         ('concurrency: [{shared: "a:B"}]', "'shared' needs 'use'"),
         ('concurrency: [{call: "a:b", use: "a:c"}]', "'use' goes with 'shared'"),
         ('concurrency: [{shared: "a:B", use: "a:c", read: "a:d", in: [processes]}]', "'in' goes with 'call'"),

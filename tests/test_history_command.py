@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import ROOT, a_project, evidence, gates
+from building import ROOT, a_context, a_project, a_task, evidence, gates, written
 from regressing import a_regressing_task, compared, sides
 
 from gates import run_log
 from gates.config import Settings
+from gates.errors import EvidenceUnavailable
 from gates.evidence.past_runs import PastRuns, numbers_of, this_machine
 from gates.history_command import HistoryRequest, perform
 from gates.run_log import LoggedRun, Number
@@ -83,6 +84,17 @@ def test_every_run_is_in_the_history(tmp_path: Path) -> None:
     assert "performance" in ended.out
     assert "step_time_s of bench/old on a cpu" in ended.out
     assert gates(root, "history", "T9").code == 2
+
+
+def test_only_runs_of_this_machine_that_measured_something_are_context(tmp_path: Path) -> None:
+    context = a_context(written(tmp_path / "p", {"a.txt": ""}))
+    with pytest.raises(EvidenceUnavailable, match="no earlier run on this machine"):
+        PastRuns.collect(a_regressing_task(), context)
+    for run in (a_run(1.0), a_run(2.0, machine="another"), a_run(numbers=()), a_run(3.0, task="T2"), a_run(4.0)):
+        run_log.append(context.root, run)
+    assert [one.numbers[0].value for one in PastRuns.collect(a_regressing_task(), context).runs] == [1.0, 4.0]
+    with pytest.raises(EvidenceUnavailable, match="names no 'regressions'"):
+        PastRuns.collect(a_task(), context)
 
 
 def section(*past: LoggedRun) -> list[tuple[str, ...]]:

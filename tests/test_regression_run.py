@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 from bar import git
-from building import clean, gates
+from building import ROOT, clean, gates, written
 from regressing import slower, two_commits
+
+from gates import spec
+from gates.errors import UsageError
 
 TASK = """\
 id: T1
@@ -25,7 +28,46 @@ regressions:
 LIMIT_S = 60
 
 
-def a_repository(folder: Path, build: str = "", times: float = 2.6) -> Path:
+def test_the_example_of_the_documentation_is_a_task(tmp_path: Path) -> None:
+    page = (ROOT / "docs/regression.md").read_text(encoding="utf-8")
+    example = page.split("```yaml\n")[1].split("```")[0]
+    path = tmp_path / "tasks/T1.yaml"
+    written(tmp_path, {"tasks/T1.yaml": f"id: T1\ntitle: x\nimplementation: [pkg]\n{example}"})
+    limits = [(one.of, one.warns_at, one.block_at) for one in spec.load(path, tmp_path).regressions]
+    assert limits == [("step_time_s", 0.5, 1.0), ("peak_memory_bytes", 0.05, 0.2), ("run_time_s", 0.5, 1.0)]
+
+
+REFUSED = {
+    "{from: stp, of: step_time_s}": "unknown measurement 'stp'; did you mean 'step'?",
+    "{from: step, of: step_time_s, arm: wrk}": "measurement 'step' has no arm 'wrk'; did you mean 'work'?",
+    "{from: two, of: step_time_s}": "expected 'arm': measurement 'two' has a, b",
+    "{from: tool, of: time_s}": "expected 'arm': the name of a benchmark of 'tool'",
+    "{from: raw, of: step_time_s}": "measurement 'raw' has no 'arms' that the gate times",
+    "{from: step, of: step_time}": "did you mean 'step_time_s'?",
+    "{from: step, of: step_time_s, warn_at: 2}": "expected 'warn_at' to be at most 'block_at', which is 1",
+    "{from: step, of: step_time_s, block_at: 0}": "expected greater than 0",
+    "{from: step, of: step_time_s, criteria: [AC9]}": "unknown criterion 'AC9'",
+}
+MORE = """\
+  - {id: two, arms: {a: {call: "b:a"}, b: {call: "b:b"}}}
+  - {id: tool, run: [tool, "{out}"], read: pyperf}
+  - {id: raw, run: [tool, "{out}"]}
+regressions:
+  - WRONG
+"""
+
+
+@pytest.mark.parametrize("wrong", REFUSED)
+def test_what_is_wrong_with_a_regression_is_said_with_its_place(tmp_path: Path, wrong: str) -> None:
+    text = TASK.split("regressions:")[0] + MORE.replace("WRONG", wrong)
+    root = written(tmp_path, {"tasks/T1.yaml": text})
+    with pytest.raises(UsageError) as refused:
+        spec.load(root / "tasks/T1.yaml", root)
+    assert REFUSED[wrong] in str(refused.value)
+    assert str(refused.value).startswith("tasks/T1.yaml:12:")
+
+
+def a_repository(folder: Path, build: str = "", times: float = 8) -> Path:
     files = {
         "pyproject.toml": "[tool.gates]\n",
         ".gitignore": "reports/\n",

@@ -78,7 +78,7 @@ def _misfit(sizes: Sequence[int], values: Sequence[float], k: float) -> float:
         a, b = (a1 * bb - b1 * ab) / determinant, (b1 * aa - a1 * ab) / determinant
     if b < 0:
         a, b = a1 / aa, 0.0
-    return sum((a * x + b * y - 1) ** 2 for x, y in rows)
+    return float(sum((a * x + b * y - 1) ** 2 for x, y in rows))
 
 
 def _student(values: Sequence[float]) -> tuple[float, float]:

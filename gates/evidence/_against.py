@@ -71,7 +71,8 @@ def compare_arms(
     limit = measurement.timeout_s or min(sides.context.timeout_s, 300.0)
     _check_code(sides, measurement.arms[arm], launches, folder, limit)
     ledger = Ledger(sides.context.root)
-    key = key_of(code_digest(sides.task, measurement, sides.context), digest, device, processor(), machine.name())
+    work = frozen_digest([METHOD, sides.commit, measurement.arms[arm].model_dump(mode="json"), measurement.threads])
+    key = key_of(code_digest(sides.task, measurement, sides.context), work, device, processor(), machine.name())
     recalled = ledger.recall(key)
     plan = Plan(
         arms=launches, frozen=digest, talks=measurement.arms[arm].time is None, threads=measurement.threads,

@@ -7,7 +7,7 @@ from gates.scan.module import Function
 from gates.scan.project import ClassInfo
 from gates.scan.scope import BUILTINS
 
-RUN_BY = frozenset({"map", "filter", "sorted", "min", "max", "iter", "sum", "any", "all", "list", "tuple", "set", "next"})
+RUN_BY = frozenset({"map", "filter", "sorted", "min", "max", "iter"})
 LOOKS = ("logging.", "warnings.", "inspect.", "typing.", "pickle.", "copy.", "json.", "pprint.", "weakref.", "dis.",
          "dataclasses.", "functools.wraps", "functools.update_wrapper", "abc.")  # fmt: skip
 KEEPS = frozenset({

@@ -1,7 +1,7 @@
 """Calls that are written in live code, and may all the same never come to anything."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gates.scan.module import Module
 from gates.scan.scope import Scope
@@ -12,8 +12,9 @@ LAZY = frozenset({"map", "filter", "functools.partial"})
 
 
 def may_never_run(node: ast.AST, module: Module, scope: Scope) -> bool:
-    """Return whether a node stands where nothing runs as the code is: in a loop over nothing, behind a switch that is
-    off, in a lambda that nobody reads."""
+    """Return whether nothing runs where a node stands: in a loop over nothing, behind a switch that is off, in a lambda
+    that nobody reads.
+    """
     inner = node
     for around in module.ancestors(node):
         if isinstance(around, ast.For) and never_loops(around) and inner in around.body:
@@ -29,10 +30,11 @@ def may_never_run(node: ast.AST, module: Module, scope: Scope) -> bool:
     return False
 
 
-def is_dropped(call: ast.Call, named: str | None, units: list[ast.AST], module: Module) -> bool:
+def is_dropped(call: ast.Call, named: str | None, units: Iterable[ast.AST], module: Module) -> bool:
     """Return whether a call only makes something that would run later (a coroutine, a generator), and nobody has it."""
-    lazy = named in LAZY or any(isinstance(unit, ast.AsyncFunctionDef) or _yields(unit) for unit in units)
-    return lazy and (isinstance(module.parents.get(call), ast.Expr) or _is_unread(call, module))
+    if not isinstance(module.parents.get(call), ast.Expr) and not _is_unread(call, module):
+        return False
+    return named in LAZY or any(isinstance(unit, ast.AsyncFunctionDef) or _yields(unit) for unit in units)
 
 
 def _yields(unit: ast.AST) -> bool:

@@ -75,6 +75,7 @@ class Records:
             executed_around=ran["around"] if ran else None,
             first_assertion=written.assertion if written else None,
             reruns=sum(event["outcome"] == "rerun" for event in seen),
+            swallowed=bool(ran and ran.get("swallowed")),
             lines=(own.first_line, own.line) if own else None,
         )
 

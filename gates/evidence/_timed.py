@@ -21,8 +21,10 @@ from gates.measuring.formats import read_times
 from gates.measuring.ledger import Attempt, Ledger, Recalled, key_of
 from gates.measuring.session import Plan, measure
 from gates.measuring.taken import Taken, frozen_digest
+from gates.measuring.wire import ArmFailed
 from gates.revision import observe, processor
 from gates.samples import BadSamples, Metric, Samples
+from gates.smoke import cut_short
 from gates.task import Measure, Task
 
 METHOD = "gates.measuring/1"
@@ -35,16 +37,23 @@ def time_arms(
     """Lay down what is measured, measure it, and write the attempt into the ledger; raise `ArmFailed` if it fails."""
     measures = measures_of(task, measurement, device)
     facts = _facts(measurement, measures, device)
+    used = cut_short(measurement, task)
+    facts |= {"cut_short": used.model_dump(mode="json"), "looks": looks_until(used.pairs)} if task.smoke else {}
     digest = frozen_digest(facts)
     frozen = folder / f"{measurement.id}-{device}.frozen.json"
     frozen.write_text(json.dumps({"digest": digest, **facts}, indent=1, default=str) + "\n", encoding="utf-8")
     ledger = Ledger(context.root)
-    key = key_of(code_digest(task, measurement, context), digest, device, processor(), machine.name())
+    key = key_of(code_digest(task, measurement, context), work_of(measurement), device, processor(), machine.name())
     recalled = ledger.recall(key)
     logs = context.folder(f"workers-{measurement.id}-{device}").evidence
-    samples, taken = measure(
-        plan(measurement, device, digest, task, context), logs, partial(_settled, measures, recalled.attempts)
-    )
+    try:
+        samples, taken = measure(
+            plan(used, device, digest, task, context), logs, partial(_settled, measures, recalled.attempts)
+        )
+    except ArmFailed as error:
+        if error.pairs:
+            ledger.append(failed(key, error))
+        raise
     unfit = (*disturbed(taken), *(contended(taken) if measurement.clock == "wall" else ()))
     unwritten = ledger.append(
         Attempt(
@@ -55,6 +64,18 @@ def time_arms(
     if unwritten:
         recalled = recalled.model_copy(update={"problem": recalled.problem or unwritten})
     return samples, taken, recalled
+
+
+def failed(key: str, error: ArmFailed) -> Attempt:
+    """Return the attempt that an arm ended: its pairs are not believed, but it was one."""
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Attempt(key=key, at=at, ended="failed", pairs=error.pairs, unfit=(str(error),))
+
+
+def work_of(measurement: Measurement) -> str:
+    """Return the digest of the work that is timed, by which attempts are known: limits and budgets make no other."""
+    arms = [arm.model_dump(mode="json") for arm in measurement.arms.values()]
+    return frozen_digest({"method": METHOD, "arms": arms, "threads": measurement.threads})
 
 
 def plan(measurement: Measurement, device: str, digest: str, task: Task, context: Context) -> Plan:

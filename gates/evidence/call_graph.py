@@ -49,6 +49,7 @@ class CallGraph:
     perhaps: Calls = field(default_factory=lambda: defaultdict(dict))
     escaped: set[Unit] = field(default_factory=set)
     dropped: set[Unit] = field(default_factory=set)
+    runs: dict[Unit, bool] = field(default_factory=dict)  # whether a function runs what it is given
 
     @classmethod
     def of(cls, project: Project) -> "CallGraph":
@@ -96,10 +97,9 @@ class _Reader:
     def read(self) -> None:
         """Read calls first, then the names that stand for a function without calling it."""
         live = self._module.live
-        for kind in (ast.FunctionDef, ast.AsyncFunctionDef):
-            for function in live.get(kind, []):
-                assert isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-                self._decorated(function)
+        for function in (*live.get(ast.FunctionDef, []), *live.get(ast.AsyncFunctionDef, [])):
+            assert isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+            self._decorated(function)
         for call in live.get(ast.Call, []):
             assert isinstance(call, ast.Call)
             self._call(call)
@@ -131,7 +131,7 @@ class _Reader:
     def _handed(self, call: ast.Call, node: ast.Name | ast.Attribute, called: list[Unit], scope: Scope) -> None:
         """Take a function that is passed to a call for called, unless the program's own code only keeps it."""
         functions = [unit for unit in called if not isinstance(unit, ast.ClassDef)]
-        run = any(runs_what_it_is_given(unit, self._members.owner.get(unit)) for unit in functions)
+        run = any(map(self._runs, functions))
         if not called:
             named = scope.dotted(call.func)
             run = not only_keeps(call.func, named) and not is_dropped(call, named, [], self._module)
@@ -146,6 +146,12 @@ class _Reader:
             self._add(call, unit, sure=run)
             if kept:
                 self._graph.escaped.add(unit)
+
+    def _runs(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        known = self._graph.runs
+        if function not in known:
+            known[function] = runs_what_it_is_given(function, self._members.owner.get(function))
+        return known[function]
 
     def _perhaps(self, call: ast.Call, units: Iterable[Unit]) -> None:
         for unit in units:

@@ -67,7 +67,7 @@ def _read(index: int, where: str, one: Concurrent, probed: Probed) -> Together:
 
 def _facts(one: Concurrent, where: str, probed: Probed) -> dict[str, object]:
     alone = {_key(where, entry): json.loads(str(entry["result"])) for entry in probed.of("alone")}
-    differed = list(_differed(one, where, alone, probed.of("unlike")))
+    differed = list(_differed(one, alone, probed.of("unlike")))
     rounds = probed.of("round")
     own, forced = [r for r in rounds if not r["forced"]], [r for r in rounds if r["forced"]]
     stood = next(iter(probed.of("stood")), {})
@@ -92,7 +92,7 @@ def _key(where: str, entry: Entry) -> object:
     return entry["process"] if where == "processes" else entry["worker"]
 
 
-def _differed(one: Concurrent, where: str, alone: dict[object, object], entries: list[Entry]) -> list[Differed]:
+def _differed(one: Concurrent, alone: dict[object, object], entries: list[Entry]) -> list[Differed]:
     """Return the rounds in which something else came of it, rounding left aside."""
     found = []
     for entry in entries:

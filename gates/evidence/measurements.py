@@ -17,6 +17,7 @@ from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.process import ProcessRun
 from gates.samples import BadSamples, Samples, read
+from gates.smoke import cut_short
 from gates.task import Task
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -96,7 +97,7 @@ class Measurements(Evidence):
 
 def command(task: Task, measurement_id: str, device: str) -> tuple[str, ...]:
     """Return the command of a measurement as a person would type it."""
-    measurement = next(m for m in task.measurements if m.id == measurement_id)
+    measurement = cut_short(next(m for m in task.measurements if m.id == measurement_id), task)
     words = measurement.run or tuple(f"{name}: {arm.name}" for name, arm in measurement.arms.items())
     return tuple(word.replace("{device}", device).replace("{out}", "samples.json") for word in words)
 
@@ -114,14 +115,14 @@ def asked_of(task: Task, measurement: Measurement) -> tuple[str, ...]:
 def take(task: Task, measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
     """Take a measurement in the way that the task asks for."""
     if not measurement.arms and measurement.read == "samples":
-        return _run(measurement, device, context, folder)
+        return _run(cut_short(measurement, task), device, context, folder)
     facts = MeasurementRun(id=measurement.id, device=device, process=None, samples=None)
     try:
         if measurement.arms:
             samples, taken, earlier = time_arms(task, measurement, device, context, folder)
             facts = facts.model_copy(update={"taken": taken, "earlier": earlier})
         else:
-            samples = run_again_and_again(measurement, device, context, folder)
+            samples = run_again_and_again(cut_short(measurement, task), device, context, folder)
         _refuse_other(samples, device)
     except (ArmFailed, BadSamples) as error:
         return facts.model_copy(update={"problem": str(error)})

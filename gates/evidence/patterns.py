@@ -11,7 +11,7 @@ from gates.scan.form import RuleForm
 from gates.scan.pattern import Pattern
 from gates.scan.rule import Piece, Rule
 from gates.scan.site import Site
-from gates.syntax import Definition, Unparsed
+from gates.syntax import Definition, Unparsed, replaced_by
 
 MAX_PLACES = 1000
 
@@ -103,6 +103,8 @@ def _never_run(place: Location, resolver: Resolver) -> str:
         later = [n for n in body if isinstance(n, Definition) and n.name == node.name and n.lineno > node.lineno]
         if node in body and any(not other.decorator_list for other in later) and not node.decorator_list:
             return f"{'.'.join(names)} is defined again in line {later[-1].lineno}"
+        if node in body and (other := replaced_by(body, node.name, node.lineno)):
+            return f"{'.'.join(names)} is given another value in line {other.lineno}"
         if unused := resolver.unused(module, node, names):
             return unused
         if not isinstance(node, ast.ClassDef):

@@ -24,6 +24,7 @@ from gates.measuring.comparison import arm_of, device_of
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.regression import Regression
+from gates.smoke import cut_short
 from gates.task import Task
 from gates.terminal import printable
 
@@ -169,7 +170,7 @@ def _groups(task: Task) -> Iterator[_Group]:
         key = (measurement.id, arm, device_of(regression, measurement))
         found.setdefault(key, []).append(regression)
     for (_, arm, device), regressions in found.items():
-        yield _Group(measurement_of(task, regressions[0]), arm, device, tuple(regressions))
+        yield _Group(cut_short(measurement_of(task, regressions[0]), task), arm, device, tuple(regressions))
 
 
 def _run(sides: Sides, group: _Group, folder: Path, note: str) -> Iterator[RegressionRun]:

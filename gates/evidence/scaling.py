@@ -82,9 +82,13 @@ def scaled(probe: Probe, index: int, scale: Scale, context: Context) -> Scaled:
         seen = base.model_copy(update=_facts(scale, probed))
         if seen.problem or not _exceeds(scale, seen):
             return seen
-        return seen.model_copy(update={"grown": _grown(scale, _asked(probe, scale, f"{index}-where", context, where=True))})
+        return seen.model_copy(
+            update={"grown": _grown(scale, _asked(probe, scale, f"{index}-where", context, where=True))}
+        )
     except (ValidationError, KeyError, TypeError, ValueError) as error:
-        return base.model_copy(update={"problem": base.problem or f"the journal cannot be read: {type(error).__name__}"})
+        return base.model_copy(
+            update={"problem": base.problem or f"the journal cannot be read: {type(error).__name__}"}
+        )
 
 
 def _asked(probe: Probe, scale: Scale, name: str, context: Context, *, where: bool) -> Probed:
@@ -98,7 +102,9 @@ def _asked(probe: Probe, scale: Scale, name: str, context: Context, *, where: bo
 def _facts(scale: Scale, probed: Probed) -> dict[str, object]:
     device = next((str(entry["type"]) for entry in probed.of("device")), "cpu")
     if scale.of in {"step_time_s", "step_cpu_time_s"}:
-        rows = [(entry["restart"], entry["wall" if scale.of == "step_time_s" else "cpu"]) for entry in probed.of("round")]
+        rows = [
+            (entry["restart"], entry["wall" if scale.of == "step_time_s" else "cpu"]) for entry in probed.of("round")
+        ]
     else:
         rows = list(_rows(scale, probed.of("value")))
     starts: dict[object, list[tuple[float, ...]]] = {}

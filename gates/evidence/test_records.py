@@ -31,6 +31,7 @@ class TestRecord(Model):
     `executed_around` those from its set-up to its teardown, and `first_assertion` is the line of the first that is
     written in it. `reruns` counts the failures that a plugin answered by running the test again. `lines` are those
     where its definition begins, from the first decorator to `def`, where its file alone tells what function it is.
+    `swallowed` says that the last assertion that it executed did not hold, and that it ended well all the same.
     """
 
     __test__ = False
@@ -49,6 +50,7 @@ class TestRecord(Model):
     first_assertion: int | None = None
     reruns: int = 0
     lines: tuple[int, int] | None = None
+    swallowed: bool = False
 
     @property
     def empty(self) -> bool:
@@ -63,13 +65,15 @@ class TestRecord(Model):
     @property
     def passed(self) -> bool:
         """Return whether all of the test was seen to pass: a subtest that was skipped was not."""
-        return self.outcome is TestOutcome.PASSED and not self.subtests_left_out
+        return self.outcome is TestOutcome.PASSED and not self.subtests_left_out and not self.swallowed
 
     @property
     def ended(self) -> str:
         """Return how the test ended, in words."""
         if self.outcome is TestOutcome.PASSED and self.subtests_left_out:
             return f"{self.subtests_left_out} subtests skipped"
+        if self.outcome is TestOutcome.PASSED and self.swallowed:
+            return "passed, though its last assertion failed: something swallowed that"
         return self.outcome.value
 
     @property

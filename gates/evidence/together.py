@@ -25,7 +25,7 @@ class Stood(Model):
 
 
 class Switched(Model):
-    """A line after which, and the last one before which, it is enough that the others run to change what comes of it."""
+    """A line after which, and the last before which, it is enough that the others run to change what comes of it."""
 
     place: Location
     function: str

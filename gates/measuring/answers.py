@@ -1,15 +1,17 @@
 """What the samples of a measurement say to the measures that ask for them; pure, and the same at every look."""
 
 import itertools
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from gates.deciding.design import Design
 from gates.deciding.several import correct
-from gates.interval import LEVEL, Estimate, NotEnough, compare, estimate
+from gates.interval import LEVEL, Estimate, NotEnough, compare, estimate, values_of
 from gates.measuring.fitness import CPU_TIME, TIMES, contended, disturbed, misled
 from gates.measuring.ledger import Attempt, pooled
+from gates.measuring.own_clock import contradicted
 from gates.measuring.taken import Taken
 from gates.model import Outcome
 from gates.samples import Samples
@@ -63,14 +65,28 @@ def unfit(measure: Measure, source: Source, seen: Estimate) -> tuple[str, ...]:
     if source.taken is None:
         return ()
     name = source.metric(measure)
+    untrue = (
+        *_helped(measure, source, seen),
+        *contradicted(measure, name, source.samples, source.taken, seen),
+    )
     if name not in {*TIMES, *CPU_TIME.values()} or _kept_all_the_same(measure, name, seen):
-        return ()
+        return untrue
     waited = contended(source.taken) if name in TIMES else ()
     return (
+        *untrue,
         *disturbed(source.taken),
         *waited,
         *misled(source.taken, name, measure.kind, seen, measure.bound[1]),
     )
+
+
+def _helped(measure: Measure, source: Source, seen: Estimate) -> Iterator[str]:
+    """Yield that only what a file says of earlier attempts meets the target: what is seen now does not."""
+    if not source.earlier or measure.kind == "slope" or compare(seen, *measure.bound) is not Outcome.PASSED:
+        return
+    now = statistics.median(values_of(measure, source.samples.metrics[source.metric(measure)]))
+    if compare(Estimate(now, now, now, 1, 0.0), *measure.bound) is not Outcome.PASSED:
+        yield f"with earlier attempts it is {seen.value:.4g}, the pairs of this one say {now:.4g}"
 
 
 def _kept_all_the_same(measure: Measure, name: str, seen: Estimate) -> bool:

@@ -45,7 +45,10 @@ class Hello(Model):
 
 
 class Ran(Model):
-    """One segment, as the worker timed it; `first_s` is what came before the timed steps, after a switch of arms."""
+    """One segment, as the worker timed it; `first_s` is what came before the timed steps, after a switch of arms.
+
+    `passed_s` is the gate's own: what passed between question and answer, the part of the timed steps.
+    """
 
     ran: int = Field(ge=1)
     wall_s: float = Field(gt=0)
@@ -56,6 +59,7 @@ class Ran(Model):
     items: float | None = Field(default=None, gt=0)
     digest: str = ""
     switches: int | None = None
+    passed_s: float | None = None
 
     @property
     def step_s(self) -> float:
@@ -193,7 +197,7 @@ class Worker:
             raise ArmFailed(f"the clock of {self.name} went backwards")
         if discard:
             self._untold.append((claimed, observed - claimed))
-        return ran
+        return ran.model_copy(update={"passed_s": observed * ran.ran / (ran.ran + discard)})
 
     def refuse_a_part(self) -> None:
         """Raise `ArmFailed` where it times only a part of what passes between question and answer.

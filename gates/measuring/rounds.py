@@ -22,6 +22,7 @@ class Gathered:
     halves: dict[str, list[float]] = field(default_factory=dict)
     stretch: dict[str, list[float]] = field(default_factory=dict)
     switches: dict[str, list[int]] = field(default_factory=dict)
+    whole: dict[str, list[float]] = field(default_factory=dict)
     digests: dict[str, set[str]] = field(default_factory=dict)
     restarts: list[int] = field(default_factory=list)
 
@@ -39,6 +40,8 @@ class Gathered:
             if one.cpu_s is not None and one.device_s is None:
                 self._add("step_cpu_time_s", arm, one.cpu_s / one.ran)
                 self.stretch.setdefault(arm, []).append(one.wall_s / max(one.cpu_s, 1e-9))
+            if one.passed_s is not None and one.device_s is None:
+                self.whole.setdefault(arm, []).append(one.passed_s / one.wall_s)
             if one.items is not None:
                 self._add("items_per_s", arm, one.items / (one.step_s * one.ran))
             if one.halves_s and min(one.halves_s) > 0:

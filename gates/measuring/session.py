@@ -67,7 +67,12 @@ def measure(plan: Plan, folder: Path, settled: Settled) -> tuple[Samples, Taken]
     """Measure until the samples decide, or all pairs are taken, or the budget is spent; raise `ArmFailed`."""
     limit = plan.budget_s + (plan.restarts + 60) * plan.start_s
     with Bench(folder, timeout_s=limit) as bench:
-        return Session(plan, bench).run(settled)
+        session = Session(plan, bench)
+        try:
+            return session.run(settled)
+        except ArmFailed as error:
+            error.pairs = session.pairs
+            raise
 
 
 class Session:
@@ -88,6 +93,11 @@ class Session:
         self._steps: dict[str, int] = {}
         self._running: _Running | None = None
         self._block = max(1, min(FIRST_BLOCKS, plan.most) // plan.restarts)
+
+    @property
+    def pairs(self) -> int:
+        """Return how many pairs were taken so far."""
+        return self._got.pairs
 
     def run(self, settled: Settled) -> tuple[Samples, Taken]:
         """Take round after round; look where looking was planned."""
@@ -257,6 +267,7 @@ class Session:
             halves={arm: tuple(values) for arm, values in got.halves.items()},
             stretch={arm: tuple(values) for arm, values in got.stretch.items()},
             switches={arm: tuple(values) for arm, values in got.switches.items()},
+            whole={arm: tuple(values) for arm, values in got.whole.items()},
             digests={arm: tuple(sorted(values)) for arm, values in got.digests.items()},
             waiting=None if machine.pressure() is None else self._waited_s / max(self._measured_s, 1e-9),
             before=self._before, after=machine.observe(), gpu=self._gpu, measured_s=self._measured_s,

@@ -26,8 +26,9 @@ class Taken(Model):
 
     `restarts` tells for each pair which start of the processes it came from (none where each pair has processes of its
     own), `copies` the baseline's seconds beside those of a second copy of it (`cpu_copies` its CPU time), `halves` by
-    arm the logarithm of a segment's first half over its second, `stretch` by arm wall time over CPU time, `waiting` the
-    share of the time of measuring in which something waited for a processor.
+    arm the logarithm of a segment's first half over its second, `stretch` by arm wall time over CPU time, `whole` by
+    arm what passed by the gate's own clock over what the worker timed of it, `waiting` the share of the time of
+    measuring in which something waited for a processor.
     """
 
     baseline: str
@@ -47,6 +48,7 @@ class Taken(Model):
     halves: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     stretch: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     switches: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    whole: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     digests: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     warmups: tuple[Warmup, ...] = ()
     waiting: float | None = None

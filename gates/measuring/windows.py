@@ -45,7 +45,7 @@ class Window:
         copies = slice(self.first // 4, end // 4)
         cut = {
             name: {arm: values[self.first : end] for arm, values in getattr(taken, name).items()}
-            for name in ("stretch", "halves", "switches")
+            for name in ("stretch", "halves", "switches", "whole")
         }
         changed = metric.model_copy(update={"arms": arms})
         return Source(

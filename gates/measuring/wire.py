@@ -20,7 +20,9 @@ Told = dict[str, JsonValue]
 
 
 class ArmFailed(Exception):
-    """An arm that could not be measured, and why; it becomes an unknown, never a number."""
+    """An arm that could not be measured, and why; it becomes an unknown, never a number. It had taken so many pairs."""
+
+    pairs = 0
 
 
 class HostGone(ArmFailed):

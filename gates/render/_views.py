@@ -21,6 +21,15 @@ KINDS = {
     "recorded:": "Training steps do right",
     "goalposts": "The bar is where it was",
     "proof": "Faults are noticed",
+    "measure:": "Targets are met",
+    "hot:": "A step waits for nothing that it need not wait for",
+    "leak:": "Memory does not go on growing",
+    "concurrency:": "At once it comes to the same",
+    "scaling:": "It grows no faster than it may",
+    "regression:": "It is not worse than the baseline",
+    "machine:": "The machine was fit to measure",
+    "attempts:": "Every attempt counts",
+    "bundle:": "Evidence from elsewhere is intact and fits",
 }
 
 
@@ -126,6 +135,34 @@ def quality(gates: Iterable[GateReport]) -> list[tuple[str, str, str, str]]:
     return rows
 
 
+def checks(gate: GateReport) -> list[tuple[str, ...]]:
+    """Return the quality gates of one gate, each with its points; what has no share of the score has 0 of 0."""
+    lines = list(gate.score.lines)
+    scored: dict[str, tuple[str, str]] = {}
+    for check in gate.checks:
+        if lines and lines[0].title == check.title:
+            line = lines.pop(0)
+            scored[check.id] = (str(line.got), str(line.of))
+    told = [check.id for check in {check.id: check for check in gate.checks}.values() if check.id in _worst(gate)]
+    return [
+        (title, asked, ended, *scored.get(check_id, ("0", "0")), seen)
+        for check_id, (title, asked, seen, ended) in zip(told, quality([gate]), strict=True)
+    ]
+
+
+def advised(findings: Iterable[Finding]) -> list[tuple[str, str]]:
+    """Return what is worth doing although a pass does not need it: only what a finding stands behind."""
+    places: dict[str, list[str]] = {}
+    for finding in ranked(findings):
+        open_ = finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN} and not finding.waived
+        if open_ and not (finding.blocks or finding.leaves_open) and finding.remediation:
+            where = f"{finding.location or finding.rule}: {finding.message}"
+            known = places.setdefault(finding.remediation, [])
+            if where not in known:
+                known.append(where)
+    return [("; ".join(where), what) for what, where in places.items()]
+
+
 def _worst(gate: GateReport) -> dict[str, Finding]:
     """Return the finding that speaks for each check."""
     worst: dict[str, Finding] = {}
@@ -198,5 +235,5 @@ def word(outcome: Outcome) -> str:
 
 OFFERED = (  # to templates
     headline, deciding, first_cause, next_step, actions, unchecked, severities, quality,
-    nothing_wrong, waived, goalposts, kinds, gaps,
+    nothing_wrong, waived, goalposts, kinds, gaps, checks, advised,
 )  # fmt: skip

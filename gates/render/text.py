@@ -29,7 +29,9 @@ def render(report: Report, _templates: Path | None) -> dict[str, str]:
 def _notes(report: Report) -> list[str]:
     """Return the lines that only some reports have: what is waived, and what of the bar was lowered."""
     waived, moved = report.waived, _views.goalposts(report)
+    budgets = report.environment.get("budgets")
     return [
+        *([f"budgets: {budgets}"] if budgets else []),
         *([f"waived: {', '.join(waived)}"] if waived else []),
         *([f"goalposts: {len(moved)} moved; first: {moved[0].message}"] if moved else []),
     ]

@@ -16,7 +16,7 @@ from gates.scan.scope import PREPARES, Scope
 from gates.scan.values import Closure, Event, Frame, Place, State, Value
 
 MAX_DEPTH = 6
-MAX_WORK = 20_000
+MAX_WORK = 12_000
 MAX_TOTAL = 150_000
 TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
 Run = list[tuple[State, Value]]

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from gates.scan.events import Happening, tails_of
 from gates.scan.known import is_called
-from gates.scan.mentions import Mention, mentions_of
+from gates.scan.mentions import Sense, mentions_of
 from gates.scan.module import Function, Module, names_of, tail_of
 from gates.scan.nodes import below, walk
 from gates.scan.pattern import Hole, Pattern, match
@@ -34,12 +34,13 @@ class Hot:
         self._mentions = project.once(mentions_of)[0]
         self._called: dict[str, list[tuple[ast.AST, Module, ast.AST]]] = {}
         self._possible: dict[ast.AST, frozenset[str]] | None = None
+        self._marked: set[Sense] = set()
         self._any: dict[str, ast.AST] = {}  # what stands for all methods of a name
         todo: list[ast.AST] = []
         for kind, needs in happening.kinds:
             for pattern in (*kind.calls, *kind.enters, *kind.leaves):
                 for tail in tails_of(pattern):
-                    for mention in self._meaning(tail, named=pattern.tail is None):
+                    for mention in self._mentions.meaning(tail) if pattern.tail is None else self._mentions.of(tail):
                         node, module = mention.node, mention.module
                         if node not in self._hot and self._may_be(pattern, node, module, needs):
                             todo += self._mark(node, module, kind.name)
@@ -51,25 +52,6 @@ class Hot:
     def __contains__(self, node: ast.AST) -> bool:
         """Return whether something in a node may be an event or lead to one."""
         return node in self._hot
-
-    def _meaning(self, tail: str, *, named: bool) -> list[Mention]:
-        """Return where a name is mentioned, under whatever other name it goes where it is that of a library."""
-        found = list(self._mentions.of(tail))
-        if not named:
-            return found
-        names, todo = {tail}, [tail]
-        while todo:
-            name = todo.pop()
-            others = {alias for mention in self._mentions.of(name) for alias in mention.aliases}
-            others |= self._mentions.renamed.get(name, set())
-            for other in others - names:
-                names.add(other)
-                todo.append(other)
-                for mention in self._mentions.of(other):
-                    dotted = mention.scope.dotted(mention.node)
-                    if dotted is not None and dotted.endswith(f".{tail}"):
-                        found.append(mention)
-        return found
 
     def _may_be(self, pattern: Pattern, node: ast.AST, module: Module, needs: Needs) -> bool:
         """Return whether a mention may be the event, by what is known without walking."""
@@ -181,15 +163,13 @@ class Hot:
         found: list[ast.AST] = []
         if scope.owner is not None:
             found += self._open(name, function)
-        for mention in self._mentions.of(name):
-            if scope.owner is not None and mention.is_open:
+        for sense in self._mentions.senses(name):
+            if scope.owner is not None and sense.first.is_open:
                 leads = True  # marked for all methods of this name at once
-            elif leads := mention.means(function, scope.owner):
-                self._link(mention.around, function)
-                found += self._mark(mention.node, mention.module) if mention.node not in self._hot else []
-            if leads:
-                for alias in mention.aliases:
-                    found += self._under(alias, function, scope)
+            elif leads := sense.first.means(function, scope.owner):
+                found += self._led(sense, function)
+            for alias in sense.aliases if leads else ():
+                found += self._under(alias, function, scope)
         for alias in self._mentions.renamed.get(name, set()) - {name}:
             found += self._under(alias, function, scope)
         maker = scope.outer.function if scope.outer else None
@@ -200,6 +180,18 @@ class Hot:
         ):
             found += self._instances(maker.name, function)
         return found
+
+    def _led(self, sense: Sense, function: Function) -> list[ast.AST]:
+        """Mark mentions that mean a function."""
+        for around in sense.arounds:
+            self._link(around, function)
+        if sense in self._marked:
+            return []
+        self._marked.add(sense)
+        return [
+            each for mention in sense.mentions if mention.node not in self._hot
+            for each in self._mark(mention.node, mention.module)
+        ]  # fmt: skip
 
     def _open(self, name: str, function: Function) -> list[ast.AST]:
         """Mark the mentions that may mean any method of a name, once for all of these."""

@@ -8,7 +8,7 @@ from gates.scan.events import Happening
 from gates.scan.module import tail_of
 from gates.scan.values import Event, State, Value, Word
 
-MAX_PATHS = 192
+MAX_PATHS = 96
 MAX_WORDS = 400
 MEMORY = 12
 Paths = list[State]

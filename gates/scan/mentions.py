@@ -80,6 +80,13 @@ class Mention:
         loose = any(b.kind in {"import", "value"} for b in bindings)
         return found is not None, loose, frozenset(b.node for b in bindings if b.node is not None)
 
+    @property
+    def sense(self) -> tuple[object, ...]:
+        """Return what decides of it which functions it means; two mentions of one name that agree mean the same."""
+        if isinstance(self.node, ast.Name):
+            return (*self._bound, bool(self.module.stars))
+        return (self._named, self._is_of_module, self._owner, self._method, self.is_open)
+
     def means(self, function: Function, owner: ClassInfo | None) -> bool:
         """Return whether it may mean a function, that of a class where an owner is named."""
         if isinstance(self.node, ast.Name):
@@ -98,12 +105,32 @@ class Mention:
         return self.project.types.is_a(owner.name, self._owner.name) is not False
 
 
+class Sense:
+    """Mentions of one name that mean the same."""
+
+    def __init__(self, mentions: list[Mention]) -> None:
+        self.mentions = mentions
+        self.first = mentions[0]
+
+    @cached_property
+    def arounds(self) -> frozenset[ast.AST]:
+        """Return the functions and modules that they stand in."""
+        return frozenset(mention.around for mention in self.mentions)
+
+    @cached_property
+    def aliases(self) -> tuple[str, ...]:
+        """Return the variables that are set to what they name."""
+        return tuple(dict.fromkeys(alias for mention in self.mentions for alias in mention.aliases))
+
+
 class Mentions:
     """The mentions of a program by their last names."""
 
     def __init__(self, project: Project) -> None:
         self.named: dict[str, list[Mention]] = defaultdict(list)
         self.renamed: dict[str, set[str]] = defaultdict(set)
+        self._senses: dict[str, tuple[Sense, ...]] = {}
+        self._meaning: dict[str, tuple[Mention, ...]] = {}
         for module in project.modules.values():
             own: dict[str, list[Mention]] = defaultdict(list)
             for node in (*module.live.get(ast.Name, []), *module.live.get(ast.Attribute, [])):
@@ -127,6 +154,34 @@ class Mentions:
     def of(self, name: str) -> list[Mention]:
         """Return the mentions of a name, those under another that an import gives it too."""
         return self.named.get(name, [])
+
+    def senses(self, name: str) -> tuple[Sense, ...]:
+        """Return the mentions of a name by what they mean; of thousands most mean the same."""
+        if name not in self._senses:
+            found: dict[tuple[object, ...], list[Mention]] = defaultdict(list)
+            for mention in self.of(name):
+                found[(type(mention.node), *mention.sense)].append(mention)
+            self._senses[name] = tuple(map(Sense, found.values()))
+        return self._senses[name]
+
+    def meaning(self, tail: str) -> tuple[Mention, ...]:
+        """Return where a name of a library's is mentioned, under whatever other name it goes."""
+        if tail not in self._meaning:
+            self._meaning[tail] = (*self.of(tail), *self._otherwise(tail))
+        return self._meaning[tail]
+
+    def _otherwise(self, tail: str) -> Iterator[Mention]:
+        names, todo = {tail}, [tail]
+        while todo:
+            name = todo.pop()
+            others = {alias for mention in self.of(name) for alias in mention.aliases}
+            for other in (others | self.renamed.get(name, set())) - names:
+                names.add(other)
+                todo.append(other)
+                for mention in self.of(other):
+                    dotted = mention.scope.dotted(mention.node)
+                    if dotted is not None and dotted.endswith(f".{tail}"):
+                        yield mention
 
 
 def mentions_of(project: Project) -> Iterator[Mentions]:

@@ -177,7 +177,7 @@ def _rows(leak: Leak, run: LeakRun | None) -> Iterator[tuple[str, ...]]:
         grows = drifts[rung.name] is Drift.GROWS
         place = place_of(run, rung.name, slope.value) if grows else None
         yield (
-            leak.name, rung.name if rung.exact else f"{rung.name} (vague)",
+            leak.name if rung is last.rungs[0] else "", rung.name if rung.exact else f"{rung.name} (vague)",
             f"{shown(slope.value, rung.unit)} [{shown(slope.low, rung.unit)}, {shown(slope.high, rung.unit)}]",
             shown(last.tolerance(rung, leak.tolerance_bytes), rung.unit), str(last.epochs), sparkline(rung.values),
             drifts[rung.name].value, str(place.location) if place and place.location else "-",

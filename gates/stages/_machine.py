@@ -1,6 +1,5 @@
 """The part of the performance gate on measuring itself: was the machine fit, and how often was it tried?"""
 
-import statistics
 from collections.abc import Iterator
 
 from gates.evidence.kind import EvidenceSet
@@ -11,6 +10,7 @@ from gates.measuring.taken import Taken
 from gates.model import Check, Finding, Level, Outcome, RuleText, Section, Severity
 from gates.stages._elsewhere import any_from_elsewhere
 from gates.stages._measures import answers_of, level_of, targets_of
+from gates.stages._method_sections import describe as sections
 from gates.task import Task
 
 __all__ = ["RULES", "describe", "judge", "plan"]
@@ -52,13 +52,8 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell how each measurement was taken."""
-    measurements = evidence.get(Measurements)
-    for measurement in _asked(task):
-        runs = measurements.of(measurement.id) if measurements else ()
-        for run in (*runs, *any_from_elsewhere(task, measurement.id, evidence)):
-            if run.taken:
-                yield Section(title=f"How {run.id} was taken", facts=tuple(_facts(run, run.taken)))
+    """Tell how each measurement was taken, on what, and the samples."""
+    yield from sections(task, evidence)
 
 
 def _asked(task: Task) -> Iterator[Measurement]:
@@ -138,25 +133,3 @@ def _said(task: Task, measurement: Measurement, rule: str, check: str, outcome: 
         remediation="" if outcome is Outcome.PASSED else remedy[rule],
         command=f"gates run {task.id} --gate performance" if outcome is Outcome.UNKNOWN else "",
     )  # fmt: skip
-
-
-def _facts(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
-    starts = len(set(taken.restarts))
-    yield "Pairs", f"{taken.pairs} of at most {taken.most}, ended: {taken.ended}"
-    yield "Processes", f"started {starts} times, {taken.threads} threads each" if starts else "one for each sample"
-    yield "Time", f"{taken.measured_s:.1f} s measuring, {taken.started_s:.1f} s starting; budget {taken.budget_s:g} s"
-    seen = noise(taken)
-    yield "A second copy of the baseline", f"{seen} (noise floor {seen.floor:.1%})" if seen else "not timed"
-    for arm, values in taken.stretch.items():
-        yield f"Wall time over CPU time of {arm}", f"{statistics.median(values):.2f}"
-    if taken.waiting is not None:
-        yield "Something waited for a processor", f"{taken.waiting:.0%} of the time"
-    unsettled = sum(not one.settled for one in taken.warmups)
-    if taken.warmups:
-        yield "Warm-up", f"{len(taken.warmups)} times, {unsettled} of them without settling"
-    yield (
-        "Decides by",
-        {"either": "wall time, or CPU time where the wall clock was disturbed"}.get(taken.clock, f"{taken.clock} time"),
-    )
-    yield "Attempt", str(len(run.earlier.attempts) + 1)
-    yield "Laid down before the first sample", taken.frozen[:16]

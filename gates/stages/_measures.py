@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from gates.deciding.design import LEAST_RESTARTS
 from gates.deciding.several import correct
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements
@@ -53,7 +54,7 @@ def level_of(criterion: Criterion, measure: Measure) -> Level:
 
 def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[tuple[Criterion, int, Measure, Answer]]:
     """Yield every measure with its answer; failures of required measures share the error among them."""
-    targets = [(*target, answer(target[2], evidence)) for target in targets_of(task)]
+    targets = [(*target, _enough_starts(task, target[2], answer(target[2], evidence))) for target in targets_of(task)]
     family = [
         i for i, (criterion, _, measure, got) in enumerate(targets)
         if got.outcome in {Outcome.PASSED, Outcome.FAILED} and level_of(criterion, measure) is Level.MUST
@@ -65,6 +66,19 @@ def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[tuple[Criterion, i
             yield criterion, place, measure, replace(got, outcome=Outcome.UNKNOWN, problem=SHARED)
         else:
             yield criterion, place, measure, got
+
+
+def _enough_starts(task: Task, measure: Measure, got: Answer) -> Answer:
+    """Return the answer, undecided where a smoke run had no time to see how processes differ from each other."""
+    run = got.run
+    if not task.smoke or run is None or run.elsewhere or run.taken is None or not run.taken.restarts:
+        return got
+    asked = next(one.restarts for one in task.measurements if one.id == measure.from_)
+    starts = len(set(run.taken.restarts))
+    if starts >= min(LEAST_RESTARTS, asked) or got.outcome not in {Outcome.PASSED, Outcome.FAILED}:
+        return got
+    why = f"in a smoke run its processes were started {starts} times only, which does not tell how they differ"
+    return replace(got, outcome=Outcome.UNKNOWN, problem=why)
 
 
 def answer(measure: Measure, evidence: EvidenceSet) -> Answer:

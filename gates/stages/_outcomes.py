@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import TestOutcome
+from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.stages._belief import BAD, LOG
 from gates.stages.bound_tests import NAMED, more
@@ -34,7 +34,9 @@ def judge_tests(run: PytestRun) -> Iterator[Finding]:
             remediation="Mend the tests that are named first.",
         )  # fmt: skip
     yield from _unstable(run)
-    if bad or run.unstable:
+    swallowed = [test for test in run.tests if test.outcome is TestOutcome.PASSED and test.swallowed]
+    yield from map(_swallowed, swallowed[:NAMED])
+    if bad or run.unstable or swallowed:
         return
     if not run.complete or not passed:
         why = "the run cannot be believed (EX001)" if not run.complete else "no test passed: all were skipped"
@@ -47,6 +49,19 @@ def judge_tests(run: PytestRun) -> Iterator[Finding]:
     yield Finding(
         rule="EX002", check="tests", outcome=Outcome.PASSED, severity=Severity.INFO, evidence=LOG,
         message=f"{passed} tests passed, none failed{each}.", expected="every test passes", actual=actual,
+    )  # fmt: skip
+
+
+def _swallowed(test: TestRecord) -> Finding:
+    """Name a test that passed although the last thing that it asserted did not hold."""
+    return Finding(
+        rule="EX002", check="tests", outcome=Outcome.UNKNOWN, severity=Severity.HIGH, subject=test.id,
+        location=test.location, expected="its assertions hold", actual="an assertion failed", evidence=LOG,
+        message=f"{test.id} {test.ended}.",
+        impact="It passes whether or not the behaviour is there.",
+        remediation="Find what catches it: `except` or `suppress` in the test, a decorator, a plugin, a conftest; "
+        "state an exception that must come with pytest.raises.",
+        command=f"python -m pytest {shlex.quote(test.id)}",
     )  # fmt: skip
 
 

@@ -65,7 +65,7 @@ def _row(regression: Regression, run: MeasurementRun | None, seen: Regressions) 
     block, _ = limits_of(regression)
     got = told_by(run, block)
     metric = run.samples.metrics.get(got.clock or regression.of)
-    floor = noise(run.taken, got.clock or regression.of) if run.taken else None
+    floor = noise(run.taken, got.clock or regression.of) if run.taken and not regression.of.endswith("bytes") else None
     sides = [metric.arms[side] for side in (BASELINE, CANDIDATE)] if metric else [(), ()]
     return (
         f"{regression.name}{f' by {got.clock}' if got.clock else ''}",

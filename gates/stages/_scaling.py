@@ -17,11 +17,11 @@ RULES = (
     RuleText(
         id="PF007",
         title="It grows no faster with a size than it may",
-        meaning="A step is made at several sizes, which are timed in turn, in several starts. The exponent of its time, "
-        "memory or calls lies between the slope in logarithms over the upper half of the sizes, which a constant part "
-        "makes too small, and the k of a + b * n ** k; the interval has the variance from start to start in it. It "
-        "fails where the whole interval lies beyond the limit, and is unknown where the limit lies within. Where it "
-        "grows too fast, each line's part of the step is taken at the least and the largest size.",
+        meaning="A step is made at several sizes, which are timed in turn, in several starts. The exponent of its "
+        "time, memory or calls lies between the slope in logarithms over the upper half of the sizes, which a "
+        "constant part makes too small, and the k of a + b * n ** k; the interval has the variance from start to start "
+        "in it. It fails where the whole interval lies beyond the limit, and is unknown where the limit lies within. "
+        "Where it grows too fast, each line's part of the step is taken at the least and the largest size.",
     ),
 )
 LONGEST = 600
@@ -121,13 +121,15 @@ def _times(seen: Scaled) -> float:
 
 def _middle(seen: Scaled) -> list[float]:
     """Return the median of each size, over all rounds."""
-    return [statistics.median(column) for column in zip(*(row for rounds in seen.starts for row in rounds), strict=True)]
+    return [
+        statistics.median(column) for column in zip(*(row for rounds in seen.starts for row in rounds), strict=True)
+    ]
 
 
 def _unknown(why: str, scale: Scale, at: Scaled | None = None) -> Said:
     return Said(
         Outcome.UNKNOWN, f"not known how it grows: {why}", "not seen", location=at.place if at else None,
-        expected=scale.exponent.bound, remediation="Make `call` return the step, and let it run to its end at each size.",
+        expected=scale.exponent.bound, remediation="Make `call` return the step, and let it run to its end.",
     )  # fmt: skip
 
 

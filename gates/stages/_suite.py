@@ -21,7 +21,8 @@ RULES = (
     RuleText(
         id="EX002",
         title="Every test that ran passed",
-        meaning="A failed or broken test fails. Where no test passed, or the run cannot be believed, it is unknown.",
+        meaning="A failed or broken test fails. Where no test passed, or the run cannot be believed, it is unknown; so "
+        "it is where a test passed although the last assertion that it executed did not hold: something swallowed it.",
     ),
     RuleText(
         id="EX003",

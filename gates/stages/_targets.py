@@ -48,7 +48,7 @@ def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, g
         severity=Severity.INFO if settled else SEVERITY[level], message=_message(measure, got),
         location=task.place(measure), subject=measure.name, expected=f"{sign} {limit:g}",
         actual=str(got.seen) if got.seen else "not measured", impact=_impact(got.outcome),
-        remediation=_remedy(measure, got), evidence=got.run.raw if got.run else None,
+        remediation=_remedy(task, measure, got), evidence=got.run.raw if got.run else None,
         command=_command(task, criterion, measure) if got.outcome is Outcome.UNKNOWN else "",
     )  # fmt: skip
 
@@ -74,13 +74,15 @@ def _impact(outcome: Outcome) -> str:
     return "Whether the promise is kept is not known." if outcome is Outcome.UNKNOWN else ""
 
 
-def _remedy(measure: Measure, got: Answer) -> str:
+def _remedy(task: Task, measure: Measure, got: Answer) -> str:
     if got.outcome is Outcome.FAILED:
         return f"Find what makes {' and '.join(measure.arms)} miss the target; the raw samples are in the evidence."
     if got.outcome is not Outcome.UNKNOWN:
         return ""
     if got.run and got.run.earlier.problem and not got.unfit:
         return "Put the ledger of attempts back as it was."
+    if got.seen and task.smoke:
+        return "Run without --smoke: that takes the time to decide it."
     if got.seen:
         return "Measure again on a quieter machine, or take more samples: the interval holds the limit." + _needed(
             measure, got

@@ -12,11 +12,24 @@ from gates.evidence.past_runs import PastRuns
 from gates.evidence.regressions import Regressions
 from gates.evidence.scaling import Scaling
 from gates.model import Check, Finding, Outcome, Section, Severity
-from gates.stages import _bundles, _concurrency, _hot_path, _leaks, _machine, _past_runs, _regressions, _scaling, _targets
+from gates.stages import (
+    _bundles,
+    _concurrency,
+    _hot_path,
+    _leaks,
+    _machine,
+    _not_asked,
+    _past_runs,
+    _regressions,
+    _scaling,
+    _targets,
+)
 from gates.stages.gate import Gate
 from gates.task import Task
 
-PARTS = (_targets, _machine, _leaks, _hot_path, _concurrency, _scaling, _regressions, _past_runs, _bundles)
+PARTS = (
+    _targets, _hot_path, _leaks, _concurrency, _scaling, _regressions, _past_runs, _bundles, _machine, _not_asked,
+)  # fmt: skip
 NONE_ASKED = "no-target"
 
 

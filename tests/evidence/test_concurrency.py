@@ -30,7 +30,7 @@ def look(tmp_path: Path, body: str = "return 1", where: str = "threads", **chang
     return concurrency.seen[0], next(iter(_concurrency.judge(task, evidence(concurrency))))
 
 
-def shared(name: str, read: str = "counted", times: int = 400) -> dict[str, object]:
+def shared(name: str, read: str = "counted", times: int = 400) -> dict[str, Any]:
     """An object that two threads use."""
     module = "planted_together" if name in CASES["planted_together.py"] else "sound_together"
     return {"shared": f"{module}:{name}", "use": f"{module}:{name}.log", "read": f"{module}:{read}", "times": times}
@@ -117,7 +117,9 @@ def test_what_has_no_result_alone_is_unknown_with_the_reason(tmp_path: Path, bod
 
 
 def test_process_that_ends_by_itself_among_others_is_unknown(tmp_path: Path) -> None:
-    _, finding = look(tmp_path, "SEEN.append(1); len(SEEN) > 3 and os._exit(3); time.sleep(0.01); return 1", "processes")
+    _, finding = look(
+        tmp_path, "SEEN.append(1); len(SEEN) > 3 and os._exit(3); time.sleep(0.01); return 1", "processes"
+    )
     assert finding.outcome is U
     assert "ended by itself, with exit code 3" in finding.message
 

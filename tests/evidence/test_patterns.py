@@ -55,6 +55,9 @@ IDLE = {
     "private method that nobody uses": "import torch\nclass A:\n    def _f(self): return torch.amp.GradScaler()\n",
     "private class that nobody uses": "import torch\nclass _A:\n    def f(self): return torch.amp.GradScaler()\n",
     "function that is defined again": "import torch\ndef f(): return torch.amp.GradScaler()\ndef f(): return 1\n",
+    "function that is something else in the end": (
+        "import torch\ndef f(): return torch.amp.GradScaler()\ndef g(): return 1\nf = g\n"
+    ),
     "mention": "import torch\ntorch.amp.GradScaler\n",
     "another": "import torch\ntorch.cuda.amp.GradScaler()\n",
     "of the same name": "from mine import GradScaler\nGradScaler()\n",

@@ -37,6 +37,13 @@ REACHED = {
     "made here and kept": (IMPORT + "def fit(x):\n    step = Step()\n    step(x)\n", "Step._take"),
     "by its type": (IMPORT + "def fit(x, step: Step):\n    step(x)\n", "Step._take"),
     "class": (IMPORT + "def fit(x):\n    Step()\n", "Step"),
+    "under a decorator that runs it": (
+        IMPORT + "import functools\ndef log(f):\n    @functools.wraps(f)\n    def go(*a): return f(*a)\n    return go\n"
+        "@log\ndef one(x): train_step(x)\n@log\ndef fit(x): one(x)\n", "train_step"),
+    "under a decorator that is made": (
+        IMPORT + "def retry(n):\n    def on(f):\n        def go(*a): return f(*a)\n        return go\n    return on\n"
+        "@retry(3)\ndef fit(x): train_step(x)\n", "train_step"),
+    "behind a switch that is on": (IMPORT + "USE = True\ndef fit(x):\n    if USE: train_step(x)\n", "train_step"),
     "in the second way of two": (
         IMPORT + "if x:\n    def fit(x):\n        train_step(x)\nelse:\n    def fit(x):\n        train_step(x)\n",
         "train_step"),
@@ -95,6 +102,11 @@ NOT_REACHED = {
     "under if False": (IMPORT + "def fit(x):\n    if False:\n        train_step(x)\n", ()),
     "in a comment": (IMPORT + "def fit(x):\n    return x  # train_step(x)\n", ()),
     "in an inner function nobody calls": (IMPORT + "def fit(x):\n    def go(): train_step(x)\n    return x\n", ()),
+    "after the end of the process": (IMPORT + "import sys\ndef fit(x):\n    sys.exit(0)\n    train_step(x)\n", ()),
+    "where two constants differ": (IMPORT + "def fit(x):\n    if 1 == 2:\n        train_step(x)\n", ()),
+    "in what another takes the place of": (
+        IMPORT + "def fit(x):\n    train_step(x)\ndef _plain(x):\n    return x\nfit = _plain\n",
+        ("pkg/trainer.py:3 pkg.trainer.fit",)),
     "another of its name": ("def train_step(x):\n    return x\ndef fit(x):\n    train_step(x)\n", ()),
     "a library's of its name": ("import lib\ndef fit(x):\n    lib.train_step(x)\n", ()),
 }  # fmt: skip
@@ -113,6 +125,38 @@ NOT_DECIDED = {
     "by getattr": (IMPORT + "def fit(x):\n    getattr(x, 'train_step')(x)\n", "train_step"),
     "handed to what keeps it": (
         IMPORT + "HOOKS = {}\ndef hook(f):\n    HOOKS[1] = f\ndef fit(x):\n    hook(train_step)\n", "train_step"),
+    "that is only printed": (IMPORT + "def fit(x):\n    print(train_step)\n", "train_step"),
+    "that is only kept in a list": (IMPORT + "def fit(x, found=[]):\n    found.append(train_step)\n", "train_step"),
+    "whose name is all that is taken": (
+        IMPORT + "import functools\ndef fit(x):\n    @functools.wraps(train_step)\n    def go(y): return y\n"
+        "    return go(x)\n", "train_step"),
+    "in a lambda that nobody reads": (IMPORT + "def fit(x):\n    go = lambda: train_step(x)\n", "train_step"),
+    "in a loop over nothing": (IMPORT + "def fit(x):\n    for _ in ():\n        train_step(x)\n", "train_step"),
+    "behind a switch that is off": (IMPORT + "USE = False\ndef fit(x):\n    if USE: train_step(x)\n", "train_step"),
+    "in a coroutine that nobody awaits": (
+        IMPORT + "async def go(): train_step(1)\ndef fit(x):\n    go()\n", "train_step"),
+    "in a generator that nobody reads": (
+        IMPORT + "def go():\n    yield train_step(1)\ndef fit(x):\n    go()\n", "train_step"),
+    "in a partial that nobody has": (
+        IMPORT + "import functools\ndef fit(x):\n    functools.partial(train_step, x)\n", "train_step"),
+    "under a decorator that drops it": (
+        IMPORT + "def drop(f):\n    return lambda x: x\n@drop\ndef fit(x):\n    train_step(x)\n", "train_step"),
+    "in a helper that a decorator drops": (
+        IMPORT + "def drop(f):\n    return lambda x: x\n@drop\ndef go(x):\n    train_step(x)\ndef fit(x):\n    go(x)\n",
+        "train_step"),
+    "by a name that is another's in the end": (
+        IMPORT + "def fit(x):\n    train_step(x)\ntrain_step = lambda x: x\n", "train_step"),
+    "through a protocol": (
+        IMPORT + "from typing import Protocol\nclass P(Protocol):\n    def go(self, x): ...\nclass One:\n"
+        "    def go(self, x): train_step(x)\ndef fit(x, p: P):\n    p.go(x)\n", "train_step"),
+    "handed in by another": (
+        IMPORT + "def fit(x, on):\n    on(x)\ndef main(x):\n    fit(x, train_step)\n", "train_step"),
+    "wrapped at import": (IMPORT + "import torch\nfast = torch.compile(train_step)\ndef fit(x):\n    fast(x)\n",
+                          "train_step"),
+    "in a table of lambdas": (IMPORT + "T = {1: lambda x: train_step(x)}\ndef fit(x):\n    T[1](x)\n", "train_step"),
+    "by a name that is made": (
+        IMPORT + "import pkg.step as s\ndef fit(x, k):\n    getattr(s, f'{k}_step')(x)\n", "train_step"),
+    "from all names": (IMPORT + "def fit(x, k):\n    globals()[k](x)\n", "train_step"),
     "by an operator": (IMPORT + "def fit(x):\n    return x\n", "Step.__call__"),
 }  # fmt: skip
 

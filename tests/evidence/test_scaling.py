@@ -33,7 +33,7 @@ def look(tmp_path: Path, body: str = "return lambda: 1", **changes: Any) -> tupl
      ("calls_of_calls", "python_calls")],
 )  # fmt: skip
 def test_quadratic_step_is_found_with_its_line(tmp_path: Path, name: str, of: str) -> None:
-    sizes = [128, 256, 512, 1024] if of == "peak_memory_bytes" else [60, 240, 960]
+    sizes = [128, 256, 512, 1024] if of == "peak_memory_bytes" else [30, 120, 480]
     seen, finding = look(tmp_path, call=f"planted_steps:{name}", of=of, over={"batch": sizes})
     assert finding.outcome is F, finding.message
     assert finding.location is not None
@@ -61,12 +61,12 @@ def test_step_that_must_grow_is_held_to_it(tmp_path: Path) -> None:
     ("body", "said"),
     [
         ("raise ValueError('no')", "it raises ValueError: no"),
-        ("return lambda: 1 // (batch < 400)", "at size 400 it raises ZeroDivisionError"),
+        ("return lambda: 1 // (batch < 400)", "at start 1 it raises ZeroDivisionError"),
         ("return 3", "it returned int, expected the step"),
         ("return lambda: (i for i in range(3))", "the step returned a generator that nobody runs"),
-        ("os._exit(0)", "at size 100 it ended by itself"),
+        ("os._exit(0)", "at start 1 it ended by itself"),
         ("sys.exit(0)", "it raises SystemExit: 0"),
-        ("os.kill(os.getpid(), 9)", "at size 100 it was killed by SIGKILL"),
+        ("os.kill(os.getpid(), 9)", "at start 1 it was killed by SIGKILL"),
         ("time.sleep(60)", "stopped at the time limit of 2 s"),
     ],
 )

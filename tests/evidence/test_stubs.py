@@ -16,6 +16,23 @@ def traced(tmp_path: Path, body: str, symbol: str) -> SymbolTrace:
     return trace
 
 
+REPLACED = {
+    "by another function": ("def f():\n    return 1\ndef _g():\n    return 2\nf = _g\n", 3),
+    "by what is called": ("def f():\n    return 1\nf = make()\n", 3),
+    "by itself, wrapped": ("def f():\n    return 1\nf = wrap(f)\n", 1),
+    "in one way of two": ("def f():\n    return 1\nif fast:\n    f = make()\n", 1),
+    "before": ("f = make()\ndef f():\n    return 1\n", 2),
+}
+
+
+@pytest.mark.parametrize("case", REPLACED)
+def test_symbol_is_what_its_name_stands_for_in_the_end(tmp_path: Path, case: str) -> None:
+    body, line = REPLACED[case]
+    found = traced(tmp_path, body, "pkg.m:f")
+    assert found.location is not None
+    assert found.location.line == line
+
+
 HOLLOW = {
     "set to None": "def f(): return 1\nf = None\n",
     "only annotated": "f: int\n",

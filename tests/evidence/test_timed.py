@@ -1,6 +1,7 @@
 """Measurements that the gate times, run for real in little projects."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,30 @@ def test_attempts_of_the_same_code_add_up_and_those_of_other_code_do_not(tmp_pat
     (context.root / "steps.py").write_text(STEPS + "\n# another\n")
     (third,) = Measurements.collect(task, context).runs
     assert third.earlier.attempts == ()
+
+
+def again(tmp_path: Path, *measures: dict[str, Any], **how: Any) -> MeasurementRun:
+    shutil.rmtree(tmp_path / "project-evidence")
+    return run_of(tmp_path, *measures, **how)
+
+
+def test_attempts_are_known_whatever_limit_and_budget_the_next_one_has(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"arms": ARMS, "restarts": 1, "pairs": 6, "budget_s": 30}
+    run_of(tmp_path, **asked)
+    assert len(again(tmp_path, a_measure(at_least=1.4), **asked).earlier.attempts) == 1
+    assert len(again(tmp_path, **{**asked, "budget_s": 31, "clock": "cpu"}).earlier.attempts) == 2
+
+
+def test_an_attempt_that_an_arm_ended_is_one(tmp_path: Path) -> None:
+    arms = {**ARMS, "new": {"call": "steps:dies", "args": [2_500_000, 3]}}
+    asked: dict[str, Any] = {"arms": arms, "restarts": 1, "pairs": 64, "budget_s": 30}
+    assert "exit code 3" in run_of(tmp_path, **asked).problem
+    ledger = tmp_path / "project/.gates/attempts.jsonl"
+    (line,) = ledger.read_text(encoding="utf-8").splitlines()
+    attempt = json.loads(line)["attempt"]
+    assert (attempt["ended"], attempt["metrics"]) == ("failed", {})
+    assert attempt["pairs"] > 0
+    assert "exit code 3" in attempt["unfit"][0]
 
 
 def test_an_arm_that_fails_leaves_its_reason(tmp_path: Path) -> None:

@@ -150,6 +150,121 @@ def test_criterion_needs_a_test_that_asserts(tmp_path: Path) -> None:
     assert (judged.outcome, judged.actual) == (Outcome.UNKNOWN, "no assertion")
 
 
+QUIET = """
+import contextlib, functools, pytest, unittest
+def quiet(f):
+    @functools.wraps(f)
+    def g(*a, **k):
+        with contextlib.suppress(AssertionError):
+            f(*a, **k)
+    return g
+"""
+WRAPS = """
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.obj = quiet(item.obj)
+"""
+FIXTURE = """
+@pytest.fixture(autouse=True)
+def fixed(request):
+    request.node.obj = quiet(request.node.obj)
+"""
+UNITTEST = """
+class TestIt(unittest.TestCase):
+    def test_it(self):
+        try:
+            self.assertEqual(1, 2)
+        except AssertionError:
+            pass
+"""
+BAD = "def test_it():\n    assert 1 == 2\n"
+TRIES = "def test_it():\n    assert 1\n    try:\n        assert 0\n    except AssertionError:\n        pass\n"
+SWALLOWED = {
+    "by the test": (TRIES, ""),
+    "in a with": ("def test_it():\n    with contextlib.suppress(AssertionError):\n        assert 1 == 2\n", ""),
+    "by a decorator": ("@quiet\n" + BAD, ""),
+    "by a hook": (BAD, QUIET + WRAPS),
+    "by a fixture": (BAD, QUIET + FIXTURE),
+    "of unittest": (UNITTEST, ""),
+}
+
+
+@pytest.mark.parametrize("case", SWALLOWED)
+def test_assertion_that_failed_in_a_test_that_passed_leaves_it_open(tmp_path: Path, case: str) -> None:
+    code, conftest = SWALLOWED[case]
+    run = run_of(tmp_path, QUIET + code, conftest=conftest)
+    assert [test.swallowed for test in run.tests] == [True]
+    assert "its last assertion failed" in texts(run)
+    assert decide(found(run)).decision is Decision.INCONCLUSIVE
+
+
+FORGED = """
+import pytest, gates_pytest_witness.inside as inside, gates_pytest_witness.hooks as hooks
+inside._note = lambda error, told: None
+hooks._raw = lambda call: (False, "")
+@pytest.hookimpl(tryfirst=True, hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.outcome == "failed" and "canary" not in report.nodeid:
+        report.outcome, report.longrepr = "passed", None
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    session.testsfailed = session.exitstatus = 0
+"""
+
+
+def test_witness_whose_functions_are_replaced_is_not_believed(tmp_path: Path) -> None:
+    run = run_of(tmp_path, BAD, conftest=FORGED)
+    assert run.process.exit_code == 0
+    assert "something replaced gates_pytest_witness.hooks._raw" in texts(run)
+    assert decide(found(run)).decision is not Decision.PASS
+
+
+EXPECTED = """
+import pytest, unittest
+def check(x):
+    assert x
+def test_raises():
+    with pytest.raises(AssertionError):
+        check(0)
+def test_raises_another():
+    with pytest.raises(ZeroDivisionError):
+        assert 1 / 0
+def test_called():
+    pytest.raises(AssertionError, check, 0)
+def test_in_the_old_way():
+    try:
+        check(0)
+    except AssertionError:
+        pass
+    else:
+        pytest.fail("no error")
+def test_tries_again():
+    for n in range(3):
+        try:
+            assert n == 2
+        except AssertionError:
+            continue
+def test_looks_at_the_error():
+    try:
+        check(0)
+    except AssertionError as error:
+        assert error
+class TestIt(unittest.TestCase):
+    def test_raises(self):
+        with self.assertRaises(AssertionError):
+            check(0)
+    def test_regex(self):
+        with self.assertRaisesRegex(AssertionError, ""):
+            self.assertTrue(False)
+"""
+
+
+def test_failure_that_a_test_asks_for_is_none(tmp_path: Path) -> None:
+    run = run_of(tmp_path, EXPECTED)
+    assert [test.id for test in run.tests if not test.passed] == []
+
+
 def test_test_with_two_ends_fails_and_names_both(tmp_path: Path) -> None:
     run = run_of(tmp_path, "seen = []\ndef test_one():\n    seen.append(1)\n    assert 1\ndef test_two(): assert seen",
                  repeat=2)  # fmt: skip

@@ -35,6 +35,7 @@ def searched(batch: int) -> Step:
 
 def joined(batch: int) -> Step:
     """Put a history together anew for each item."""
+
     def step() -> int:
         history: tuple[int, ...] = ()
         for number in range(batch):
@@ -59,6 +60,7 @@ def overhead_hides_it(batch: int) -> Step:
 
 def all_pairs(batch: int) -> Step:
     """Hold a table of all by all."""
+
     def step() -> int:
         table = [bytearray(64 * batch) for _ in range(batch)]  # <- here
         return len(table)

@@ -31,6 +31,7 @@ def with_overhead(batch: int) -> Step:
 
 def constant(batch: int) -> Step:
     """Do the same at every size."""
+
     def step() -> int:
         return sum(number * number % 7 for number in range(2_000)) + 0 * batch
 
@@ -59,6 +60,7 @@ def counted(batch: int) -> Step:
 
 def held(batch: int) -> Step:
     """Hold so much for each item."""
+
     def step() -> int:
         return len([bytearray(16_384) for _ in range(batch)])
 
@@ -67,6 +69,7 @@ def held(batch: int) -> Step:
 
 def called(batch: int) -> Step:
     """Call a function for each item."""
+
     def step() -> int:
         return sum(max(number, 1) for number in range(batch))
 

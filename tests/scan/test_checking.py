@@ -7,8 +7,9 @@ from building import written
 from scanning import WORDS
 
 from gates.errors import UsageError
+from gates.scan import checking, reading
 from gates.scan.checking import Checked, check
-from gates.scan.loading import load_folder, load_rules
+from gates.scan.loading import load_folder, load_rules, named
 from gates.scan.memory import Memory
 
 BAD = "import torch\ntorch.cuda.amp.GradScaler()\n"
@@ -45,6 +46,39 @@ def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
     (root / "a.py").write_text("y = 1\n", encoding="utf-8")
     third = checked(root, Memory(tmp_path / "m.json"))
     assert (third.read, [s.path for s in third.sites["no-cuda-amp"]]) == (1, ["c.py"])
+
+
+def test_file_that_did_not_change_is_parsed_once_for_several_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+
+    def counted(shown: str, raw: bytes) -> reading.Module:
+        parsed.append(shown)
+        return reading.module_of(shown, raw)
+
+    monkeypatch.setattr(checking, "module_of", counted)
+    root = written(
+        tmp_path, {"compat.py": "from torch.cuda import amp as a\n", "use.py": "from compat import a\na.x\n"}
+    )
+    use = "from compat import a\na.GradScaler()\n"
+    written(root, {"use.py": use})
+    first, again = checked(root), checked(root)
+    assert (parsed, again.sites) == (["compat.py", "use.py"], first.sites)
+    assert [site.path for site in first.sites["no-cuda-amp"]] == ["use.py"]
+    written(root, {"compat.py": "from other import amp as a  # torch\n"})
+    assert checked(root).sites["no-cuda-amp"] == []  # what was kept of use.py does not speak of the old compat.py
+    assert set(parsed[2:]) <= {"compat.py"}
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_rules_that_are_asked_for_are_the_same_as_among_all(tmp_path: Path, *, whole: bool) -> None:
+    known = load_rules()
+    tags = {tag for rule in known.values() for tag in rule.form.tags}
+    for name in sorted({"no-cuda-amp", "amp", *tags} if not whole else known):
+        found = load_rules(asked=(name,))
+        assert {rule.id for rule in named(name, found)} == {rule.id for rule in named(name, known)}
+    assert len(load_rules(asked=("no-cuda-amp",))) < len(known)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', "\0", '{"version": "x", "facts": 1, "results": []}'])

@@ -58,6 +58,12 @@ def test_name_that_another_file_lends_is_followed(tmp_path: Path, lent: str, use
     assert found(tmp_path, {"compat.py": lent, "again.py": again, "use.py": use})["stacked"] == [f"use.py:{line}"]
 
 
+def test_name_is_followed_through_many_files(tmp_path: Path) -> None:
+    files = {f"m{n}.py": f"from m{n + 1} import s{n + 1} as s{n}\n" for n in range(12)}
+    files |= {"m12.py": "from torch import stack as s12\n", "use.py": "from m0 import s0\ns0(rows).to(device)\n"}
+    assert found(tmp_path, files)["stacked"] == ["use.py:2"]
+
+
 @pytest.mark.parametrize(
     ("compat", "use"),
     [
@@ -111,6 +117,8 @@ def test_change_of_a_lender_is_noticed(tmp_path: Path) -> None:
         (b"from . import x\nfrom ..y import (z,\n  w as v)\n", ("p.", "p.x", "y.", "y.w=v", "y.z")),
         (b"if a: from b import *\n", ("b.", "b.*")),
         (b"x = 1; import os\n", ("os",)),
+        (b"y = 2; z = 3\ndef f():\n    import os.path as p, sys\n", ("os.path=p", "sys")),
+        ("import na\u00efve as n\n".encode(), ("na\u00efve=n",)),
         (b"important = 1\n# import x\n'import y'\n", ()),
         (b"from a import (", ("a.",)),
     ],
@@ -121,5 +129,12 @@ def test_imports_are_read_without_parsing(text: bytes, names: tuple[str, ...]) -
 
 def test_words_count_as_whole_names_only(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
-    path.write_text("restack = tot = 1\n", encoding="utf-8")
+    path.write_text("restack = tot = 1  # stack_ _to 2to to3\n", encoding="utf-8")
     assert facts_of(path, "a.py", ["stack", "to", "return {"]).words == ()
+
+
+@pytest.mark.parametrize("text", ["stack", "a.stack(", "x = [stack]\n", "\u00e9 stack\n", "restack; stack"])
+def test_word_is_found_wherever_it_stands_by_itself(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.py"
+    path.write_text(text, encoding="utf-8")
+    assert facts_of(path, "a.py", ["stack", "", "k"]).words == ("stack", "")

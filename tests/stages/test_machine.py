@@ -178,7 +178,19 @@ def test_report_tells_how_small_an_effect_could_be_seen_and_what_would_settle_it
     (row,) = sections["What could be seen"].rows
     assert row[2].endswith("%")
     assert row[3] == "0.20%"
-    assert int(row[5]) > PAIRS
-    facts = dict(sections["How bench was taken"].facts)
+    assert int(row[4]) > PAIRS
+    facts = dict(sections["Measurement bench on any"].facts)
     assert facts["Pairs"] == "16 of at most 64, ended: decided"
     assert "several required targets share the error" in sections["Method"].text
+
+
+@pytest.mark.parametrize(("starts", "outcome"), [(1, U), (2, U), (3, P)])
+def test_smoke_run_with_few_starts_decides_nothing(starts: int, outcome: Outcome) -> None:
+    taken = a_taken(restarts=tuple(1 + i * starts // PAIRS for i in range(PAIRS)))
+    task = a_timed_task()
+    assert outcomes(task, seen(None, taken))[0] is P
+    found = by_check(task.model_copy(update={"smoke": True}), seen(None, taken))["measure:AC1:0"]
+    assert found.outcome is outcome
+    if outcome is U:
+        assert f"were started {starts} times only" in found.message
+        assert found.remediation.startswith("Run without --smoke")

@@ -110,7 +110,7 @@ def crossed() -> int:
 
 def one_file(number: int) -> str:
     """Write a file that all have, and read it again."""
-    path = Path(os.environ.get("TMPDIR", "/tmp")) / f"gates-planted-{os.getuid()}.txt"  # noqa: S108
+    path = Path(os.environ.get("TMPDIR", "/tmp")) / f"gates-planted-{os.getuid()}.txt"
     for _ in range(5):
         path.write_text(f"{number}\n" * 20_000, encoding="utf-8")
     return path.read_text(encoding="utf-8")[:8]  # <- shared state

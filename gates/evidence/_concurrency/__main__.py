@@ -15,7 +15,7 @@ from typing import Any
 from .._calculating.calling import Unreachable
 from .._calculating.values import TooMuch
 from .._leaks.journal import Teller
-from .alone import Alone, alone
+from .alone import ENOUGH_OF_PROCESS_S, ENOUGH_S, Alone, alone
 from .at_once import AtOnce
 from .places import Places
 from .processes import Child, Family
@@ -57,7 +57,7 @@ def _here(asked: dict[str, Any], tell: Teller) -> None:
     child = Child(asked) if asked["where"] == "process" else None
     if child:
         child.ready()
-    first = _alone(work, places, tell, 0 if child is None else asked["worker"])
+    first = _alone(work, places, tell, asked["worker"] if child else None)
     if child:
         child.rounds(work, first, tell, places)
     else:
@@ -75,9 +75,9 @@ def _made(asked: dict[str, Any], places: Places, tell: Teller) -> Work:
     raise SystemExit(2)
 
 
-def _alone(work: Work, places: Places, tell: Teller, process: int) -> Alone:
+def _alone(work: Work, places: Places, tell: Teller, process: int | None) -> Alone:
     try:
-        found = alone(work)
+        found = alone(work, ENOUGH_S if process is None else ENOUGH_OF_PROCESS_S)
     except TooMuch as error:
         _leave(tell, f"what it returns cannot be compared: {error}")
     except BaseException as error:  # noqa: BLE001  # whatever the project raises

@@ -1,4 +1,4 @@
-"""The rounds in threads: with the interpreter's own switches, with forced ones, and by line to see where one is enough."""
+"""The rounds in threads: with the interpreter's own switches, with forced ones, and to see where one is enough."""
 
 import os
 import sys
@@ -34,8 +34,8 @@ class AtOnce:
         self._places = places
         self._tell = tell
         self._until = until
-        self._threads = Threads(work, places, first.repeats, first.seconds)
-        self._shorter = Threads(work, places, 1, first.seconds)
+        self._threads = Threads(work, places, first.enough_s, first.seconds)
+        self._shorter = Threads(work, places, 0.0, first.seconds)
         self._told: set[str] = set()
 
     def run(self) -> None:

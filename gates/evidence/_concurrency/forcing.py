@@ -22,7 +22,7 @@ class Forcing:
 
     def __init__(self, places: "Places", seed: int, chance: float) -> None:
         self._places = places
-        self._draw = Random(seed).random  # one of our own: the project's must not notice
+        self._draw = Random(seed).random  # noqa: S311  # one of our own: the project's must not notice
         self._chance = chance
         self.steps = 0
         self.pauses = 0
@@ -46,7 +46,7 @@ class Forcing:
         frame.f_trace_opcodes = True
         return self._stepped
 
-    def _stepped(self, frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401
+    def _stepped(self, _frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401
         if event != "opcode":
             return self._stepped
         self.steps += 1

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .alone import repeated
 from .rounds import said
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from .places import Places
     from .work import Work
 
-SOON_S = 0.005
+SOON_S = 0.02
 PATIENCE = 10.0
 
 
@@ -113,7 +114,7 @@ class Child:
 
     def rounds(self, work: "Work", first: "Alone", tell: "Teller", places: "Places") -> None:
         """Take part in rounds until there are no more."""
-        self._say(str(first.seconds * first.repeats))
+        self._say(str(first.seconds + first.enough_s))
         for order in self._orders:
             _, number, at = order.split()
             while time.monotonic() < float(at):
@@ -121,7 +122,7 @@ class Child:
             begin = time.monotonic()
             told: dict[str, object] = {"worker": self._worker, "round": int(number), "forced": False}
             try:
-                returned = [work.job(0) for _ in range(first.repeats)]
+                returned = [*repeated(work, 0, first.enough_s)]
                 end = time.monotonic()
                 for _, text in work.told([returned]):
                     if text != first.results[0]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from .alone import repeated
+
 if TYPE_CHECKING:
     from .forcing import Forcing
     from .holding import Holding
@@ -34,18 +36,18 @@ class Round:
 class Threads:
     """Runs rounds; `alone_s` is how long one of them takes by itself."""
 
-    def __init__(self, work: "Work", places: "Places", repeats: int, alone_s: float) -> None:
+    def __init__(self, work: "Work", places: "Places", enough_s: float, alone_s: float) -> None:
         self._work = work
         self._places = places
-        self._repeats = repeats
-        expected = alone_s * repeats * work.workers
+        self._enough_s = enough_s
+        expected = (alone_s + enough_s) * work.workers
         self._still_s = STILL_S + 5 * expected
         self._limit_s = PATIENCE + 50 * expected
 
     def round(self, forcing: "Forcing | Holding | None" = None) -> Round:
         """Run one round; where a thread does not come to its end, it cannot be followed by another."""
         self._work.fresh()
-        lot = [_Worker(i, self._work, self._repeats, forcing) for i in range(self._work.workers)]
+        lot = [_Worker(i, self._work, self._enough_s, forcing) for i in range(self._work.workers)]
         here: list[int] = []
         for worker in lot:
             worker.begin(here, len(lot))
@@ -90,10 +92,10 @@ class Threads:
 class _Worker:
     """One thread of a round."""
 
-    def __init__(self, number: int, work: "Work", repeats: int, forcing: "Forcing | Holding | None") -> None:
+    def __init__(self, number: int, work: "Work", enough_s: float, forcing: "Forcing | Holding | None") -> None:
         self.number = number
         self._work = work
-        self._repeats = repeats
+        self._enough_s = enough_s
         self._forcing = forcing
         self.returned: list[object] = []
         self.error: tuple[str, BaseException] | None = None
@@ -119,8 +121,7 @@ class _Worker:
         if self._forcing:
             self._forcing.begin(self.number)
         try:
-            for _ in range(self._repeats):
-                self.returned.append(self._work.job(self.number))
+            self.returned.extend(repeated(self._work, self.number, self._enough_s))
         except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
             self.error = (said(error), error)
         finally:

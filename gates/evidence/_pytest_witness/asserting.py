@@ -28,6 +28,20 @@ def asserts(statement: ast.AST) -> bool:
     return any(_is_asserting(node) for part in flat if isinstance(part, ast.AST) for node in ast.walk(part))
 
 
+def is_plain(statement: ast.stmt) -> bool:
+    """Return whether a statement is an assertion and no more: what comes after it runs only where it holds."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return _called(statement.value).lower().lstrip("_").startswith(("assert", "fail"))
+    return isinstance(statement, ast.Assert | ast.Raise)
+
+
+def expects_failure(statement: ast.AST) -> bool:
+    """Return whether a `try` fails the test unless something is raised in it."""
+    if not isinstance(statement, ast.Try) or not statement.handlers:
+        return False
+    return any(_gives_up(inner) for inner in (*statement.body, *statement.orelse))
+
+
 def blocks_of(statement: ast.AST) -> Iterator[list[ast.stmt]]:
     """Yield the blocks of a statement."""
     for field in ("body", "orelse", "finalbody"):

@@ -1,18 +1,23 @@
-"""Counts the assertions that are executed: a statement before each of them, put in where pytest rewrites modules."""
+"""Counts the assertions that are executed: a statement before each of them, put in where pytest rewrites modules.
+
+Where an assertion held, a statement after it says so: one that failed in a test that passed was swallowed.
+"""
 
 import ast
 import os
 import sys
 import threading
+import unittest
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from _pytest.assertion import rewrite
 
-from .asserting import asserts, blocks_of
+from .asserting import asserts, blocks_of, expects_failure, is_plain
 
-executed = [0]
+executed = [0, 0]  # how many were executed, and how many had been when the last of them held
 unheard: list[str] = []
 counted: set[str] = set()
 _rewrite: Callable[..., Any] | None = getattr(rewrite, "rewrite_asserts", None)
@@ -27,6 +32,29 @@ def install() -> None:
         # a cached module counts nothing, and one that counts must not be cached for runs without us
         rewrite._read_pyc = lambda *_args, **_more: None  # noqa: SLF001
         rewrite._write_pyc = lambda *_args, **_more: False  # noqa: SLF001
+
+
+def unheld() -> bool:
+    """Return whether the last assertion that was executed has not held."""
+    return executed[1] != executed[0]
+
+
+def expect() -> None:
+    """Take an exception that a test expects, and that comes, for an assertion that holds."""
+    for context in (type(pytest.raises(Exception)), getattr(unittest.case, "_AssertRaisesContext", None)):
+        if context is not None:
+            setattr(context, "__exit__", _held_after(context.__exit__))  # noqa: B010  # a method, to mypy
+
+
+def _held_after(leave: Callable[..., Any]) -> Callable[..., Any]:
+    def __exit__(*args: object) -> object:  # noqa: N807  # in the place of one
+        __tracebackhide__ = True
+        swallowed = leave(*args)
+        if swallowed:
+            executed[1] = executed[0]
+        return swallowed
+
+    return __exit__
 
 
 def listen() -> None:
@@ -60,22 +88,46 @@ def _counting(mod: ast.Module, source: bytes, module_path: str | None = None, co
 
 
 def _instrument(module: ast.Module) -> None:
-    """Put the counter before each statement that asserts."""
+    """Put the counter before each statement that asserts, and one that says that it held after each plain assertion."""
     blocks = [module.body]
     while blocks:
         block = blocks.pop()
-        found = [statement for statement in block if asserts(statement)]
         for statement in block:
             blocks += blocks_of(statement)
-        if found:
-            block[:] = [new for old in block for new in ((_counter(old), old) if old in found else (old,))]
+        block[:] = [new for old in block for new in _counted(old)]
+
+
+def _counted(statement: ast.stmt) -> list[ast.stmt]:
+    if expects_failure(statement):
+        for handler in statement.handlers:  # type: ignore[attr-defined]  # it is a try
+            handler.body.insert(0, _held(handler.body[0]))
+    if not asserts(statement):
+        return [statement]
+    if is_plain(statement):
+        return [_counter(statement), statement, _held(statement)]
+    return [_counter(statement), _held(statement), statement]
 
 
 def _counter(statement: ast.stmt) -> ast.stmt:
     """Return the statement `@pytest_ar.gates_executed[0] += 1`, in the line of another."""
-    where = {"lineno": statement.lineno, "col_offset": statement.col_offset, "end_lineno": statement.lineno,
-             "end_col_offset": statement.col_offset}  # fmt: skip
-    name = ast.Name(id="@pytest_ar", ctx=ast.Load(), **where)
-    counts = ast.Attribute(value=name, attr="gates_executed", ctx=ast.Load(), **where)
-    target = ast.Subscript(value=counts, slice=ast.copy_location(ast.Constant(0), statement), ctx=ast.Store(), **where)
-    return ast.AugAssign(target=target, op=ast.Add(), value=ast.copy_location(ast.Constant(1), statement), **where)
+    return _placed(ast.AugAssign(_count(0, ast.Store()), ast.Add(), ast.Constant(1)), statement)
+
+
+def _held(statement: ast.stmt) -> ast.stmt:
+    """Return the statement `@pytest_ar.gates_executed[1] = @pytest_ar.gates_executed[0]`."""
+    return _placed(ast.Assign([_count(1, ast.Store())], _count(0, ast.Load())), statement)
+
+
+def _count(index: int, context: ast.expr_context) -> ast.Subscript:
+    name = ast.Name(id="@pytest_ar", ctx=ast.Load())
+    counts = ast.Attribute(value=name, attr="gates_executed", ctx=ast.Load())
+    return ast.Subscript(value=counts, slice=ast.Constant(index), ctx=context)
+
+
+def _placed(made: ast.stmt, beside: ast.stmt) -> ast.stmt:
+    """Put all of a statement that was made into the line of another."""
+    for node in ast.walk(made):
+        if isinstance(node, ast.stmt | ast.expr):
+            node.lineno = node.end_lineno = beside.lineno
+            node.col_offset = node.end_col_offset = beside.col_offset
+    return made

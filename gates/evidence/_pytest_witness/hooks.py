@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from types import FunctionType
 from typing import Protocol
 from warnings import WarningMessage
 
@@ -49,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if STACK_SIGNAL:
             faulthandler.register(STACK_SIGNAL, file=wire.stack, all_threads=True)
     assertions.listen()
+    assertions.expect()
     wire.tell(
         "start",
         time=time.time(),
@@ -61,6 +63,19 @@ def pytest_configure(config: pytest.Config) -> None:
         classes=list(config.getini("python_classes")),
         files=list(config.getini("python_files")),
     )
+
+
+def _functions() -> dict[tuple[str, str], tuple[object, object]]:
+    """Return the functions of this plugin, by module and name, each with its code."""
+    own = [module for name, module in sorted(sys.modules.items()) if name.rpartition(".")[0] == __package__]
+    held = [(module.__name__, name, value) for module in own for name, value in vars(module).items()]
+    return {(where, name): (f, f.__code__) for where, name, f in held if isinstance(f, FunctionType)}
+
+
+def _tampered() -> str:
+    """Return the name of a function of this plugin that is not what it was when the plugin was loaded, or nothing."""
+    now = _functions()
+    return next((".".join(key) for key, value in _loaded.items() if now.get(key) != value), "")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -162,6 +177,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     wire.tell("began", id=item.nodeid)
     before = assertions.executed[0]
     result = yield
+    if changed := _tampered():
+        wire.note("tampered", name=changed)
     wire.note("over", id=item.nodeid, asserted=assertions.executed[0] - before)  # told with the next test's begin
     return result
 
@@ -263,3 +280,6 @@ def pytest_unconfigure() -> None:
     wire.flush()
     if wire.stack is not None:
         faulthandler.enable(file=wire.stack, all_threads=True)
+
+
+_loaded = _functions()

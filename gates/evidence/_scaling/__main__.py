@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .._calculating.calling import Unreachable, built, resolve
@@ -19,7 +20,7 @@ from .._concurrency.places import Places
 from .._concurrency.rounds import said
 from .._leaks.journal import Teller
 from .lines import lines_of
-from .measuring import calls_of, peak_of, times_of
+from .measuring import called, calls_of, peak_of, times_of
 
 SHARE = 0.75  # of the time limit, after which nothing new is begun
 
@@ -66,19 +67,27 @@ def _works(asked: dict[str, Any], make: Callable[..., Any]) -> list[tuple[str, C
     def step(size: int) -> Callable[[], object]:
         return _step(make, asked, size)
 
-    def alone(size: int, number: int) -> Callable[[Teller], None]:
-        measure = peak_of if of == "peak_memory_bytes" else calls_of
-        return lambda tell: tell("value", size=size, restart=number, value=measure(lambda: step(size)))
+    def values(number: int) -> Callable[[Teller], None]:
+        def work(tell: Teller) -> None:
+            called(step(sizes[0]))  # what is loaded or made once is no part of a step
+            measure = peak_of if of == "peak_memory_bytes" else calls_of
+            for size in sizes:
+                tell("value", size=size, restart=number, value=measure(partial(step, size)))
+
+        return work
 
     def lines(size: int) -> Callable[[Teller], None]:
         return lambda tell: tell("lines", size=size, **lines_of(step(size), of, Places(asked["root"])))
 
     if asked["where"]:
         return [(f"size {size}", lines(size)) for size in (sizes[0], sizes[-1])]
-    if of in {"peak_memory_bytes", "python_calls"}:
-        return [(f"size {n}", alone(n, number)) for number in range(asked["restarts"]) for n in sizes]
     share = asked["budget_s"] / asked["restarts"]
-    return [(f"start {n + 1}", lambda tell, n=n: times_of(step, sizes, n, share, tell)) for n in range(asked["restarts"])]
+
+    def times(number: int) -> Callable[[Teller], None]:
+        return lambda tell: times_of(step, sizes, number, share, tell)
+
+    measured = values if of in {"peak_memory_bytes", "python_calls"} else times
+    return [(f"start {number + 1}", measured(number)) for number in range(asked["restarts"])]
 
 
 def _step(make: Callable[..., Any], asked: dict[str, Any], size: int) -> Callable[[], object]:

@@ -1,5 +1,6 @@
 """What a step takes: time, size by size in turn; the most memory; how many calls of functions."""
 
+import ctypes
 import gc
 import inspect
 import os
@@ -28,7 +29,7 @@ def times_of(make: Callable[[int], Step], sizes: Sequence[int], number: int, sha
     tell("device", type=_device())
     gc.collect()
     gc.disable()
-    shuffle = Random(number).shuffle
+    shuffle = Random(number).shuffle  # noqa: S311  # one of our own
     for done in range(MOST):
         if done >= LEAST and time.monotonic() - began > share_s:
             break
@@ -41,6 +42,7 @@ def times_of(make: Callable[[int], Step], sizes: Sequence[int], number: int, sha
 def peak_of(make: Callable[[], Step]) -> float:
     """Return the most memory that making a step and doing it three times takes, above what there was before."""
     gc.collect()
+    _trim()
     torch = _cuda()
     before = _resident()
     if torch:
@@ -115,6 +117,12 @@ def _synchronize() -> None:
     torch = _cuda()
     if torch:
         torch.cuda.synchronize()
+
+
+def _trim() -> None:
+    """Give back what the C library holds for later, so that no size lives on what another one left."""
+    with suppress(OSError, AttributeError):  # glibc alone has it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _field(name: str) -> int:

@@ -1,0 +1,108 @@
+"""Do things at once that come to something else then, and sound ones: was each found, with its line?
+
+`python -m benchmarks.concurrency` writes benchmarks/results/concurrency.md; 1 if a planted one is missed or named at
+another line, or a sound one is anything but passed. `--only WORD` runs those whose name holds a word.
+"""
+
+import argparse
+import os
+import platform
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from gates.context import Context
+from gates.evidence.concurrency import Concurrency
+from gates.evidence.kind import EvidenceSet
+from gates.model import Level, Outcome
+from gates.stages import _concurrency
+from gates.task import Criterion, Task
+
+HERE = Path(__file__).parent
+CASES = HERE.parent / "tests" / "together"
+RESULTS = HERE / "results" / "concurrency.md"
+BAD, GOOD = "planted_together", "sound_together"
+Asked = dict[str, Any]
+
+
+def used(module: str, name: str, read: str = "counted") -> Asked:
+    """Return a tracker that two threads use 1,000 times each."""
+    return {"shared": f"{module}:{name}", "use": f"{module}:{name}.log", "read": f"{module}:{read}"}
+
+
+def called(module: str, name: str, *each: object, where: str = "threads") -> Asked:
+    """Return a function that each of two calls with an argument of its own."""
+    return {"call": f"{module}:{name}", "each": [[one] for one in each] if each else [[], []], "in": [where]}
+
+
+PLANTED = (
+    used(BAD, "CountingTracker"), used(BAD, "StepTracker"), used(BAD, "BatchedTracker", "flushed"),
+    called(BAD, "configured", 0.1, 0.2), called(BAD, "seeded", 1, 2), called(BAD, "buffered", 40, 50),
+    called(BAD, "iterated", 20, 20), called(BAD, "crossed"), called(BAD, "one_file", 1, 2, where="processes"),
+)  # fmt: skip
+FUNCTIONS = ("own_generator", "own_thread_state", "cached", "pooled", "logged", "nested")
+SOUND = (
+    *(used(GOOD, f"{name}Tracker") for name in ("Locked", "Appending", "Queue", "Database", "Numbering")),
+    *(called(GOOD, name, 20, 30, where=where) for name in FUNCTIONS for where in ("threads", "processes")),
+)  # fmt: skip
+
+
+def main() -> int:
+    """Print and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="WORD")
+    only = parser.parse_args().only
+    rows, wrong = (
+        ["| done at once | in | said | kept | line | seconds | what was seen |", "|---|---|---|---|---|---|---|"],
+        0,
+    )
+    for asked, expected in [*((a, Outcome.FAILED) for a in PLANTED), *((a, Outcome.PASSED) for a in SOUND)]:
+        if only not in str(asked.get("call") or asked["shared"]):
+            continue
+        row, kept = look(asked, expected)
+        wrong += not kept
+        rows.append(row)
+        print(row, flush=True)
+    said = f"{len(rows) - 2} things, {wrong} of them judged wrongly."
+    print(said)
+    if not only:
+        machine = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+        text = "\n".join(
+            ["# Concurrency", "", "`python -m benchmarks.concurrency`", "", f"{said} {machine}.", "", *rows, ""]
+        )
+        RESULTS.write_text(text, encoding="utf-8")
+    return int(wrong > 0)
+
+
+def look(asked: Asked, expected: Outcome) -> tuple[str, bool]:
+    """Do one thing at once; return its row, and whether what is said of it is right."""
+    criterion = Criterion(id="AC1", text="The same at once", level=Level.MUST)
+    told = {"id": "C1", "title": "At once", "implementation": ["."], "criteria": [criterion], "concurrency": [asked]}
+    task, began = Task.model_validate(told), time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        context = Context(root=CASES, evidence=Path(folder), python=sys.executable, timeout_s=120)
+        finding, *_ = _concurrency.judge(task, EvidenceSet({Concurrency: Concurrency.collect(task, context)}))
+    place = finding.location
+    failed = finding.outcome is Outcome.FAILED
+    shown = str(place) if failed and place and place.path else "-"
+    kept = finding.outcome is expected and (not failed or _marked(shown) or asked.get("in") == ["processes"])
+    name = asked.get("call") or asked["shared"]
+    where = asked.get("in", ["threads"])[0]
+    seen = (finding.actual if len(finding.actual) < 100 else f"{finding.actual[:96]} ...").replace("|", "/")
+    row = (f"| {name} | {where} | {finding.outcome.value} | {'yes' if kept else '**no**'} | {shown} "
+           f"| {time.monotonic() - began:.0f} | {seen} |")  # fmt: skip
+    return row, kept
+
+
+def _marked(place: str) -> bool:
+    """Return whether a place is marked in its file, or stands before the first marked line of the same function."""
+    path, _, line = place.partition(":")
+    lines = (CASES / path).read_text(encoding="utf-8").splitlines() if line else []
+    near = lines[int(line) - 1 : int(line) + 1] if line else []
+    return any("# <-" in each for each in near)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""What the report of the performance gate tells of how its numbers were taken, and at its end the samples."""
+
+from collections.abc import Iterator
+
+from gates.deciding.outlook import pairs_needed, smallest_effect
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.measurements import MeasurementRun, Measurements, command
+from gates.interval import METHOD
+from gates.measuring.fitness import CPU_TIME, TIMES, noise
+from gates.model import Outcome, Section
+from gates.stages._elsewhere import any_from_elsewhere
+from gates.stages._machine_facts import facts_of
+from gates.stages._measures import answers_of, targets_of
+from gates.task import Task
+
+_LOOKED = (
+    " Where the gate timed the arms itself it looked while the pairs came in; the ranks of the interval at each look "
+    "keep the error of all looks and all attempts together, and the interval is widened to hold Student's interval "
+    "over the restarts. Failures of several required targets share the error by Holm's procedure."
+)
+_SMOKE = " This was a smoke run: each number comes from less time, at the same error, so more may be left undecided."
+
+
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell how small an effect could be seen, where and how it was measured, and last the samples."""
+    if not any(True for _ in targets_of(task)):
+        return
+    yield from _outlooks(task, evidence)
+    measurements = evidence.get(Measurements)
+    runs = measurements.runs if measurements else ()
+    if measurements is None:
+        yield Section(title="Measurements", text=f"None: {evidence.why_missing(Measurements)}.")
+    for run in (*runs, *_taken_elsewhere(task, evidence)):
+        yield _describe_run(task, run)
+    yield Section(
+        title="Method",
+        text=f"Each number is the {METHOD}: distribution-free, exact coverage of at least 95 %, never fewer than 6 "
+        "samples. A target is met when the whole interval lies on its good side, missed when it lies on the other."
+        + (_LOOKED if any(run.taken for run in runs) else "") + (_SMOKE if task.smoke else ""),
+    )  # fmt: skip
+    yield from (_sample_table(run) for run in runs if run.samples)
+
+
+def _taken_elsewhere(task: Task, evidence: EvidenceSet) -> Iterator[MeasurementRun]:
+    wanted = {measure.from_ for _, _, measure in targets_of(task)}
+    for one in task.measurements:
+        if one.arms and one.id in wanted:
+            yield from (run for run in any_from_elsewhere(task, one.id, evidence) if run.taken)
+
+
+def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell of what the gate timed itself how small an effect it could have seen, and what would settle what is open."""
+    rows = []
+    for criterion, _, measure, got in answers_of(task, evidence):
+        if got.seen and got.run and got.run.taken and got.outcome is not Outcome.NOT_APPLICABLE:
+            by = got.clock or measure.of
+            floor = noise(got.run.taken, by) if by in {*TIMES, *CPU_TIME.values()} else None
+            needed = "settled" if got.outcome is not Outcome.UNKNOWN else str(pairs_needed(got.seen, measure) or "-")
+            rows.append((
+                criterion.id, measure.name, f"{smallest_effect(got.seen, measure):.2%}",
+                f"{floor.floor:.2%}" if floor else "-", needed,
+            ))  # fmt: skip
+    if rows:
+        columns = ("Criterion", "Measure", "Smallest effect seen", "Noise floor", "Pairs to settle it")
+        yield Section(title="What could be seen", columns=columns, rows=tuple(rows))
+
+
+def _describe_run(task: Task, run: MeasurementRun) -> Section:
+    title = f"Measurement {run.id} on {run.device}"
+    where = (("From", run.elsewhere),) if run.elsewhere else ()
+    asked = (("Command", "; ".join(command(task, run.id, run.device)) if run.taken else
+              " ".join(command(task, run.id, run.device))), *where)  # fmt: skip
+    if run.samples is None:
+        return Section(title=title, text=f"No samples: {run.problem}.", facts=asked)
+    samples = run.samples
+    facts = [*asked, ("Device", f"{samples.device.type}: {samples.device.name}"),
+             ("Capabilities", ", ".join(samples.device.capabilities) or "none stated"),
+             ("Timing", samples.timing or "not told"), *(facts_of(run, run.taken) if run.taken else ()),
+             ("Environment", _together(samples.environment)), ("Settings", _together(samples.settings))]  # fmt: skip
+    return Section(title=title, facts=tuple((name, value) for name, value in facts if value))
+
+
+def _together(named: dict[str, str]) -> str:
+    return "; ".join(f"{name}: {value}" for name, value in sorted(named.items()))
+
+
+def _sample_table(run: MeasurementRun) -> Section:
+    assert run.samples is not None
+    rows = []
+    for name, metric in sorted(run.samples.metrics.items()):
+        for arm, values in sorted(metric.arms.items()):
+            ordered = sorted(values)
+            middle = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+            numbers = (f"{ordered[0]:.4g}", f"{middle:.4g}", f"{ordered[-1]:.4g}")
+            rows.append((name, metric.unit, arm, str(len(values)), *numbers))
+    columns = ("Metric", "Unit", "Arm", "Samples", "Least", "Median", "Most")
+    return Section(title=f"Samples of {run.id} on {run.device}", columns=columns, rows=tuple(rows), appendix=True)

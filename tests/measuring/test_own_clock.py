@@ -1,0 +1,95 @@
+"""The gate's own clock beside what workers tell: times that hold only by the worker's are not believed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arming import STEPS, a_plan
+from building import a_measure, written
+from taking import NEW, OLD, PAIRS, a_taken, an_attempt, some_samples
+
+from gates.measuring.answers import Source, estimated, outcome, unfit
+from gates.measuring.session import measure
+from gates.model import Outcome
+from gates.task import Measure
+
+RATIO = Measure.model_validate(a_measure())
+LEVEL = Measure.model_validate(a_measure(ratio=None, value="new", at_least=None, at_most=1.2))
+CPU = {"step_cpu_time_s": (OLD, NEW)}
+U, P = Outcome.UNKNOWN, Outcome.PASSED
+
+
+def seen_by(old: float, new: float, measure: Measure = RATIO, *, clock: str = "wall", wall: Any = NEW) -> Source:
+    """Workers that say 2.0 and 1.0 seconds; the gate's clock says so many times as much."""
+    whole = {"old": (old,) * PAIRS, "new": (new,) * PAIRS}
+    return Source(some_samples(new=wall, **(CPU if clock == "cpu" else {})), a_taken(whole=whole, clock=clock))
+
+
+@pytest.mark.parametrize("way", [1.0, 1.3, 4.0])
+def test_the_way_of_question_and_answer_is_the_same_for_all_arms(way: float) -> None:
+    assert outcome(RATIO, seen_by(way, way)) is P
+
+
+@pytest.mark.parametrize("hidden", [1.4, 1.9])
+def test_work_that_is_not_timed_decides_nothing(hidden: float) -> None:
+    source = seen_by(1.0, hidden)
+    assert outcome(RATIO, source) is U
+    assert any("done where it is not timed" in why for why in unfit(RATIO, source, estimated(RATIO, source)))
+
+
+def test_what_changes_no_verdict_is_let_through() -> None:
+    assert outcome(RATIO, seen_by(1.0, 1.2)) is P
+
+
+@pytest.mark.parametrize(("whole", "decided"), [(1.0, P), (1.24, P), (1.5, U)])
+def test_level_may_be_longer_by_the_way_only(whole: float, decided: Outcome) -> None:
+    assert outcome(LEVEL, seen_by(1.0, whole)) is decided
+
+
+def test_cpu_time_of_an_arm_that_lets_another_process_work_is_no_time_of_the_work() -> None:
+    assert outcome(RATIO, seen_by(1.0, 1.0, clock="cpu")) is P
+    assert outcome(RATIO, seen_by(1.0, 1.0, clock="cpu", wall=OLD)) is U
+
+
+def test_forged_earlier_attempt_meets_no_target_for_this_one() -> None:
+    slow = some_samples(new=OLD)
+    forged = tuple(an_attempt(new=[value / 4 for value in NEW]) for _ in range(3))
+    assert outcome(RATIO, Source(slow, a_taken(), forged)) is U
+    assert outcome(RATIO, Source(some_samples(), a_taken(), forged)) is P
+
+
+ARMS = """
+import sys, time
+
+def hurried(loops):
+    clock, cpu = time.perf_counter, time.process_time
+    time.perf_counter, time.process_time = (lambda: clock() * 0.55), (lambda: cpu() * 0.55)
+    vars(sys.modules["__main__"]).update(perf_counter=time.perf_counter, process_time=time.process_time)
+    return lambda: sum(i * i for i in range(loops))
+
+def late(loops):
+    left, last = [], [0.0]
+    def step():
+        if time.perf_counter() - last[0] > 0.004:
+            while left:
+                sum(i * i for i in range(left.pop()))
+        left.append(loops // 2)
+        value = sum(i * i for i in range(loops // 2))
+        last[0] = time.perf_counter()
+        return value
+    return step
+"""
+
+
+@pytest.mark.parametrize("arm", ["hurried", "late"])
+def test_arm_that_only_seems_fast_is_found_out(arm: str, tmp_path: Path) -> None:
+    root = written(tmp_path / "p", {"steps.py": STEPS, "arms.py": ARMS})
+    (tmp_path / "log").mkdir()
+    arms: dict[str, dict[str, Any]] = {"old": {"call": "steps:work", "args": [20_000]}, "new": {"call": f"arms:{arm}", "args": [20_000]}}
+    plan = a_plan(root, arms, most=8, restarts=1, segment_s=0.030)
+    source = Source(*measure(plan, tmp_path / "log", lambda *_: False))
+    asked = Measure.model_validate(a_measure(at_least=1.3))
+    assert outcome(asked, source) is U
+    calm = Source(source.samples, source.taken and source.taken.model_copy(update={"stretch": {}, "copies": (), "halves": {}}))
+    assert estimated(asked, calm).value > 1.3
+    assert any("not timed" in why for why in unfit(asked, calm, estimated(asked, calm)))

@@ -1,0 +1,50 @@
+"""What the mentions of a name may mean, for thousands of them at once."""
+
+from gates.scan.mentions import Mentions
+from gates.scan.module import Function
+from gates.scan.reading import project_of
+
+BASE = b"""
+class Base:
+    def step(self): self.go()
+    def go(self): pass
+def go(): pass
+def step(): go()
+"""
+MINE = b"""
+from base import Base, step as s, go
+import base
+class Mine(Base):
+    def step(self): super().step()
+    def other(self, it): it.step(); self.step(); base.step(); s(); go()
+def late(step, x: Base, y: int): step(); x.step(); y.step(); t = s; t()
+"""
+FILES = {
+    "base.py": BASE,
+    "mine.py": MINE,
+    "star.py": b"from base import *\nstep()\ngo()\nq = step if go else None\n",
+    "plain.py": b"class Apart:\n    def step(self): pass\na = Apart()\na.step()\na.go = a.step\n",
+}
+
+
+def test_mentions_that_are_taken_together_mean_the_same_functions() -> None:
+    project = project_of(FILES)
+    mentions = Mentions(project)
+    functions: list[Function] = [node for node, _ in project.functions.values()]
+    grouped = 0
+    for name in ("step", "go", "s", "t"):
+        senses = mentions.senses(name)
+        assert sorted(map(id, mentions.of(name))) == sorted(id(m) for sense in senses for m in sense.mentions)
+        for sense in senses:
+            grouped += len(sense.mentions) > 1
+            assert {mention.is_open for mention in sense.mentions} == {sense.first.is_open}
+            for function in functions:
+                for owner in (None, *project.classes.values()):
+                    assert len({mention.means(function, owner) for mention in sense.mentions}) == 1
+    assert grouped > 2
+
+
+def test_name_of_a_library_is_found_under_other_names_too() -> None:
+    project = project_of({"a.py": b"from torch import stack as s\nt = s\nt(x)\nstack(y)\n", "b.py": b"t(z)\n"})
+    found = {(mention.module.path, mention.node.lineno) for mention in Mentions(project).meaning("stack")}
+    assert found == {("a.py", 2), ("a.py", 3), ("a.py", 4)}
