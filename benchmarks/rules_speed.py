@@ -80,6 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"Written by `python -m benchmarks.rules_speed` on {machine}: {len(RULES)} declarative rules over",
         f"{sizes[-1]} files of {', '.join(PACKAGES)}; whole processes, one thread each, {arguments.rounds} rounds,",
         "each with an empty cache at first. A smaller tree is a part of the larger.",
+        f"The machine had {os.getloadavg()[0]:.1f} processes to run at the end: other work goes into seconds.",
         "",
     ]
     arguments.out.write_text("\n".join([*head, *lines, ""]), encoding="utf-8")

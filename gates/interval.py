@@ -62,8 +62,9 @@ def values_of(measure: Measure, metric: Metric) -> list[float]:
     columns = [metric.arms[arm] for arm in measure.arms]
     if measure.kind in {"ratio", "reduction"} and any(value <= 0 for column in columns for value in column):
         raise NotEnough(f"a {measure.kind} needs samples above 0; {measure.of} has one that is not")
-    if measure.kind not in {"ratio", "reduction"} and metric.unit not in _units(measure.of, metric.unit):
-        raise NotEnough(f"{measure.of} is in {metric.unit!r}, its name and the limit are in {_units(measure.of)[0]!r}")
+    units = UNITS.get(measure.of.rpartition("_")[2], ()) if "_per_" not in measure.of else ()
+    if units and metric.unit not in (*units, "none") and measure.kind not in {"ratio", "reduction"}:
+        raise NotEnough(f"{measure.of} is in {metric.unit!r:.40}; its name and the limit are in {units[0]!r}")
     if measure.kind in {"value", "slope"}:
         return list(columns[0])
     pairs = list(zip(*columns, strict=True))
@@ -73,12 +74,6 @@ def values_of(measure: Measure, metric: Metric) -> list[float]:
         raise NotEnough(f"two arms of {measure.of} differ by more than e^{IMPLAUSIBLE:g}; are the units the same?")
     # plain quotients, whose order is that of their logarithms: a ratio of exactly the limit stays exactly that
     return [a / b if measure.kind == "ratio" else 1 - b / a for a, b in pairs]
-
-
-def _units(name: str, default: str = "") -> tuple[str, ...]:
-    """Return the units that the name of a metric speaks of; a rate speaks of none."""
-    ending = name.rpartition("_")[2]
-    return (default,) if "_per_" in name else UNITS.get(ending, (default,)) if "_" in name else (default,)
 
 
 def compare(seen: Estimate, sign: str, limit: float) -> Outcome:

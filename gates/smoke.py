@@ -9,7 +9,7 @@ PAIRS = 32
 SCALING_STARTS = 3
 EPOCHS = 20
 STEPS = 20
-PART_S = 8.0
+PART_S = 6.0
 SAID = "smoke: little time for each measurement; what that leaves undecided is unknown"
 
 

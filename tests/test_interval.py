@@ -147,6 +147,22 @@ def test_nothing_below_or_at_zero_has_a_ratio(kind: str, bad: float) -> None:
     assert "above 0" in why(measure(kind, "old", "new"), metric(old=[2.0] * 6, new=[1.0] * 5 + [bad]))
 
 
+@pytest.mark.parametrize(("name", "unit"), [("step_time_s", "ms"), ("step_time_s", "min"), ("wait_ms", "s"),
+                                            ("peak_memory_bytes", "MiB")])  # fmt: skip
+def test_level_in_another_unit_than_its_limit_is_no_number(name: str, unit: str) -> None:
+    asked = Measure.model_validate(a_measure(of=name, ratio=None, value="old", at_least=None, at_most=2.0))
+    metric = Metric(unit=unit, direction="lower", paired=True, arms={"old": (1.5,) * 8, "new": (1.0,) * 8})
+    with pytest.raises(NotEnough, match="its name and the limit are in"):
+        estimate(asked, metric)
+    assert estimate(Measure.model_validate(a_measure(of=name)), metric).value == 1.5
+
+
+def test_rate_is_in_the_unit_that_it_says() -> None:
+    asked = Measure.model_validate(a_measure(of="items_per_s", ratio=None, value="old"))
+    metric = Metric(unit="1/s", direction="higher", paired=True, arms={"old": (1.5,) * 8})
+    assert estimate(asked, metric).value == 1.5
+
+
 def test_extreme_ratio_is_not_believed() -> None:
     assert "units" in why(RATIO, metric(old=[1e300] * 6, new=[1e-300] * 6))
 

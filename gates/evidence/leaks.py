@@ -85,7 +85,10 @@ class _Watch:
         seen = seen.model_copy(update={"longer": longer})
         if Drift.GROWS not in longer.drifts(leak.tolerance_bytes).values():
             return seen
-        return seen.model_copy(update=self._located(leak, f"{index}-where"))
+        where = self._located(leak, f"{index}-where", math.ceil(DROPPED * leak.epochs))
+        if not any(where.values()):  # it began later
+            where = self._located(leak, f"{index}-where-later", longer.epochs // 2)
+        return seen.model_copy(update=where)
 
     def _watched(self, leak: Leak, name: str, epochs: int) -> Watched:
         run, entries, facts = self._process(leak, name, {"epochs": epochs, "locate": False})
@@ -101,8 +104,7 @@ class _Watch:
         except ValidationError:
             return Watched(process=run, asked=epochs, problem="the journal cannot be read")
 
-    def _located(self, leak: Leak, name: str) -> dict[str, object]:
-        warm = math.ceil(DROPPED * leak.epochs)
+    def _located(self, leak: Leak, name: str, warm: int) -> dict[str, object]:
         _, entries, _ = self._process(leak, name, {"epochs": warm + LOCATED, "warm": warm, "locate": True})
         try:
             return {

@@ -18,6 +18,7 @@ from gates.task import Task
 
 PROGRAM = "_scaling"
 LEAST_SHARE = 0.1
+MOST_LINES = 5
 OF_PAGES = 4096.0
 
 
@@ -132,7 +133,7 @@ def _exceeds(scale: Scale, seen: Scaled) -> bool:
 
 
 def _grown(scale: Scale, probed: Probed) -> tuple[Grown, ...]:
-    """Return the lines that take more at the largest size than the limit lets them, the worst first."""
+    """Return the lines that take more at the largest size than the limit lets them, the worst first, or the fastest."""
     told = {entry["size"]: _by_line(entry) for entry in probed.of("lines")}
     least, most = told.get(scale.sizes[0]), told.get(scale.sizes[-1])
     if least is None or not most:
@@ -140,17 +141,19 @@ def _grown(scale: Scale, probed: Probed) -> tuple[Grown, ...]:
     ratio, limit = scale.sizes[-1] / scale.sizes[0], scale.exponent.at_most or 0.0
     whole = sum(value for value, _ in most.values()) or 1.0
     floor = 1e-3 * sum(value for value, _ in least.values()) or 1e-9  # what a line that did not run then may have taken
-    found = []
+    found: list[tuple[float, Grown]] = []
     for (path, line), (value, function) in most.items():
         before = max(least.get((path, line), (0.0, ""))[0], floor)
         exponent = math.log(max(value, floor) / before) / math.log(ratio)
-        if exponent > limit and value / whole >= LEAST_SHARE:
-            place = location([path, line])
-            assert place is not None
-            found.append((value - before * ratio**limit, Grown(
-                place=place, function=function, least=before, most=value, exponent=exponent, share=value / whole,
-            )))  # fmt: skip
-    return tuple(grown for _, grown in sorted(found, key=lambda each: -each[0])[:5])
+        place = location([path, line])
+        if place is not None and value / whole >= LEAST_SHARE:
+            grown = Grown(place=place, function=function, least=before, most=value, exponent=exponent,
+                          share=value / whole)  # fmt: skip
+            found.append((value - before * ratio**limit, grown))
+    # to look at a line takes its time, too: where that hides the growth, the line that grows fastest comes first
+    beyond = any(excess > 0 for excess, _ in found)
+    worst = sorted(found, key=lambda each: -each[0] if beyond else -each[1].exponent)
+    return tuple(grown for excess, grown in worst[:MOST_LINES] if excess > 0 or not beyond)
 
 
 def _by_line(entry: Entry) -> dict[tuple[str, int], tuple[float, str]]:

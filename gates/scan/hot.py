@@ -295,8 +295,5 @@ class Hot:
 def _returns(maker: Function, name: str) -> bool:
     """Return whether a function returns the one inside of it that has a name."""
     values = [node.value for node in below(maker) if isinstance(node, ast.Return) and node.value is not None]
-    return any(tail_of(part) == name for value in values for part in _parts(value))
-
-
-def _parts(node: ast.expr) -> list[ast.expr]:
-    return list(node.elts) if isinstance(node, ast.Tuple) else [node]
+    parts = [part for value in values for part in (value.elts if isinstance(value, ast.Tuple) else [value])]
+    return any(tail_of(part) == name for part in parts)

@@ -247,3 +247,18 @@ def _unused(function: Function) -> set[ast.AST]:
         return set()
     named = {n.id for n in below(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     return {n for n in inner if n.name not in named}
+
+
+def definitions(node: ast.AST, *, lambdas: bool) -> Iterator[Function | ast.Lambda | ast.ClassDef]:
+    """Yield the definitions directly inside of a node, however deep in its blocks, and in its expressions."""
+    stack = list(children(node))
+    while stack:
+        child = stack.pop()
+        if not lambdas and isinstance(child, ast.expr):
+            continue
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            yield child
+            if not isinstance(child, ast.Lambda):
+                stack.extend(child.decorator_list)
+        else:
+            stack.extend(children(child))

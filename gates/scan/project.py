@@ -2,66 +2,19 @@
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TypeVar
 
+from gates.scan.classes import CONSTRUCTORS, ClassInfo, sets, stored_in
 from gates.scan.known import canonical
-from gates.scan.module import Binding, Function, Module, tail_of
-from gates.scan.nodes import below, children, walk
+from gates.scan.module import Binding, Function, Module, definitions, tail_of
+from gates.scan.nodes import walk
 from gates.scan.scope import BUILTINS, MAX_HOPS, Scope
 from gates.scan.types import Types
 
 T = TypeVar("T")
 MAX_NAMES = 200
-CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
-
-
-@dataclass(eq=False)
-class ClassInfo:
-    """A class of the program; one that is defined twice has unknown members."""
-
-    name: str
-    node: ast.ClassDef
-    scope: Scope
-    twice: bool = False
-    methods: dict[str, Function] = field(default_factory=dict)
-
-    @cached_property
-    def bases(self) -> list[str | None]:
-        """Return the full names of what it extends."""
-        return [self.scope.dotted(base) for base in self.node.bases]
-
-    @cached_property
-    def attributes(self) -> dict[str, list[tuple[Binding, Scope]]]:
-        """Return what its class body and its methods bind attributes to."""
-        found: dict[str, list[tuple[Binding, Scope]]] = defaultdict(list)
-        body = Scope(self.scope.project, self.scope.module, None, self.scope)
-        for statement in self.node.body:
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                found[statement.target.id].append((Binding("parameter", statement.annotation), body))
-            elif isinstance(statement, ast.Assign):
-                for target in statement.targets:
-                    if isinstance(target, ast.Name):
-                        found[target.id].append((Binding("value", statement.value), body))
-        for method in self.methods.values():
-            scope = self.scope.project.scope_of(method, self.scope.module)
-            for name, binding in _set_on(scope.self_name, method):
-                found[name].append((binding, scope))
-        return dict(found)
-
-
-def _set_on(instance: str | None, method: Function) -> Iterator[tuple[str, Binding]]:
-    for node in below(method):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                yield from _attributes(instance, target, node.value)
-        elif isinstance(node, ast.AnnAssign):
-            if node.value is not None:
-                yield from _attributes(instance, node.target, node.value)
-        elif isinstance(node, ast.AugAssign | ast.For | ast.AsyncFor):
-            yield from _attributes(instance, node.target, None)
 
 
 def _is_of_head(node: ast.AST, function: ast.AST) -> bool:
@@ -71,24 +24,6 @@ def _is_of_head(node: ast.AST, function: ast.AST) -> bool:
     if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
     return node is function.returns or node in function.decorator_list
-
-
-def _sets(info: ClassInfo, name: str) -> bool:
-    """Return whether a method other than the constructor sets an attribute of its instance."""
-    return any(name in _stored_in(method) for key, method in info.methods.items() if key not in CONSTRUCTORS)
-
-
-def _stored_in(function: ast.AST) -> set[str]:
-    return {n.attr for n in walk(function) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
-
-
-def _attributes(instance: str | None, target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, Binding]]:
-    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == instance:
-        yield target.attr, Binding("value", value) if value is not None else Binding("opaque")
-    elif isinstance(target, ast.Tuple | ast.List):
-        for index, inner in enumerate(target.elts):
-            if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name) and inner.value.id == instance:
-                yield inner.attr, Binding("item", value, index=index) if value is not None else Binding("opaque")
 
 
 class Project:
@@ -129,7 +64,7 @@ class Project:
         stack: list[tuple[ast.AST, Scope, str, ClassInfo | None]] = [(module.tree, top, module.name, None)]
         while stack:
             node, scope, prefix, owner = stack.pop()
-            for child in _definitions(node, lambdas=module.lambdas):
+            for child in definitions(node, lambdas=module.lambdas):
                 name = f"{prefix}.{getattr(child, 'name', '<lambda>')}"
                 self._names[child] = name
                 if isinstance(child, ast.ClassDef):
@@ -267,15 +202,14 @@ class Project:
         """Return whether code other than the constructor sets an attribute of a class's instances."""
         if name in self._set_outside:
             return True
-        related = (info for info in self.classes.values() if self._is_related(info, owner))
-        return any(_sets(info, name) for info in related)
+        return any(sets(info, name) for info in self.classes.values() if self._is_related(info, owner))
 
     def attributes_set(self, function: ast.AST, owner: ClassInfo, depth: int = 3) -> frozenset[str]:
         """Return the attributes that a method sets on its instance, itself or in the methods that it calls."""
         key = (function, owner.name)
         if key not in self._settings:
             self._settings[key] = frozenset()  # a circle sets nothing more
-            found = _stored_in(function)
+            found = stored_in(function)
             for call in walk(function) if depth else ():
                 if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
                     own = isinstance(call.func.value, ast.Name) and call.func.value.id == "self"
@@ -363,19 +297,4 @@ class Project:
         return found
 
 
-def _definitions(node: ast.AST, *, lambdas: bool) -> Iterator[Function | ast.Lambda | ast.ClassDef]:
-    """Yield the definitions directly inside of a node, however deep in its blocks, and in its expressions."""
-    stack = list(children(node))
-    while stack:
-        child = stack.pop()
-        if not lambdas and isinstance(child, ast.expr):
-            continue
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            yield child
-            if not isinstance(child, ast.Lambda):
-                stack.extend(child.decorator_list)
-        else:
-            stack.extend(children(child))
-
-
-__all__ = ["ClassInfo", "Project", "tail_of"]
+__all__ = ["CONSTRUCTORS", "ClassInfo", "Project", "tail_of"]

@@ -18,7 +18,6 @@ _LOOKED = (
     "keep the error of all looks and all attempts together, and the interval is widened to hold Student's interval "
     "over the restarts. Failures of several required targets share the error by Holm's procedure."
 )
-_SMOKE = " This was a smoke run: each number comes from less time, at the same error, so more may be left undecided."
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -36,7 +35,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         title="Method",
         text=f"Each number is the {METHOD}: distribution-free, exact coverage of at least 95 %, never fewer than 6 "
         "samples. A target is met when the whole interval lies on its good side, missed when it lies on the other."
-        + (_LOOKED if any(run.taken for run in runs) else "") + (_SMOKE if task.smoke else ""),
+        + (_LOOKED if any(run.taken for run in runs) else ""),
     )  # fmt: skip
     yield from (_sample_table(run) for run in runs if run.samples)
 

@@ -29,7 +29,7 @@ def test_weights_come_from_the_seed_whatever_another_thread_draws() -> None:
         for _ in range(5):
             found[seed].add(draw(seed))
 
-    at_once(*(lambda seed=seed: again(seed) for seed in range(4)))  # type: ignore[misc]  # mypy loses a default's type
+    at_once(*(lambda seed=seed: again(seed) for seed in range(4)))
     assert found == {seed: {alone[seed]} for seed in range(4)}
 
 
@@ -40,6 +40,6 @@ def test_tracker_that_threads_share_counts_and_writes_each_step_once() -> None:
         for number in range(first, first + 50):
             log_step(tracker, number)
 
-    at_once(*(lambda first=first: log(first) for first in (0, 50, 100, 150)))  # type: ignore[misc]  # as above
+    at_once(*(lambda first=first: log(first) for first in (0, 50, 100, 150)))
     assert tracker.step == 200
     assert logged_steps(tracker) == [*map(float, range(200)), *map(float, range(200))]

@@ -58,6 +58,13 @@ def test_list_of_losses_with_their_graphs_is_found_with_its_line(tmp_path: Path)
     assert "kept by `losses in losses_with_their_graphs.<locals>.epoch`" in finding.message
 
 
+def test_leak_that_begins_late_is_found_with_its_line(tmp_path: Path) -> None:
+    body = "KEPT.extend([0] * (not KEPT)); KEPT[0] += 1; KEPT[0] > 14 and KEPT.append(bytes(1 << 20))"
+    _, finding = look(tmp_path, body)
+    assert finding.outcome is F
+    assert str(finding.location) == "pkg/own.py:6"
+
+
 def test_memory_of_a_library_alone_is_unknown(tmp_path: Path) -> None:
     _, finding = look(tmp_path, call="planted_plain:memory_of_a_library")
     assert finding.outcome is U

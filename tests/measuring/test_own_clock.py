@@ -15,7 +15,7 @@ from gates.task import Measure
 
 RATIO = Measure.model_validate(a_measure())
 LEVEL = Measure.model_validate(a_measure(ratio=None, value="new", at_least=None, at_most=1.2))
-CPU = {"step_cpu_time_s": (OLD, NEW)}
+CPU: Any = {"step_cpu_time_s": (OLD, NEW)}
 U, P = Outcome.UNKNOWN, Outcome.PASSED
 
 
@@ -85,11 +85,16 @@ def late(loops):
 def test_arm_that_only_seems_fast_is_found_out(arm: str, tmp_path: Path) -> None:
     root = written(tmp_path / "p", {"steps.py": STEPS, "arms.py": ARMS})
     (tmp_path / "log").mkdir()
-    arms: dict[str, dict[str, Any]] = {"old": {"call": "steps:work", "args": [20_000]}, "new": {"call": f"arms:{arm}", "args": [20_000]}}
+    arms: dict[str, dict[str, Any]] = {
+        "old": {"call": "steps:work", "args": [20_000]},
+        "new": {"call": f"arms:{arm}", "args": [20_000]},
+    }
     plan = a_plan(root, arms, most=8, restarts=1, segment_s=0.030)
     source = Source(*measure(plan, tmp_path / "log", lambda *_: False))
     asked = Measure.model_validate(a_measure(at_least=1.3))
     assert outcome(asked, source) is U
-    calm = Source(source.samples, source.taken and source.taken.model_copy(update={"stretch": {}, "copies": (), "halves": {}}))
+    calm = Source(
+        source.samples, source.taken and source.taken.model_copy(update={"stretch": {}, "copies": (), "halves": {}})
+    )
     assert estimated(asked, calm).value > 1.3
     assert any("not timed" in why for why in unfit(asked, calm, estimated(asked, calm)))

@@ -11,6 +11,7 @@ from gates.scan import checking, reading
 from gates.scan.checking import Checked, check
 from gates.scan.loading import load_folder, load_rules, named
 from gates.scan.memory import Memory
+from gates.scan.module import Module
 
 BAD = "import torch\ntorch.cuda.amp.GradScaler()\n"
 
@@ -53,7 +54,7 @@ def test_file_that_did_not_change_is_parsed_once_for_several_checks(
 ) -> None:
     parsed: list[str] = []
 
-    def counted(shown: str, raw: bytes) -> reading.Module:
+    def counted(shown: str, raw: bytes) -> Module:
         parsed.append(shown)
         return reading.module_of(shown, raw)
 

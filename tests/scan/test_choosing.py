@@ -64,6 +64,15 @@ def test_name_is_followed_through_many_files(tmp_path: Path) -> None:
     assert found(tmp_path, files)["stacked"] == ["use.py:2"]
 
 
+def test_name_that_is_given_on_with_all_others_is_followed(tmp_path: Path) -> None:
+    files = {
+        "compat.py": "from torch import stack as s\n",
+        "again.py": "from compat import *\n",
+        "use.py": "from again import s\ns(rows).to(device)\n",
+    }
+    assert found(tmp_path, files)["stacked"] == ["use.py:2"]
+
+
 @pytest.mark.parametrize(
     ("compat", "use"),
     [

@@ -45,13 +45,19 @@ def heap_bytes() -> "int | None":
 
 
 def private_bytes() -> "int | None":
-    """Return the bytes that are this process's alone, in memory or swapped out, or `None` where nothing says."""
+    """Return the bytes that this process has written, in memory or swapped out, or `None` where nothing says.
+
+    Pages that it shares with workers that it forked are counted, too: else each would seem new when it is written to.
+    """
     try:
         with open("/proc/self/smaps_rollup", encoding="ascii") as file:  # noqa: PTH123
             lines = file.read().splitlines()
     except OSError:
         return _private_elsewhere()
-    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Dirty:", "Swap:")))
+    kinds = ("Anonymous:", "Pss_Shmem:", "Swap:")
+    if not any(line.startswith(kinds[0]) for line in lines):
+        return _private_elsewhere()
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(kinds))
 
 
 def _private_elsewhere() -> "int | None":

@@ -27,7 +27,7 @@ if "GATES_LOADED" in os.environ:
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HERE]
     _own = sys.modules.pop("sitecustomize", None)
     try:
-        import sitecustomize  # noqa: F401  # the one that this one hides
+        __import__("sitecustomize")  # the one that this one hides
     except ImportError:
         if _own is not None:
             sys.modules["sitecustomize"] = _own
