@@ -3,7 +3,7 @@
 from gates.measurement import Measurement
 from gates.task import Task
 
-BUDGET_S = 25.0
+BUDGET_S = 30.0
 RESTARTS = 4  # three of them before the first look, so that it sees how processes differ
 PAIRS = 32
 SCALING_STARTS = 3

@@ -107,7 +107,8 @@ def _with_lines(value: Value, key: Key, document: Document) -> object:
 def _reserved(document: Document) -> Iterator[Problem]:
     """Refuse the names that the loader itself fills in."""
     for key in document.keys:
-        if (key[-1] == "line" and not is_typed(key)) or (len(key) == 1 and key[0] in {"path", "digest", "bundles", "only", "smoke"}):
+        own = len(key) == 1 and key[0] in {"path", "digest", "bundles", "only", "smoke"}
+        if own or (key[-1] == "line" and not is_typed(key)):
             yield Problem(*document.keys[key], f"unknown key {key[-1]!r}")
 
 

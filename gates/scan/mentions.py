@@ -1,6 +1,7 @@
 """Where a program mentions its names, and what each mention may mean; made once for all rules of order."""
 
 import ast
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,10 @@ from functools import cached_property
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
+
+LIBRARIES = frozenset({"torch", "numpy", *sys.stdlib_module_names})
+READ = (ast.Attribute, ast.AugAssign, ast.BinOp, ast.Compare, ast.FormattedValue, ast.Slice, ast.Subscript, ast.UnaryOp)
+DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.Constant)
 
 
 @dataclass(eq=False)
@@ -62,15 +67,61 @@ class Mention:
         found = self.project.method(self._owner, tail_of(self.node)) if self._owner else None
         return found[0] if found else None
 
+    @property
+    def _is_handed(self) -> bool:
+        """Return whether it is called or handed on, rather than set, compared or reckoned with as no function is."""
+        return isinstance(self.node.ctx, ast.Load) and not isinstance(self.module.parents.get(self.node), READ)
+
+    @cached_property
+    def _family(self) -> frozenset[ClassInfo] | None:
+        """Return the classes of which `super()` here may mean one; `None` for what is no `super()`."""
+        value = self.node.value if isinstance(self.node, ast.Attribute) else None
+        if not isinstance(value, ast.Call) or tail_of(value.func) != "super" or self.scope.self_class is None:
+            return None
+        return family_of(self.scope.self_class, self.project)
+
     @cached_property
     def is_open(self) -> bool:
-        """Return whether it may mean any method of its name: of `super()`, or of an object of unknown class."""
-        if self._owner is not None or not isinstance(self.node, ast.Attribute):
+        """Return whether it may mean any method of its name: of an object of unknown class."""
+        if self._owner is not None or not isinstance(self.node, ast.Attribute) or not self._is_handed:
             return False
         value = self.node.value
         if isinstance(value, ast.Call) and tail_of(value.func) == "super":
-            return True
-        return self.project.types.of(value, self.scope) is None and isinstance(value, ast.Name | ast.Attribute)
+            return self.scope.self_class is None
+        if not isinstance(value, ast.Name | ast.Attribute) or self._is_of_library:
+            return False
+        return self.project.types.of(value, self.scope) is None and not self._is_display
+
+    @cached_property
+    def _is_of_library(self) -> bool:
+        """Return whether it is a part of a library that knows nothing of the program's classes."""
+        assert isinstance(self.node, ast.Attribute)
+        root = self.node.value
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        found = self.scope.lookup(root.id) if isinstance(root, ast.Name) else None
+        if found is None or not all(binding.kind == "import" for binding in found[1]):
+            return False
+        named = self.scope.dotted(self.node.value)
+        return named is not None and named.partition(".")[0] in LIBRARIES and not self._is_of_program(named)
+
+    def _is_of_program(self, named: str) -> bool:
+        return self.project.find_module(named.partition(".")[0], self.module) is not None
+
+    @cached_property
+    def _is_display(self) -> bool:
+        """Return whether it is of an object that is written out, such as a list."""
+        assert isinstance(self.node, ast.Attribute)
+        behind = self.scope.through(self.node.value)
+        return behind is not None and isinstance(behind[0], DISPLAYS) and not _is_none(behind[0])
+
+    @cached_property
+    def _may_hold(self) -> bool:
+        """Return whether an attribute that is no method of its class may be a function all the same."""
+        if self._owner is None:
+            return False
+        bound = [binding.node for binding, _ in self.project.attribute(self._owner, tail_of(self.node))]
+        return not any(isinstance(node, DISPLAYS) and not _is_none(node) for node in bound)
 
     @cached_property
     def _bound(self) -> tuple[bool, bool, frozenset[ast.AST]]:
@@ -85,7 +136,9 @@ class Mention:
         """Return what decides of it which functions it means; two mentions of one name that agree mean the same."""
         if isinstance(self.node, ast.Name):
             return (*self._bound, bool(self.module.stars))
-        return (self._named, self._is_of_module, self._owner, self._method, self.is_open)
+        holds = self._owner is not None and self._method is None and self._may_hold
+        known = (self._named, self._is_of_module, self._owner, self._method)
+        return (*known, self.is_open, self._family, holds, self._is_handed)
 
     def means(self, function: Function, owner: ClassInfo | None) -> bool:
         """Return whether it may mean a function, that of a class where an owner is named."""
@@ -98,11 +151,16 @@ class Mention:
             return True
         if owner is None:
             return self._is_of_module
+        if not self._is_handed:
+            return False
         if self._owner is None:
-            return self.is_open
-        if self._method is None or self._method is function:
+            return self.is_open or (self._family is not None and owner in self._family)
+        if self._method is function or (self._method is None and self._may_be_set_to(function)):
             return True
         return self.project.types.is_a(owner.name, self._owner.name) is not False
+
+    def _may_be_set_to(self, function: Function) -> bool:
+        return tail_of(self.node) != function.name or self._may_hold
 
 
 class Sense:
@@ -187,3 +245,17 @@ class Mentions:
 def mentions_of(project: Project) -> Iterator[Mentions]:
     """Yield the mentions of a program, for `Project.once`."""
     yield Mentions(project)
+
+
+def family_of(info: ClassInfo, project: Project) -> frozenset[ClassInfo]:
+    """Return the classes that are bases of a class, or of one that extends it: where `super()` may lead."""
+    below, todo = {info}, [info]
+    while todo:
+        found = set(project.extending.get(todo.pop().name, ())) - below
+        below |= found
+        todo += found
+    return frozenset(base for each in below for base in project.ancestors_of(each))
+
+
+def _is_none(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

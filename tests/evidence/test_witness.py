@@ -159,23 +159,13 @@ def quiet(f):
             f(*a, **k)
     return g
 """
-WRAPS = """
-def pytest_collection_modifyitems(items):
-    for item in items:
-        item.obj = quiet(item.obj)
-"""
-FIXTURE = """
-@pytest.fixture(autouse=True)
-def fixed(request):
-    request.node.obj = quiet(request.node.obj)
-"""
+WRAPS = "def pytest_collection_modifyitems(items):\n    for item in items: item.obj = quiet(item.obj)\n"
+FIXTURE = "@pytest.fixture(autouse=True)\ndef fixed(request):\n    request.node.obj = quiet(request.node.obj)\n"
 UNITTEST = """
 class TestIt(unittest.TestCase):
     def test_it(self):
-        try:
+        with contextlib.suppress(AssertionError):
             self.assertEqual(1, 2)
-        except AssertionError:
-            pass
 """
 BAD = "def test_it():\n    assert 1 == 2\n"
 TRIES = "def test_it():\n    assert 1\n    try:\n        assert 0\n    except AssertionError:\n        pass\n"

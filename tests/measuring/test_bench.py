@@ -121,7 +121,7 @@ def test_a_worker_that_speaks_unasked_is_not_believed(bench: Bench, tmp_path: Pa
     worker = bench.start("amp", started(root, run=["python", "w.py"]))
     worker.hello()
     worker.run(3)
-    with pytest.raises(ArmFailed, match="spoke without being asked|took 3 steps, asked for 4"):
+    with pytest.raises(ArmFailed, match=r"spoke without being asked|took 3 steps, asked for 4"):
         for steps in range(4, 9):
             worker.run(steps)
 

