@@ -283,7 +283,9 @@ def audit(report: Path, task: str | None, out: Path | None, timeout: float | Non
 
 
 @cli.command()
-@click.option("--measure", is_flag=True, help="Time two equal arms for a minute, and tell how often a verdict is wrong.")
+@click.option(
+    "--measure", is_flag=True, help="Time two equal arms for a minute, and tell how often a verdict is wrong."
+)
 @click.option("--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one].")
 def doctor(*, measure: bool, python: str | None) -> None:
     """Tell what this machine can and cannot verify.

@@ -15,8 +15,8 @@ from gates.hot_path import HotPath
 from gates.leak import Leak
 from gates.measurement import Measurement
 from gates.model import Level, Location
-from gates.scale import Scale
 from gates.regression import Regression
+from gates.scale import Scale
 from gates.task_types import Command, InsidePath, Located, Metric, Name, Seconds, Text
 from gates.tests_to_record import TestsToRecord
 from gates.training_step import TrainingStep

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 
 from gates.scan.conditions import branch
 from gates.scan.contexts import PUSHES
@@ -48,6 +49,11 @@ class Calling(Finding):
         self.yields: list[Callable[[Paths], Paths]] = []
         self._quiet: set[object] = set()
         self._caring: dict[ast.AST, frozenset[str]] = {}
+
+    @cached_property
+    def anywhere(self) -> frozenset[str]:
+        """Return the events that some code of the program may be."""
+        return frozenset().union(*self.hot.kinds.values())
 
     def block(self, body: list[ast.stmt], paths: Paths, scope: Scope) -> Paths:
         """Walk statements."""

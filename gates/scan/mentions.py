@@ -12,8 +12,9 @@ from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
 
 LIBRARIES = frozenset({"torch", "numpy", *sys.stdlib_module_names})
+LISTS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 READ = (ast.Attribute, ast.AugAssign, ast.BinOp, ast.Compare, ast.FormattedValue, ast.Slice, ast.Subscript, ast.UnaryOp)
-DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.Constant)
+DISPLAYS = (*LISTS, ast.ListComp, ast.SetComp, ast.DictComp, ast.Constant)
 
 
 @dataclass(eq=False)
@@ -86,6 +87,8 @@ class Mention:
         if self._owner is not None or not isinstance(self.node, ast.Attribute) or not self._is_handed:
             return False
         value = self.node.value
+        if isinstance(self.module.parents.get(self.node), LISTS):
+            return False  # what stands in a list is followed for known classes alone
         if isinstance(value, ast.Call) and tail_of(value.func) == "super":
             return self.scope.self_class is None
         if not isinstance(value, ast.Name | ast.Attribute) or self._is_of_library:
@@ -248,13 +251,13 @@ def mentions_of(project: Project) -> Iterator[Mentions]:
 
 
 def family_of(info: ClassInfo, project: Project) -> frozenset[ClassInfo]:
-    """Return the classes that are bases of a class, or of one that extends it: where `super()` may lead."""
+    """Return the other bases of a class, and of those that extend it: where `super()` may lead."""
     below, todo = {info}, [info]
     while todo:
         found = set(project.extending.get(todo.pop().name, ())) - below
         below |= found
         todo += found
-    return frozenset(base for each in below for base in project.ancestors_of(each))
+    return frozenset(base for each in below for base in project.ancestors_of(each)) - {info}
 
 
 def _is_none(node: ast.AST | None) -> bool:

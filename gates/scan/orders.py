@@ -15,7 +15,7 @@ MAX_OBJECTS = 4
 INNOCENT = {"clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
 MARKS = {"start", "end", "loop", "turn", "done"}
 TURN = re.compile(r"#[\w/.]*")
-PLAIN = re.compile(r"[\w.]+(@[\w./:]+)?")
+PLAIN = re.compile(r"[\w.]+(@[^#()\[\]]+)?")
 Word = Sequence[Event]
 
 
@@ -137,7 +137,7 @@ def _always(
             continue  # another method of the class, which whoever uses it calls in turn
         for at in sorted({e for word in words for e in word if _is_at(e, order, rule)}):
             about = [word for word in words if at in word]
-            if order.again and not any(_again(word, at) for word in about):
+            if order.again and not any(_again(word, at) or _kept_open(word, at, trace) for word in about):
                 continue
             if any(_has(order.order, word, at) for word in about):
                 continue
@@ -165,6 +165,15 @@ def _again(word: Word, at: Event) -> bool:
                 return True
             seen = True
     return False
+
+
+def _kept_open(word: Word, at: Event, trace: Trace) -> bool:
+    """Return whether a method does a whole step with what its instance keeps, so that each call does it again."""
+    made = [key.rpartition("@")[2].split(":") for hole, key in at.bound if hole == "O" and "@" in key]
+    lines = [int(where[1]) for where in made if where[0] == trace.path and len(where) > 1 and where[1].isdecimal()]
+    outside = any(not trace.line <= line <= trace.last_line for line in lines)
+    whole = "zero_grad" not in trace.anywhere and not any(event.name == "loop" for event in word)
+    return trace.owner is not None and outside and whole
 
 
 def _stable(event: Event) -> list[str]:

@@ -18,7 +18,7 @@ MAX_BEGINNINGS = 8
 
 @dataclass(frozen=True)
 class Trace:
-    """The paths through one function, the modules that they run through, and whether some were left out."""
+    """The paths through one function, whether some were left out, and the events that the program has `anywhere`."""
 
     path: str
     line: int
@@ -29,6 +29,7 @@ class Trace:
     cut: bool
     possible: frozenset[str]
     calls: Mapping[Event, tuple[Frame, ...]] = field(default_factory=dict)
+    anywhere: frozenset[str] = frozenset()
 
 
 class Tracer:
@@ -130,6 +131,7 @@ def _trace(
             walker.cut,
             possible,
             walker.calls,
+            walker.anywhere,
         )
 
 

@@ -146,11 +146,20 @@ class Walker(Calling):
         if value is None or value.place is None or made is None:
             return None
         if isinstance(made, ast.Tuple | ast.List) and len(made.elts) == size:
-            return value.place.value(made.elts[index])
+            return self._apart(value.place.value(made.elts[index]), made.elts[index])
         if isinstance(made, ast.Call) and tail_of(made.func) in self.prepares and index < len(made.args):
             return value.place.value(made.args[index])
         kind = value.place.item_type(made, index) if isinstance(made, ast.Call) else None
         return Value(f"{value.key}[{index}]", owner=self.project.classes.get(kind or ""), kind=kind)
+
+    def _apart(self, value: Value, node: ast.expr) -> Value:
+        """Return a value that tells what two equal constructors of a tuple made."""
+        if not isinstance(node, ast.Call) or value.node is not node or value.place is None:
+            return value
+        name, place = tail_of(node.func), value.place
+        turn = f"#{place.turns}" if place.turns else ""
+        at = f"{place.scope.module.path}:{node.lineno}:{node.col_offset}"
+        return replace(value, key=f"{name}@{at}{turn}") if name[:1].isupper() else value
 
     def _if(self, node: ast.If, paths: Paths, scope: Scope) -> Paths:
         truth = constant_truth(node.test)

@@ -218,9 +218,14 @@ def _turns_off(call: ast.Call) -> bool:
     )
 
 
-def head_of(found: Evaluation, message: str) -> Site:
-    """Return the head of an evaluation as a place that breaks a rule: its loop, or its function where that is far."""
+def places_of(found: Evaluation, message: str) -> Iterator[Site]:
+    """Yield an evaluation as a place that breaks a rule: its head, and its forward pass where that stands far below.
+
+    The head is its loop, or its function where that is far.
+    """
     line: int = getattr(found.loop, "lineno", 1)
     if found.named and found.function and line - found.function.lineno > NEAR:
         line = found.function.lineno
-    return Site(found.module.path, line, line, ok=False, message=message)
+    for here in (line, found.forward.lineno):
+        if here == line or here - line > NEAR:
+            yield Site(found.module.path, here, here, ok=False, message=message)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import constant, inner, keyword
+from gates.scan.analyses._flow import passed
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.project import Project
 from gates.scan.scope import Scope
@@ -78,7 +79,16 @@ def type_named(node: ast.expr, scope: Scope, hops: int = 4) -> str | None:
     through = (scope.through(node) or _default(node, scope) or _imported(node, scope)) if hops else None
     if through is not None:
         return type_named(through[0], through[1], hops - 1)
-    return None
+    return _handed(node, scope, hops) if isinstance(node, ast.Name) and hops else None
+
+
+def _handed(node: ast.Name, scope: Scope, hops: int) -> str | None:
+    """Return the type of numbers that every caller passes for a parameter."""
+    found = scope.lookup(node.id)
+    if found is None or any(binding.kind != "parameter" for binding in found[1]):
+        return None
+    kinds = {type_named(value, where, hops - 1) for value, where, _ in passed(scope.project, node.id, found[0])}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def _under(container: ast.expr, key: object, scope: Scope, hops: int) -> str | None:

@@ -26,7 +26,7 @@ def look(project: Project) -> Iterator[Site]:
         for node in nodes(module, ast.Compare):
             if not isinstance(node, ast.Compare) or len(node.ops) != 1:
                 continue
-            left, right = _behind(node.left, module), node.comparators[0]
+            left, right = _behind(_undivided(node.left), module), node.comparators[0]
             if not isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE) or not _is_bar(right):
                 continue
             if (
@@ -50,6 +50,11 @@ def _behind(node: ast.expr, module: Module) -> ast.expr:
         return node
     found = set_before(function_of(node, module) or module.tree, node.id, node.lineno)
     return found[0][0] if len(found) == 1 and isinstance(found[0][0], ast.BinOp) else node
+
+
+def _undivided(node: ast.expr) -> ast.expr:
+    """Return the difference that a relative one is made of."""
+    return node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else node
 
 
 def _are_arms(node: ast.BinOp, module: Module) -> bool:

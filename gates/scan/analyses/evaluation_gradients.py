@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gates.scan.analyses._evaluating import evaluations, head_of, without_gradients
+from gates.scan.analyses._evaluating import evaluations, places_of, without_gradients
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -13,4 +13,4 @@ def look(project: Project) -> Iterator[Site]:
     """Yield each evaluation without `no_grad()` or `inference_mode()`."""
     for found in project.once(evaluations):
         if not without_gradients(project, found):
-            yield head_of(found, "the model is evaluated with gradients: each forward pass keeps its graph")
+            yield from places_of(found, "the model is evaluated with gradients: each forward pass keeps its graph")

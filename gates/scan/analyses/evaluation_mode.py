@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gates.scan.analyses._evaluating import evaluations, head_of, in_eval_mode
+from gates.scan.analyses._evaluating import evaluations, in_eval_mode, places_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -13,4 +13,4 @@ def look(project: Project) -> Iterator[Site]:
     """Yield each evaluation without `eval()`."""
     for found in project.once(evaluations):
         if not in_eval_mode(project, found):
-            yield head_of(found, "the model is evaluated without eval(): dropout and batch statistics go on")
+            yield from places_of(found, "the model is evaluated without eval(): dropout and batch statistics go on")

@@ -39,7 +39,7 @@ def _lacking(project: Project, module: Module, body: Body, verb: str) -> ast.Cal
     optimizers = [c for c in found if OPTIMIZER.search(_owner(c)) and _is_stored(c, module, verb)]
     if not optimizers or len({_owner(c) for c in found}) < 2 or any(_is_scaler(c, scope) for c in found):
         return None
-    if _elsewhere(module, body, verb):
+    if _elsewhere(module, body, verb) or (scope.owner is not None and _added(project, scope.owner, verb)):
         return None
     is_there = _has_scaler(project, body, scope) or any(_holds(project, c, scope) for c in optimizers)
     return optimizers[-1] if is_there or (verb == "load_state_dict" and _saves(module)) else None
@@ -105,6 +105,17 @@ def _is_given(info: ClassInfo, name: str) -> bool:
     )
 
 
+def _added(project: Project, owner: ClassInfo, verb: str) -> bool:
+    """Return whether each class that extends this one and keeps a scaler deals with its state itself."""
+    below = [i for i in project.classes.values() if i is not owner and project.types.is_a(i.name, owner.name)]
+    keeping = [info for info in below if _keeps(project, info, extended=False)]
+    return bool(keeping) and all(_deals(info.node, verb) for info in keeping)
+
+
+def _deals(node: ast.AST, verb: str) -> bool:
+    return any(isinstance(n, ast.Call) and tail_of(n.func) == verb and NAMED.search(_owner(n)) for n in walk(node))
+
+
 def _saves(module: Module) -> bool:
     """Return whether the file that loads saves a scaler's state."""
     scaled = [c for c in module.calls.get("state_dict", []) if NAMED.search(_owner(c))]
@@ -114,8 +125,7 @@ def _saves(module: Module) -> bool:
 def _elsewhere(module: Module, body: Body, verb: str) -> bool:
     """Return whether the scaler's state is dealt with by another function that this one's file has for it."""
     owner = class_of(body, module) if isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef) else None
-    for node in walk(owner or module.tree):
-        if isinstance(node, ast.Call) and tail_of(node.func) == verb and NAMED.search(_owner(node)):
-            return True
+    if _deals(owner or module.tree, verb):
+        return True
     text = text_of(body) if not isinstance(body, ast.Module) else ""
     return re.search(rf"(?i)scaler_state|amp\.{verb}", text) is not None
