@@ -298,7 +298,7 @@ def gates(project: Path, *args: str | Path, env: Mapping[str, str] | None = None
 
 def clean(env: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment without what the test run or its user has set for gates, with some variables added."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("GATES_")}
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("GATES_", "PYTEST_"))}
     return {**ours, "PYTHONPATH": str(ROOT), **(env or {})}
 
 

@@ -39,7 +39,6 @@ class MeasurementRun(Model):
     earlier: Recalled = Recalled()
     elsewhere: str = ""
 
-
     @property
     def ended(self) -> str:
         """Return how it ended, in words."""

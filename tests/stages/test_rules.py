@@ -12,7 +12,7 @@ from gates.model import Finding, Outcome, Severity
 from gates.stages import _rules
 from gates.task import Task
 
-OLD = "from torch.cuda.amp import GradScaler\nGradScaler()\n"
+OLD = "import torch\ntorch.cuda.amp.GradScaler()\n"
 TWICE = "def f(scaler, optimizer):\n    scaler.unscale_(optimizer)\n    scaler.unscale_(optimizer)\n"
 
 
@@ -35,7 +35,7 @@ def judged(tmp_path: Path, files: dict[str, str | bytes], *rules: str) -> list[F
         ({"pkg/m.py": "x = 1\n"}, "no-cuda-amp", Outcome.PASSED, False),
         ({"pkg/m.py": OLD}, "no-cuda-amp", Outcome.FAILED, False),
         ({"pkg/m.py": TWICE}, "amp-unscale-twice", Outcome.FAILED, True),
-        ({"pkg/m.py": b"GradScaler(:\n"}, "no-cuda-amp", Outcome.UNKNOWN, False),
+        ({"pkg/m.py": b"import torch\ntorch.cuda.amp.GradScaler(:\n"}, "no-cuda-amp", Outcome.UNKNOWN, False),
         ({"pkg/m.py": "x = 1\n"}, "no-such-rule", Outcome.UNKNOWN, False),
     ],
 )
