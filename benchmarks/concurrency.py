@@ -4,15 +4,13 @@
 another line, or a sound one is anything but passed. `--only WORD` runs those whose name holds a word.
 """
 
-import argparse
-import os
-import platform
 import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.table import Row, tabulate
 from gates.context import Context
 from gates.evidence.concurrency import Concurrency
 from gates.evidence.kind import EvidenceSet
@@ -20,9 +18,7 @@ from gates.model import Level, Outcome
 from gates.stages import _concurrency
 from gates.task import Criterion, Task
 
-HERE = Path(__file__).parent
-CASES = HERE.parent / "tests" / "together"
-RESULTS = HERE / "results" / "concurrency.md"
+CASES = Path(__file__).parent.parent / "tests" / "together"
 BAD, GOOD = "planted_together", "sound_together"
 Asked = dict[str, Any]
 
@@ -51,36 +47,23 @@ SOUND = (
 
 def main() -> int:
     """Print and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="WORD")
-    only = parser.parse_args().only
-    rows, wrong = (
-        ["| done at once | in | said | kept | line | seconds | what was seen |", "|---|---|---|---|---|---|---|"],
-        0,
-    )
-    for asked, expected in [*((a, Outcome.FAILED) for a in PLANTED), *((a, Outcome.PASSED) for a in SOUND)]:
-        if only not in str(asked.get("call") or asked["shared"]):
-            continue
-        row, kept = look(asked, expected)
-        wrong += not kept
-        rows.append(row)
-        print(row, flush=True)
-    said = f"{len(rows) - 2} things, {wrong} of them judged wrongly."
-    print(said)
-    if not only:
-        machine = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
-        text = "\n".join(
-            ["# Concurrency", "", "`python -m benchmarks.concurrency`", "", f"{said} {machine}.", "", *rows, ""]
-        )
-        RESULTS.write_text(text, encoding="utf-8")
-    return int(wrong > 0)
+    cases = [*((asked, Outcome.FAILED) for asked in PLANTED), *((asked, Outcome.PASSED) for asked in SOUND)]
+    return tabulate(
+        "concurrency", __doc__ or "", "Concurrency", ((name(case[0]), partial(judged, *case)) for case in cases),
+        what="things", columns=("done at once", "in", "said", "kept", "line", "what was seen"),
+    )  # fmt: skip
 
 
-def look(asked: Asked, expected: Outcome) -> tuple[str, bool]:
-    """Do one thing at once; return its row, and whether what is said of it is right."""
+def name(asked: Asked) -> str:
+    """Return what is done at once."""
+    return str(asked.get("call") or asked["shared"])
+
+
+def judged(asked: Asked, expected: Outcome) -> Row:
+    """Do one thing at once; return what is said of it."""
     criterion = Criterion(id="AC1", text="The same at once", level=Level.MUST)
     told = {"id": "C1", "title": "At once", "implementation": ["."], "criteria": [criterion], "concurrency": [asked]}
-    task, began = Task.model_validate(told), time.monotonic()
+    task = Task.model_validate(told)
     with tempfile.TemporaryDirectory() as folder:
         context = Context(root=CASES, evidence=Path(folder), python=sys.executable, timeout_s=120)
         finding, *_ = _concurrency.judge(task, EvidenceSet({Concurrency: Concurrency.collect(task, context)}))
@@ -88,12 +71,8 @@ def look(asked: Asked, expected: Outcome) -> tuple[str, bool]:
     failed = finding.outcome is Outcome.FAILED
     shown = str(place) if failed and place and place.path else "-"
     kept = finding.outcome is expected and (not failed or _marked(shown) or asked.get("in") == ["processes"])
-    name = asked.get("call") or asked["shared"]
-    where = asked.get("in", ["threads"])[0]
-    seen = (finding.actual if len(finding.actual) < 100 else f"{finding.actual[:96]} ...").replace("|", "/")
-    row = (f"| {name} | {where} | {finding.outcome.value} | {'yes' if kept else '**no**'} | {shown} "
-           f"| {time.monotonic() - began:.0f} | {seen} |")  # fmt: skip
-    return row, kept
+    seen = finding.actual if len(finding.actual) < 100 else f"{finding.actual[:96]} ..."
+    return name(asked), asked.get("in", ["threads"])[0], finding.outcome.value, kept, shown, seen
 
 
 def _marked(place: str) -> bool:

@@ -4,15 +4,13 @@
 another line, or anything is found in sound training. `--only WORD` runs those whose name holds it, and writes nothing.
 """
 
-import argparse
-import os
-import platform
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from benchmarks.table import Row, tabulate
 from gates.context import Context
 from gates.evidence.hot_paths import HotPaths
 from gates.evidence.kind import EvidenceSet
@@ -21,15 +19,12 @@ from gates.model import Finding, Level, Outcome
 from gates.stages import _hot_path
 from gates.task import Criterion, Task
 
-HERE = Path(__file__).parent
-CASES = HERE.parent / "tests" / "hot"
-RESULTS = HERE / "results" / "hot_path.md"
+CASES = Path(__file__).parent.parent / "tests" / "hot"
 LIMITS = Limits(host_reads=0, synchronisations=0, empty_cache=0, stall_share=0.1)
 SOUND = (
     "mlp", "cnn", "lstm", "transformer", "gan", "with_workers", "evaluates", "averaged", "autoencoder", "framework",
 )  # fmt: skip
 PHASES = ("data", "forward", "backward", "optimizer", "other")
-COLUMNS = ("callable", "findings", "right", "longest phase", "processes", "steps", "seconds")
 
 
 @dataclass(frozen=True)
@@ -82,55 +77,32 @@ def aspect_of(finding: Finding) -> str:
     return finding.check.split(":")[2]
 
 
-def look(case: Case, folder: Path) -> tuple[list[Finding], HotPaths]:
-    """Run one case and judge it."""
+def judged(case: Case) -> Row:
+    """Run one case; return what is said of it."""
     path = HotPath(call=f"{case.module}:{case.name}", args=case.args, limits=LIMITS)
     criterion = Criterion(id="AC1", text="No wait", level=Level.MUST)
     task = Task(id="H1", title="Hot paths", implementation=(".",), criteria=(criterion,), hot_paths=(path,))
-    paths = HotPaths.collect(task, Context(root=CASES, evidence=folder, python=sys.executable, timeout_s=300))
-    return list(_hot_path.judge(task, EvidenceSet({HotPaths: paths}))), paths
-
-
-def row(case: Case, findings: list[Finding], paths: HotPaths, seconds: float) -> str:
-    """Return a row of the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        context = Context(root=CASES, evidence=Path(folder), python=sys.executable, timeout_s=300)
+        paths = HotPaths.collect(task, context)
+    findings = list(_hot_path.judge(task, EvidenceSet({HotPaths: paths})))
     seen = paths.seen[0]
     bad = [f"{aspect_of(f)} {f.outcome.value} at {f.location}" for f in findings if f.outcome is not Outcome.PASSED]
     phases = {name: seen.phase(name) for name in PHASES} if seen.steps else {}
     longest = max(phases, key=lambda name: phases[name].value, default="-")
-    cells = (
-        case.shown, "; ".join(bad) or "all passed", "yes" if case.right(findings) else "**no**",
-        f"{longest} {phases.get(longest, '')}", str(len(seen.runs)), str(len(seen.steps)), f"{seconds:.0f}",
+    return (
+        case.shown, "; ".join(bad) or "all passed", case.right(findings), f"{longest} {phases.get(longest, '')}",
+        str(len(seen.runs)), str(len(seen.steps)),
     )  # fmt: skip
-    return f"| {' | '.join(cells)} |"
 
 
 def main() -> int:
     """Print and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="WORD")
-    only = parser.parse_args().only
-    rows, wrong = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"], 0
-    for case in (*PLANTED, *(Case("sound", name) for name in SOUND)):
-        if only not in case.shown:
-            continue
-        began = time.monotonic()
-        with tempfile.TemporaryDirectory() as folder:
-            findings, paths = look(case, Path(folder))
-        wrong += not case.right(findings)
-        rows.append(row(case, findings, paths, time.monotonic() - began))
-        print(rows[-1], flush=True)
-    said = f"{len(rows) - 2} callables, {wrong} of them judged wrongly."
-    print(said)
-    if not only:
-        _write(said, rows)
-    return int(wrong > 0)
-
-
-def _write(said: str, rows: list[str]) -> None:
-    machine = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
-    threads = f"OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'not set')}"
-    head = ["# Hot paths", "", "`python -m benchmarks.hot_path`", "", f"{said} {machine}, {threads}.", ""]
-    RESULTS.write_text("\n".join([*head, *rows, ""]), encoding="utf-8")
+    cases = (*PLANTED, *(Case("sound", name) for name in SOUND))
+    return tabulate(
+        "hot_path", __doc__ or "", "Hot paths", ((case.shown, partial(judged, case)) for case in cases),
+        what="callables", columns=("callable", "findings", "right", "longest phase", "processes", "steps"),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

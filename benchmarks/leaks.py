@@ -4,17 +4,15 @@
 sound callable is anything but passed. `--only WORD` runs those whose name holds a word, and writes nothing.
 """
 
-import argparse
-import os
-import platform
 import re
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from benchmarks.table import Row, tabulate
 from gates.context import Context
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.leaks import Leaks
@@ -23,9 +21,7 @@ from gates.model import Finding, Level, Outcome
 from gates.stages import _leaks
 from gates.task import Criterion, Task
 
-HERE = Path(__file__).parent
-CASES = HERE.parent / "tests" / "leaked"
-RESULTS = HERE / "results" / "leaks.md"
+CASES = Path(__file__).parent.parent / "tests" / "leaked"
 CALLABLE = re.compile(r"^(?:async )?def (\w+)\(.*\n(?:    .*\n|\n)*", re.MULTILINE)
 UNKNOWN = {"memory_of_a_library"}  # what only the vague rungs see
 
@@ -38,6 +34,11 @@ class Case:
     name: str
     lines: frozenset[int]
     expected: Outcome
+
+    @property
+    def shown(self) -> str:
+        """Return the path of the callable."""
+        return f"{self.module}:{self.name}"
 
     def kept(self, finding: Finding) -> bool:
         """Return whether what was found is what must be said."""
@@ -58,47 +59,30 @@ def cases() -> Iterator[Case]:
             yield Case(path.stem, name, lines, leaks if path.stem.startswith("planted") else Outcome.PASSED)
 
 
-def look(case: Case, folder: Path) -> tuple[Finding, int, float]:
-    """Run one case; return what is said of it, after how many epochs and seconds."""
+def judged(case: Case) -> Row:
+    """Run one case; return what is said of it."""
     criterion = Criterion(id="AC1", text="No leak", level=Level.MUST)
     task = Task(
         id="L1", title="Leaks", implementation=(".",), criteria=(criterion,),
-        leaks=(Leak(call=f"{case.module}:{case.name}"),),
+        leaks=(Leak(call=case.shown),),
     )  # fmt: skip
-    began = time.monotonic()
-    leaks = Leaks.collect(task, Context(root=CASES, evidence=folder, python=sys.executable, timeout_s=300))
+    with tempfile.TemporaryDirectory() as folder:
+        context = Context(root=CASES, evidence=Path(folder), python=sys.executable, timeout_s=300)
+        leaks = Leaks.collect(task, context)
     (finding,) = _leaks.judge(task, EvidenceSet({Leaks: leaks}))
-    (run,) = leaks.runs
-    return finding, run.last.epochs, time.monotonic() - began
+    failed = finding.outcome is Outcome.FAILED
+    return (
+        case.shown, finding.outcome.value, case.kept(finding), str(finding.location) if failed else "-",
+        finding.actual if failed else "-", str(leaks.runs[0].last.epochs),
+    )  # fmt: skip
 
 
 def main() -> int:
     """Print and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="WORD")
-    only = parser.parse_args().only
-    rows, wrong = ["| callable | said | kept | line | epochs | seconds | growth |", "|---|---|---|---|---|---|---|"], 0
-    for case in cases():
-        if only not in f"{case.module}:{case.name}":
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            finding, epochs, seconds = look(case, Path(folder))
-        kept = case.kept(finding)
-        wrong += not kept
-        line = str(finding.location) if finding.outcome is Outcome.FAILED else "-"
-        growth = finding.actual if finding.outcome is Outcome.FAILED else "-"
-        rows.append(
-            f"| {case.module}:{case.name} | {finding.outcome.value} | {'yes' if kept else '**no**'} | {line} "
-            f"| {epochs} | {seconds:.0f} | {growth} |"
-        )
-        print(rows[-1], flush=True)
-    said = f"{len(rows) - 2} callables, {wrong} of them judged wrongly."
-    print(said)
-    if not only:
-        machine = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
-        text = "\n".join(["# Leaks", "", "`python -m benchmarks.leaks`", "", f"{said} {machine}.", "", *rows, ""])
-        RESULTS.write_text(text, encoding="utf-8")
-    return int(wrong > 0)
+    return tabulate(
+        "leaks", __doc__ or "", "Leaks", ((case.shown, partial(judged, case)) for case in cases()), what="callables",
+        columns=("callable", "said", "kept", "line", "growth", "epochs"),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates.errors import EvidenceUnavailable
-from gates.history import SAFE, environment
+from gates.history import run_git
 
 TIMEOUT_S = 300
 SUBMODULE = b"160000"
@@ -75,14 +75,4 @@ def _ask(folder: Path, *words: str) -> str:
 
 
 def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
-    try:
-        return subprocess.run(
-            ["git", *SAFE, *OWN, *words],  # noqa: S607  # the git that the user has
-            cwd=folder, env=environment(), capture_output=True, check=False, timeout=TIMEOUT_S,
-        )  # fmt: skip
-    except FileNotFoundError as error:
-        raise EvidenceUnavailable("there is no git on this machine, so there is no baseline") from error
-    except subprocess.TimeoutExpired as error:
-        raise EvidenceUnavailable(f"`git {words[0]}` did not end within {TIMEOUT_S} s") from error
-    except OSError as error:
-        raise EvidenceUnavailable(f"git cannot be run: {error.strerror or error}") from error
+    return run_git(folder, words, options=OWN, timeout_s=TIMEOUT_S)

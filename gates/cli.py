@@ -26,6 +26,15 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
     return value
 
 
+timeout_option = click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite,
+    help="Seconds that each command may take [default: 900].",
+)  # fmt: skip
+python_option = click.option(
+    "--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one]."
+)
+
+
 @click.group(context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="gates")
 def cli() -> None:
@@ -49,9 +58,8 @@ def cli() -> None:
     default=None,
     help="Stop after a stage that blocks [default], or not.",
 )
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite,
-              help="Seconds that each command may take [default: 900].")  # fmt: skip
-@click.option("--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one].")
+@timeout_option
+@python_option
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N",
               help="Run the tests N times, in random orders: a test with two outcomes is a finding.")  # fmt: skip
 @click.option("--claims", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
@@ -150,7 +158,7 @@ def trace(task: str | None, form: str, out: Path | None, fresh: bool) -> None:
 @click.option("--out", type=click.Path(path_type=Path), help="Where the proof goes [default: reports/TASK].")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite,
               help="Seconds that the tests may take without a fault [default: 900].")  # fmt: skip
-@click.option("--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one].")
+@python_option
 def prove(
     task: str, only: str | None, budget: float, jobs: int, resume: bool, out: Path | None,
     timeout: float | None, python: str | None,
@@ -189,9 +197,8 @@ def prove(
               help="The file to write, or a folder [default: evidence/TASK].")  # fmt: skip
 @click.option("--by", metavar="NAME", help="Who measured [default: the user and the machine].")
 @click.option("--sign-key", type=click.Path(path_type=Path), metavar="KEY", help="Sign the bundle with an SSH key.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite,
-              help="Seconds that each command may take [default: 900].")  # fmt: skip
-@click.option("--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one].")
+@timeout_option
+@python_option
 def measure(
     task: str, on: str | None, only: str | None, out: Path | None, by: str | None, sign_key: Path | None,
     timeout: float | None, python: str | None,
@@ -257,9 +264,8 @@ def explain(subject: str, criterion: str | None, out: Path | None) -> None:
 @click.argument("report", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--task", metavar="TASK", help="Compare its numbers with this task's tests and measurements, run now.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write a Markdown page here, too.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite,
-              help="Seconds that each command may take [default: 900].")  # fmt: skip
-@click.option("--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one].")
+@timeout_option
+@python_option
 def audit(report: Path, task: str | None, out: Path | None, timeout: float | None, python: str | None) -> None:
     """Check what a REPORT somebody else wrote claims: counts, numbers, quoted lines, totals.
 
@@ -286,7 +292,7 @@ def audit(report: Path, task: str | None, out: Path | None, timeout: float | Non
 @click.option(
     "--measure", is_flag=True, help="Time two equal arms for a minute, and tell how often a verdict is wrong."
 )
-@click.option("--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one].")
+@python_option
 def doctor(*, measure: bool, python: str | None) -> None:
     """Tell what this machine can and cannot verify.
 

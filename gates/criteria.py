@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome
-from gates.model import CriterionReport, Finding, GateReport, Level, Outcome, Status, Trace
+from gates.model import Finding, Level, Outcome, Status
 from gates.ranking import ranked, reason
+from gates.report import CriterionReport, GateReport, Trace
 from gates.stages.bound_tests import tests_of
 from gates.task import Criterion, Task
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from gates import store
 from gates.errors import UsageError
-from gates.model import Finding, Outcome, Report
+from gates.model import Finding, Outcome
+from gates.report import Report
 
 NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 INTERVAL = re.compile(rf"^({NUMBER}) \[({NUMBER}), ({NUMBER})\]")

@@ -7,8 +7,9 @@ from pathlib import Path
 from gates import pipeline, spec, store
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.model import CriterionReport, Finding, Report, RuleText, Trace
+from gates.model import Finding, RuleText
 from gates.ranking import ranked
+from gates.report import CriterionReport, Report, Trace
 from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
 from gates.task import Task

@@ -37,6 +37,11 @@ def copy_package(source: Path, target: Path) -> None:
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
 
 
+def near(path: Path) -> Path:
+    """Return a path relative to the current folder, where it lies inside."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
 def cache_folder() -> Path:
     """Return the user's folder for what only saves time, see the XDG base directory specification."""
     asked = os.environ.get("XDG_CACHE_HOME", "")

@@ -8,7 +8,7 @@ import hashlib
 import os
 import posixpath
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -148,17 +148,24 @@ class History:
         return done.stdout.strip(b"\n")
 
     def _run(self, *words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        try:
-            return subprocess.run(
-                ["git", *SAFE, *words],  # noqa: S607  # the git that the user has
-                cwd=self._root, env=environment(), input=given, capture_output=True, check=False, timeout=TIMEOUT_S,
-            )  # fmt: skip
-        except FileNotFoundError as error:
-            raise EvidenceUnavailable("there is no git on this machine, so no earlier state was seen") from error
-        except subprocess.TimeoutExpired as error:
-            raise EvidenceUnavailable(f"`git {words[0]}` did not end within {TIMEOUT_S} s") from error
-        except OSError as error:
-            raise EvidenceUnavailable(f"git cannot be run: {error.strerror or error}") from error
+        return run_git(self._root, words, given=given)
+
+
+def run_git(
+    folder: Path, words: Sequence[str], *, options: Sequence[str] = (), given: bytes = b"", timeout_s: float = TIMEOUT_S
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder, kept from all that the repository configures; raise `EvidenceUnavailable` if it cannot."""
+    try:
+        return subprocess.run(
+            ["git", *SAFE, *options, *words],  # noqa: S607  # the git that the user has
+            cwd=folder, env=environment(), input=given, capture_output=True, check=False, timeout=timeout_s,
+        )  # fmt: skip
+    except FileNotFoundError as error:
+        raise EvidenceUnavailable("there is no git on this machine, so no earlier state was seen") from error
+    except subprocess.TimeoutExpired as error:
+        raise EvidenceUnavailable(f"`git {words[0]}` did not end within {timeout_s:g} s") from error
+    except OSError as error:
+        raise EvidenceUnavailable(f"git cannot be run: {error.strerror or error}") from error
 
 
 def environment() -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from gates import run_log, spec
 from gates.config import Settings
 from gates.evidence.past_runs import this_machine
-from gates.model import HEADLINES
+from gates.report import HEADLINES
 from gates.run_log import LoggedRun
 from gates.stages._sparkline import sparkline
 from gates.task import Task

@@ -22,6 +22,7 @@ METHOD = "median with sign-test interval"
 NEEDED = 6
 FAR = 5  # times sqrt(n): ten standard deviations of Bin(n, 1/2)
 UNITS = {"s": ("s",), "ms": ("ms",), "us": ("us",), "ns": ("ns",), "bytes": ("B", "bytes")}  # that names end in
+TIME_UNITS = frozenset({"s", "ms", "us", "ns"})
 IMPLAUSIBLE = 40.0  # of a log ratio: no two arms of one benchmark are 17 orders of magnitude apart
 
 
@@ -62,9 +63,12 @@ def values_of(measure: Measure, metric: Metric) -> list[float]:
     columns = [metric.arms[arm] for arm in measure.arms]
     if measure.kind in {"ratio", "reduction"} and any(value <= 0 for column in columns for value in column):
         raise NotEnough(f"a {measure.kind} needs samples above 0; {measure.of} has one that is not")
-    units = UNITS.get(measure.of.rpartition("_")[2], ()) if "_per_" not in measure.of else ()
+    units = _units_of(measure.of)
     if units and metric.unit not in (*units, "none") and measure.kind not in {"ratio", "reduction"}:
         raise NotEnough(f"{measure.of} is in {metric.unit!r:.40}; its name and the limit are in {units[0]!r}")
+    wrong = next((value for column in columns for value in column if units and value <= 0), None)
+    if wrong is not None:
+        raise NotEnough(f"{measure.of} has a sample of {wrong:g}, expected above 0")
     if measure.kind in {"value", "slope"}:
         return list(columns[0])
     pairs = list(zip(*columns, strict=True))
@@ -74,6 +78,16 @@ def values_of(measure: Measure, metric: Metric) -> list[float]:
         raise NotEnough(f"two arms of {measure.of} differ by more than e^{IMPLAUSIBLE:g}; are the units the same?")
     # plain quotients, whose order is that of their logarithms: a ratio of exactly the limit stays exactly that
     return [a / b if measure.kind == "ratio" else 1 - b / a for a, b in pairs]
+
+
+def is_time(metric: str) -> bool:
+    """Return whether a metric is a time by its name."""
+    return any(unit in TIME_UNITS for unit in _units_of(metric))
+
+
+def _units_of(metric: str) -> tuple[str, ...]:
+    """Return the units that the end of a metric's name allows; none where it names none."""
+    return UNITS.get(metric.rpartition("_")[2], ()) if "_per_" not in metric else ()
 
 
 def compare(seen: Estimate, sign: str, limit: float) -> Outcome:

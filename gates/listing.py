@@ -5,7 +5,7 @@ from pathlib import Path
 from gates import spec, store
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.model import Report
+from gates.report import Report
 from gates.task import Task
 
 

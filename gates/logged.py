@@ -9,7 +9,7 @@ from gates.evidence.kind import Evidence
 from gates.evidence.measurements import Measurements
 from gates.evidence.past_runs import numbers_of, this_machine
 from gates.evidence.regressions import Regressions
-from gates.model import Report
+from gates.report import Report
 from gates.run_log import LoggedRun
 
 E = TypeVar("E", bound=Evidence)

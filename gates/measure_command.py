@@ -17,6 +17,7 @@ from gates.context import Context
 from gates.errors import GatesError, UsageError
 from gates.evidence.bound_files import bind
 from gates.evidence.measurements import MeasurementRun, asked_of, command, take
+from gates.files import near
 from gates.guardian import guarded_folder
 from gates.measurement import Measurement
 from gates.model import TaskIdentity
@@ -67,9 +68,8 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
         return "\n".join([*lines, "nothing was measured, and no bundle was written", ""]), 3
     target = out / _name(runs) if is_folder else out
     _write(_bundle(task, origin, runs, request.sign_key), target)
-    shown = target.relative_to(Path.cwd()) if target.is_relative_to(Path.cwd()) else target
-    taking = f"take it with: gates run {task.id} --evidence {shown}"
-    return "\n".join([*lines, f"bundle: {shown}", taking, ""]), 0 if len(runs) == len(wanted) else 3
+    taking = f"take it with: gates run {task.id} --evidence {near(target)}"
+    return "\n".join([*lines, f"bundle: {near(target)}", taking, ""]), 0 if len(runs) == len(wanted) else 3
 
 
 def _wanted(task: Task, on: str | None) -> Iterator[tuple[Measurement, str]]:

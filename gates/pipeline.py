@@ -13,21 +13,19 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.run_date import RunDate, day_of
 from gates.model import (
-    RESULT_SCHEMA,
     Check,
     Decision,
     FileDigest,
     Finding,
-    GateReport,
     Level,
     Outcome,
-    Report,
     Revision,
     RuleText,
     Severity,
     Status,
     TaskIdentity,
 )
+from gates.report import RESULT_SCHEMA, GateReport, Report
 from gates.requirement_coverage import cover, judge_coverage, recounted, statuses_of
 from gates.revision import digest_folder, environment, observe
 from gates.selection import NOT_ASKED_FOR, Selection, left_out, narrowed

@@ -4,8 +4,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from gates.model import GateReport
 from gates.pipeline import Progress
+from gates.report import GateReport
 from gates.stages.gate import Gate
 
 

@@ -14,6 +14,7 @@ from gates import spec, store
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import GatesError
+from gates.files import near
 from gates.guardian import guarded_folder
 from gates.process import uninterrupted
 from gates.proof import PROOF, Proof
@@ -67,8 +68,7 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
         PROOF: proof.model_dump_json(indent=1, by_alias=True) + "\n",
     }
     _publish(out, files)
-    shown = out.relative_to(Path.cwd()) if out.is_relative_to(Path.cwd()) else out
-    return f"{page.text(proof)}\nproof: {shown / PAGE}\n", proof.exit_code
+    return f"{page.text(proof)}\nproof: {near(out) / PAGE}\n", proof.exit_code
 
 
 def _with_earlier(task: Task, proof: Proof, out: Path) -> Proof:

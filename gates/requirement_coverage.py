@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gates.criteria import status
-from gates.model import Coverage, Finding, GateReport, Location, Outcome, Severity, Status
+from gates.model import Finding, Location, Outcome, Severity, Status
+from gates.report import Coverage, GateReport
 from gates.task import Task
 from gates.verdict import decide_gate, score_gate
 
@@ -36,13 +37,13 @@ def cover(task: Task, statuses: Sequence[Status]) -> Coverage:
 def judge_coverage(task: Task, coverage: Coverage) -> Finding:
     """Compare the share with what the task asks for; what was not seen leaves it open before it fails."""
     passed, open_ = coverage.counts[Status.PASS], sum(coverage.counts[status] for status in OPEN)
-    needed = coverage.asked * coverage.counting
+    reachable = (passed + open_) / coverage.counting if coverage.counting else 1.0
     outcome = Outcome.UNKNOWN
     if not coverage.asked:
         outcome = Outcome.NOT_APPLICABLE
-    elif passed and passed >= needed:
+    elif passed and coverage.share >= coverage.asked:  # shares, not counts: 0.55 * 20 is more than 11
         outcome = Outcome.PASSED
-    elif passed + open_ < needed:
+    elif reachable < coverage.asked:
         outcome = Outcome.FAILED
     met = outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
     waived = coverage.total - coverage.counting

@@ -11,6 +11,7 @@ from gates.bundles.files import handed_in
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
+from gates.files import near
 from gates.guardian import guarded_folder
 from gates.logged import logged
 from gates.policy import Policy, check_base
@@ -101,7 +102,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             say(f"note: this run is not in the history: {unlogged}")
     summary = text.render(report, None)["summary.txt"]
     first = "summary.md" if "summary.md" in files else "result.json"
-    return f"{summary}\nreport: {_near(out / first)}\n", report.verdict.exit_code
+    return f"{summary}\nreport: {near(out / first)}\n", report.verdict.exit_code
 
 
 def _task(request: Request, home: Path) -> Task:
@@ -149,8 +150,3 @@ def _named(name: str, known: Sequence[N], what: str) -> N:
         if one.name == name:
             return one
     raise UsageError(f"there is no {what} {name!r}{did_you_mean(name, [one.name for one in known])}")
-
-
-def _near(path: Path) -> Path:
-    """Return a path relative to the current folder, where it lies inside."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -4,7 +4,8 @@ import json
 
 from gates.bundles.form import Bundle
 from gates.claims.claims_file import ClaimsFile
-from gates.model import Model, Report
+from gates.model import Model
+from gates.report import Report
 from gates.samples import Samples
 from gates.task import Task
 

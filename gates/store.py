@@ -10,8 +10,8 @@ import psutil
 from pydantic import ValidationError
 
 from gates.errors import GatesError, UsageError
-from gates.model import Report
 from gates.process import uninterrupted
+from gates.report import Report
 
 RESULT = "result.json"
 EVIDENCE = "evidence"

@@ -29,16 +29,24 @@ def is_stub(node: ast.stmt) -> bool:
     A class is one where it extends nothing and holds nothing but such; what an unknown decorator is put on is none.
     """
     if isinstance(node, Function):
-        return _is_plain(node) and _does_nothing(list(_told(node.body)))
+        return is_plain(node) and _does_nothing(list(_told(node.body)))
     if isinstance(node, ast.ClassDef):
         bare = all(_last_name(base) in EMPTY_BASES for base in node.bases) and not _keywords(node)
-        return _is_plain(node) and bare and all(map(is_stub, _members(node)))
+        return is_plain(node) and bare and all(map(is_stub, _members(node)))
     return False
 
 
 def is_overload(node: ast.stmt) -> bool:
     """Return whether a definition only tells the types of another one of its name."""
     return isinstance(node, Function) and any(_last_name(part) == "overload" for part in node.decorator_list)
+
+
+def is_accessor(node: ast.stmt) -> bool:
+    """Return whether a definition is the setter or deleter of a property of its name, which keeps its getter."""
+    return isinstance(node, ast.FunctionDef) and any(
+        isinstance(part, ast.Attribute) and part.attr in {"setter", "deleter"} and _last_name(part.value) == node.name
+        for part in node.decorator_list
+    )
 
 
 def stands_for_nothing(value: ast.expr) -> bool:
@@ -81,7 +89,8 @@ def _keywords(node: ast.ClassDef) -> list[ast.keyword]:
     return [word for word in node.keywords if not (word.arg == "metaclass" and _last_name(word.value) == "ABCMeta")]
 
 
-def _is_plain(node: Function | ast.ClassDef) -> bool:
+def is_plain(node: Function | ast.ClassDef) -> bool:
+    """Return whether no decorator may make of a definition something else than what is written."""
     return all(_last_name(part) in PLAIN for part in node.decorator_list)
 
 

@@ -17,7 +17,7 @@ from gates.measurement import Measurement
 from gates.model import Level, Location
 from gates.regression import Regression
 from gates.scale import Scale
-from gates.task_types import Command, InsidePath, Located, Metric, Name, Seconds, Text
+from gates.task_types import ArmName, Command, InsidePath, Located, Metric, Name, Seconds, Text
 from gates.tests_to_record import TestsToRecord
 from gates.training_step import TrainingStep
 from gates.waiver import Waiver
@@ -36,11 +36,11 @@ class Measure(Located):
 
     from_: Name = Field(alias="from")
     of: Metric
-    ratio: tuple[Name, Name] | None = None
-    reduction: tuple[Name, Name] | None = None
-    difference: tuple[Name, Name] | None = None
-    value: Name | None = None
-    slope: Name | None = None
+    ratio: tuple[ArmName, ArmName] | None = None
+    reduction: tuple[ArmName, ArmName] | None = None
+    difference: tuple[ArmName, ArmName] | None = None
+    value: ArmName | None = None
+    slope: ArmName | None = None
     at_least: float | None = None
     at_most: float | None = None
     below: float | None = None

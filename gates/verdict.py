@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from gates.model import EXIT_CODES, Check, Decision, Finding, Level, Outcome, Score, ScoreLine, Verdict, worst
+from gates.model import EXIT_CODES, Check, Decision, Finding, Level, Outcome, Verdict, worst
 from gates.ranking import ranked, reason
+from gates.report import Score, ScoreLine
 
 LEVEL_WEIGHTS = {Level.MUST: 4, Level.SHOULD: 2, Level.ADVISORY: 1}
 OF_THE_BAR = {"BL011", "BL012"}  # that the bar stands where it stood says nothing of the work

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
-from gates.model import Finding, GateReport, Level, Outcome, Severity, Status, Waived
+from gates.model import Finding, Level, Outcome, Severity, Status, Waived
+from gates.report import GateReport
 from gates.task import Task
 from gates.waiver import Waiver, may_be_waived
 

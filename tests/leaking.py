@@ -33,7 +33,7 @@ def a_watch(epochs: int = 30, **changes: Any) -> Watched:
     names = ("tensors", "graph", "python", "heap", "private")
     given: dict[str, Sequence[float] | None] = {name: changes.pop(name, level(epochs=epochs)) for name in names}
     rungs = tuple(Rung(name=name, values=tuple(values)) for name, values in given.items() if values is not None)
-    facts: dict[str, Any] = {"process": a_process(), "complete": True, "form": "returned", "asked": epochs,
+    facts: dict[str, Any] = {"process": a_process(), "form": "returned", "asked": epochs,
                              "epochs": epochs, "rungs": rungs}  # fmt: skip
     return Watched.model_validate({**facts, **changes})
 

@@ -40,8 +40,9 @@ from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.goalposts import Mode, Part
 from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.test_records import TestOutcome
-from gates.model import Decision, Finding, Outcome, Report, Revision
+from gates.model import Decision, Finding, Outcome, Revision
 from gates.render.format import Format
+from gates.report import Report
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
 from gates.scan.reading import project_of
@@ -101,7 +102,7 @@ def sets(task: Task) -> list[EvidenceSet]:
         all_evidence(task, recorded()),
         all_evidence(task, leaked()),
         all_evidence(task, leaked(a_watch(), a_watch(90, graph=growing(epochs=90)), holders=[a_holder()])),
-        all_evidence(task, leaked(a_watch(complete=False, problem="no such module", epochs=0, rungs=()))),
+        all_evidence(task, leaked(a_watch(problem="no such module", epochs=0, rungs=()))),
         all_evidence(task, hot()),
         all_evidence(task, hot(a_hot_run([a_step(a_read(), data=0.03)] * 12))),
         all_evidence(task, hot(a_hot_run([], complete=False, problem="no such module"))),

@@ -5,8 +5,9 @@ from building import a_criterion, a_finding, a_measure, a_record, a_run, a_task,
 
 from gates.criteria import stand, status
 from gates.evidence.test_records import TestOutcome
-from gates.model import CriterionReport, Finding, Level, Location, Outcome, Status
+from gates.model import Finding, Level, Location, Outcome, Status
 from gates.pipeline import applying, judge
+from gates.report import CriterionReport
 
 P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
 

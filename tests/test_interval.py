@@ -18,7 +18,7 @@ from gates.task import Measure
 
 
 def measure(kind: str, *arms: str) -> Measure:
-    facts = {"ratio": None, kind: list(arms) if len(arms) > 1 else arms[0], "at_least": 0.5}
+    facts = {"ratio": None, kind: list(arms) if len(arms) > 1 else arms[0], "at_least": 0.5, "of": "loss"}
     return Measure.model_validate(a_measure(**facts))
 
 
@@ -133,7 +133,7 @@ def test_too_few_samples_have_no_interval(n: int) -> None:
 
 
 def test_missing_arm_is_named_with_those_that_are_there() -> None:
-    assert why(RATIO, metric(old=[2.0] * 6, newer=[1.0] * 6)) == "step_time_s has no arm 'new'; it has newer, old"
+    assert why(RATIO, metric(old=[2.0] * 6, newer=[1.0] * 6)) == "loss has no arm 'new'; it has newer, old"
 
 
 @pytest.mark.parametrize("kind", ["ratio", "reduction", "difference"])
@@ -236,3 +236,12 @@ def test_exact_limit_is_not_lost_to_rounding(
     metric = Metric(unit="B", direction="lower", paired=True, arms={"a": (arms[0],) * 6, "b": (arms[1],) * 6})
     measure = Measure.model_validate({"from": "m", "of": "t", kind: ("a", "b"), **bound})
     assert compare(estimate(measure, metric), *measure.bound) is expected
+
+
+@pytest.mark.parametrize("kind", ["value", "slope", "difference"])
+@pytest.mark.parametrize("of", ["run_time_s", "wait_ms", "peak_memory_bytes"])
+def test_time_or_memory_below_zero_is_refused_whatever_its_unit_is_said_to_be(kind: str, of: str) -> None:
+    asked = measure(kind, "old", "new") if kind == "difference" else measure(kind, "old")
+    asked = asked.model_copy(update={"of": of})
+    with pytest.raises(NotEnough, match=f"{of} has a sample of -1, expected above 0"):
+        estimate(asked, metric(old=[-1.0] * 8, new=[2.0] * 8))

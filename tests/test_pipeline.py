@@ -27,7 +27,8 @@ from building import (
 from gates import pipeline
 from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.test_records import TestOutcome
-from gates.model import Check, Decision, Finding, Level, Report, Revision, Status
+from gates.model import Check, Decision, Finding, Level, Revision, Status
+from gates.report import Report
 from gates.selection import left_out, narrowed
 from gates.task import Task
 

@@ -4,7 +4,8 @@ import ast
 
 import pytest
 
-from gates.syntax import SourceModule, Unparsed, constant_truth, live_nodes, member, origin, parse
+from gates.meanings import member
+from gates.syntax import SourceModule, Unparsed, constant_truth, live_nodes, origin, parse
 
 
 def module(text: str, package: str = "") -> SourceModule:

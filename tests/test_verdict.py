@@ -7,7 +7,8 @@ from building import a_finding
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.model import Check, Decision, Finding, Level, Outcome, ScoreLine, Severity
+from gates.model import Check, Decision, Finding, Level, Outcome, Severity
+from gates.report import ScoreLine
 from gates.verdict import decide, decide_gate, score_gate, score_task, share
 
 BADNESS = [Decision.PASS, Decision.INCONCLUSIVE, Decision.BLOCK]

@@ -27,8 +27,9 @@ from gates import pipeline, render, spec
 from gates.errors import UsageError
 from gates.evidence.kind import Evidence
 from gates.evidence.test_records import TestOutcome
-from gates.model import Decision, Level, Outcome, Report, Revision, Status
+from gates.model import Decision, Level, Outcome, Revision, Status
 from gates.render import json, markdown, text
+from gates.report import Report
 from gates.task import Task
 from gates.verdict import score_gate
 from gates.waiver import Standing, Waiver, may_be_waived

@@ -32,7 +32,7 @@ REPLAYED = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=100, help="live comparisons for each row [default: 100]")
+    parser.add_argument("--runs", type=int, default=100, help="live comparisons a row, twice at 1.00 [default: 100]")
     parser.add_argument("--trials", type=int, default=1000, help="replayed comparisons for each row [default: 1000]")
     parser.add_argument("--pairs", type=int, default=320, help="pairs of each recorded trace [default: 320]")
     parser.add_argument("--loads", nargs="*", choices=sorted(LOADS), default=["idle", "one", "bursty", "two"])
@@ -107,11 +107,11 @@ def _live(loads: Sequence[str], runs: int, missed: list[str]) -> Iterator[str]:
         "|---|---|---|---|---|---|---|---|---|---|",
     )
     for name in loads:
-        equal = live.run(name, 1.0, question(LIMIT), runs, _say)
+        equal = live.run(name, 1.0, question(LIMIT), 2 * runs, _say)
         yield _row(name, "1.00", f"<= {LIMIT:g}", equal)
         slowed = live.run(name, SLOWED, question(LIMIT), runs, _say)
         yield _row(name, f"{SLOWED:.2f}", f"<= {LIMIT:g}", slowed)
-        _require(missed, equal.blocked <= 0.01 * runs, f"{name}: {equal.blocked} false BLOCKs of {runs}")
+        _require(missed, equal.blocked <= 0.02 * runs, f"{name}: {equal.blocked} false BLOCKs of {2 * runs}")
         _require(missed, slowed.passed <= 0.01 * runs, f"{name}: {slowed.passed} false PASSes of {runs}")
         if name == "idle":
             _require(missed, slowed.blocked >= 0.95 * runs, f"idle: {slowed.blocked} of {runs} slow-downs blocked")

@@ -4,11 +4,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from gates.evidence.measurements import MeasurementRun
+from gates.evidence.measurement_run import MeasurementRun
 from gates.measurement import Measurement
 from gates.model import Model, TaskIdentity
 from gates.samples import Samples
 from gates.task import Measure
+from gates.task_types import InsidePath
 
 SCHEMA = "gates.bundle/1"
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -18,7 +19,7 @@ Definition = dict[str, JsonValue]
 class BoundFile(Model):
     """A file that a measurement speaks of, as it was: its contents' SHA-256, and whether it may be executed."""
 
-    path: str
+    path: InsidePath
     sha256: Sha256
     executable: bool
 

@@ -3,28 +3,27 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from gates.context import Context
+from gates.evidence._attempt import attempt
+from gates.evidence._baseline import Baseline
 from gates.evidence._import_paths import import_roots
 from gates.evidence._own_code import loaded, refuse_other_code
-from gates.evidence._timed import code_digest
+from gates.evidence._timed import code_digest, work_of
 from gates.measurement import Arm, Measurement
-from gates.measuring import answers, machine
-from gates.measuring.answers import Source
+from gates.measuring import machine
 from gates.measuring.bench import Launch, launch
 from gates.measuring.comparison import BASELINE, CANDIDATE, limits_of
-from gates.measuring.fitness import contended, disturbed
-from gates.measuring.ledger import Attempt, Ledger, Recalled, key_of
-from gates.measuring.session import Plan, measure
+from gates.measuring.ledger import Recalled, key_of
+from gates.measuring.session import Plan
 from gates.measuring.taken import Taken, frozen_digest
 from gates.measuring.wire import ArmFailed
 from gates.regression import Regression
 from gates.revision import processor
 from gates.samples import Samples
-from gates.task import Measure, Task
+from gates.task import Task
 
 METHOD = "gates.regression/1"
 
@@ -35,14 +34,14 @@ class Sides:
 
     task: Task
     context: Context
-    baseline: Path
-    commit: str
+    tree: Path
+    baseline: Baseline
     is_ours: Callable[[str], bool]
 
     @property
     def folders(self) -> dict[str, Path]:
         """Return the project's folder on either side, the baseline first."""
-        return {BASELINE: self.baseline, CANDIDATE: self.context.root}
+        return {BASELINE: self.tree, CANDIDATE: self.context.root}
 
     def launch(self, side: str, arm: Arm, measurement: Measurement, device: str, seed: int) -> Launch:
         """Return how an arm is started on a side: its code is found first, and its bytecode is its own."""
@@ -64,36 +63,21 @@ def compare_arms(
     measures = [measure for regression in asked for measure in limits_of(regression)]
     facts = {
         "method": METHOD, "measurement": measurement.model_dump(mode="json"), "arm": arm, "device": device,
-        "baseline": sides.commit, "measures": [one.model_dump(mode="json", by_alias=True) for one in measures],
+        "baseline": sides.baseline.commit, "measures": [one.model_dump(mode="json", by_alias=True) for one in measures],
     }  # fmt: skip
     digest = frozen_digest(facts)
     launches = {side: partial(sides.launch, side, measurement.arms[arm], measurement, device) for side in sides.folders}
     limit = measurement.timeout_s or min(sides.context.timeout_s, 300.0)
     _check_code(sides, measurement.arms[arm], launches, folder, limit)
-    ledger = Ledger(sides.context.root)
-    work = frozen_digest([METHOD, sides.commit, measurement.arms[arm].model_dump(mode="json"), measurement.threads])
-    key = key_of(code_digest(sides.task, measurement, sides.context), work, device, processor(), machine.name())
-    recalled = ledger.recall(key)
+    work = work_of(measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}}))
+    key = key_of(code_digest(sides.task, measurement, sides.context), METHOD, sides.baseline.code, work,
+                 device, processor(), machine.name())  # fmt: skip
     plan = Plan(
         arms=launches, frozen=digest, talks=measurement.arms[arm].time is None, threads=measurement.threads,
         budget_s=measurement.budget_s, restarts=measurement.restarts, most=measurement.pairs, clock=measurement.clock,
         start_s=limit,
     )  # fmt: skip
-    samples, taken = measure(plan, folder, partial(_settled, measures, recalled.attempts))
-    return samples, taken, _kept(ledger, recalled, key, samples, taken, measurement)
-
-
-def _kept(
-    ledger: Ledger, recalled: Recalled, key: str, samples: Samples, taken: Taken, measurement: Measurement
-) -> Recalled:
-    unfit = (*disturbed(taken), *(contended(taken) if measurement.clock == "wall" else ()))
-    unwritten = ledger.append(
-        Attempt(
-            key=key, at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), ended=taken.ended, pairs=taken.pairs,
-            unfit=unfit, restarts=taken.restarts, metrics=samples.metrics,
-        )
-    )  # fmt: skip
-    return recalled.model_copy(update={"problem": recalled.problem or unwritten})
+    return attempt(plan, measures, key, sides.context.root, folder)
 
 
 def _check_code(
@@ -106,11 +90,6 @@ def _check_code(
         refuse_other_code(
             f"the {side}", files, words, folder=sides.folders[side], other=sides.folders[other], is_ours=sides.is_ours
         )  # fmt: skip
-
-
-def _settled(measures: Sequence[Measure], earlier: tuple[Attempt, ...], samples: Samples, taken: Taken) -> bool:
-    here = [measure for measure in measures if measure.on in {"any", samples.device.type}]
-    return answers.settled(here, Source(samples, taken, earlier))
 
 
 __all__ = ["ArmFailed", "Sides", "compare_arms"]

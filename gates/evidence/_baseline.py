@@ -9,6 +9,7 @@ from gates.context import Context
 from gates.evidence._goalposts import base as bases
 from gates.files import files_of
 from gates.history import Blob, History, object_name
+from gates.measuring.taken import frozen_digest
 from gates.task import Task
 from gates.task_types import InsidePath
 
@@ -17,12 +18,16 @@ PROSE = (".md", ".rst")
 
 @dataclass(frozen=True)
 class Baseline:
-    """A revision, the files of the project that differ from it here, and whether it has the task's implementation."""
+    """A revision, the files of the project that differ from it here, and whether it has the task's implementation.
+
+    `code` is the digest of that: another commit with the same is no other baseline.
+    """
 
     name: str
     commit: str
     changed: tuple[str, ...]
     implemented: bool
+    code: str
 
 
 def find(task: Task, history: History, context: Context) -> Baseline:
@@ -42,9 +47,10 @@ def is_under(path: str, entries: Iterable[InsidePath]) -> bool:
 
 def _compared(task: Task, history: History, context: Context, name: str, commit: str) -> Baseline:
     tree = history.tree(commit)
+    code = sorted((path, blob.oid) for path, blob in tree.items() if is_under(path, task.implementation))
     return Baseline(
         name=name, commit=commit, changed=tuple(sorted(set(_changed(task, tree, context.root)))),
-        implemented=any(is_under(path, task.implementation) for path in tree),
+        implemented=bool(code), code=frozen_digest(code),
     )  # fmt: skip
 
 

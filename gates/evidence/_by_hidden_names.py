@@ -1,20 +1,23 @@
 """Functions that a program may fetch by a name that is not written out: `getattr(x, name)`, `globals()[name]`."""
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from gates.evidence._members import Members, Unit
 from gates.scan.scope import Scope
 
-ANY = frozenset({"eval", "exec", "__import__", "importlib.import_module"})
+ANY = frozenset({"eval", "exec"})  # an import runs only what stands in the module
+FETCHES = frozenset({"getattr", "inspect.getmembers"})
 NAMES = frozenset({"globals", "vars", "locals"})
 
 
-def hidden_names(call: ast.Call, scope: Scope, members: Members) -> Iterable[Unit]:
+def hidden_names(call: ast.Call, scope: Scope, members: Members) -> Sequence[Unit]:
     """Return what a call may fetch; nothing for a call that fetches nothing by name, or only from a library."""
     named = scope.dotted(call.func)
-    if named in ANY and not (call.args and isinstance(call.args[0], ast.Constant) and named == "__import__"):
+    if named in ANY:
         return _all(members)
+    if named == "inspect.getmembers" and call.args:
+        return _of(call.args[0], scope, members)
     if named in NAMES:
         return _all(members)
     if named != "getattr" or len(call.args) < 2:
@@ -25,6 +28,14 @@ def hidden_names(call: ast.Call, scope: Scope, members: Members) -> Iterable[Uni
     fixed = _fixed(name)
     found = [unit for unit in _of(owner, scope, members) if all(part in unit.name for part in fixed)]
     return found if _is_called(call, scope) else ()
+
+
+def is_kept(call: ast.Call, scope: Scope) -> bool:
+    """Return whether what is fetched from an object of a known class may be called later, and by others."""
+    if scope.dotted(call.func) not in FETCHES or not call.args or scope.class_of(call.args[0]) is None:
+        return False
+    around = scope.module.parents.get(call)
+    return not (isinstance(around, ast.Call) and around.func is call)
 
 
 def _all(members: Members) -> list[Unit]:

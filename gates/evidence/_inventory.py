@@ -2,10 +2,12 @@
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
 from gates.evidence._pytest_witness.asserting import asserts
+from gates.evidence._pytest_witness.settled import Settled
 
 MARKS = ("pytest.mark.", "mark.")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -15,8 +17,9 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 class Written:
     """A test function as it is written: its classes and name, its lines, and the first line in it that asserts.
 
+    `settled` is the first line with an assertion that holds whatever the code does; `assertion` is none of those.
     `certain` says that pytest would collect it by all that can be read; `shadowed`, that the same name is defined
-    again below in the same block.
+    again below in the same block; `made`, that nothing but an `__init__` of its class keeps pytest from it.
     """
 
     chain: tuple[str, ...]
@@ -27,6 +30,8 @@ class Written:
     assertion: int | None
     certain: bool
     shadowed: bool = False
+    settled: int | None = None
+    made: bool = False
 
     @property
     def shown(self) -> str:
@@ -50,40 +55,57 @@ class Names:
         return any(_matches(name, pattern) for pattern in self.classes)
 
 
-def written_tests(source: bytes, names: Names) -> list[Written]:
+def written_tests(source: bytes, names: Names, traced: AbstractSet[str] = frozenset()) -> list[Written]:
     """Return the test functions of a file; none where it cannot be parsed, which pytest will say itself."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return []
-    return list(_in_block(tree.body, names, (), certain=not _binds(tree.body, "__test__")))
+    reading = _Reading(names, Settled(tree, traced))
+    return list(_in_block(tree.body, reading, (), certain=not _binds(tree.body, "__test__")))
 
 
-def _in_block(body: list[ast.stmt], names: Names, chain: tuple[str, ...], *, certain: bool) -> Iterator[Written]:
+@dataclass(frozen=True)
+class _Reading:
+    """What is known while one file is read."""
+
+    names: Names
+    settled: Settled
+
+
+def _in_block(body: list[ast.stmt], reading: _Reading, chain: tuple[str, ...], *, certain: bool) -> Iterator[Written]:
     rebound = {name for statement in body for name in _bound(statement)}
     deleted = {name for statement in body if isinstance(statement, ast.Delete) for name in _bound(statement)}
     for i, statement in enumerate(body):
-        if isinstance(statement, Function) and names.function(statement.name):
+        if isinstance(statement, Function) and reading.names.function(statement.name):
             if any("fixture" in ast.unparse(decorator) for decorator in statement.decorator_list):
                 continue
             again = any(isinstance(o, Function) and o.name == statement.name for o in body[i + 1 :])
             plain = _only_marked(statement) and statement.name not in rebound - deleted
-            yield _written(statement, chain, certain=certain and plain, shadowed=again and plain and certain)
+            sure = certain and plain
+            yield _written(statement, chain, reading.settled, certain=sure, shadowed=again and sure)
         elif isinstance(statement, ast.ClassDef):
             again = any(isinstance(o, ast.ClassDef) and o.name == statement.name for o in body[i + 1 :])
-            sure = certain and _is_plain(statement) and statement.name not in rebound and names.a_class(statement.name)
-            yield from _in_block(statement.body, names, (*chain, statement.name), certain=sure and not again)
+            sure = certain and _is_plain(statement) and reading.names.a_class(statement.name)
+            sure = sure and statement.name not in rebound
+            inner = list(_in_block(statement.body, reading, (*chain, statement.name), certain=sure and not again))
+            made = _is_kept_by_init(statement) and not chain and not again
+            yield from (replace(test, made=True) if made else test for test in inner)
         elif not isinstance(statement, Function | ast.ClassDef):
             for field in ("body", "orelse", "finalbody"):
-                yield from _in_block(getattr(statement, field, []), names, chain, certain=False)
+                yield from _in_block(getattr(statement, field, []), reading, chain, certain=False)
 
 
-def _written(node: Function, chain: tuple[str, ...], *, certain: bool, shadowed: bool) -> Written:
-    asserting = [inner.lineno for inner in ast.walk(node) if isinstance(inner, ast.stmt) and asserts(inner)]
+def _written(
+    node: Function, chain: tuple[str, ...], settled: Settled, *, certain: bool, shadowed: bool
+) -> Written:  # fmt: skip
+    asserting = [inner for inner in ast.walk(node) if isinstance(inner, ast.stmt) and asserts(inner)]
+    idle = [inner for inner in asserting if settled.holds(inner)]
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return Written(
         chain=chain, name=node.name, line=node.lineno, first_line=first, last_line=node.end_lineno or node.lineno,
-        assertion=min(asserting, default=None), certain=certain, shadowed=shadowed,
+        assertion=min((inner.lineno for inner in asserting if inner not in idle), default=None), certain=certain,
+        shadowed=shadowed, settled=min((inner.lineno for inner in idle), default=None),
     )  # fmt: skip
 
 
@@ -93,10 +115,15 @@ def _only_marked(node: Function | ast.ClassDef) -> bool:
 
 def _is_plain(node: ast.ClassDef) -> bool:
     """Return whether nothing about a class could keep pytest from collecting it."""
-    return not (
-        node.bases or node.keywords or not _only_marked(node)
-        or any(_binds(node.body, name) for name in ("__init__", "__new__", "__test__"))
-    )  # fmt: skip
+    return _is_bare(node) and not any(_binds(node.body, name) for name in ("__init__", "__new__", "__test__"))
+
+
+def _is_kept_by_init(node: ast.ClassDef) -> bool:
+    return _is_bare(node) and not _binds(node.body, "__test__") and _binds(node.body, "__init__")
+
+
+def _is_bare(node: ast.ClassDef) -> bool:
+    return not node.bases and not node.keywords and _only_marked(node)
 
 
 def _binds(body: list[ast.stmt], name: str) -> bool:

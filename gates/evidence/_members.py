@@ -60,7 +60,24 @@ class Members:
             found = self._project.method(owner, name)
             if found:
                 yield found[0]
-            yield from (info.methods[name] for info in self._extending(owner) if name in info.methods)
+            yield from (info.methods[name] for info in self.extending(owner) if name in info.methods)
+
+    def beside(self, owner: ClassInfo | None, name: str) -> Iterator[Unit]:
+        """Yield what `super()` may come to beside what a class itself extends: other bases of those that extend it."""
+        for info in self.extending(owner) if owner else ():
+            for base in info.bases:
+                other = self._project.classes.get(base or "")
+                if other is not None and other is not owner:
+                    yield from self.of(other, (name,))
+
+    def meant(self, named: str | None) -> str | None:
+        """Return what a package gives the name of one of its modules: `from .heading import heading`."""
+        parent, _, last = (named or "").rpartition(".")
+        around = self._project.by_name.get(parent) if named in self._project.by_name else None
+        for binding in around.bindings.get(last, ()) if around else ():
+            if around and binding.kind == "import" and binding.dotted != named:
+                return self._project.canonical(binding.dotted, around)
+        return named
 
     def built_by(self, unit: Unit) -> Iterator[Unit]:
         """Yield what runs where an object of a class is made."""
@@ -109,7 +126,8 @@ class Members:
                     edge.append(own)
         return found
 
-    def _extending(self, owner: ClassInfo) -> Iterator[ClassInfo]:
+    def extending(self, owner: ClassInfo) -> Iterator[ClassInfo]:
+        """Yield the classes that extend a class, themselves or through others."""
         edge, seen = [owner.name], {owner.name}
         while edge:
             for info in self._below.get(edge.pop(), ()):
@@ -128,3 +146,8 @@ def _last_name(node: ast.expr) -> str:
     while isinstance(node, ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def is_super(node: ast.expr) -> bool:
+    """Return whether an expression is `super()`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"

@@ -1,9 +1,24 @@
 """Private names that nothing uses: what they define is written down, and never happens."""
 
 import ast
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
-from gates.syntax import Definition, SourceModule
+from gates.syntax import Definition, SourceModule, live_nodes, live_statements
+
+KEPT = 4000  # modules whose names are held
+LEAST = 3  # letters of a part that tells one name from others
+HOLE = re.compile(r"[%{].*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What live code reads: each private name with the private definitions around it, and parts of names it makes."""
+
+    read: frozenset[tuple[str, frozenset[str]]]
+    parts: frozenset[str]
 
 
 def is_private(name: str) -> bool:
@@ -19,17 +34,79 @@ def may_be_called_from_outside(node: ast.stmt, owner: ast.ClassDef | None) -> bo
     return any(not (isinstance(base, ast.Name) and base.id == "object") for base in bases)
 
 
-def is_used(name: str, node: ast.stmt, modules: Iterable[SourceModule]) -> bool:
-    """Return whether any module reads a name, outside of its own definition; a string with the name counts."""
-    own = set(ast.walk(node))
-    return any(inner not in own and _reads(inner, name) for module in modules for inner in ast.walk(module.tree))
+def is_used(name: str, modules: Iterable[SourceModule]) -> bool:
+    """Return whether live code reads a name, other than in private definitions that are themselves not used.
+
+    A string with the name counts, and so does the part of one that code puts together: `f"_on_{event}"`.
+    """
+    found = [_names(module.tree) for module in modules]
+    if any(name.startswith(part) or name.endswith(part) for names in found for part in names.parts):
+        return True
+    reads = {pair for names in found for pair in names.read}
+    alive: set[str] = set()
+    while more := {read for read, inside in reads if read not in alive and inside <= alive}:
+        alive |= more
+    return name in alive or "*" in alive
 
 
-def _reads(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id == name and isinstance(node.ctx, ast.Load)
-    if isinstance(node, ast.Attribute):
-        return node.attr == name and isinstance(node.ctx, ast.Load)
-    if isinstance(node, ast.ImportFrom):
-        return any(alias.name in {name, "*"} for alias in node.names)
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value == name
+@lru_cache(maxsize=KEPT)
+def _names(tree: ast.Module) -> Names:
+    read: set[tuple[str, frozenset[str]]] = set()
+    parts: set[str] = set()
+    for node, inside in _live(tree.body, None, frozenset()):
+        read |= {(name, inside) for name in _read_by(node) if name == "*" or is_private(name)}
+        parts |= set(_parts(node))
+    return Names(frozenset(read), frozenset(parts))
+
+
+def _live(
+    body: list[ast.stmt], owner: ast.ClassDef | None, inside: frozenset[str]
+) -> Iterator[tuple[ast.AST, frozenset[str]]]:
+    """Yield every node that can run, with the private definitions around it that only their names lead to."""
+    for node in live_statements(body):
+        if not isinstance(node, Definition):
+            yield from ((inner, inside) for head in _heads(node) for inner in live_nodes(head))
+            continue
+        alone = is_private(node.name) and not may_be_called_from_outside(node, owner)
+        within = inside | {node.name} if alone else inside
+        if isinstance(node, ast.ClassDef) and owner is None:
+            heads = (*node.decorator_list, *node.bases, *(word.value for word in node.keywords))
+            yield from ((inner, within) for head in heads for inner in live_nodes(head))
+            yield from _live(node.body, node, within)
+        else:
+            yield from ((inner, within) for inner in live_nodes(node))
+
+
+def _heads(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a simple statement, or of a compound one the parts that are no statements."""
+    if not hasattr(node, "body") and not hasattr(node, "cases"):
+        yield node
+        return
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ExceptHandler | ast.match_case):
+            yield from _heads(child)
+        elif not isinstance(child, ast.stmt):
+            yield child
+
+
+def _read_by(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+        yield node.id if isinstance(node, ast.Name) else node.attr
+    elif isinstance(node, ast.ImportFrom):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+
+
+def _parts(node: ast.AST) -> Iterator[str]:
+    """Yield the parts of names that an expression puts together; one of a letter or two only where `getattr` asks."""
+    asked = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr"
+    made = node.args[1:2] if asked and isinstance(node, ast.Call) else [node]
+    for whole in made:
+        values = whole.values if isinstance(whole, ast.JoinedStr) else []
+        if isinstance(whole, ast.BinOp) and isinstance(whole.op, ast.Add | ast.Mod):
+            values = [whole.left, whole.right]
+        for value in values:
+            text = HOLE.sub("", value.value) if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
+            if "_" in text and text.isidentifier() and len(text) >= (1 if asked else LEAST):
+                yield text

@@ -10,7 +10,7 @@ from typing import Self
 
 from gates import process
 from gates.context import Context
-from gates.evidence._tracebacks import crash_of
+from gates.evidence._tracebacks import crash_of, written
 from gates.files import copy_package
 from gates.model import CommandRecord, Location, Model
 from gates.process import ProcessRun
@@ -18,7 +18,6 @@ from gates.terminal import printable
 
 PACKAGE = "gates_probe"
 PARTS = ("_calculating", "_concurrency", "_leaks", "_scaling")
-READ = 256 * 1024
 MOST = 64 * 1024 * 1024
 Entry = dict[str, object]
 
@@ -30,7 +29,6 @@ class Probed(Model):
     entries: tuple[Entry, ...] = ()
     problem: str = ""
     place: Location | None = None
-    written: str = ""
 
     def of(self, word: str) -> list[Entry]:
         """Return the entries of a kind."""
@@ -58,16 +56,18 @@ class Probe:
         shutil.rmtree(self._plugin, ignore_errors=True)
 
     def ask(
-        self, program: str, name: str, asked: Mapping[str, object], limit_s: float, about: str, *, threads: int = 1
+        self, program: str, name: str, asked: Mapping[str, object], limit_s: float, about: str,
+        *, threads: int | None = 1,
     ) -> Probed:  # fmt: skip
-        """Run a program; `name` is that of its journal, `about` what it was run for."""
+        """Run a program; `name` is that of its journal, `about` what it was run for. No `threads` are those it has."""
         secret = secrets.token_hex(16)
         question, journal = self._plugin / f"{name}.json", self.folder / f"{name}.jsonl"
         told = {**asked, "paths": self._paths, "root": str(self._context.root), "limit_s": limit_s, "secret": secret,
                 "folder": str(self._plugin), "journal": str(journal)}  # fmt: skip
         question.write_text(json.dumps(told), encoding="utf-8")
         env = {"PYTHONPATH": process.joined_paths(str(self._plugin)), "WANDB_MODE": "offline", "WANDB_SILENT": "true",
-               "WANDB_DIR": str(self._plugin), "OMP_NUM_THREADS": str(threads)}  # fmt: skip
+               "WANDB_DIR": str(self._plugin)}  # fmt: skip
+        env |= {"OMP_NUM_THREADS": str(threads)} if threads else {}
         argv = [self._context.python, "-m", f"{PACKAGE}.{program}", str(question), str(journal)]
         log = self.folder / name
         try:
@@ -82,8 +82,7 @@ class Probe:
 
     def _read(self, run: ProcessRun, journal: Path, secret: str, log: Path) -> Probed:
         entries, foreign = _signed(journal, secret)
-        written = _tail(log)
-        seen = Probed(process=run, entries=tuple(entries), written=written)
+        seen = Probed(process=run, entries=tuple(entries))
         problem = next(iter(seen.of("problem")), None)
         if foreign:
             return seen.model_copy(update={"problem": "the journal holds lines that are not its own"})
@@ -92,7 +91,7 @@ class Probe:
             return seen.model_copy(update=told)
         if seen.of("end") and run.exit_code == 0:
             return seen
-        crash = crash_of(written, self._context) if run.exit_code else None
+        crash = crash_of(written(log), self._context) if run.exit_code else None
         if crash and crash.error:
             said = ": ".join(part for part in (crash.error, crash.message) if part)
             return seen.model_copy(update={"problem": said, "place": crash.location})
@@ -104,6 +103,13 @@ def location(place: object) -> Location | None:
     if isinstance(place, list) and len(place) > 1 and isinstance(place[1], int) and place[0]:
         return Location(path=str(place[0]), line=max(place[1], 1))
     return None
+
+
+def number(value: object) -> float:
+    """Return a number that was told; raise `TypeError` where it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(value)
+    return float(value)
 
 
 def _signed(path: Path, secret: str) -> tuple[list[Entry], bool]:
@@ -132,10 +138,3 @@ def _clean(value: object) -> object:
     if isinstance(value, list):
         return [_clean(each) for each in value]
     return {str(k): _clean(v) for k, v in value.items()} if isinstance(value, dict) else value
-
-
-def _tail(path: Path) -> str:
-    try:
-        return printable(path.read_bytes()[-READ:].decode("utf-8", errors="backslashreplace"))
-    except OSError:
-        return ""

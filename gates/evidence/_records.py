@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gates.context import Context
 from gates.evidence._inventory import Names, Written, written_tests
+from gates.evidence._watch_plan import traced_names
 from gates.evidence.test_records import (
     CollectError,
     Deselected,
@@ -37,6 +38,7 @@ class Records:
         self._names = Names(
             functions=("test_*", *start.get("functions", ())), classes=("Test*", *start.get("classes", ()))
         )
+        self._traced = traced_names(task)
         self._patterns: Sequence[str] = start.get("files", ())
         self._written: dict[str, list[Written]] = {}
         self._by_line: dict[tuple[str, int], Written] = {}
@@ -71,12 +73,14 @@ class Records:
             crash=crash,
             subtests_left_out=sum(event["subtest"] and event["outcome"] == "skipped" for event in seen),
             marks=tuple(plan["marks"]),
-            executed=ran["asserted"] if ran and self._real(plan["file"]) in counted else None,
+            executed=_executed(ran, written, counted=self._real(plan["file"]) in counted),
             executed_around=ran["around"] if ran else None,
             first_assertion=written.assertion if written else None,
             reruns=sum(event["outcome"] == "rerun" for event in seen),
             swallowed=bool(ran and ran.get("swallowed")),
             lines=(own.first_line, own.line) if own else None,
+            settled=written.settled if written else None,
+            replaced=tuple(ran.get("replaced", ())) if ran else (),
         )
 
     def unplanned(self) -> Iterator[Unplanned]:
@@ -102,7 +106,9 @@ class Records:
                 why = "the same name is defined again below it" if test.shadowed else "pytest did not plan it"
                 why = f"pytest takes no class called {stray!r} for tests" if stray else why
                 where = Location(path=shown, line=test.line)
-                certain = test.certain and not stray
+                made = test.made and not stray and not self._is_for_others(test.chain[0])
+                why = f"pytest makes no test of {test.chain[0]!r}, which has an __init__" if made else why
+                certain = (test.certain or made) and not stray
                 yield Unplanned(id=f"{shown}::{test.shown}", location=where, why=why, certain=certain)
 
     def _is_for_others(self, name: str) -> bool:
@@ -171,7 +177,7 @@ class Records:
         if file not in self._written:
             path = Path(file)
             source = path.read_bytes() if path.suffix == ".py" and path.is_file() else b""
-            self._written[file] = written_tests(source, self._names)
+            self._written[file] = written_tests(source, self._names, self._traced)
             self._by_line |= {
                 (file, line): test for test in self._written[file] for line in range(test.first_line, test.line + 1)
             }
@@ -189,3 +195,12 @@ class Records:
 
     def _shown(self, path: str) -> str:
         return self._context.shown(self._context.root / path)
+
+
+def _executed(ran: Event | None, written: Written | None, *, counted: bool) -> int | None:
+    """Return how many assertions a test executed; where nobody counted, none if none is written in it."""
+    if ran is None:
+        return None
+    if counted:
+        return int(ran["asserted"])
+    return None if written is None or written.assertion else 0

@@ -4,24 +4,22 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from gates import process
 from gates.context import Context
 from gates.deciding.spending import looks_until
+from gates.evidence._attempt import attempt
 from gates.evidence._import_paths import import_roots
 from gates.measurement import Arm, Measurement
-from gates.measuring import answers, machine
-from gates.measuring.answers import ALPHA, Source
+from gates.measuring import machine
+from gates.measuring.answers import ALPHA
 from gates.measuring.bench import Launch, launch
-from gates.measuring.fitness import contended, disturbed
 from gates.measuring.formats import read_times
-from gates.measuring.ledger import Attempt, Ledger, Recalled, key_of
-from gates.measuring.session import Plan, measure
+from gates.measuring.ledger import Recalled, key_of
+from gates.measuring.session import Plan
 from gates.measuring.taken import Taken, frozen_digest
-from gates.measuring.wire import ArmFailed
 from gates.revision import observe, processor
 from gates.samples import BadSamples, Metric, Samples
 from gates.smoke import cut_short
@@ -34,7 +32,7 @@ LONGEST = 1000
 def time_arms(
     task: Task, measurement: Measurement, device: str, context: Context, folder: Path
 ) -> tuple[Samples, Taken, Recalled]:
-    """Lay down what is measured, measure it, and write the attempt into the ledger; raise `ArmFailed` if it fails."""
+    """Lay down what is measured, and attempt to measure it; raise `ArmFailed` where an arm fails."""
     measures = measures_of(task, measurement, device)
     facts = _facts(measurement, measures, device)
     used = cut_short(measurement, task)
@@ -42,34 +40,9 @@ def time_arms(
     digest = frozen_digest(facts)
     frozen = folder / f"{measurement.id}-{device}.frozen.json"
     frozen.write_text(json.dumps({"digest": digest, **facts}, indent=1, default=str) + "\n", encoding="utf-8")
-    ledger = Ledger(context.root)
     key = key_of(code_digest(task, measurement, context), work_of(measurement), device, processor(), machine.name())
-    recalled = ledger.recall(key)
     logs = context.folder(f"workers-{measurement.id}-{device}").evidence
-    try:
-        samples, taken = measure(
-            plan(used, device, digest, task, context), logs, partial(_settled, measures, recalled.attempts)
-        )
-    except ArmFailed as error:
-        if error.pairs:
-            ledger.append(failed(key, error))
-        raise
-    unfit = (*disturbed(taken), *(contended(taken) if measurement.clock == "wall" else ()))
-    unwritten = ledger.append(
-        Attempt(
-            key=key, at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), ended=taken.ended, pairs=taken.pairs,
-            unfit=unfit, restarts=taken.restarts, metrics=samples.metrics,
-        )
-    )  # fmt: skip
-    if unwritten:
-        recalled = recalled.model_copy(update={"problem": recalled.problem or unwritten})
-    return samples, taken, recalled
-
-
-def failed(key: str, error: ArmFailed) -> Attempt:
-    """Return the attempt that an arm ended: its pairs are not believed, but it was one."""
-    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Attempt(key=key, at=at, ended="failed", pairs=error.pairs, unfit=(str(error),))
+    return attempt(plan(used, device, digest, task, context), measures, key, context.root, logs)
 
 
 def work_of(measurement: Measurement) -> str:
@@ -138,11 +111,6 @@ def _run_once(measurement: Measurement, device: str, context: Context, folder: P
 
 def _started(arm: Arm, measurement: Measurement, device: str, python: str, paths: Sequence[Path], seed: int) -> Launch:
     return launch(arm, python=python, paths=paths, threads=measurement.threads, device=device, seed=seed)
-
-
-def _settled(measures: Sequence[Measure], earlier: tuple[Attempt, ...], samples: Samples, taken: Taken) -> bool:
-    here = [measure for measure in measures if measure.on in {"any", samples.device.type}]
-    return answers.settled(here, Source(samples, taken, earlier))
 
 
 def _facts(measurement: Measurement, measures: Sequence[Measure], device: str) -> dict[str, object]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from gates.context import Context
 from gates.evidence.test_records import Warned
 from gates.model import Location, Model
+from gates.terminal import printable
 
 HEAD = "Traceback (most recent call last):"
 FRAME = re.compile(r'^[ \t+|]*File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<name>[^\n]*))?', re.MULTILINE)
@@ -15,6 +16,7 @@ WARNING = re.compile(
     r"^(?P<path>[^\s:<][^:\n]*):(?P<line>\d+): (?P<category>[^\W\d]\w*Warning): (?P<message>.*)$", re.MULTILINE
 )
 LIMIT = 500
+READ = 256 * 1024
 
 
 class Crash(Model):
@@ -24,6 +26,14 @@ class Crash(Model):
     message: str
     location: Location | None
     function: str = ""
+
+
+def written(path: Path) -> str:
+    """Return the end of what a process wrote into a file."""
+    try:
+        return printable(path.read_bytes()[-READ:].decode("utf-8", errors="backslashreplace"))
+    except OSError:
+        return ""
 
 
 def crash_of(text: str, context: Context) -> Crash | None:

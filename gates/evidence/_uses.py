@@ -1,7 +1,7 @@
 """The lines of live code that do something with a name."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gates.syntax import SourceModule, live_nodes
 
@@ -15,15 +15,28 @@ def use_lines(name: str, node: ast.AST, module: SourceModule) -> Iterator[int]:
     idle = _idle(live)
     idle |= {inner for outer in live for part in _mentions(outer) for inner in ast.walk(part)}
     own = _bound_here(node)
+    short = {**_shortened(module.tree.body, module), **_shortened(live, module)}
     seen = set()
     for inner in live:
         if not isinstance(inner, ast.Attribute | ast.Name) or inner in idle or inner.lineno in seen:
             continue
         if not isinstance(inner.ctx, ast.Load) or (_root(inner) in own and _root(inner) in module.aliases):
             continue
-        if module.dotted(inner) == name:
+        dotted = module.dotted(inner) or ""
+        first, dot, rest = dotted.partition(".")
+        if dotted == name or (dot and f"{short.get(first)}.{rest}" == name):
             seen.add(inner.lineno)
             yield inner.lineno
+
+
+def _shortened(statements: Sequence[ast.AST], module: SourceModule) -> dict[str, str]:
+    """Return the names that are given to a part of something imported, once: `amp = torch.amp`."""
+    given: dict[str, list[str]] = {}
+    for node in statements:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            imported = isinstance(node.value, ast.Attribute | ast.Name) and _root(node.value) in module.aliases
+            given.setdefault(node.targets[0].id, []).append((module.dotted(node.value) or "") if imported else "")
+    return {name: values[0] for name, values in given.items() if len(values) == 1 and values[0]}
 
 
 def _idle(live: list[ast.AST]) -> set[ast.AST]:

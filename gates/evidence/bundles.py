@@ -12,7 +12,8 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bound_files import bind
 from gates.evidence.kind import Evidence
-from gates.evidence.measurements import MeasurementRun
+from gates.evidence.measurement_run import MeasurementRun
+from gates.measurement import Measurement
 from gates.model import Model
 from gates.task import Task
 
@@ -70,6 +71,22 @@ class Bundles(Evidence):
                 seen[one.digest] = path
             handed_in.append(one)
         return cls(how="bundles made on other machines", handed_in=tuple(handed_in))
+
+
+def answering(task: Task, measurement: Measurement, device: str, context: Context) -> str:
+    """Return the path of a bundle that answers all that is asked of a measurement on a device, or nothing."""
+    measures = (measure for criterion in task.criteria for measure in criterion.measures)
+    wanted = [definition_of(one) for one in measures if one.from_ == measurement.id and one.on == device]
+    try:
+        handed_in = Bundles.collect(task, context).handed_in
+    except EvidenceUnavailable:
+        return ""
+    for handed in handed_in:
+        for seen in handed.runs:
+            there = seen.run.samples is not None and seen.run.samples.device.type == device
+            if there and seen.run.id == measurement.id and not seen.changed and all(w in seen.measures for w in wanted):
+                return handed.path
+    return ""
 
 
 def _looked_at(path: str, task: Task, context: Context, now: Bound, kept: Path) -> HandedIn:

@@ -5,15 +5,16 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from gates.evidence._by_hidden_names import hidden_names
+from gates.evidence._by_hidden_names import hidden_names, is_kept
+from gates.evidence._elements import Elements
 from gates.evidence._handed_on import drops_what_it_decorates, only_keeps, runs_what_it_is_given
-from gates.evidence._members import Members, Unit, decorators
+from gates.evidence._members import Members, Unit, decorators, is_super
 from gates.evidence._never_run import is_dropped, may_never_run
+from gates.meanings import replaced_by
 from gates.scan.module import Module
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
 from gates.stub import PLAIN
-from gates.syntax import replaced_by
 
 CALLED_BY = ("__call__", "forward")
 IMPLIED = {
@@ -63,20 +64,34 @@ class CallGraph:
                 graph.escaped.add(function)
         return graph
 
-    def reached(self, entries: Iterable[Unit], *, perhaps: bool = False) -> dict[Unit, Step | None]:
-        """Return all that is called from some functions, each with the call that leads to it."""
-        found: dict[Unit, Step | None] = dict.fromkeys(entries)
-        found = found if perhaps else {unit: None for unit in found if unit not in self.dropped}
-        if perhaps:
-            found |= dict.fromkeys(self.escaped - found.keys())
+    def reached(self, entries: Iterable[Unit]) -> dict[Unit, Step | None]:
+        """Return all that is called from some functions for certain, each with the call that leads to it."""
+        found: dict[Unit, Step | None] = {unit: None for unit in dict.fromkeys(entries) if unit not in self.dropped}
         edge = deque(found)
         while edge:
-            unit = edge.popleft()
-            steps = {**(self.perhaps.get(unit, {}) if perhaps else {}), **self.sure.get(unit, {})}
-            for target, step in steps.items():
-                if target not in found and (perhaps or target not in self.dropped):
+            for target, step in self.sure.get(edge.popleft(), {}).items():
+                if target not in found and target not in self.dropped:
                     found[target] = step
                     edge.append(target)
+        return found
+
+    def perhaps_reached(self, entries: Iterable[Unit]) -> dict[Unit, Step | None]:
+        """Return all that may be called from some functions, by the way with the fewest doubts.
+
+        Last comes what may be called by those that nobody can see.
+        """
+        found: dict[Unit, Step | None] = {}
+        for begin in (dict.fromkeys(entries), self.escaped):
+            edge: deque[tuple[Unit, Step | None]] = deque((unit, None) for unit in begin)
+            while edge:
+                unit, came_by = edge.popleft()
+                if unit in found:
+                    continue
+                found[unit] = came_by
+                sure = self.sure.get(unit, {})
+                edge.extendleft((target, step) for target, step in sure.items() if target not in found)
+                more = self.perhaps.get(unit, {})
+                edge.extend((t, step) for t, step in more.items() if t not in found and t not in sure)
         return found
 
     def callers(self, units: Iterable[Unit]) -> list[Step]:
@@ -92,6 +107,7 @@ class _Reader:
     def __init__(self, graph: CallGraph, module: Module, members: Members) -> None:
         self._graph, self._module, self._members = graph, module, members
         self._project = graph.project
+        self._elements = Elements(graph.project)
         self._read: set[ast.AST] = set()
 
     def read(self) -> None:
@@ -118,11 +134,16 @@ class _Reader:
         made = not is_dropped(call, scope.dotted(call.func), called, self._module)
         for unit in called:
             self._add(call, unit, sure=made or isinstance(unit, ast.ClassDef))
-        if isinstance(call.func, ast.Attribute) and not self._is_outside(call.func.value, scope):
+        if isinstance(call.func, ast.Attribute) and is_super(call.func.value):
+            self._perhaps(call, self._members.beside(scope.self_class, call.func.attr) if not called else ())
+        elif isinstance(call.func, ast.Attribute) and not self._is_outside(call.func.value, scope):
             owner = self._receiver(call.func.value, scope)
             if not called or (owner and self._members.is_protocol(owner)):  # whatever has a method of that name fits
                 self._perhaps(call, self._members.named.get(call.func.attr, ()))
-        self._perhaps(call, hidden_names(call, scope, self._members))
+        hidden = hidden_names(call, scope, self._members)
+        self._perhaps(call, hidden)
+        if is_kept(call, scope):
+            self._graph.escaped.update(hidden)
         for argument in (*call.args, *(word.value for word in call.keywords)):
             node = argument.value if isinstance(argument, ast.Starred) else argument
             if isinstance(node, ast.Name | ast.Attribute):
@@ -211,12 +232,12 @@ class _Reader:
         for unit in found:
             yield unit
             yield from self._members.built_by(unit)
-        if (not found or all(map(self._is_read, found))) and (owner := scope.class_of(node)):
+        if (not found or all(map(self._is_read, found))) and (owner := self._class_of(node, scope)):
             yield from self._members.of(owner, CALLED_BY)
 
     def _named(self, node: ast.Name | ast.Attribute, scope: Scope) -> Iterator[Unit]:
         """Yield the functions and classes of the program that an expression names."""
-        named = scope.dotted(node)
+        named = self._members.meant(scope.dotted(node))
         if named in self._project.functions:
             yield from self._members.twins(named) or [self._project.functions[named][0]]
         elif named in self._project.classes:
@@ -229,13 +250,17 @@ class _Reader:
 
     def _receiver(self, node: ast.expr, scope: Scope) -> ClassInfo | None:
         """Return the class that an attribute is looked up in: that of an object, a class itself, or what it extends."""
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super":
+        if is_super(node):
             around = scope.self_class
             bases = [self._project.classes.get(base or "") for base in around.bases] if around else []
             return next((base for base in bases if base), None)
         if isinstance(node, ast.Name) and node.id == "cls" and scope.self_class:
             return scope.self_class
-        return self._project.classes.get(scope.dotted(node) or "") or scope.class_of(node)
+        return self._project.classes.get(scope.dotted(node) or "") or self._class_of(node, scope)
+
+    def _class_of(self, node: ast.expr, scope: Scope) -> ClassInfo | None:
+        """Return the class of an object, that of what a loop goes over, too."""
+        return scope.class_of(node) or (self._elements.of(node, scope) if isinstance(node, ast.Name) else None)
 
     def _is_outside(self, node: ast.expr, scope: Scope) -> bool:
         """Return whether a receiver is known to be of a library: no method of the program is called on it."""

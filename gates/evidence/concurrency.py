@@ -12,7 +12,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence._calculating.likeness import Unseen, differences
 from gates.evidence._calculating.values import shown
 from gates.evidence._import_paths import import_roots
-from gates.evidence._probing import Entry, Probe, Probed, location
+from gates.evidence._probing import Entry, Probe, Probed, location, number
 from gates.evidence.kind import Evidence
 from gates.evidence.together import Differed, Stood, Switched, Together
 from gates.task import Task
@@ -75,10 +75,10 @@ def _facts(one: Concurrent, where: str, probed: Probed) -> dict[str, object]:
         "problem": probed.problem or _ended_early(probed), "unclear": _unclear(one, where, alone, probed),
         "complete": not probed.problem and bool(alone) and (where == "threads" or bool(probed.of("complete"))),
         "alone": next((shown(value, 80) for value in alone.values()), ""),
-        "alone_s": max((_number(entry["seconds"]) for entry in probed.of("took")), default=0.0),
-        "rounds": len(own), "met": sum(_number(r["overlap_s"]) > 0 for r in own), "forced": len(forced),
-        "pauses": sum(int(_number(r["pauses"])) for r in forced),
-        "overlap_s": sum(max(0.0, _number(r["overlap_s"])) for r in own),
+        "alone_s": max((number(entry["seconds"]) for entry in probed.of("took")), default=0.0),
+        "rounds": len(own), "met": sum(number(r["overlap_s"]) > 0 for r in own), "forced": len(forced),
+        "pauses": sum(int(number(r["pauses"])) for r in forced),
+        "overlap_s": sum(max(0.0, number(r["overlap_s"])) for r in own),
         "failed": len({d.number for d in differed if not d.forced}),
         "failed_forced": len({d.number for d in differed if d.forced}), "differed": tuple(differed[:KEPT]),
         "stood": tuple(_stood(stood)), "slow": bool(stood.get("slow")), "stood_forced": bool(stood.get("forced")),
@@ -96,8 +96,8 @@ def _differed(one: Concurrent, alone: dict[object, object], entries: list[Entry]
     """Return the rounds in which something else came of it, rounding left aside."""
     found = []
     for entry in entries:
-        worker, number = int(_number(entry["worker"])), int(_number(entry["round"]))
-        told = {"worker": worker, "number": number, "forced": bool(entry["forced"])}
+        worker = int(number(entry["worker"]))
+        told = {"worker": worker, "number": int(number(entry["round"])), "forced": bool(entry["forced"])}
         if "error" in entry:
             found.append(Differed(**told, error=str(entry["error"]), place=location(entry.get("place"))))
             continue
@@ -130,9 +130,9 @@ def _unlike(one: Concurrent, expected: object, found: object) -> list[str]:
 
 def _ended_early(probed: Probed) -> str:
     for entry in probed.of("late"):
-        return f"process {int(_number(entry['worker'])) + 1} did not come to its end in time"
+        return f"process {int(number(entry['worker'])) + 1} did not come to its end in time"
     for entry in probed.of("gone"):
-        return f"process {int(_number(entry['worker'])) + 1} ended by itself, with exit code {entry['code']}"
+        return f"process {int(number(entry['worker'])) + 1} ended by itself, with exit code {entry['code']}"
     return ""
 
 
@@ -152,9 +152,3 @@ def _switched(probed: Probed) -> list[Switched]:
         if isinstance(told := entry["place"], list) and (place := location(told))
         and (until := location(entry["until"]))
     ]  # fmt: skip
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(value)
-    return float(value)

@@ -9,7 +9,7 @@ from gates import process
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._import_paths import import_roots
-from gates.evidence._tracebacks import crash_of, warnings_of
+from gates.evidence._tracebacks import crash_of, warnings_of, written
 from gates.evidence.kind import Evidence
 from gates.evidence.test_records import Warned
 from gates.model import CommandRecord, Location, Model
@@ -18,7 +18,6 @@ from gates.task import EntryPoint, Task
 from gates.terminal import printable
 
 RUNNER = Path(__file__).with_name("_call_runner.py")
-READ = 256 * 1024
 # shown once for each line, as a developer sees them; all other warnings are shown anyway
 DEPRECATIONS = "default::DeprecationWarning,default::PendingDeprecationWarning"
 
@@ -78,7 +77,7 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
     except OSError as error:
         return EntryRun(index=index, name=name, process=None, problem=f"cannot be started: {error.strerror or error}")
     told = _result(result) if entry.call else {}
-    text = _written(folder / f"{index}.stderr.txt")
+    text = written(folder / f"{index}.stderr.txt")
     problem = printable(told.get("problem", ""))
     clean_end = ended.exit_code == 0 and not ended.timed_out
     if entry.call and clean_end and "returned" not in told:
@@ -112,11 +111,3 @@ def _result(path: Path) -> dict[str, str]:
     except (OSError, ValueError):
         return {}
     return {str(name): str(value) for name, value in told.items()} if isinstance(told, dict) else {}
-
-
-def _written(path: Path) -> str:
-    """Return the end of what a process wrote."""
-    try:
-        return printable(path.read_bytes()[-READ:].decode("utf-8", errors="backslashreplace"))
-    except OSError:
-        return ""

@@ -10,7 +10,7 @@ from gates import rules, spec
 from gates.context import Context
 from gates.errors import UsageError
 from gates.evidence._goalposts import base as bases
-from gates.evidence._goalposts import earlier, pragmas, selected, settings, task_file, tests
+from gates.evidence._goalposts import earlier, leaving_out, pragmas, selected, settings, task_file, tests
 from gates.evidence._goalposts.earlier import Earlier
 from gates.evidence._goalposts.fate import Fate
 from gates.evidence._goalposts.move import Move, Part, moved
@@ -95,10 +95,11 @@ def _compared(task: Task, context: Context, was: Earlier) -> tuple[list[Move], l
     moves += tests.compare(
         *read, must=_must(now or before), asked=selected.expression(states.named(settings.WATCHED)[1])
     )
+    moves += leaving_out.compare(*states.changed((*test_paths, "conftest.py"), ".py"))
     moves += pragmas.compare(*states.changed((*test_paths, *code_paths), ".py"))
     moves += settings.compare(*states.named(settings.WATCHED))
     unread += [f"{path} now" for path in settings.unreadable(states.named(settings.WATCHED)[1])]
-    moves += _other_tasks(task, states)
+    moves += _other_tasks({task.path, was.path}, states)
     moves += () if states.moved else _workflows(states)
     moves += _overridden(states)
     return moves, [*unread, *states.skipped], before is None and not unread
@@ -148,10 +149,10 @@ def _tests_of(files: Mapping[str, bytes], unread: list[str], when: str) -> dict[
     return found
 
 
-def _other_tasks(task: Task, states: TwoStates) -> Iterator[Move]:
+def _other_tasks(known: set[str], states: TwoStates) -> Iterator[Move]:
     """Name the task files that are gone: no run of theirs could say it."""
     for path in states.under(_tasks_folder(states), spec.SUFFIXES):
-        if path != task.path and path in states.gone():
+        if path not in known and path in states.gone():
             yield moved(Part.CHANGED, f"task file {path}", "asked for", "deleted", None)
 
 

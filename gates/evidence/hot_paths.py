@@ -15,7 +15,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence._hot_journal import read_steps
 from gates.evidence._import_paths import import_roots
 from gates.evidence._journal import Entry, read_entries
-from gates.evidence._tracebacks import crash_of
+from gates.evidence._tracebacks import crash_of, written
 from gates.evidence.hot_steps import HotRun, HotSeen
 from gates.evidence.kind import Evidence
 from gates.files import copy_package
@@ -23,13 +23,11 @@ from gates.hot_path import HotPath
 from gates.model import CommandRecord
 from gates.process import ProcessRun
 from gates.task import Task
-from gates.terminal import printable
 
 PACKAGE = "gates_recorder"
 PROGRAM = f"{PACKAGE}.hot_path"
 RUNS = 3
 SHARE = 0.8  # of the time limit, after which a run stops by itself
-READ = 256 * 1024
 
 
 class HotPaths(Evidence):
@@ -111,7 +109,7 @@ class _Runner:
         except (ValidationError, KeyError, TypeError, ValueError) as error:
             return HotRun(process=ended, problem=f"the journal cannot be read: {type(error).__name__}")
         facts: dict[str, object] = {"process": ended, "complete": run.complete and not foreign and ended.exit_code == 0}
-        text = _written(log.with_suffix(".stderr.txt"))
+        text = written(log.with_suffix(".stderr.txt"))
         crash = crash_of(text, self._context) if ended.exit_code and not run.problem else None
         if foreign:
             facts["problem"] = "the journal holds lines that are not its own"
@@ -127,11 +125,3 @@ def _unclear(seen: HotSeen, path: HotPath) -> bool:
     """Return whether the share of the waiting lies neither below nor above its limit with its whole interval."""
     limit, share = path.limits.stall_share, seen.stall()
     return limit is not None and share.low <= limit < share.high
-
-
-def _written(path: Path) -> str:
-    """Return the end of what a process wrote."""
-    try:
-        return printable(path.read_bytes()[-READ:].decode("utf-8", errors="backslashreplace"))
-    except OSError:
-        return ""

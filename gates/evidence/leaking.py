@@ -37,19 +37,22 @@ class Filling(Model):
 
 
 class Watched(Model):
-    """One process in which epochs were run."""
+    """One process in which epochs were run; `problem` is why not all of them were, and `place` where."""
 
     process: ProcessRun | None = None
     problem: str = ""
-    error: str = ""
-    crash: Location | None = None
-    complete: bool = False
+    place: Location | None = None
     form: str = ""
     asked: int
     epochs: int = 0
     rungs: tuple[Rung, ...] = ()
     filling: tuple[Filling, ...] = ()
     troubles: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Return whether it came to its end."""
+        return not self.problem
 
     @property
     def footprint(self) -> float:

@@ -9,49 +9,20 @@ from gates import process
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._timed import run_again_and_again, time_arms
+from gates.evidence.bundles import answering
 from gates.evidence.kind import Evidence
+from gates.evidence.measurement_run import MeasurementRun
 from gates.measurement import Measurement
-from gates.measuring.ledger import Recalled
-from gates.measuring.taken import Taken
+from gates.measuring import machine
 from gates.measuring.wire import ArmFailed
-from gates.model import CommandRecord, Model
+from gates.model import CommandRecord
 from gates.process import ProcessRun
 from gates.samples import BadSamples, Samples, read
 from gates.smoke import cut_short
 from gates.task import Task
 
 MAX_BYTES = 64 * 1024 * 1024
-
-
-class MeasurementRun(Model):
-    """One measurement on one device: its samples, or the reason why there are none.
-
-    `elsewhere` names the bundle of one that was made on another machine.
-    """
-
-    id: str
-    device: str
-    process: ProcessRun | None
-    samples: Samples | None
-    problem: str = ""
-    raw: str | None = None
-    taken: Taken | None = None
-    earlier: Recalled = Recalled()
-    elsewhere: str = ""
-
-    @property
-    def ended(self) -> str:
-        """Return how it ended, in words."""
-        if self.taken:
-            return f"{self.taken.ended}, after {self.taken.pairs} pairs"
-        return self.process.ended if self.process else self.problem
-
-    @property
-    def duration_s(self) -> float:
-        """Return how long it took."""
-        if self.taken:
-            return round(self.taken.measured_s + self.taken.started_s, 3)
-        return self.process.duration_s if self.process else 0
+__all__ = ["MeasurementRun", "Measurements", "asked_of", "command", "take"]
 
 
 class Measurements(Evidence):
@@ -71,7 +42,7 @@ class Measurements(Evidence):
             raise EvidenceUnavailable(f"no criterion of {task.path} asks for a measurement")
         folder = context.folder("measurements").evidence
         runs = tuple(
-            take(task, measurement, device, context, folder)
+            _not_tried(task, measurement, device, context) or take(task, measurement, device, context, folder)
             for measurement in task.measurements
             for device in wanted.get(measurement.id, ())
         )
@@ -109,6 +80,17 @@ def asked_of(task: Task, measurement: Measurement) -> tuple[str, ...]:
     if not measurement.by_device:
         return ("any",)
     return tuple(sorted({"cpu" if device == "any" else device for device in asked}))
+
+
+def _not_tried(task: Task, measurement: Measurement, device: str, context: Context) -> MeasurementRun | None:
+    """Return the run of a measurement that is answered from elsewhere and could only fail here."""
+    if not task.bundles or machine.may_have(device):
+        return None
+    bundle = answering(task, measurement, device, context)
+    if not bundle:
+        return None
+    problem = f"not tried here: this machine shows no {device} device, and {bundle} answers for it"
+    return MeasurementRun(id=measurement.id, device=device, process=None, samples=None, problem=problem)
 
 
 def take(task: Task, measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:

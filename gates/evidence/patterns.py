@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gates.code_binding import CodeBinding
 from gates.evidence.symbols import Resolver
+from gates.meanings import replaced_by
 from gates.model import Location, Model, Severity
 from gates.scan.checking import Checked, check
 from gates.scan.form import RuleForm
 from gates.scan.pattern import Pattern
 from gates.scan.rule import Piece, Rule
 from gates.scan.site import Site
-from gates.syntax import Definition, Unparsed, replaced_by
+from gates.syntax import Definition, Unparsed
 
 MAX_PLACES = 1000
 

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import cached_property
 
 from gates.code_binding import CodeBinding
 from gates.evidence.call_graph import CallGraph, Step
@@ -42,12 +43,24 @@ class Reach:
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
         self._project: Project = read_project(resolver.python_files(), resolver.root)
-        self._graph = CallGraph.of(self._project)
+        self._known: dict[tuple[Unit, ...], dict[Unit, Step | None]] = {}
+        self._open: dict[tuple[Unit, ...], dict[Unit, Step | None]] = {}
+
+    @cached_property
+    def _graph(self) -> CallGraph:
+        return CallGraph.of(self._project)
 
     def trace(self, binding: CodeBinding, places: Iterable[Location]) -> ReachTrace:
         """Say whether enough of the places of a binding are called from its entry."""
         entry = binding.reached_from or ""
         told = ReachTrace(name=binding.name, entry=entry, at_least=binding.at_least, reached=Reached.OPEN)
+        try:
+            return self._traced(told, binding, places)
+        except RecursionError:
+            return told.model_copy(update={"problem": "some of the implementation is nested too deeply to be followed"})
+
+    def _traced(self, told: ReachTrace, binding: CodeBinding, places: Iterable[Location]) -> ReachTrace:
+        entry = told.entry
         start = self._resolver.trace(CodeBinding(symbol=entry))
         if start.location is None:
             reached = Reached.NO if start.checked else Reached.OPEN
@@ -60,12 +73,25 @@ class Reach:
             return told.model_copy(update={"problem": f"{binding.name} is run at import, not by a call"})
         return self._judged(told, binding.at_least, entries, targets)
 
+    def _sure(self, entries: list[Unit]) -> dict[Unit, Step | None]:
+        """Return what is called for certain; many bindings ask for one entry."""
+        key = tuple(entries)
+        if key not in self._known:
+            self._known[key] = self._graph.reached(entries)
+        return self._known[key]
+
+    def _perhaps(self, entries: list[Unit]) -> dict[Unit, Step | None]:
+        key = tuple(entries)
+        if key not in self._open:
+            self._open[key] = self._graph.perhaps_reached(entries)
+        return self._open[key]
+
     def _judged(self, told: ReachTrace, wanted: int, entries: list[Unit], targets: list[list[Unit]]) -> ReachTrace:
-        sure = self._graph.reached(entries)
+        sure = self._sure(entries)
         ways = [unit for units in targets if (unit := _first(units, sure)) is not None]
         if len(ways) >= wanted:
             return told.model_copy(update={"reached": Reached.YES, "way": self._way(ways[0], sure)})
-        maybe = self._graph.reached(entries, perhaps=True)
+        maybe = self._perhaps(entries)
         callers = tuple(dict.fromkeys(map(self._said, self._graph.callers(u for units in targets for u in units))))
         open_ = [unit for units in targets if (unit := _first(units, maybe)) is not None]
         unread = next(iter(self._project.unparsed), "")
@@ -108,7 +134,7 @@ class Reach:
             if first == place.line and node.end_lineno == place.last_line:
                 held = [inner for inner in node.body if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)]
                 return [node, *(held if isinstance(node, ast.ClassDef) else [])]
-        return []
+        return _side_by_side(place, _definitions(module) if module else [])
 
     def _around(self, place: Location) -> list[Unit]:
         """Return the outermost function that a place lies in."""
@@ -123,6 +149,15 @@ def _definitions(module: Module) -> list[Unit]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     found = [node for kind in kinds for node in module.live.get(kind, []) if isinstance(node, kinds)]
     return sorted(found, key=lambda node: (node.lineno, -(node.end_lineno or 0)))
+
+
+def _side_by_side(place: Location, units: list[Unit]) -> list[Unit]:
+    """Return the definitions of one name that fill a place together: a property with its setter."""
+    inside = [n for n in units if n.decorator_list and n.decorator_list[0].lineno >= (place.line or 1)
+              and (n.end_lineno or 0) <= (place.last_line or 0)]  # fmt: skip
+    names = {node.name for node in inside}
+    starts, ends = [n.decorator_list[0].lineno for n in inside], [n.end_lineno for n in inside]
+    return inside if len(names) == 1 and place.line in starts and place.last_line in ends else []
 
 
 def _first(units: list[Unit], found: dict[Unit, Step | None]) -> Unit | None:

@@ -13,7 +13,7 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._import_paths import import_roots
 from gates.evidence._journal import read_journal
-from gates.evidence._tracebacks import crash_of
+from gates.evidence._tracebacks import crash_of, written
 from gates.evidence.code_rules import rules_of
 from gates.evidence.kind import Evidence
 from gates.evidence.recorded import Attempt, Recorded
@@ -21,11 +21,9 @@ from gates.evidence.runtime_orders import RuntimeOrder, runtime_orders
 from gates.files import copy_package
 from gates.model import CommandRecord, Model
 from gates.task import Task
-from gates.terminal import printable
 from gates.training_step import Need, TrainingStep
 
 RECORDER = "gates_recorder"
-READ = 256 * 1024
 # What a training step shows here is its semantics: on every machine the same, on a CPU, with nobody told of it.
 ALONE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "WANDB_MODE": "offline", "WANDB_SILENT": "true"}
 
@@ -125,18 +123,10 @@ def _run(asked: dict[str, object], context: Context, log: Path, plugin: Path, li
     shutil.rmtree(log, ignore_errors=True)
     shown = ended.model_copy(update={"argv": ("python", "-m", RECORDER, str(asked["call"]), f"{log.name}.jsonl")})
     facts: dict[str, object] = {"process": shown, "complete": recorded.complete and ended.exit_code == 0}
-    text = _written(log.with_suffix(".stderr.txt"))
+    text = written(log.with_suffix(".stderr.txt"))
     crash = crash_of(text, context) if ended.exit_code and not recorded.problem else None
     if crash:
         facts |= {"crash": crash.location, "error": ": ".join(part for part in (crash.error, crash.message) if part)}
     if ended.exit_code and "No module named 'torch'" in text and not recorded.events:
         facts["problem"] = "the project's interpreter has no torch"
     return recorded.model_copy(update=facts)
-
-
-def _written(path: Path) -> str:
-    """Return the end of what a process wrote."""
-    try:
-        return printable(path.read_bytes()[-READ:].decode("utf-8", errors="backslashreplace"))
-    except OSError:
-        return ""

@@ -101,7 +101,7 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
     shared = tuple(dict.fromkeys(_lend(task, context, root)))
     ours = frozenset(history.tree(baseline.commit)) - set(shared)
     sides = Sides(
-        task=task, context=replace(own, root=context.root), baseline=root, commit=baseline.commit,
+        task=task, context=replace(own, root=context.root), tree=root, baseline=baseline,
         is_ours=lambda path: path in ours or _baseline.is_under(path, task.implementation),
     )  # fmt: skip
     note = f" (these submodules are not here: {', '.join(map(printable, empty))})" if empty else ""

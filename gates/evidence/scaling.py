@@ -9,7 +9,7 @@ from gates.context import Context
 from gates.deciding.exponent import Power, power
 from gates.errors import EvidenceUnavailable
 from gates.evidence._import_paths import import_roots
-from gates.evidence._probing import Entry, Probe, Probed, location
+from gates.evidence._probing import Entry, Probe, Probed, location, number
 from gates.evidence.kind import Evidence
 from gates.model import Location, Model
 from gates.process import ProcessRun
@@ -120,7 +120,7 @@ def _rows(scale: Scale, entries: list[Entry]) -> list[tuple[object, object]]:
     values = {(entry["restart"], entry["size"]): entry["value"] for entry in entries}
     least = OF_PAGES if scale.of == "peak_memory_bytes" else 1.0
     whole = [n for n in range(scale.restarts) if all((n, size) in values for size in scale.sizes)]
-    return [(n, [max(least, _number(values[n, size])) for size in scale.sizes]) for n in whole]
+    return [(n, [max(least, number(values[n, size])) for size in scale.sizes]) for n in whole]
 
 
 def _exceeds(scale: Scale, seen: Scaled) -> bool:
@@ -159,10 +159,4 @@ def _grown(scale: Scale, probed: Probed) -> tuple[Grown, ...]:
 def _by_line(entry: Entry) -> dict[tuple[str, int], tuple[float, str]]:
     lines = entry["lines"]
     assert isinstance(lines, list)
-    return {(str(path), int(line)): (_number(value), str(function)) for path, line, function, value, _ in lines}
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(value)
-    return float(value)
+    return {(str(path), int(line)): (number(value), str(function)) for path, line, function, value, _ in lines}

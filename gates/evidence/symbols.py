@@ -1,29 +1,32 @@
 """Symbols of a task, resolved to the lines that define them, and the live code in them that uses a name."""
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 from gates.code_binding import CodeBinding
+from gates.evidence._attributes import bases_of, field_of, names_of, set_on_self
+from gates.evidence._module_files import ModuleFiles
 from gates.evidence._private_names import is_private, is_used, may_be_called_from_outside
 from gates.evidence._uses import use_lines
 from gates.evidence.sources import Sources
-from gates.model import Location, Model
-from gates.syntax import (
-    Definition,
-    SourceModule,
-    Unparsed,
+from gates.meanings import (
+    accessors_of,
+    body_of,
     emptied,
-    live_nodes,
-    live_statements,
+    imports_of,
+    is_exported,
+    makes_names,
     member,
-    origin,
+    rivals_of,
     star_imports,
     stub_of,
 )
+from gates.model import Location, Model
+from gates.syntax import Definition, SourceModule, Unparsed, origin
 from gates.task import Task
 
-MAX_HOPS = 5
+MAX_HOPS = 20
+Found = tuple[SourceModule, ast.stmt]
 
 
 class Use(Model):
@@ -54,11 +57,11 @@ class Resolver:
     def __init__(self, task: Task, sources: Sources) -> None:
         self._sources = sources
         self._implementation = task.implementation
-        self._roots = tuple(_roots(task, sources))
+        self._modules = ModuleFiles(task, sources)
 
     def module(self, path: Path) -> SourceModule:
         """Return a parsed file; raise `Unparsed` with the place and the reason."""
-        return self._sources.module(path, self._package(path))
+        return self._sources.module(path, self._modules.package(path))
 
     @property
     def root(self) -> Path:
@@ -77,31 +80,57 @@ class Resolver:
 
     def trace(self, binding: CodeBinding) -> SymbolTrace:
         """Resolve a binding to its lines, or say why it cannot be."""
-        symbol = binding.symbol or ""
-        module_name, _, names = symbol.partition(":")
+        told = SymbolTrace(symbol=binding.symbol or "", wanted=binding.uses, location=None)
         try:
-            found = self._find(module_name, names.split("."), hops=0)
+            return told.model_copy(update=self._traced(binding))
         except (Unparsed, Undecided) as error:
-            problem = f"not checked, {error}"
-            return SymbolTrace(symbol=symbol, wanted=binding.uses, location=None, problem=problem, checked=False)
+            return told.model_copy(update={"problem": f"not checked, {error}", "checked": False})
+        except RecursionError:
+            return told.model_copy(update={"problem": "not checked, its file is nested too deeply", "checked": False})
+
+    def _traced(self, binding: CodeBinding) -> dict[str, object]:
+        module_name, _, name = (binding.symbol or "").partition(":")
+        names = name.split(".")
+        found = self._find(module_name, names, hops=0)
         if isinstance(found, str):
-            return SymbolTrace(symbol=symbol, wanted=binding.uses, location=None, problem=found)
+            return {"problem": found}
         module, node = found
-        if unused := self.unused(module, node, names.split(".")):
-            return SymbolTrace(symbol=symbol, wanted=binding.uses, location=None, problem=unused)
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-        return SymbolTrace(
-            symbol=symbol,
-            wanted=binding.uses,
-            location=Location(path=module.path, line=first, last_line=node.end_lineno),
-            uses=tuple(Use(name=name, lines=tuple(use_lines(name, node, module))) for name in binding.uses),
-        )
+        if unused := self.unused(module, node, names):
+            return {"problem": unused}
+        body = body_of(module.tree, node)
+        parts = [node, *accessors_of(body, node)]
+        uses = tuple(self._use(name, parts, module) for name in binding.uses)
+        if doubt := _doubt(module, node, body, uses):
+            raise Undecided(doubt)
+        return {"location": _location(module, parts), "uses": uses}
+
+    def _use(self, name: str, parts: list[ast.stmt], module: SourceModule) -> Use:
+        """Find the uses of a name, under the names by which a module has it from elsewhere, too."""
+        names = {name}
+        if meant := self._meant(name):
+            names |= {full for full in set(module.aliases.values()) if self._meant(full) == meant}
+        lines = {line for part in parts for full in names for line in use_lines(full, part, module)}
+        return Use(name=name, lines=tuple(sorted(lines)))
+
+    def _meant(self, dotted: str) -> Found | None:
+        """Return what a full name stands for, if that is of the project."""
+        parts = dotted.split(".")
+        for at in range(len(parts) - 1, 0, -1):
+            if self._modules.file(".".join(parts[:at])):
+                try:
+                    found = self._find(".".join(parts[:at]), parts[at:], hops=0)
+                except (Unparsed, Undecided):
+                    return None
+                return None if isinstance(found, str) else found
+        return None
 
     def unused(self, module: SourceModule, node: ast.stmt, names: list[str]) -> str:
         """Return, in words, that nothing in the implementation uses a private name, or nothing where something may."""
+        owner = member(module.tree.body, names[0]) if len(names) > 1 else None
+        if owner is not None and (idle := self.unused(module, owner, names[:1])):
+            return idle
         if not is_private(names[-1]):
             return ""
-        owner = member(module.tree.body, names[0]) if len(names) == 2 else None
         if len(names) > 2 or may_be_called_from_outside(node, owner if isinstance(owner, ast.ClassDef) else None):
             return ""
         modules = []
@@ -110,62 +139,98 @@ class Resolver:
                 modules.append(self.module(path))
             except Unparsed:
                 return ""  # it may be used there
-        if is_used(names[-1], node, modules):
+        if is_used(names[-1], modules):
             return ""
         return f"{module.path}:{node.lineno} defines {names[-1]!r}, and nothing in the implementation uses it"
-
-    def _package(self, path: Path) -> str:
-        """Return the dotted name of the package that a file lies in, from the deepest root above it."""
-        base = max((r for r in self._roots if path.is_relative_to(r)), key=lambda r: len(r.parts))
-        return ".".join(path.relative_to(base).parent.parts)
-
-    def _module_file(self, name: str) -> Path | None:
-        """Return the file of a dotted module name under one of the roots."""
-        relative = Path(*name.split("."))
-        for root in self._roots:
-            for candidate in (root / relative / "__init__.py", root / relative.with_suffix(".py")):
-                if self._sources.is_file(candidate):
-                    return candidate
-        return None
 
     def _is_implementation(self, path: Path) -> bool:
         return any(path.is_relative_to(self._sources.root / part) for part in self._implementation)
 
-    def _find(self, module_name: str, names: list[str], *, hops: int) -> tuple[SourceModule, ast.stmt] | str:
-        """Find a symbol, following re-exports; return it with its module, or the reason why it is not there."""
-        path = self._module_file(module_name)
+    def _find(self, module_name: str, names: list[str], *, hops: int) -> Found | str:
+        """Find a symbol, following re-exports and aliases; return it with its module, or why it is not there."""
+        path = self._modules.file(module_name)
         if path is None:
             return f"there is no module {module_name!r} in the project"
         module = self.module(path)
         node = member(module.tree.body, names[0])
-        if isinstance(node, ast.ImportFrom) and hops < MAX_HOPS:
-            original = next(a.name for a in node.names if (a.asname or a.name) == names[0])
-            return self._find(origin(node, self._package(path)), [original, *names[1:]], hops=hops + 1)
         if isinstance(node, ast.Import | ast.ImportFrom):
-            return f"{module.path}:{node.lineno} only imports {names[0]!r}; name the symbol where it is defined"
+            return self._imported(module, path, names, hops)
         if node is None:
             return self._elsewhere(module, path, names, hops)
+        if other := self._renamed(module_name, module, node, names, hops):
+            return other
         if not self._is_implementation(path):
             return f"{module.path}:{node.lineno} lies outside of the task's implementation"
-        return self._inside(module, node, names)
+        return self._inside(module, node, names, hops)
 
-    def _elsewhere(
-        self, module: SourceModule, path: Path, names: list[str], hops: int
-    ) -> tuple[SourceModule, ast.stmt] | str:
+    def _imported(self, module: SourceModule, path: Path, names: list[str], hops: int) -> Found | str:
+        """Follow the imports that may give a name its meaning, the last first."""
+        problems = []
+        for node in imports_of(module.tree.body, names[0]) if hops < MAX_HOPS else ():
+            found = self._led_to(module, path, node, names, hops)
+            if not isinstance(found, str):
+                return found
+            problems.append(found)
+        return problems[0] if problems else _only_imports(module, imports_of(module.tree.body, names[0])[0], names[0])
+
+    def _led_to(
+        self, module: SourceModule, path: Path, node: ast.Import | ast.ImportFrom, names: list[str], hops: int
+    ) -> Found | str:
+        """Follow one import: to a name of a module, or to what a module that is imported holds."""
+        alias = next(a for a in node.names if (a.asname or a.name.split(".")[0]) == names[0])
+        source = origin(node, self._modules.package(path)) if isinstance(node, ast.ImportFrom) else ""
+        inner = ".".join(filter(None, (source, alias.name)))
+        if len(names) > 1 and (source or alias.asname or "." not in alias.name) and self._modules.file(inner):
+            return self._find(inner, names[1:], hops=hops + 1)
+        if isinstance(node, ast.Import):
+            return _only_imports(module, node, names[0])
+        return self._find(source, [alias.name, *names[1:]], hops=hops + 1)
+
+    def _renamed(
+        self, module_name: str, module: SourceModule, node: ast.stmt, names: list[str], hops: int
+    ) -> Found | str | None:
+        """Follow an assignment that only gives something of the project another name; `None` where it does not."""
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        other = names_of(value) if isinstance(value, ast.Name | ast.Attribute) else []
+        here = member(module.tree.body, other[0]) if other and other[0] != names[0] and hops < MAX_HOPS else None
+        if here is None:
+            return None
+        try:
+            found = self._find(module_name, [*other, *names[1:]], hops=hops + 1)
+        except Undecided:
+            return None
+        if isinstance(found, str):
+            led = isinstance(here, ast.Import | ast.ImportFrom) and self._is_ours(module, here, other[0])
+            return found if led and len(other) <= 2 else None
+        return found
+
+    def _is_ours(self, module: SourceModule, node: ast.Import | ast.ImportFrom, name: str) -> bool:
+        """Return whether an import leads to a module of the project."""
+        if isinstance(node, ast.ImportFrom):
+            return self._modules.file(origin(node, self._modules.package(self.root / module.path))) is not None
+        return any(self._modules.file(a.name) for a in node.names if (a.asname or a.name) == name)
+
+    def _elsewhere(self, module: SourceModule, path: Path, names: list[str], hops: int) -> Found | str:
         """Look for a name that a module does not define in what it imports wholesale."""
         for star in star_imports(module.tree.body) if hops < MAX_HOPS else []:
-            found = self._find(origin(star, self._package(path)), names, hops=hops + 1)
+            source = origin(star, self._modules.package(path))
+            found = self._find(source, names, hops=hops + 1) if self._gives(source, names[0]) else ""
             if not isinstance(found, str):
                 return found
         if stub := stub_of(module.tree.body, names[0]):
             return _promised(module, stub, names[0])
         if member(module.tree.body, "__getattr__"):
             raise Undecided(f"{module.path} makes its names in __getattr__")
-        if line := _makes_names(module):
+        if line := makes_names(module.tree.body):
             raise Undecided(f"{module.path}:{line} makes names by an expression")
         return f"{module.path} defines no {names[0]!r}"
 
-    def _inside(self, module: SourceModule, node: ast.stmt, names: list[str]) -> tuple[SourceModule, ast.stmt] | str:
+    def _gives(self, module_name: str, name: str) -> bool:
+        """Return whether `import *` takes a name from a module."""
+        path = self._modules.file(module_name)
+        return path is not None and is_exported(self.module(path).tree.body, name)
+
+    def _inside(self, module: SourceModule, node: ast.stmt, names: list[str], hops: int) -> Found | str:
         """Follow the names after the first into classes; what lies inside of a function is no symbol."""
         for depth, name in enumerate(names[1:], 1):
             owner = ".".join(names[:depth])
@@ -173,51 +238,72 @@ class Resolver:
                 if isinstance(node, Definition):
                     return f"{module.path}: {owner!r} is a function; what it defines inside cannot be named"
                 raise Undecided(f"{module.path}:{node.lineno} makes {owner!r} by an expression")
-            inner = member(node.body, name) or _set_on_self(node, name)
+            inner = self._of_class(module, node, name)
             if stub := emptied(module.tree.body, ".".join(names[: depth + 1])):
                 return _promised(module, stub, ".".join(names[: depth + 1]))
             if inner is None and (stub := stub_of(node.body, name)):
                 return _promised(module, stub, ".".join(names[: depth + 1]))
-            if inner is None and node.bases:
-                raise Undecided(f"{module.path}: {owner!r} may inherit {name!r}; name the class that defines it")
+            if inner is None and (inherited := self._inherited(module, node, names, depth, hops)):
+                return inherited
             if inner is None:
                 return f"{module.path} defines no {'.'.join(names[: depth + 1])!r}"
             node = inner
         return module, node
 
+    def _of_class(self, module: SourceModule, node: ast.ClassDef, name: str) -> ast.stmt | None:
+        """Return what a class itself has by a name; a method that has two names is that method."""
+        found = member(node.body, name)
+        if isinstance(found, ast.Assign) and isinstance(found.value, ast.Name) and found.value.id != name:
+            other = member(node.body, found.value.id) or member(module.tree.body, found.value.id)
+            return other if isinstance(other, Definition) else found
+        return found or set_on_self(node, name) or field_of(node, name)
 
-def _makes_names(module: SourceModule) -> int:
-    """Return the line in which a module gives itself names that are not written out, or 0."""
-    for statement in live_statements(module.tree.body):
-        for node in ast.walk(statement) if not isinstance(statement, Definition) else ():
-            called = node.func if isinstance(node, ast.Call) else None
-            if isinstance(called, ast.Name) and called.id in {"globals", "vars", "exec", "setattr"}:
-                return called.lineno
-    return 0
+    def _inherited(
+        self, module: SourceModule, node: ast.ClassDef, names: list[str], depth: int, hops: int
+    ) -> Found | str | None:
+        """Look for a name in the classes that a class extends; what may lie in one that is not ours is undecided."""
+        name, problem, unseen = self._modules.name(self.root / module.path), None, False
+        for base in bases_of(node) if hops < MAX_HOPS else [[]]:
+            above = self._find(name, base, hops=hops + 1) if base else ""
+            if isinstance(above, str) or not isinstance(above[1], ast.ClassDef):
+                unseen = True
+                continue
+            found = self._inside(*above, [above[1].name, *names[depth:]], hops + 1)
+            if not isinstance(found, str):
+                return found
+            problem = problem or found
+        if unseen:
+            owner = ".".join(names[:depth])
+            raise Undecided(f"{module.path}: {owner!r} may inherit {names[depth]!r}; name the class that defines it")
+        return problem
+
+
+def _location(module: SourceModule, parts: list[ast.stmt]) -> Location:
+    """Return the lines of a definition with its decorators, and of what a property has beside its getter."""
+    first = min(part.lineno for one in parts for part in (one, *getattr(one, "decorator_list", [])))
+    return Location(path=module.path, line=first, last_line=max(one.end_lineno or one.lineno for one in parts))
+
+
+def _doubt(module: SourceModule, node: ast.stmt, body: list[ast.stmt], uses: tuple[Use, ...]) -> str:
+    """Return why a name that is defined more than once cannot be judged by one of its definitions."""
+    replaced, others = rivals_of(body, node)
+    name = getattr(node, "name", "")
+    if replaced:
+        lines = f"in line {replaced[-1].lineno} and in line {node.lineno}"
+        return f"{module.path} defines {name!r} twice, {lines}; keep one"
+    for use in uses:
+        unlike = [one for one in others if bool(use.lines) is not any(True for _ in use_lines(use.name, one, module))]
+        if unlike:
+            first, second, *_ = sorted({node.lineno, *(one.lineno for one in unlike)})
+            return f"{module.path} defines {name!r} in line {first} and in line {second}, of which one uses {use.name}"
+    return ""
+
+
+def _only_imports(module: SourceModule, node: ast.stmt, name: str) -> str:
+    return f"{module.path}:{node.lineno} only imports {name!r}; name the symbol where it is defined"
 
 
 def _promised(module: SourceModule, stub: ast.stmt, name: str) -> str:
     """Say of a name that it stands for nothing."""
     kind = "its body does nothing" if isinstance(stub, Definition) else "it is set to what does nothing"
     return f"{module.path}:{stub.lineno} only promises {name!r}: {kind}"
-
-
-def _set_on_self(node: ast.ClassDef, name: str) -> ast.stmt | None:
-    """Return the statement of a method that sets an attribute of the instance."""
-    for method in node.body:
-        for inner in live_nodes(method) if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) else ():
-            if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and inner.attr == name:
-                return method
-    return None
-
-
-def _roots(task: Task, sources: Sources) -> Iterator[Path]:
-    """Return the folders that modules come from: the root, `src`, and where the implementation lies."""
-    root = sources.root
-    roots = [root, root / "src"]
-    for path in task.implementation:
-        folder = root / path if (root / path).is_dir() else (root / path).parent
-        while sources.is_file(folder / "__init__.py"):
-            folder = folder.parent
-        roots += [folder, folder.parent] if folder != root else []
-    yield from (found for found in dict.fromkeys(roots) if found.is_relative_to(root))

@@ -27,11 +27,13 @@ class TestOutcome(StrEnum):
 class TestRecord(Model):
     """One planned test and how it ended; `crash` is the innermost line of a failure's traceback.
 
-    `executed` counts the assertions that were executed while it was called (`None` where nobody counted),
-    `executed_around` those from its set-up to its teardown, and `first_assertion` is the line of the first that is
-    written in it. `reruns` counts the failures that a plugin answered by running the test again. `lines` are those
+    `executed` counts the assertions that were executed while it was called (`None` where nobody counted, though some
+    are written), `executed_around` those from its set-up to its teardown, and `first_assertion` is the line of the
+    first that is written in it. `reruns` counts the failures that a plugin answered by running the test again. `lines` are those
     where its definition begins, from the first decorator to `def`, where its file alone tells what function it is.
     `swallowed` says that the last assertion that it executed did not hold, and that it ended well all the same.
+    `settled` is the line of its first assertion that holds whatever the code does; none such is counted. `replaced` are
+    the functions that criteria are traced to and that were something else before it asserted anything on them.
     """
 
     __test__ = False
@@ -51,11 +53,19 @@ class TestRecord(Model):
     reruns: int = 0
     lines: tuple[int, int] | None = None
     swallowed: bool = False
+    settled: int | None = None
+    replaced: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:
         """Return whether the test passed without executing any of the assertions that are written in it."""
         return self.outcome is TestOutcome.PASSED and self.executed == 0 and self.first_assertion is not None
+
+    @property
+    def idle(self) -> bool:
+        """Return whether the test passed and executed only assertions that hold whatever the code does."""
+        written = self.settled is not None and self.first_assertion is None
+        return self.outcome is TestOutcome.PASSED and written and not self.asserts
 
     @property
     def asserts(self) -> bool:

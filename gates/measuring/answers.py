@@ -6,18 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from gates.deciding.design import Design
+from gates.deciding.design import LEAST_RESTARTS, Design
 from gates.deciding.several import correct
-from gates.interval import LEVEL, Estimate, NotEnough, compare, estimate, values_of
+from gates.interval import LEVEL, TIME_UNITS, Estimate, NotEnough, compare, estimate, is_time, values_of
 from gates.measuring.fitness import CPU_TIME, TIMES, contended, disturbed, misled
 from gates.measuring.ledger import Attempt, pooled
 from gates.measuring.own_clock import contradicted
 from gates.measuring.taken import Taken
 from gates.model import Outcome
-from gates.samples import Samples
+from gates.samples import Metric, Samples
 from gates.task import Measure
 
 ALPHA = 1 - LEVEL
+MANY = 10  # times: fewer may be the same by rounding
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ def estimated(measure: Measure, source: Source, alpha: float = ALPHA) -> Estimat
     if metric is None:
         raise NotEnough(f"the samples hold no {name!r}, only {', '.join(sorted(source.samples.metrics))}")
     if source.taken is None:
+        _refuse_what_no_clock_gives(measure, metric)
         return estimate(measure, metric, alpha=alpha)
     now = len(next(iter(metric.arms.values())))
     metric, used = pooled(name, metric, source.earlier)
@@ -58,6 +60,17 @@ def estimated(measure: Measure, source: Source, alpha: float = ALPHA) -> Estimat
     if now != source.taken.pairs:  # one value for each start of the processes: nobody looked at it meanwhile
         return estimate(measure, metric, alpha=design.alpha(alpha))
     return estimate(measure, metric, design, alpha)
+
+
+def _refuse_what_no_clock_gives(measure: Measure, metric: Metric) -> None:
+    """Raise `NotEnough` for times that are all the same: written down, or rounded until nothing is left to see."""
+    for arm in measure.arms if metric.unit in TIME_UNITS or is_time(measure.of) else ():
+        values = metric.arms.get(arm, ())
+        if len(values) >= MANY and min(values) == max(values):
+            raise NotEnough(
+                f"all {len(values)} samples of {arm} are {values[0]:g} {metric.unit}, which no clock gives; "
+                "write them as they were measured, unrounded"
+            )
 
 
 def unfit(measure: Measure, source: Source, seen: Estimate) -> tuple[str, ...]:
@@ -78,6 +91,20 @@ def unfit(measure: Measure, source: Source, seen: Estimate) -> tuple[str, ...]:
         *waited,
         *misled(source.taken, name, measure.kind, seen, measure.bound[1]),
     )
+
+
+def few_starts(source: Source) -> str:
+    """Return why nothing is decided yet: too few starts of the processes to see how they differ, though more were due.
+
+    A task may ask for fewer than it takes to see that; then its interval is that of the steps alone.
+    """
+    taken = source.taken
+    if taken is None or not taken.restarts:
+        return ""
+    starts = taken.starts + sum(len(set(one.restarts)) for one in source.earlier if not one.unfit)
+    if starts >= min(LEAST_RESTARTS, taken.planned_starts):
+        return ""
+    return f"its processes were started {starts} times only, which does not tell how they differ"
 
 
 def _helped(measure: Measure, source: Source, seen: Estimate) -> Iterator[str]:
@@ -103,7 +130,25 @@ def outcome(measure: Measure, source: Source, alpha: float = ALPHA) -> Outcome:
         seen = estimated(measure, source, alpha)
     except NotEnough:
         return Outcome.UNKNOWN
-    return Outcome.UNKNOWN if unfit(measure, source, seen) else compare(seen, *measure.bound)
+    undecided = unfit(measure, source, seen) or few_starts(source)
+    return Outcome.UNKNOWN if undecided else decided(measure, source, seen)
+
+
+def decided(measure: Measure, source: Source, seen: Estimate) -> Outcome:
+    """Return what an interval decides; what an earlier attempt missed stays missed where this one leaves it open."""
+    found = compare(seen, *measure.bound)
+    return Outcome.FAILED if found is Outcome.UNKNOWN and missed_before(measure, source) else found
+
+
+def missed_before(measure: Measure, source: Source) -> int:
+    """Return which of the attempts, counted from 1, missed a measure first; 0 where none did."""
+    return next((i for i, one in enumerate(source.earlier, 1) if not one.unfit and measure.name in one.missed), 0)
+
+
+def missed(measures: Sequence[Measure], source: Source) -> tuple[str, ...]:
+    """Return the measures that fail, the error shared among them."""
+    outcomes = correct([partial(outcome, measure, source) for measure in measures], ALPHA)
+    return tuple(one.name for one, found in zip(measures, outcomes, strict=True) if found is Outcome.FAILED)
 
 
 def settled(measures: Sequence[Measure], source: Source) -> bool:

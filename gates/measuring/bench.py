@@ -11,11 +11,11 @@ from typing import Self, TypeVar
 from pydantic import Field, ValidationError
 
 from gates.measurement import Arm
-from gates.measuring.wire import ArmFailed, Told, Wire
+from gates.measuring.wire import ArmEnded, ArmFailed, Told, Wire
 from gates.model import Model
 from gates.process import ProcessRun
 from gates.samples import Device
-from gates.terminal import printable
+from gates.terminal import printable, visible
 
 M = TypeVar("M", bound=Model)
 PROTOCOL = "gates.worker/1"
@@ -52,7 +52,7 @@ class Ran(Model):
 
     ran: int = Field(ge=1)
     wall_s: float = Field(gt=0)
-    cpu_s: float | None = Field(default=None, ge=0)
+    cpu_s: float | None = Field(default=None, gt=0)
     device_s: float | None = Field(default=None, gt=0)
     first_s: float | None = Field(default=None, ge=0)
     halves_s: tuple[float, float] | None = None
@@ -98,12 +98,23 @@ class Bench:
         self._waiting: dict[str, list[Told]] = {}
         self._ends: dict[str, Ended] = {}
         self._count = 0
+        self.process: ProcessRun | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process: ProcessRun | None = self._wire.hang_up()
+        self.process = self._wire.hang_up()
+
+    @property
+    def last_words(self) -> str:
+        """Return what is known of why a process ended, once all is over: for want of memory, and the last line."""
+        if self.process is None:
+            return ""
+        wrote = self.process.stdout.bytes + self.process.stderr.bytes
+        words = ["out of memory"] if self.process.out_of_memory else []
+        words += [f"the last line written is {visible(self.process.last_words)!r:.300}"] if wrote else []
+        return f" ({'; '.join(words)})" if words else ""
 
     def start(self, name: str, launch: Launch) -> "Worker":
         """Start a worker; it has said nothing yet."""
@@ -115,7 +126,7 @@ class Bench:
         self.next_line(key, name, timeout_s)
         ended = self._ends[key]
         if ended.ended != 0:
-            raise ArmFailed(f"{name} ended with {ended.words}")
+            raise ArmEnded(f"{name} ended with {ended.words}")
         if ended.wall_s <= 0 or ended.cpu_s < 0:
             raise ArmFailed(f"{name}: the clock says that it took {ended.wall_s:g} s, expected above 0")
         return ended
@@ -234,7 +245,7 @@ class Worker:
         line = self._bench.next_line(self._key, self.name, timeout_s)
         if line is None:
             ended = self._bench.end_of(self._key)
-            raise ArmFailed(f"{self.name} ended with {ended.words if ended else 'no word'} when asked")
+            raise ArmEnded(f"{self.name} ended with {ended.words if ended else 'no word'} when asked")
         return _read(line, form, self.name)
 
 
@@ -264,6 +275,8 @@ def _read(line: str, form: type[M], name: str) -> M:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the answer"
-        raise ArmFailed(f"{name} answered {where} = {first['input']!r:.60}: {first['msg']}") from error
+        backwards = " (did its clock go backwards?)" if first["type"] == "greater_than" and where.endswith("_s") else ""
+        message = f"{first['msg'][0].lower()}{first['msg'][1:]}{backwards}"
+        raise ArmFailed(f"{name} answered {where} = {first['input']!r:.60}: {message}") from error
     except (ValueError, RecursionError) as error:
         raise ArmFailed(f"{name} answered {line!r:.60}, expected a line of JSON") from error

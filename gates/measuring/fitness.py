@@ -96,7 +96,9 @@ def _waited(taken: Taken) -> Iterator[str]:
             switches = taken.switches.get(arm)
             pushed = taken.waiting is None and (not switches or statistics.median(switches) >= PREEMPTED)
             if stretch > STRETCHED and (crowded or pushed):
-                yield f"{arm} took {stretch:.2f} times its CPU time, waiting for a processor (at most {STRETCHED:g})"
+                share = f" {taken.waiting:.0%} of the time" if taken.waiting is not None else ""
+                took = f"{arm} took {stretch:.3g} times its CPU time (at most {STRETCHED:g})"
+                yield f"{took} while something waited for a processor{share}"
     if taken.gpu is not None:
         if taken.gpu.throttled:
             yield f"the GPU was throttled ({taken.gpu.throttled})"

@@ -1,14 +1,15 @@
 """The files of other benchmark tools: by benchmark, one number for a run of the tool, in seconds."""
 
 import json
-import math
 import statistics
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from gates.samples import BadSamples
 from gates.terminal import printable
 
+LONGEST_S = 1e9
 ABSENT = "holds no benchmark; did the tool run any?"
 
 
@@ -28,24 +29,32 @@ def read_times(text: str, form: str) -> dict[str, float]:
         raise BadSamples("nested beyond all sense") from error
     except ValueError as error:
         raise BadSamples(f"not valid JSON ({error}); was it cut short?") from error
+    found: dict[str, float] = {}
     try:
-        found = dict(_pytest_benchmark(told) if form == "pytest-benchmark" else _pyperf(told))
+        for name, value in _pytest_benchmark(told) if form == "pytest-benchmark" else _pyperf(told):
+            if name in found:
+                raise BadSamples(f"holds two benchmarks called {name!r:.80}; rename one of them")
+            found[name] = value
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise BadSamples(f"not a file of {form} ({type(error).__name__}: {error})") from error
+        raise BadSamples(f"not a file of {form} ({_shown(error)})") from error
     if not found:
         raise BadSamples(ABSENT)
-    for name, value in found.items():
-        if not math.isfinite(value) or value <= 0:
-            raise BadSamples(f"{name} took {value:g} s, expected above 0")
     return found
 
 
+def _shown(error: Exception) -> str:
+    """Return in words what a file lacks."""
+    return f"there is no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())[:200]
+
+
 def _pytest_benchmark(told: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield each benchmark by its name, or with its file where several have that name."""
+    named = Counter(str(benchmark["name"]) for benchmark in told["benchmarks"])
     for benchmark in told["benchmarks"]:
-        stats = benchmark["stats"]
+        stats, name = benchmark["stats"], str(benchmark["name"])
         values = stats.get("data")
-        middle = statistics.median(_numbers(values)) if isinstance(values, list) and values else stats["median"]
-        yield str(benchmark["name"]), float(middle)
+        own = name if named[name] == 1 else str(benchmark.get("fullname", name))
+        yield own, statistics.median(_numbers(values if values else [stats["median"]]))
 
 
 def _pyperf(told: dict[str, Any]) -> Iterator[tuple[str, float]]:
@@ -62,7 +71,8 @@ def _pyperf(told: dict[str, Any]) -> Iterator[tuple[str, float]]:
 def _numbers(values: object) -> list[float]:
     if not isinstance(values, list) or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         raise BadSamples("holds a time that is no number")
-    wrong = next((value for value in values if not math.isfinite(value) or value <= 0), None)
-    if wrong is not None:
-        raise BadSamples(f"holds a time of {wrong:g} s, expected above 0")
+    if max(values) > LONGEST_S:
+        raise BadSamples(f"holds a time of more than {LONGEST_S:g} s")
+    if min(values) <= 0:
+        raise BadSamples(f"holds a time of {min(values):g} s, expected above 0")
     return [float(value) for value in values]

@@ -24,7 +24,10 @@ START = "0" * 64
 
 
 class Attempt(Model):
-    """One attempt to answer a criterion: its samples, and why they are not believed, where they are not."""
+    """One attempt to answer a criterion: its samples, and why they are not believed, where they are not.
+
+    `missed` names the measures that failed by it.
+    """
 
     key: str
     at: str
@@ -33,6 +36,7 @@ class Attempt(Model):
     unfit: tuple[str, ...] = ()
     restarts: tuple[int, ...] = ()
     metrics: dict[str, Metric] = Field(default_factory=dict)
+    missed: tuple[str, ...] = ()
 
 
 class Recalled(Model):
@@ -92,6 +96,8 @@ def _keep_from_git(folder: Path) -> None:
 
 
 def _append(path: Path, known: Sequence[Attempt], attempt: Attempt) -> None:
+    if path.exists() and not path.is_file():
+        return  # a pipe would keep us waiting; reading it has told that it is none
     with _locked(path) as file:
         attempts, problem = _read(path)
         if problem:
@@ -116,6 +122,8 @@ def _hash(told: object, before: str) -> str:
 def _read(path: Path) -> tuple[list[Attempt], str]:
     """Return the attempts of a copy up to the first line that is not as it was written, and what is wrong there."""
     attempts: list[Attempt] = []
+    if path.exists() and not path.is_file():
+        return attempts, f"{path} is no plain file"
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, NotADirectoryError):

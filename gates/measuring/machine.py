@@ -2,7 +2,9 @@
 
 import os
 import platform
+import shutil
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +17,10 @@ PRESSURE = Path("/proc/pressure/cpu")
 QUOTAS = (Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
 THROTTLED = (Path("/sys/fs/cgroup/cpu.stat"), Path("/sys/fs/cgroup/cpu/cpu.stat"))
 GPU_FACTS = "clocks_throttle_reasons.active,clocks.sm,clocks.max.sm,mig.mode.current"
+DRIVERS = {
+    "cuda": (("nvidia-smi",), ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/nvhost-gpu")),
+    "rocm": (("rocm-smi", "amd-smi"), ("/dev/kfd", "/dev/dxg")),
+}
 HARMLESS = 0x1 | 0x2  # idle, and clocks that somebody has set: neither takes anything away while it works
 
 
@@ -61,6 +67,14 @@ def processor() -> Device:
             name = line.partition(":")[2].strip()
             break
     return Device(type="cpu", name=name or "unknown CPU")
+
+
+def may_have(device: str) -> bool:
+    """Return whether there may be a device of a kind here; only what Linux would show is known not to be there."""
+    if sys.platform != "linux" or device not in DRIVERS:
+        return True
+    commands, files = DRIVERS[device]
+    return any(map(shutil.which, commands)) or any(Path(file).exists() for file in files)
 
 
 def name() -> str:

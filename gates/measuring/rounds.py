@@ -8,6 +8,8 @@ from gates.measuring.bench import Collected, Ended, Ran
 from gates.samples import Device, Metric, Samples
 
 COPY = "a second copy of "
+STEPS = "segments of steps, arms in turn, one step discarded after each switch; timed by the gate's workers"
+COMMANDS = "each command from its start to its end, arms in turn, the first round not counted; timed by the gate"
 SECONDS = {"step_time_s", "step_cpu_time_s", "run_time_s", "run_cpu_time_s"}
 
 
@@ -94,8 +96,7 @@ class Gathered:
                 )  # fmt: skip
         return Samples(
             schema="gates.samples/1", device=device, environment=dict(environment), settings=dict(settings),
-            timing="segments of steps, arms in turn, one step discarded after each switch; timed by the gate's workers",
-            metrics=metrics,
+            timing=COMMANDS if "run_time_s" in self.values else STEPS, metrics=metrics,
         )  # fmt: skip
 
     def _add(self, metric: str, arm: str, value: float) -> None:

@@ -14,7 +14,7 @@ from gates.measuring.bench import START_S, Bench, Collected, Ended, Hello, Launc
 from gates.measuring.machine import Gpu
 from gates.measuring.rounds import COPY, Gathered
 from gates.measuring.taken import Clock, End, Taken, Warmup
-from gates.measuring.wire import ArmFailed
+from gates.measuring.wire import ArmEnded, ArmFailed
 from gates.samples import Device, Samples
 
 SEGMENT_S = {"cpu": 0.030}
@@ -66,13 +66,16 @@ class _Running:
 def measure(plan: Plan, folder: Path, settled: Settled) -> tuple[Samples, Taken]:
     """Measure until the samples decide, or all pairs are taken, or the budget is spent; raise `ArmFailed`."""
     limit = plan.budget_s + (plan.restarts + 60) * plan.start_s
-    with Bench(folder, timeout_s=limit) as bench:
-        session = Session(plan, bench)
-        try:
+    bench = Bench(folder, timeout_s=limit)
+    session = Session(plan, bench)
+    try:
+        with bench:
             return session.run(settled)
-        except ArmFailed as error:
-            error.pairs = session.pairs
-            raise
+    except ArmFailed as error:
+        known = bench.last_words if isinstance(error, ArmEnded) else ""
+        failed = ArmFailed(f"{error}{known}")
+        failed.pairs = session.pairs
+        raise failed from error
 
 
 class Session:
@@ -190,7 +193,9 @@ class Session:
         workers = {name: self._bench.start(name, arm(seed)) for name, arm in arms.items()}
         running = _Running(number, block, workers)
         for name, worker in workers.items():
-            self._hellos[name] = worker.hello(timeout_s=self._plan.start_s)
+            hello = worker.hello(timeout_s=self._plan.start_s)
+            _refuse_another_device(name, self._hellos.get(name), hello)
+            self._hellos[name] = hello
         self._refuse_two_devices()
         for name, worker in workers.items():
             step_s = self._warm_up(name, worker)
@@ -261,7 +266,8 @@ class Session:
         return Taken(
             baseline=self._plan.names[0], clock=self._plan.clock, threads=self._plan.threads, most=self._most,
             budget_s=self._plan.budget_s, frozen=self._plan.frozen, ended=ended, pairs=got.pairs,
-            restarts=tuple(got.restarts), block=self._block, seeds=tuple(self._seeds),
+            restarts=tuple(got.restarts), planned_starts=self._plan.restarts, block=self._block,
+            seeds=tuple(self._seeds),
             steps=dict(self._steps), copies=tuple(got.copies), cpu_copies=tuple(got.cpu_copies),
             warmups=tuple(self._warmups),
             halves={arm: tuple(values) for arm, values in got.halves.items()},
@@ -273,6 +279,14 @@ class Session:
             before=self._before, after=machine.observe(), gpu=self._gpu, measured_s=self._measured_s,
             started_s=self._starting_s,
         )  # fmt: skip
+
+
+def _refuse_another_device(name: str, before: Hello | None, now: Hello) -> None:
+    """Raise `ArmFailed` where a process runs on another device than the one that was started before it."""
+    was, device = before.device if before else now.device, now.device
+    if (was.type, was.name) != (device.type, device.name):
+        then, again = f"{was.type} ({was.name})", f"{device.type} ({device.name})"
+        raise ArmFailed(f"{name} ran on {then}, and when started again on {again}")
 
 
 def _settled(times: list[float]) -> bool:

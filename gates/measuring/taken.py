@@ -25,10 +25,10 @@ class Taken(Model):
     """How pairs were taken in turn.
 
     `restarts` tells for each pair which start of the processes it came from (none where each pair has processes of its
-    own), `copies` the baseline's seconds beside those of a second copy of it (`cpu_copies` its CPU time), `halves` by
-    arm the logarithm of a segment's first half over its second, `stretch` by arm wall time over CPU time, `whole` by
-    arm what passed by the gate's own clock over what the worker timed of it, `waiting` the share of the time of
-    measuring in which something waited for a processor.
+    own), `planned_starts` how many were asked for, `copies` the baseline's seconds beside those of a second copy of it
+    (`cpu_copies` its CPU time), `halves` by arm the logarithm of a segment's first half over its second, `stretch` by
+    arm wall time over CPU time, `whole` by arm what passed by the gate's own clock over what the worker timed of it,
+    `waiting` the share of the time of measuring in which something waited for a processor.
     """
 
     baseline: str
@@ -40,6 +40,7 @@ class Taken(Model):
     ended: End
     pairs: int
     restarts: tuple[int, ...] = ()
+    planned_starts: int = 0
     block: int = 0
     seeds: tuple[int, ...] = ()
     steps: dict[str, int] = Field(default_factory=dict)
@@ -57,6 +58,11 @@ class Taken(Model):
     gpu: Gpu | None = None
     measured_s: float
     started_s: float = 0.0
+
+    @property
+    def starts(self) -> int:
+        """Return how many starts of the processes there are pairs from; 0 where each pair has its own."""
+        return len(set(self.restarts))
 
 
 def frozen_digest(facts: object) -> str:

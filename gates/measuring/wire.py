@@ -25,6 +25,10 @@ class ArmFailed(Exception):
     pairs = 0
 
 
+class ArmEnded(ArmFailed):
+    """An arm whose process ended when it should not; what it wrote last may say why."""
+
+
 class HostGone(ArmFailed):
     """The host of the processes has ended, or could not be started; nothing can be measured any more."""
 

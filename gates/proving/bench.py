@@ -93,9 +93,9 @@ class Bench:
 
     def try_all(
         self, faults: list[Told], *, packages: list[str], peak_bytes: int, deadline: float, say: Callable[[str], None],
-        took: Callable[[Told], None],
+        took: Callable[[list[Told]], None],
     ) -> None:  # fmt: skip
-        """Try faults in all copies at once until the time is up; each result is handed over, whatever happens."""
+        """Try faults in all copies at once until the time is up; what is done is handed over from time to time."""
         scratch = self._fresh("tries")
         (scratch / "claims").mkdir()
         (scratch / "faults.json").write_text(json.dumps(faults), encoding="utf-8")
@@ -109,17 +109,11 @@ class Bench:
         asked.write_text(json.dumps(plan), encoding="utf-8")
         longest = max((fault["limit_s"] for fault in faults), default=0)
         limit_s = max(deadline - time.time(), 0) + 6 * longest + EXTRA_S
-        results = [Path(copy["results"]) for copy in copies]
-        try:
-            with _told(results, len(faults), say):
-                process.run(
-                    [self.look.python, "-m", PACKAGE, "supervise", str(asked)], cwd=scratch, timeout_s=limit_s,
-                    log=scratch / "run", env={"PYTHONPATH": str(self._plugin)},
-                )  # fmt: skip
-        finally:
-            for path in results:
-                for line in _lines(path):
-                    took(line)
+        with _told([Path(copy["results"]) for copy in copies], len(faults), say, took):
+            process.run(
+                [self.look.python, "-m", PACKAGE, "supervise", str(asked)], cwd=scratch, timeout_s=limit_s,
+                log=scratch / "run", env={"PYTHONPATH": str(self._plugin)},
+            )  # fmt: skip
 
     @contextmanager
     def faulty(self, name: str = "", text: str = "") -> Iterator[Context]:
@@ -152,14 +146,24 @@ class Bench:
 
 
 @contextmanager
-def _told(results: list[Path], total: int, say: Callable[[str], None]) -> Iterator[None]:
-    """Say from time to time how far the workers are."""
+def _told(
+    results: list[Path], total: int, say: Callable[[str], None], took: Callable[[list[Told]], None]
+) -> Iterator[None]:
+    """Say from time to time how far the workers are, and hand over what they have done since."""
     stop = threading.Event()
+    done: dict[str, Told] = {}
+
+    def take() -> None:
+        new = {str(line["id"]): line for path in results for line in _lines(path) if line["id"] not in done}
+        done.update(new)
+        if new:
+            took([*new.values()])
 
     def tell() -> None:
         while not stop.wait(TELL_S):
-            ends = [str(line.get("end")) for path in results for line in _lines(path)]
-            say(f"{len(ends)} of {total} faults tried, {ends.count('survived')} not noticed by tests")
+            take()
+            survived = sum(line["end"] == "survived" for line in done.values())
+            say(f"{len(done)} of {total} faults tried, {survived} not noticed by tests")
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
@@ -168,6 +172,7 @@ def _told(results: list[Path], total: int, say: Callable[[str], None]) -> Iterat
     finally:
         stop.set()
         teller.join()
+        take()
 
 
 def _lines(path: Path) -> Iterator[Told]:

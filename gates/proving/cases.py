@@ -71,7 +71,7 @@ class Trial:
         case = Case(criterion, own, others.parts_of(self._task, criterion))
         if left := len(bound) - len(own):
             case.notes.append(f"{left} of its {len(bound)} tests were skipped or expected to fail: they notice nothing")
-        if criterion.measures:
+        if others.is_measured(self._task, criterion):
             case.notes.append("its measures are not taken again: they are measured, not proved")
         case.problem = self._problem(case)
         if case.can_be_tried:

@@ -50,7 +50,7 @@ def _change(fault: DeclaredFault, root: Path) -> Change | str:
     """Return a fault put in, or why it cannot be."""
     try:
         file = Text.read(root, fault.in_)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, SyntaxError) as error:
         return f"{fault.in_} cannot be taken for a fault: {error}"
     places = [i for i in range(len(file.text)) if file.text.startswith(fault.replace, i)]
     lines = ", ".join(str(file.text.count("\n", 0, place) + 1) for place in places[:5])

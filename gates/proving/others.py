@@ -8,6 +8,8 @@ from gates.context import Context
 from gates.evidence.calculations import Calculations
 from gates.evidence.entry_points import EntryPointRuns
 from gates.evidence.kind import Evidence, EvidenceSet
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.recorded_tests import RecordedTests, paths_of
 from gates.evidence.recording import Recording
 from gates.evidence.source_tree import SourceTree
 from gates.model import Outcome
@@ -15,13 +17,15 @@ from gates.selection import narrowed
 from gates.task import Criterion, Task
 
 READ = "code:"
-KINDS: tuple[tuple[str, type[Evidence]], ...] = (
-    ("calculations", Calculations),
-    ("edge_cases", Calculations),
-    ("properties", Calculations),
-    ("entry_points", EntryPointRuns),
-    ("training_steps", Recording),
+KINDS: tuple[tuple[str, tuple[type[Evidence], ...]], ...] = (
+    ("calculations", (Calculations,)),
+    ("edge_cases", (Calculations,)),
+    ("properties", (Calculations,)),
+    ("entry_points", (EntryPointRuns,)),
+    ("training_steps", (Recording,)),
+    ("recorded_tests", (PytestRun, RecordedTests)),
 )  # cheapest first
+MEASURED = ("leaks", "hot_paths", "concurrency", "scaling", "regressions")
 
 
 @dataclass(frozen=True)
@@ -45,15 +49,28 @@ def parts_of(task: Task, criterion: Criterion) -> list[str]:
     return [name for name in names if any(criterion.id in part.criteria for part in getattr(task, name))]
 
 
+def is_measured(task: Task, criterion: Criterion) -> bool:
+    """Return whether something stands for a criterion that is measured, which no fault is shown to."""
+    parts = (part for name in MEASURED for part in getattr(task, name))
+    return bool(criterion.measures) or any(criterion.id in part.criteria for part in parts)
+
+
 def look(task: Task, criterion: Criterion, context: Context, *, run: bool) -> list[Answer]:
     """Collect a criterion's other evidence anew and judge it: what is read, or what is run."""
     alone = narrowed(task, criterion.id).model_copy(update={"claims": (), "waivers": ()})
+    alone = alone.model_copy(update={"tests": _tests_of(alone)})
     parts = parts_of(task, criterion)
-    kinds: list[type[Evidence]] = [kind for name, kind in KINDS if name in parts] if run else [SourceTree]
+    kinds: list[type[Evidence]] = [k for name, each in KINDS if name in parts for k in each] if run else [SourceTree]
     evidence = EvidenceSet(why="it is not asked for here")
     for kind in dict.fromkeys(kinds):
         evidence.collect(kind, alone, context)
     return [answer for answer in _answers(alone, criterion, evidence) if answer.read is not run]
+
+
+def _tests_of(task: Task) -> tuple[str, ...]:
+    """Return the tests of a task, and those that are recorded for it."""
+    recorded = (path for asked in task.recorded_tests for path in paths_of(task, asked))
+    return tuple(dict.fromkeys([*task.tests, *recorded]))
 
 
 def _answers(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Answer]:

@@ -106,29 +106,26 @@ class _Tries:
         self._say(f"{len(left)} faults to try by tests")
         pairs = {f"{case.criterion.id} {fault.id}": (case, fault) for case, fault in left}
 
-        def took(result: dict[str, Any]) -> None:
-            case, fault = pairs[result["id"]]
-            self._known.put(case.criterion.id, _by_test(case, fault, result))
+        def took(results: list[dict[str, Any]]) -> None:
+            for result in results:
+                case, fault = pairs[result["id"]]
+                self._known.put(case.criterion.id, _by_test(case, fault, result))
+            self._known.save()  # what is killed has done so much
 
-        try:
-            self._bench.try_all(
-                [self._asked(case, fault) for case, fault in left], packages=list(self._baseline.packages),
-                peak_bytes=self._baseline.peak_bytes, deadline=deadline, say=self._say, took=took,
-            )  # fmt: skip
-        finally:
-            self._known.save()
+        self._bench.try_all(
+            [self._asked(case, fault) for case, fault in left], packages=list(self._baseline.packages),
+            peak_bytes=self._baseline.peak_bytes, deadline=deadline, say=self._say, took=took,
+        )  # fmt: skip
 
     def by_others(self, cases: list[Case], deadline: float) -> None:
         """Let the other evidence look at what no test has noticed: first what runs, then what only reads."""
-        try:
-            for case, fault in _in_turn(cases):
-                known = self._known.get(case.criterion.id, fault.id)
-                waits = known is None and not case.own
-                survived = known is not None and known.end is End.SURVIVED and not known.others
-                if (waits or survived) and (case.parts or case.read):
-                    self._ask(case, fault, known, late=time.time() > deadline)
-        finally:
-            self._known.save()
+        for case, fault in _in_turn(cases):
+            known = self._known.get(case.criterion.id, fault.id)
+            waits = known is None and not case.own
+            survived = known is not None and known.end is End.SURVIVED and not known.others
+            if (waits or survived) and (case.parts or case.read):
+                self._ask(case, fault, known, late=time.time() > deadline)
+                self._known.save()
 
     def _ask(self, case: Case, fault: Fault, known: TriedFault | None, *, late: bool) -> None:
         """Ask what runs, if there is time, then what reads, which takes none."""
@@ -191,7 +188,7 @@ def _told(task: Task, case: Case, known: Known) -> CriterionProof:
         killed_at_least=least,
         tests=len(case.own),
         evidence=tuple(case.parts),
-        measured=bool(criterion.measures),
+        measured=others.is_measured(task, criterion),
         problem=case.problem,
         notes=tuple(dict.fromkeys(case.notes)),
         sampled=case.sampled,

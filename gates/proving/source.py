@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from gates.proving._worker.keeping import encoding_of
+from gates.proving.meaning import meaning
 from gates.syntax import live_nodes
 
 LOGS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
@@ -23,10 +25,11 @@ class Text:
 
     @classmethod
     def read(cls, root: Path, path: str) -> "Text":
-        """Read a file; line ends stay as they are. What a link leads out of the project to is not ours to change."""
+        """Read a file in its encoding; line ends stay. What lies outside of the project is not ours to change."""
         if not (root / path).resolve().is_relative_to(root.resolve()):
             raise OSError(f"{path} is a link that leads out of the project")
-        return cls(path, (root / path).read_bytes().decode("utf-8"))
+        content = (root / path).read_bytes()
+        return cls(path, content.decode(encoding_of(path, content)))
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -36,7 +39,7 @@ class Text:
     @cached_property
     def form(self) -> str:
         """Return the syntax tree as text, which two texts of one meaning share."""
-        return ast.dump(self.tree)
+        return meaning(self.tree)
 
     @cached_property
     def idle(self) -> frozenset[int]:

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from gates.model import SEVERITIES, Finding, GateReport, Level, Outcome, Report, Severity, Status
+from gates.model import SEVERITIES, Finding, Level, Outcome, Severity, Status
 from gates.ranking import ranked
+from gates.report import GateReport, Report
 
 GAPS = 3
 WORST = ("FAIL", "UNKNOWN", "WAIVED", "PASS")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates.model import Report
+from gates.report import Report
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from gates.model import Report
 from gates.render.format import Format
+from gates.report import Report
 
 
 def render(report: Report, _templates: Path | None) -> dict[str, str]:

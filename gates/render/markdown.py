@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from traceback import extract_tb
 from types import SimpleNamespace
 
 import jinja2
@@ -10,11 +11,12 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 from pydantic import BaseModel
 
-from gates.errors import UsageError
-from gates.model import GateReport, Outcome, Report
+from gates.errors import GatesError, UsageError
+from gates.model import Outcome
 from gates.ranking import ranked
 from gates.render import _views, escape
 from gates.render.format import Format
+from gates.report import GateReport, Report
 
 SHIPPED = Path(__file__).parent / "templates"
 IN_CHECKOUT = Path(__file__).parents[2] / "reports" / "templates"
@@ -27,7 +29,7 @@ ANY_GATE = "gate.md.j2"
 def render(report: Report, templates: Path | None) -> dict[str, str]:
     """Return the summary and a report for each gate; raise `UsageError` for a project's template that is broken."""
     world = environment(templates)
-    with _clear_errors(f"a template in {templates}"):
+    with _clear_errors(templates):
         pages = {"summary.md": world.get_template(SUMMARY).render(report=report, views=VIEWS)}
         for gate in report.gates:
             template = world.select_template([f"{gate.name}.md.j2", ANY_GATE])
@@ -40,21 +42,30 @@ def check(templates: Path | None) -> None:
     world = environment(templates)
     for name in world.list_templates():
         if name.endswith(".j2"):
-            with _clear_errors(f"the template {name!r} in {templates}"):
+            with _clear_errors(templates):
                 world.get_template(name)
 
 
 @contextmanager
-def _clear_errors(what: str) -> Iterator[None]:
-    """Turn what is wrong in a template into one clear line."""
+def _clear_errors(templates: Path | None) -> Iterator[None]:
+    """Turn what is wrong in a template into one clear line, with the template and the line that is wrong."""
     try:
         yield
     except jinja2.TemplateSyntaxError as error:
-        where = f"{error.filename or error.name}:{error.lineno}"
-        raise UsageError(f"{where}:1: template error: {error.message}; mend or remove the template") from error
+        raise _wrong(str(error.filename or error.name), error.lineno, str(error.message), templates) from error
     except MISTAKES as error:
+        lines = [(f.filename, f.lineno or 1) for f in extract_tb(error.__traceback__) if f.filename.endswith(".j2")]
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise UsageError(f"{what} cannot be rendered: {reason}; mend or remove it") from error
+        raise _wrong(*(lines or [("a template", 1)])[-1], reason, templates) from error
+
+
+def _wrong(file: str, line: int, reason: str, templates: Path | None) -> GatesError:
+    """Return the error for a template: of the project's own it is a usage error, of a shipped one a fault of ours."""
+    if templates and templates.is_dir():
+        own = Path(file).is_relative_to(templates)
+        mend = "mend or remove the template" if own else f"a template in {templates} may lack what it needs: mend that"
+        return UsageError(f"{file}:{line}:1: template error: {reason}; {mend}")
+    return GatesError(f"{file}:{line}:1: template error: {reason}; this is a fault of gates, report it")
 
 
 def environment(templates: Path | None) -> jinja2.Environment:

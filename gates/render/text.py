@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from gates.model import GateReport, Report
 from gates.render import _views
 from gates.render.format import Format
+from gates.report import GateReport, Report
 from gates.terminal import visible
 
 

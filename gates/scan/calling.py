@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from gates.scan.conditions import branch
+from gates.scan.constructing import given
 from gates.scan.contexts import PUSHES
 from gates.scan.events import Happening
 from gates.scan.finding import Finding, parameters_of
@@ -112,7 +113,7 @@ class Calling(Finding):
         if isinstance(node, ast.IfExp):
             return self._chosen(node, paths, scope)
         if node not in self.hot:
-            return [(self.touched(node, path, scope), self._made(node, path, scope)) for path in paths]
+            return [self._built(node, path, scope) for path in paths]
         if isinstance(node, ast.Call):
             return self._call(node, paths, scope)
         if isinstance(node, ast.Lambda):
@@ -142,6 +143,19 @@ class Calling(Finding):
             if name[:1].isupper() or name[:4] in {"get_", "make", "buil", "crea"}:
                 return replace(value, key=f"{name}@{scope.module.path}:{node.lineno}{self.tag(path)}")
         return value
+
+    def _built(self, node: ast.expr, path: State, scope: Scope) -> tuple[State, Value]:
+        """Return the path with what an expression makes, and what the constructor keeps of what it was passed."""
+        value = self._made(node, path, scope)
+        return self._filled(node, value, self.touched(node, path, scope), scope), value
+
+    def _filled(self, node: ast.expr, value: Value, path: State, scope: Scope) -> State:
+        if not isinstance(node, ast.Call) or value.node is not node or not (node.args or node.keywords):
+            return path
+        place = self.place(path, scope)
+        owner = self.project.classes.get(place.dotted(node.func) or "")
+        kept = dict(given(node, value, owner, place)) if owner is not None and not owner.twice else {}
+        return replace(path, heap={**path.heap, **kept}) if kept else path
 
     def _chosen(self, node: ast.IfExp, paths: Paths, scope: Scope) -> Run:
         plain = not any(isinstance(part, ast.Constant | ast.Call | ast.Lambda) for part in (node.body, node.orelse))
@@ -199,10 +213,12 @@ class Calling(Finding):
         for part in parts:
             if part in self.hot and not isinstance(part, ast.Lambda):
                 paths = [path for path, _ in self.run(part, paths, scope)]
+        if isinstance(node.func, ast.Attribute) and isinstance(made := node.func.value, ast.Call):
+            paths = [self._filled(made, self.place(path, scope).value(made), path, scope) for path in paths]
         if tail_of(node.func) in PUSHES and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
             return [(after, Value("None")) for path in paths for after in self.pushed_on(node, path, scope)]
         found: Run = []
-        for path in paths:
+        for path in (side for path in paths for side in self._sorted(node.func, path, scope)):
             place = self.place(path, scope)
             happened = self.happening.of_call(node, place, path)
             if happened is not None and (happened[1] or self.closure(node.func, path, scope) is None):
@@ -212,6 +228,25 @@ class Calling(Finding):
                 continue
             found += self._inlined(node, path, scope, place)
         return found
+
+    def _sorted(self, func: ast.expr, path: State, scope: Scope) -> Paths:
+        """Fork by the classes that the object of a method may be of, where it is one of several."""
+        held = func.value if isinstance(func, ast.Attribute) else None
+        if not isinstance(held, ast.Name | ast.Attribute):
+            return [path]
+        place = self.place(path, scope)
+        known = place.find(held)
+        if known is not None and (known.owner is not None or known.node is not None):
+            return [path]
+        kinds = self.project.alternatives.of(held, scope)
+        found: Paths = []
+        for kind in kinds:
+            value = Value(f"{place.key(held)}.as_{kind.node.name}", owner=kind)
+            if isinstance(held, ast.Name):
+                found.append(path.binds(held.id, value))
+            else:
+                found.append(path.stores(f"{place.key(held.value)}.{held.attr}", value))
+        return found or [path]
 
     def _closures(self, node: ast.Call, path: State, scope: Scope) -> Paths:
         """Run the function that is passed to an event, as `optimizer.step(closure)` does first."""
@@ -225,7 +260,7 @@ class Calling(Finding):
     def _inlined(self, node: ast.Call, path: State, scope: Scope, place: Place) -> Run:
         closure = self.closure(node.func, path, scope)
         if closure is None or closure.node not in self.hot or closure.node in self.stack:
-            return [(self.touched(node, path, scope), self._made(node, path, scope))]
+            return [self._built(node, path, scope)]
         if len(self.stack) >= MAX_DEPTH:
             return [(path, self._made(node, path, scope))]
         arguments = tuple(place.value(a) for a in node.args if not isinstance(a, ast.Starred))

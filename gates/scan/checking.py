@@ -22,6 +22,7 @@ from gates.syntax import Unparsed
 
 MANY = 100  # files whose trees are worth a search for garbage
 SHARED = 128  # files whose trees are held for the next check
+FEW = 40  # files that are read as one program even where none imports another: a caller may hand on what each has
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, memory: Memo
         found.unparsed += [fact.problem for fact in facts.values() if fact.problem]
         for group, judged in chosen_alone(alone, facts) if alone else ():
             _check_group(Group(group, facts, judged), alone, paths, found, memory)
-        for group in groups(chosen(linked, facts), facts) if linked else ():
+        wanted = chosen(linked, facts) if linked else set()
+        for group in [sorted(wanted)] if 0 < len(wanted) <= FEW else groups(wanted, facts):
             _check_group(Group(group, facts, frozenset(group)), linked, paths, found, memory)
     memory.save()
     found.read = memory.read

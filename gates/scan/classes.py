@@ -63,8 +63,11 @@ def _attributes(instance: str | None, target: ast.expr, value: ast.expr | None) 
     if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == instance:
         yield target.attr, Binding("value", value) if value is not None else Binding("opaque")
     elif isinstance(target, ast.Tuple | ast.List):
+        apart = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
         for index, inner in enumerate(target.elts):
-            if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name) and inner.value.id == instance:
+            if isinstance(value, ast.Tuple | ast.List) and apart:
+                yield from _attributes(instance, inner, value.elts[index])
+            elif isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name) and inner.value.id == instance:
                 yield inner.attr, Binding("item", value, index=index) if value is not None else Binding("opaque")
 
 

@@ -90,11 +90,13 @@ class OrderForm(Model):
     """An order that a rule forbids or demands, and what it says of it.
 
     With `again`, what is demanded is demanded only of an event that happens once more in another turn of a loop.
+    What is forbidden is not held against a function of which some path has the order `unless`.
     """
 
     order: Text
     says: str = ""
     again: bool = False
+    unless: Text | None = None
     at: Annotated[str, Field(pattern=r"^[a-z_| ]+$")] = "last"
 
 

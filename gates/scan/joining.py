@@ -44,7 +44,7 @@ class Joining:
 
     def _tells(self, value: Value) -> bool:
         """Return whether a later condition or event may tell a value from another."""
-        if value.is_known or value.closure is not None:
+        if value.is_known or value.closure is not None or (value.owner is not None and value.node is None):
             return True
         if not isinstance(value.node, ast.Call):
             return False

@@ -93,7 +93,7 @@ class Module:
 
     @cached_property
     def renames(self) -> dict[str, set[str]]:
-        """Return for each name those that imports give it, and those that are set to something made of it."""
+        """Return for each name those that imports give it, and those that are set to what may stand for the same."""
         found: dict[str, set[str]] = defaultdict(set)
         for alias, dotted in self.aliases.items():
             found[dotted.rpartition(".")[2]].add(alias)
@@ -101,11 +101,8 @@ class Module:
             for node in self.live.get(kind, []):
                 value: ast.expr | None = getattr(node, "value", None)
                 targets: list[ast.expr] = getattr(node, "targets", None) or [node.target]  # type: ignore[attr-defined]  # one of these
-                if value is not None and not isinstance(value, ast.Constant):
-                    names = {tail_of(inner) for target in targets for inner in walk(target)} - {""}  # type: ignore[arg-type]  # any node
-                    for inner in walk(value):
-                        if isinstance(inner, ast.Name | ast.Attribute):
-                            found[tail_of(inner)] |= names
+                for name in set(_standing_for(value)) if value is not None else ():
+                    found[name] |= {tail_of(inner) for target in targets for inner in walk(target)} - {""}  # type: ignore[arg-type]  # any node
         return dict(found)
 
     @cached_property
@@ -137,6 +134,18 @@ def names_of(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Call):
         return names_of(node.func)
     return [tail_of(node)] if isinstance(node, ast.Name | ast.Attribute) else []
+
+
+def _standing_for(value: ast.expr) -> Iterator[str]:
+    """Yield the names that a variable may stand for once it is set to a value: `a.b`, `a if x else b`, `partial(a)`."""
+    if isinstance(value, ast.Name | ast.Attribute):
+        yield tail_of(value)
+    elif isinstance(value, ast.Call):
+        yield from _standing_for(value.args[0]) if value.args else ()
+    elif isinstance(value, ast.IfExp):
+        yield from (*_standing_for(value.body), *_standing_for(value.orelse))
+    elif isinstance(value, ast.Tuple | ast.List):
+        yield from (name for part in value.elts for name in _standing_for(part))
 
 
 def bindings_of(body: list[ast.stmt], package: str, *, walruses: bool = True) -> dict[str, list[Binding]]:

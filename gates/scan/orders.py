@@ -27,7 +27,7 @@ def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
     elsewhere = _elsewhere(found)
     for trace in found:
         words = [word for word in trace.words if _speaks(rule, word)]
-        bad = [*_never(rule, words, trace), *_always(rule, trace, words, elsewhere)]
+        bad = [*_never(rule, words, trace), *_always(rule, trace, words, elsewhere, found)]
         for site in bad:
             key = (site.path, site.line, site.message)
             if key not in broken or len(site.trace) < len(broken[key].trace):
@@ -80,6 +80,8 @@ def _short(events: Sequence[Event]) -> list[str]:
 
 def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:
     for order in rule.never:
+        if order.unless is not None and any(order.unless.search([event.name for event in word]) for word in words):
+            continue
         for word in words:
             for projected in _projections(order.order, word):
                 span = order.order.search([event.name for event in projected])
@@ -125,8 +127,23 @@ def _elsewhere(found: Iterable[Trace]) -> dict[str, dict[str, set[str]]]:
     return result
 
 
+def _to_blame(at: Event, order: Order, trace: Trace, found: Iterable[Trace]) -> Event | Frame:
+    """Return the call of what has an event, where the same code is called as it should be elsewhere; or the event."""
+    frames, sound = trace.calls.get(at, ()), set()
+    for other in found if frames else ():
+        same = {e for w in other.words for e in w if (e.name, e.path, e.line) == (at.name, at.path, at.line)}
+        for event in same if other is not trace else ():
+            if any(_has(order, word, event) for word in other.words if event in word):
+                sound.update(other.calls.get(event, ()))
+    return next((frame for frame in reversed(frames) if frame not in sound), at) if sound else at
+
+
 def _always(
-    rule: Rule, trace: Trace, words: Sequence[Word], elsewhere: Mapping[str, Mapping[str, set[str]]]
+    rule: Rule,
+    trace: Trace,
+    words: Sequence[Word],
+    elsewhere: Mapping[str, Mapping[str, set[str]]],
+    found: Iterable[Trace],
 ) -> Iterator[Site]:
     """Yield a place for each object of which no path has what there must be."""
     own = {event.name for word in words for event in word}
@@ -143,7 +160,8 @@ def _always(
                 continue
             if not trace.cut:
                 says = order.says or rule.form.problem
-                yield Site(at.path, at.line, at.last_line, ok=False, message=says, trace=tuple(
+                place = _to_blame(at, order.order, trace, found)
+                yield Site(place.path, place.line, place.last_line, ok=False, message=says, trace=tuple(
                     event.where for event in about[0] if event.name not in MARKS
                 ))  # fmt: skip
             break

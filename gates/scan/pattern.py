@@ -328,7 +328,7 @@ class _Matcher:
         """Match statements in order, `...` taking any number; docstrings do not count."""
         if not want:
             return not whole or not node
-        if _is_gap(want[0]):
+        if is_gap(want[0]):
             return any(self._retry_block(want[1:], node[at:], whole=whole) for at in range(len(node) + 1))
         return bool(node) and self.stmt(want[0], node[0]) and self.block(want[1:], node[1:], whole=whole)
 
@@ -355,7 +355,8 @@ def _is_many(node: ast.AST) -> bool:
     )
 
 
-def _is_gap(node: ast.stmt) -> bool:
+def is_gap(node: ast.stmt) -> bool:
+    """Return whether a statement of a pattern stands for any number of statements."""
     return isinstance(node, ast.Expr) and (
         (isinstance(node.value, ast.Constant) and node.value.value is Ellipsis) or _is_many(node.value)
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TypeVar
 
+from gates.scan.alternatives import Alternatives
 from gates.scan.classes import CONSTRUCTORS, ClassInfo, sets, stored_in
 from gates.scan.known import canonical
 from gates.scan.module import Binding, Function, Module, definitions, tail_of
@@ -44,10 +45,12 @@ class Project:
             for at in range(1, len(parts)):
                 self._suffixes[".".join(parts[at:])].append(module)
         self._canonical: dict[tuple[str, str], str] = {}
+        self._starred: dict[tuple[str, str], str | None] = {}
         self._settings: dict[tuple[ast.AST, str], frozenset[str]] = {}
         self._renamed: dict[str, frozenset[str] | None] = {}
         self._found: dict[object, tuple[object, ...]] = {}
         self.types = Types(self)
+        self.alternatives = Alternatives(self)
 
     def __getattr__(self, name: str) -> object:
         """Make the tables of definitions where one is first asked for: in most files no name is looked up."""
@@ -146,14 +149,23 @@ class Project:
 
     def starred(self, name: str, module: Module) -> str | None:
         """Return the full name of what came with `import *`."""
-        for star in module.stars:
-            source = self.find_module(star, module)
+        if not module.stars:
+            return None
+        key = (name, module.path)
+        if key not in self._starred:
+            self._starred[key] = None  # a circle gives nothing
+            self._starred[key] = self._from_stars(name, module)
+        return self._starred[key]
+
+    def _from_stars(self, name: str, module: Module) -> str | None:
+        found = [(star, self.find_module(star, module)) for star in module.stars]
+        for _, source in found:
             if source is not None and source is not module and (name in source.bindings or source.stars):
-                found = self._scopes[source.tree]._name(name, MAX_HOPS - 1) if name in source.bindings else None  # noqa: SLF001
-                found = found or self.starred(name, source)
-                if found is not None:
-                    return found
-        outside = [s for s in module.stars if self.find_module(s, module) is None]
+                named = self._scopes[source.tree]._name(name, MAX_HOPS - 1) if name in source.bindings else None  # noqa: SLF001
+                named = named or self.starred(name, source)
+                if named is not None:
+                    return named
+        outside = [star for star, source in found if source is None]
         if len(outside) == 1 and name not in BUILTINS and name not in module.bindings:
             return canonical(f"{outside[0]}.{name}")
         return None

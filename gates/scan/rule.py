@@ -69,6 +69,7 @@ class OrderRule:
     says: str
     at: frozenset[str]
     again: bool = False
+    unless: Order | None = None
 
 
 @dataclass(frozen=True)
@@ -153,10 +154,11 @@ def _orders(form: RuleForm, kind: str, names: list[str]) -> tuple[OrderRule, ...
     for i, item in enumerate(getattr(form, kind)):
         try:
             order = Order.parse(item.order, names, within_turn=form.scope == "iteration")
+            unless = Order.parse(item.unless, names) if item.unless else None
         except OrderError as error:
             raise RuleError((kind, i), str(error)) from error
         at = _alternatives(item.at if item.at != "last" else form.at or "last", ["first", "last", *names], (kind, i))
-        found.append(OrderRule(order, item.says, at, item.again))
+        found.append(OrderRule(order, item.says, at, item.again, unless))
     return tuple(found)
 
 

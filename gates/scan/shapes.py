@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from gates.scan.known import is_called
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import walk
-from gates.scan.pattern import Hole, Holes, Pattern, match, match_block
+from gates.scan.pattern import Hole, Holes, Pattern, is_gap, match, match_block
 from gates.scan.project import Project
 from gates.scan.rule import Need, Piece
 from gates.scan.scope import Scope
@@ -59,10 +59,14 @@ def _statements(pattern: Pattern, module: Module, project: Project) -> Iterator[
             if holes is not None:
                 yield node, holes
         return
-    for nodes in module.live.values():
-        for around in nodes:
+    head = pattern.body[0]
+    begins = None if is_gap(head) or isinstance(head, ast.With | ast.AsyncWith) else type(head)
+    for kind, nodes in module.live.items():
+        for around in nodes if "body" in kind._fields else ():
             for block in _blocks(around):
                 for at, first in enumerate(block):
+                    if begins is not None and type(first) is not begins:
+                        continue
                     holes = match_block(pattern, block[at:], project.scope_at(first, module))
                     if holes is not None:
                         yield first, holes

@@ -181,13 +181,20 @@ def _after_init(walker: Walker, owner: ClassInfo, instance: Value) -> list[State
     passing = _passing(walker.project, owner, done)
     states = [
         State(
-            heap={k: v for k, v in path.heap.items() if k.startswith("self.") and k not in passing and _tells(v)},
+            heap=_own(path, passing),
             assumed=path.assumed,
         )
         for path in done
     ]
     unique = walker.joined(states)
     return unique if 0 < len(unique) <= MAX_BEGINNINGS else [State()]
+
+
+def _own(path: State, passing: set[str]) -> dict[str, Value]:
+    """Return what a path tells of the attributes of the own instance, and of those of the objects that these are."""
+    own = {k: v for k, v in path.heap.items() if k.startswith("self.") and k not in passing and _tells(v)}
+    objects = tuple(f"{value.key}." for value in own.values())
+    return {**own, **{k: v for k, v in path.heap.items() if k.startswith(objects) and _tells(v)}} if objects else own
 
 
 def _passing(project: Project, owner: ClassInfo, paths: list[State]) -> set[str]:

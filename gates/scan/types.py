@@ -3,10 +3,11 @@
 import ast
 from typing import TYPE_CHECKING
 
-from gates.scan.known import SCALER, is_kind
+from gates.scan.known import OPTIMIZER, SCALER, SCHEDULER, is_kind
 from gates.scan.module import Binding, Function, tail_of
 from gates.scan.nodes import below, children
 from gates.scan.scope import PREPARES, SAME, Scope
+from gates.scan.stored import stored_in
 
 if TYPE_CHECKING:
     from gates.scan.project import ClassInfo, Project
@@ -17,7 +18,9 @@ GENERIC = frozenset(
     {"step", "update", "backward", "zero_grad", "state_dict", "load_state_dict", "train", "eval", "to", "parameters"}
     | {"append", "add", "get", "items", "keys", "values", "close", "write", "read", "join", "split", "copy", "pop"}
 )
-READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tuple", "set"}  # all kinds are known
+READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tuple", "set"} | {
+    "object", "abc", "typing", "enum", "collections", "contextlib"
+}  # all kinds are known
 UNIONS = {"typing.Optional", "typing.Union", "typing.Annotated"}
 
 
@@ -47,7 +50,8 @@ class Types:
 
     def attribute(self, owner: "ClassInfo", name: str) -> str | None:
         """Return the class of an attribute of a class's instances."""
-        return self._agreed(self._project.attribute(owner, name), None)
+        bindings = self._project.attribute(owner, name)
+        return self._agreed(bindings, None) if bindings else self._under(name)
 
     def is_a(self, name: str | None, wanted: str, hops: int = 6) -> bool | None:
         """Return whether a class is or extends another; `None` where the name is not known."""
@@ -72,7 +76,8 @@ class Types:
             found = scope.lookup(node.id)
             return self._agreed([(b, found[0]) for b in found[1]], node.id) if found else None
         if isinstance(node, ast.Attribute):
-            return self._agreed(scope.attribute(node), None)
+            bindings = scope.attribute(node)
+            return self._agreed(bindings, None) if bindings else self._under(node.attr)
         if isinstance(node, ast.IfExp):
             return self._one({self.of(n, scope) for n in (node.body, node.orelse) if not _is_none(n)})
         if isinstance(node, ast.BoolOp):
@@ -80,8 +85,17 @@ class Types:
         if isinstance(node, ast.NamedExpr | ast.Await):
             return self.of(node.value, scope)
         if isinstance(node, ast.Subscript):
-            return self._contained(node.value, node.slice, scope, 3)
+            found = self._contained(node.value, node.slice, scope, 3)
+            is_text = isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+            return found or (self._under(node.slice.value) if is_text else None)  # type: ignore[attr-defined]
         return None
+
+    def _under(self, name: str) -> str | None:
+        """Return the kind of all that the program puts under a key or a name, where that trains a model."""
+        stored = self._project.once(stored_in)[0].get(name, ())
+        values = [(value, self._project.scope_at(value, module)) for value, module in stored if not _is_none(value)]
+        kind = self._one({self.of(value, scope) for value, scope in values})
+        return kind if kind is not None and any(is_kind(kind, k) for k in (OPTIMIZER, SCHEDULER, SCALER)) else None
 
     def _contained(self, node: ast.expr, key: ast.expr | None, scope: Scope, hops: int) -> str | None:
         """Return the class of what is in a container that is written out, under a key or wherever."""
@@ -204,6 +218,8 @@ class Types:
             return named
         if tail in PREPARES and len(node.args) == 1:
             return self.of(node.args[0], scope)
+        if tail == "lr_schedulers" and isinstance(node.func, ast.Attribute):
+            return SCHEDULER
         target = self.function(node, scope)
         if target is None:
             return named if named and any(is_kind(named, k) for k in _MAKERS) else None

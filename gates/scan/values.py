@@ -286,6 +286,10 @@ class Place:
             owner = self.owner_of(node.value)
             if owner is not None:
                 return self.project.types.attribute(owner, node.attr)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.names:
+            named = self.dotted(node.func)
+            if named in self.project.classes:
+                return named
         return self.project.types.of(node, self.scope)
 
     def item_type(self, call: ast.Call, index: int) -> str | None:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.kind import EvidenceSet
-from gates.model import Check, Finding, Level, Outcome, RuleText, Section, Severity
+from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.report import Section
 from gates.stages._elsewhere import answers
 from gates.stages._measures import Answer, targets_of, told_by
 from gates.task import Criterion, Measure, Task

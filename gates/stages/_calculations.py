@@ -7,7 +7,8 @@ from pathlib import PurePosixPath
 from gates.calculation import Called
 from gates.evidence.calculations import Calculations
 from gates.evidence.kind import EvidenceSet
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section, Severity, worst
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity, worst
+from gates.report import Section
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._called import Row, case_rows, property_row
 from gates.stages._execution_sections import LISTED, listed

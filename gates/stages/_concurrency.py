@@ -6,10 +6,11 @@ from gates.concurrent import Concurrent
 from gates.evidence.concurrency import Concurrency
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.together import Differed, Together
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section
-from gates.stages._about import FAILED, UNKNOWN
+from gates.model import Check, Finding, Location, Outcome, RuleText
+from gates.report import Section
 from gates.stages._said import Said
-from gates.task import Criterion, Task
+from gates.stages._standing import checks, findings
+from gates.task import Task
 
 RULES = (
     RuleText(
@@ -22,7 +23,6 @@ RULES = (
         "without a failure in k of them fewer than 3/k fail, at 95 %, and that must be as few as is asked for.",
     ),
 )
-LONGEST = 600
 IMPACT = "What runs beside others loses updates, or computes with the state of another; now and then only."
 REMEDIATION = "Give each its own state, or hold one lock from the read to the write."
 
@@ -31,12 +31,8 @@ def plan(task: Task) -> Iterator[Check]:
     """Plan one check for each thing that is done at once and where, and one for each criterion it stands for."""
     for i, one in enumerate(task.concurrency):
         for where in one.places:
-            yield Check(id=f"concurrency:{i}:{where}", title=f"The same at once, in {where}: {one.name}")
-            for criterion in _criteria(task, one):
-                yield Check(
-                    id=f"concurrency:{i}:{where}:for:{criterion.id}", title=f"{criterion.id}: the same at once",
-                    level=criterion.level, criterion=criterion.id,
-                )  # fmt: skip
+            title = f"The same at once, in {where}: {one.name}"
+            yield from checks(task, one, f"concurrency:{i}:{where}", title, "the same at once")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -48,23 +44,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             said = _said(one, seen) if seen else _unknown(f"it was not run: {evidence.why_missing(Concurrency)}")
             raw = f"concurrency/{i}-{where}.jsonl" if seen else None
             check = f"concurrency:{i}:{where}"
-            yield _finding(task, one, said, raw, where, check=check, level=Level.MUST)
-            for criterion in _criteria(task, one):
-                about = {"check": f"{check}:for:{criterion.id}", "level": criterion.level, "criterion": criterion.id}
-                yield _finding(task, one, said, raw, where, **about)
-
-
-def _finding(task: Task, one: Concurrent, said: Said, raw: str | None, where: str, **about: object) -> Finding:
-    worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(said.outcome, {})
-    level = Level(str(about["level"]))
-    return Finding.model_validate(
-        {
-            "rule": "PF006", "outcome": said.outcome, "severity": worth.get(level, "info"),
-            "subject": f"{one.name} in {where}", "message": f"{one.name}, in {where}: {said.message}"[:LONGEST],
-            "location": said.location or task.place(one), "expected": said.expected, "actual": said.actual,
-            "impact": said.impact, "remediation": said.remediation, "evidence": raw, **about,
-        }
-    )  # fmt: skip
+            yield from findings(task, one, said, rule="PF006", check=check, raw=raw, where=f"in {where}")
 
 
 def _said(one: Concurrent, seen: Together) -> Said:
@@ -183,7 +163,3 @@ def _free(seen: tuple[Together, ...]) -> str:
     if not told:
         return "not known"
     return "yes: threads run in parallel" if True in told else "not available: this interpreter has one lock for all"
-
-
-def _criteria(task: Task, one: Concurrent) -> list[Criterion]:
-    return [criterion for criterion in task.criteria if criterion.id in one.criteria]

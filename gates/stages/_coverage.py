@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.code_binding import CodeBinding
-from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
+from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section, Severity
+from gates.evidence.test_records import TestRecord
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.report import Section
 from gates.stages.bound_tests import NAMED, tests_of
 from gates.task import Criterion, Task
 
@@ -31,8 +33,10 @@ RULES = (
         id="EX006",
         title="The tests of a criterion execute its code",
         meaning="Tests that stand for a criterion and never run a line of the code that it is traced to prove nothing "
-        "of it. It is said only where nothing else could have run that code: no other process, no fixture shared by "
-        "several tests, no import, no cache, no entry point.",
+        "of it. Neither do those that put something else in the place of all that they run of it before they assert "
+        "anything, and those that assert nothing but what holds whatever the code does. It is said only where nothing "
+        "else could have run that code: no other process, no fixture shared by several tests, no import, no cache, no "
+        "entry point.",
     ),
 )
 
@@ -148,7 +152,8 @@ def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: Ev
     own = {test.id for test in bound}
     contexts = {name for lines in code for name in lines.contexts}
     touching = own & set(named_tests(contexts))
-    if touching:
+    standing = [test for test in bound if test.asserts and _ran_unreplaced(test, code)]
+    if standing or (touching and not any(test.asserts for test in bound)):  # of the latter BL002 speaks
         return Finding.model_validate({
             **aside, "outcome": Outcome.PASSED, "actual": f"{len(touching)} of {len(own)} tests",
             "message": f"{len(touching)} of the {len(own)} passed tests of {criterion.id} executed its code.",
@@ -159,15 +164,37 @@ def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: Ev
             **aside, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged",
             "message": f"Whether the tests of {criterion.id} execute its code was not judged: {why_not}.",
         })  # fmt: skip
-    names = ", ".join(sorted({binding.name for binding in criterion.code if _has_lines(binding)}))
     return Finding.model_validate({
         **facts, "outcome": Outcome.UNKNOWN, "level": criterion.level, "criterion": criterion.id,
         "severity": Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
-        "location": functions[0].location, "expected": "executed by its tests", "actual": "not executed",
-        "message": f"{len(own)} tests stand for {criterion.id} and passed, but none executed a line of {names}.",
         "impact": "These tests would pass whatever that code does.",
-        "remediation": "Bind tests that run the code, or trace the criterion to the code that its tests run.",
+        **_unproven(criterion, [test for test in bound if test.id in touching], len(own), functions[0].location),
     })  # fmt: skip
+
+
+def _unproven(criterion: Criterion, touching: list[TestRecord], own: int, place: Location) -> dict[str, object]:
+    """Say in which way the tests of a criterion say nothing of its code."""
+    names = ", ".join(sorted({binding.name for binding in criterion.code if _has_lines(binding)}))
+    said = f"{own} tests stand for {criterion.id} and passed, but"
+    if not touching:
+        return {
+            "location": place, "expected": "executed by its tests", "actual": "not executed",
+            "message": f"{said} none executed a line of {names}.",
+            "remediation": "Bind tests that run the code, or trace the criterion to the code that its tests run.",
+        }  # fmt: skip
+    replacing = [test for test in touching if test.replaced and test.asserts]
+    if not replacing:
+        return {
+            "location": touching[0].location, "expected": "asserted on by its tests", "actual": "executed only",
+            "message": f"{said} none of those that executed {names} asserts anything that it has a part in.",
+            "remediation": "Assert on what the code returned, raised or changed.",
+        }  # fmt: skip
+    gone = ", ".join(sorted({name.partition(":")[2] for name in replacing[0].replaced})[:SHOWN])
+    return {
+        "location": replacing[0].location, "expected": "the code of the criterion", "actual": "replaced",
+        "message": f"{said} whenever they assert anything on {names}, something else stands in the place of {gone}.",
+        "remediation": "Replace what the code calls, not the code; look at patches in tests, fixtures and conftest.py.",
+    }  # fmt: skip
 
 
 def _excuse(
@@ -196,6 +223,13 @@ class _Lines:
 
     function: FunctionLines
     contexts: frozenset[str]
+
+
+def _ran_unreplaced(test: TestRecord, code: list[_Lines]) -> bool:
+    """Return whether a test ran a function of some code that was still itself when the test asserted something."""
+    ran = [lines.function for lines in code if f"{TEST}{test.id}" in lines.contexts]
+    names = [f"{function.location.path}:{function.name}." for function in ran]
+    return any(not name.startswith(tuple(f"{other}." for other in test.replaced)) for name in names)
 
 
 def _code_of(criterion: Criterion, seen: ExecutedLines, evidence: EvidenceSet) -> tuple[list[_Lines], str]:

@@ -8,7 +8,7 @@ from gates.evidence.pytest_run import PytestRun
 from gates.evidence.recording import Recording
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import SymbolTrace
-from gates.model import Section
+from gates.report import Section
 from gates.stages._architecture import architecture_rows
 from gates.stages._execution_sections import LISTED, listed
 from gates.stages.bound_tests import tests_of

@@ -11,6 +11,16 @@ from gates.stages._belief import BAD, LOG
 from gates.stages.bound_tests import NAMED, is_under, more, tests_of
 from gates.task import Criterion, Task
 
+# What may stand for a criterion in the place of tests: parts of the task, and how that is said.
+INSTEAD = (
+    (("leaks", "hot_paths", "concurrency", "scaling", "regressions"), "measured", "measured, in the performance gate"),
+    (("entry_points",), "run", "shown by an entry point, in the execution gate"),
+    (("training_steps",), "trained", "shown by a training step"),
+    (("calculations", "edge_cases", "properties"), "calculated",
+     "shown by calculations, edge cases or properties"),
+    (("recorded_tests",), "recorded", "shown by recorded tests"),
+)  # fmt: skip
+
 
 def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge the tests bound to a criterion; one that was skipped or left out stands for nothing."""
@@ -93,10 +103,13 @@ def _doubt(test: TestRecord, unstable: dict[str, str]) -> str:
 def _passed(about: About, criterion: Criterion, bound: list[TestRecord], *, believed: bool) -> Finding:
     count = len(bound)
     if believed and not any(test.asserts for test in bound):
+        idle = [test for test in bound if test.idle]
+        what = "asserts anything but what holds whatever the code does" if idle else "asserts anything"
         return about(
-            outcome=Outcome.UNKNOWN, location=bound[0].location, expected="a test that asserts something",
-            actual="no assertion", evidence=LOG, remediation="Assert what the criterion demands.",
-            message=f"{count} tests stand for {criterion.id} and passed, but none of them asserts anything.",
+            outcome=Outcome.UNKNOWN, location=(idle or bound)[0].location, expected="a test that asserts something",
+            actual="no assertion on the code" if idle else "no assertion", evidence=LOG,
+            remediation="Assert what the criterion demands.",
+            message=f"{count} tests stand for {criterion.id} and passed, but none of them {what}.",
         )  # fmt: skip
     if believed:
         return about(
@@ -111,30 +124,14 @@ def _passed(about: About, criterion: Criterion, bound: list[TestRecord], *, beli
 
 
 def _without_tests(about: About, task: Task, criterion: Criterion) -> Finding:
-    if criterion.measures or any(criterion.id in leak.criteria for leak in task.leaks):
-        return about(
-            outcome=Outcome.NOT_APPLICABLE, location=task.place(criterion), actual="measured",
-            message=f"{criterion.id} is measured, in the performance gate; no test is bound to it.",
-        )  # fmt: skip
-    by_entry = [entry for entry in task.entry_points if criterion.id in entry.criteria]
-    if by_entry:
-        return about(
-            outcome=Outcome.NOT_APPLICABLE, location=task.place(by_entry[0]), actual="run",
-            message=f"{criterion.id} is shown by an entry point, in the execution gate; no test is bound to it.",
-        )  # fmt: skip
-    trained = [step for step in task.training_steps if criterion.id in step.criteria]
-    if trained:
-        return about(
-            outcome=Outcome.NOT_APPLICABLE, location=task.place(trained[0]), actual="trained",
-            message=f"{criterion.id} is shown by a training step; no test is bound to it.",
-        )  # fmt: skip
-    called = (*task.calculations, *task.edge_cases, *task.properties)
-    by_call = [part for part in called if criterion.id in part.criteria]
-    if by_call:
-        return about(
-            outcome=Outcome.NOT_APPLICABLE, location=task.place(by_call[0]), actual="calculated",
-            message=f"{criterion.id} is shown by calculations, edge cases or properties; no test is bound to it.",
-        )  # fmt: skip
+    for parts, actual, says in INSTEAD:
+        found = [part for name in parts for part in getattr(task, name) if criterion.id in part.criteria]
+        if found or (actual == "measured" and criterion.measures):
+            place = task.place(criterion if actual == "measured" else found[0])
+            return about(
+                outcome=Outcome.NOT_APPLICABLE, location=place, actual=actual,
+                message=f"{criterion.id} is {says}; no test is bound to it.",
+            )  # fmt: skip
     marker = f'@pytest.mark.criterion("{task.id}/{criterion.id}")'
     return about(
         outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no test",

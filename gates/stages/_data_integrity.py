@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from gates.evidence.code_rules import CodeRules, RuleSite, RuleTrace
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.source_tree import SourceTree
-from gates.model import Check, Finding, Location, Outcome, RuleText, Section
+from gates.model import Check, Finding, Location, Outcome, RuleText
+from gates.report import Section
 from gates.stages import _calculations, _recorded
 from gates.task import Task
 

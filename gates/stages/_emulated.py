@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from gates.evidence.emulated import Emulated
 from gates.evidence.kind import EvidenceSet
-from gates.model import Check, Finding, Level, Outcome, RuleText, Section, Severity
+from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.report import Section
 from gates.task import Task
 
 RULES = (

@@ -6,7 +6,8 @@ from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.executed_lines import ExecutedLines, named_tests
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
-from gates.model import Check, Finding, Location, Outcome, RuleText, Section, Severity
+from gates.model import Check, Finding, Location, Outcome, RuleText, Severity
+from gates.report import Section
 from gates.stages._belief import BAD
 from gates.task import EntryPoint, Task
 

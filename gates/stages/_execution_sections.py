@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome, TestRecord
-from gates.model import Section
+from gates.report import Section
 from gates.stages.bound_tests import tests_of
 from gates.task import Task
 

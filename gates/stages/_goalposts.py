@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from gates.evidence.goalposts import Goalposts, Mode, Move, Part
 from gates.evidence.kind import EvidenceSet
-from gates.model import Check, Finding, Level, Outcome, RuleText, Section, Severity
+from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.report import Section
 from gates.task import Task
 
 NAMED = 50

@@ -17,7 +17,8 @@ from gates.evidence.hot_steps import (
 )
 from gates.evidence.kind import EvidenceSet
 from gates.hot_path import HotPath
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText
+from gates.report import Section
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._hot_path_sections import sections
 from gates.stages._said import Said

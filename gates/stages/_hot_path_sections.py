@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gates.evidence.hot_steps import PHASES, HotSeen, Line, Share, lines_of
 from gates.hot_path import HotPath
-from gates.model import Section
+from gates.report import Section
 from gates.stages._sparkline import sparkline
 
 ASPECTS = ("host-reads", "synchronisations", "empty-cache")

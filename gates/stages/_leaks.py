@@ -7,13 +7,14 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.leaking import LeakRun, Rung, Watched
 from gates.evidence.leaks import Leaks
 from gates.leak import Leak
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section
-from gates.stages._about import FAILED, UNKNOWN
+from gates.model import Check, Finding, Location, Outcome, RuleText
+from gates.report import Section
 from gates.stages._leak_places import place_of, said_of
 from gates.stages._said import Said
 from gates.stages._sizes import shown
 from gates.stages._sparkline import sparkline
-from gates.task import Criterion, Task
+from gates.stages._standing import checks, findings
+from gates.task import Task
 
 RULES = (
     RuleText(
@@ -31,7 +32,6 @@ WORDS = {
     "tensors": "live tensors", "graph": "autograd graphs", "python": "what Python holds",
     "heap": "the C library's heap", "private": "the process's own memory",
 }  # fmt: skip
-LONGEST = 600
 FORMS = {
     "called": "it is called once an epoch", "returned": "what it returns is called once an epoch",
     "stepped": "what it returns makes a step each epoch",
@@ -42,12 +42,8 @@ IMPACT = "A run that is long enough ends for want of memory."
 def plan(task: Task) -> Iterator[Check]:
     """Plan one check for each callable, and one for each criterion that it stands for."""
     for i, leak in enumerate(task.leaks):
-        yield Check(id=f"leak:{i}", title=f"Memory does not go on growing in {leak.name}")
-        for criterion in _criteria(task, leak):
-            yield Check(
-                id=f"leak:{i}:for:{criterion.id}", title=f"{criterion.id}: memory does not go on growing",
-                level=criterion.level, criterion=criterion.id,
-            )  # fmt: skip
+        title = f"Memory does not go on growing in {leak.name}"
+        yield from checks(task, leak, f"leak:{i}", title, "memory does not go on growing")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -57,30 +53,14 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         run = leaks.run(i) if leaks else None
         said = _said(leak, run) if run else _unknown(f"it was not run: {evidence.why_missing(Leaks)}")
         raw = f"leaks/{i}{'-longer' if run and run.longer else ''}.jsonl" if run else None
-        yield _finding(task, leak, said, raw, check=f"leak:{i}", level=Level.MUST)
-        for criterion in _criteria(task, leak):
-            about = {"check": f"leak:{i}:for:{criterion.id}", "level": criterion.level, "criterion": criterion.id}
-            yield _finding(task, leak, said, raw, **about)
-
-
-def _finding(task: Task, leak: Leak, said: Said, raw: str | None, **about: object) -> Finding:
-    worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(said.outcome, {})
-    level = Level(str(about["level"]))
-    return Finding.model_validate(
-        {
-            "rule": "PF004", "outcome": said.outcome, "severity": worth.get(level, "info"), "subject": leak.name,
-            "message": f"{leak.name}: {said.message}", "location": said.location or task.place(leak),
-            "expected": said.expected, "actual": said.actual, "impact": said.impact,
-            "remediation": said.remediation, "evidence": raw, **about,
-        }
-    )  # fmt: skip
+        yield from findings(task, leak, said, rule="PF004", check=f"leak:{i}", raw=raw)
 
 
 def _said(leak: Leak, run: LeakRun) -> Said:
     last = run.last
     if not last.complete:
         told = f"{'it grew, and was run again for longer; then ' if run.longer else ''}{_why(last)}"
-        return _unknown(told, location=last.crash)
+        return _unknown(told, location=last.place)
     drifts = last.drifts(leak.tolerance_bytes)
     grown = [rung for rung in last.rungs if drifts[rung.name] is Drift.GROWS]
     exact = sorted((rung for rung in grown if rung.exact), key=lambda rung: ORDER.index(rung.name.split()[0]))
@@ -124,16 +104,13 @@ def _unknown(
     why: str, *, actual: str = "not seen", location: Location | None = None,
     remediation: str = "Make the callable run to its end, epoch after epoch.",
 ) -> Said:  # fmt: skip
-    said = f"not known whether it leaks: {why}"[:LONGEST]
+    said = f"not known whether it leaks: {why}"
     return Said(Outcome.UNKNOWN, said, actual, location=location, remediation=remediation)
 
 
 def _why(watched: Watched) -> str:
     """Return why a run did not come to its end."""
-    if watched.problem or watched.error:
-        return f"{watched.problem or watched.error} (after {watched.epochs} of {watched.asked} epochs)"
-    ended = watched.process.ended if watched.process else "not run"
-    return f"it ended after {watched.epochs} of {watched.asked} epochs: {ended}"
+    return f"{watched.problem} (after {watched.epochs} of {watched.asked} epochs)"
 
 
 def _words(rung: Rung) -> str:
@@ -184,7 +161,3 @@ def _rows(leak: Leak, run: LeakRun | None) -> Iterator[tuple[str, ...]]:
         )  # fmt: skip
     if not last.rungs:
         yield leak.name, "-", "-", "-", str(last.epochs), "-", _why(last), "-"
-
-
-def _criteria(task: Task, leak: Leak) -> list[Criterion]:
-    return [criterion for criterion in task.criteria if criterion.id in leak.criteria]

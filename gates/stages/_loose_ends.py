@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.kind import EvidenceSet
-from gates.evidence.known_criteria import KnownCriteria
+from gates.evidence.known_criteria import KnownCriteria, Misspelt
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section, Severity
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.report import Section
 from gates.stages.bound_tests import NAMED, tests_of
 from gates.task import TASK_ID, Task
 from gates.yaml_source import did_you_mean
@@ -77,13 +78,27 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     loose = [(name, where, marker) for name, where, markers in seen for marker in markers if marker not in known.names]
     for name, where, marker in loose[:NAMED]:
         yield _loose(task, known, name, where, marker)
-    if not loose:
+    for one in known.misspelt[:NAMED]:
+        yield _misspelt(one)
+    if not loose and not known.misspelt:
         marked = sum(any(m.startswith(f"{task.id}/") for m in test.criteria) for test in run.tests)
         yield Finding.model_validate({
             **common, "outcome": Outcome.PASSED if run.tests else Outcome.UNKNOWN, "severity": Severity.INFO,
             "level": Level.ADVISORY,
             "message": f"{marked} tests are marked for criteria of {task.id}, each of which exists.",
         })  # fmt: skip
+
+
+def _misspelt(one: Misspelt) -> Finding:
+    return Finding(
+        rule="BL004", check="markers", outcome=Outcome.FAILED, severity=Severity.HIGH, level=Level.MUST,
+        location=one.location, subject=f"{one.location} {one.criterion}", expected="pytest.mark.criterion",
+        actual=f"pytest.mark.{one.written}",
+        message=f"pytest.mark.{one.written} names {repr(one.criterion) if one.criterion else 'no criterion'} and binds "
+        "no test to anything.",
+        impact="The test stands for nothing, and the criterion it means has one less.",
+        remediation='Write pytest.mark.criterion("TASK/CRITERION").',
+    )  # fmt: skip
 
 
 def _loose(task: Task, known: KnownCriteria, name: str, where: Location, marker: str) -> Finding:

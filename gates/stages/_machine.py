@@ -7,7 +7,9 @@ from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.measurement import Measurement
 from gates.measuring.fitness import contended, noise
 from gates.measuring.taken import Taken
-from gates.model import Check, Finding, Level, Outcome, RuleText, Section, Severity
+from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.report import Section
+from gates.stages._about import UNKNOWN
 from gates.stages._elsewhere import any_from_elsewhere
 from gates.stages._measures import answers_of, level_of, targets_of
 from gates.stages._method_sections import describe as sections
@@ -30,14 +32,22 @@ RULES = (
         "error, so that trying again is no way around a verdict. A ledger that was changed leaves the verdict open.",
     ),
 )
+REMEDY = {
+    "PF002": "Measure on a quieter machine, or let `clock: either` decide comparisons by CPU time (`threads: 1`).",
+    "PF003": "Put the ledger back as it was: what was tried before counts.",
+}
+EXPECTED = {"PF002": "a machine that disturbs nothing, arms that do the same", "PF003": "a ledger as it was written"}
+SEEN = {Outcome.PASSED: "so it was", Outcome.FAILED: "not so"}
+MEND = "Mend what keeps the arms from running to their end."
+ALIKE = "Make the arms return the same, the same every time: a fast wrong answer is no gain."
 
 
 def plan(task: Task) -> Iterator[Check]:
     """Plan two checks for each measurement whose arms the gate times."""
     for measurement in _asked(task):
         level = _level(task, measurement)
-        yield Check(id=f"machine:{measurement.id}", title=f"Machine of {measurement.id}", level=level)
-        yield Check(id=f"attempts:{measurement.id}", title=f"Attempts of {measurement.id}", level=level)
+        yield Check(id=f"machine:{measurement.id}", title=f"The machine was fit for {measurement.id}", level=level)
+        yield Check(id=f"attempts:{measurement.id}", title=f"Every attempt at {measurement.id} counts", level=level)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -72,22 +82,33 @@ def _fit(
     taken = [(run, run.taken) for run in runs if run.taken]
     if not taken:
         problem = next((run.problem for run in runs if run.problem), why)
-        return _said(task, measurement, "PF002", "machine", Outcome.UNKNOWN, f"nothing was measured: {problem}")
+        said = f"nothing was measured: {problem}"
+        return _said(task, measurement, "PF002", "machine", Outcome.UNKNOWN, said, remedy=MEND)
     if measurement.same_result:
         differing, outcome = _differing([one for _, one in taken])
         if differing:
-            return _said(task, measurement, "PF002", "machine", outcome, differing)
-    answered = [got for _, _, measure, got in answers_of(task, evidence) if measure.from_ == measurement.id]
+            return _said(task, measurement, "PF002", "machine", outcome, differing, remedy=ALIKE)
+    asked = [one for one in answers_of(task, evidence) if one[2].from_ == measurement.id]
+    answered = [got for _, _, _, got in asked]
     reasons = dict.fromkeys(reason for got in answered for reason in got.unfit)
-    if reasons:
-        return _said(task, measurement, "PF002", "machine", Outcome.UNKNOWN, "; ".join(reasons))
-    seen = ", ".join(str(noise(one)) for _, one in taken)
+    if reasons:  # as binding as what it leaves open
+        level = min((level_of(one[0], one[2]) for one in asked if one[3].unfit), key=list(Level).index)
+        return _said(task, measurement, "PF002", "machine", Outcome.UNKNOWN, "; ".join(reasons), level=level)
+    seen = "; ".join(_copied(one) for _, one in taken)
     by_cpu = [
         reason for got in answered if got.clock and got.run and got.run.taken for reason in contended(got.run.taken)
     ]
-    message = f"nothing disturbed what decides; copy over original: {seen}"
+    message = f"nothing disturbed what decides; {seen}"
     message += f"; CPU time decides, because {by_cpu[0]}" if by_cpu else ""
     return _said(task, measurement, "PF002", "machine", Outcome.PASSED, message)
+
+
+def _copied(taken: Taken) -> str:
+    seen = noise(taken)
+    if seen is None:
+        return "no second copy was timed"
+    ratio = f"{seen.value:.3g} [{seen.low:.3g}, {seen.high:.3g}]"
+    return f"a second copy of {taken.baseline} took {ratio} times as long as the first ({seen.n} pairs)"
 
 
 def _differing(taken: list[Taken]) -> tuple[str, Outcome]:
@@ -108,28 +129,27 @@ def _attempts(task: Task, measurement: Measurement, runs: tuple[MeasurementRun, 
     run = next((run for run in runs if run.taken), None)
     if run is None or run.taken is None:
         problem = next((run.problem for run in runs if run.problem), why)
-        return _said(task, measurement, "PF003", "attempts", Outcome.UNKNOWN, f"no attempt was made: {problem}")
+        said = f"no attempt came to its end: {problem}"
+        return _said(task, measurement, "PF003", "attempts", Outcome.UNKNOWN, said, remedy=MEND)
     if run.earlier.problem:
         return _said(task, measurement, "PF003", "attempts", Outcome.UNKNOWN, run.earlier.problem)
     earlier = run.earlier.attempts
-    counted = sum(not attempt.unfit for attempt in earlier)
-    message = "the first attempt" if not earlier else (
-        f"attempt {len(earlier) + 1}; the pairs of {counted} earlier ones count, "
-        f"{len(earlier) - counted} were on an unfit machine"
-    )  # fmt: skip
+    left_out = sum(bool(attempt.unfit) for attempt in earlier)
+    message = "the first attempt" if not earlier else f"attempt {len(earlier) + 1}; the pairs of all earlier ones count"
+    message += f", save for {left_out} that did not end or had an unfit machine" if left_out else ""
     return _said(task, measurement, "PF003", "attempts", Outcome.PASSED, message)
 
 
-def _said(task: Task, measurement: Measurement, rule: str, check: str, outcome: Outcome, message: str) -> Finding:
-    level = _level(task, measurement)
-    remedy = {
-        "PF002": "Measure on a quieter machine, or let `clock: either` decide by CPU time where one thread is enough.",
-        "PF003": "Put the ledger back as it was: what was tried before counts.",
-    }  # fmt: skip
+def _said(
+    task: Task, measurement: Measurement, rule: str, check: str, outcome: Outcome, message: str, *,
+    remedy: str = "", level: Level | None = None,
+) -> Finding:  # fmt: skip
+    level = level or _level(task, measurement)
     return Finding(
         rule=rule, check=f"{check}:{measurement.id}", level=level, outcome=outcome,
-        severity=Severity.INFO if outcome is Outcome.PASSED else Severity.HIGH,
+        severity=Severity.INFO if outcome is Outcome.PASSED else UNKNOWN[level],
         message=f"{measurement.id}: {message}.", location=task.place(measurement), subject=measurement.id,
-        remediation="" if outcome is Outcome.PASSED else remedy[rule],
+        expected=EXPECTED[rule], actual=SEEN.get(outcome, "not known"),
+        remediation="" if outcome is Outcome.PASSED else remedy or REMEDY[rule],
         command=f"gates run {task.id} --gate performance" if outcome is Outcome.UNKNOWN else "",
     )  # fmt: skip

@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Iterator
 
+from gates.deciding.design import LEAST_RESTARTS
 from gates.evidence.measurements import MeasurementRun
 from gates.measuring.fitness import noise
 from gates.measuring.taken import Taken
@@ -10,12 +11,14 @@ from gates.measuring.taken import Taken
 
 def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
     """Yield each fact with its name."""
-    starts = len(set(taken.restarts))
+    starts = taken.starts
+    alone = ": how they differ is not in the interval" if 0 < starts < LEAST_RESTARTS else ""
     yield "Pairs", f"{taken.pairs} of at most {taken.most}, ended: {taken.ended}"
-    yield "Processes", f"started {starts} times, {taken.threads} threads each" if starts else "one for each sample"
+    started = f"{_counted(starts, 'start')}, {_counted(taken.threads, 'thread')} each{alone}"
+    yield "Processes", started if starts else "one for each sample"
     yield "Time", f"{taken.measured_s:.1f} s measuring, {taken.started_s:.1f} s starting; budget {taken.budget_s:g} s"
     seen = noise(taken)
-    yield "A second copy of the baseline", f"{seen} (noise floor {seen.floor:.1%})" if seen else "not timed"
+    yield f"A second copy of {taken.baseline}", f"{seen} (noise floor {seen.floor:.1%})" if seen else "not timed"
     for arm, values in taken.stretch.items():
         yield f"Wall time over CPU time of {arm}", f"{statistics.median(values):.2f}"
     if taken.waiting is not None:
@@ -29,3 +32,7 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
     )
     yield "Attempt", str(len(run.earlier.attempts) + 1)
     yield "Laid down before the first sample", taken.frozen[:16]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

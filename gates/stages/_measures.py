@@ -4,19 +4,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gates.deciding.design import LEAST_RESTARTS
 from gates.deciding.several import correct
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements
+from gates.evidence.regressions import Regressions
 from gates.interval import Estimate, NotEnough, compare
 from gates.measuring import answers
 from gates.measuring.answers import ALPHA, Source
+from gates.measuring.comparison import limits_of
 from gates.model import Level, Outcome
+from gates.regression import Regression
 from gates.samples import Samples
 from gates.stages._elsewhere import from_elsewhere, why_not
+from gates.stages._sizes import shown
 from gates.task import Criterion, Measure, Task
 
 SHARED = "it misses the target alone, but not with the error shared by all criteria of the task that may fail"
+BYTES = "bytes"
+STAYS = "attempt {} missed it, and with this one it is too uncertain to say otherwise"
+MORE_STARTS = "Give it the time to start its processes at least three times: a larger 'budget_s'."
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,7 @@ class Answer:
     """What the samples say to one measure: the number where there is one, or else the problem.
 
     `unfit` is why the machine could not give that number, `clock` the metric that answered in the place of the one
-    asked for.
+    asked for, `remedy` what to do where it is not what is done about noise.
     """
 
     outcome: Outcome
@@ -33,6 +39,25 @@ class Answer:
     problem: str = ""
     unfit: tuple[str, ...] = ()
     clock: str = ""
+    remedy: str = ""
+
+    def shown(self, measure: Measure) -> str:
+        """Return the number with its interval, and with its unit where it is no part of something."""
+        if self.seen is None:
+            return "not measured"
+        unit = self.unit(measure)
+        if unit == BYTES:
+            value, low, high = (shown(number, BYTES) for number in (self.seen.value, self.seen.low, self.seen.high))
+            return f"{value} [{low}, {high}]"
+        return f"{self.seen} {unit}".rstrip()
+
+    def unit(self, measure: Measure) -> str:
+        """Return the unit of the number; nothing for a ratio and a reduction, and where none is told."""
+        metric = self.samples.metrics.get(self.clock or measure.of) if self.samples else None
+        if metric is None or measure.kind in {"ratio", "reduction"} or metric.unit == "none":
+            return ""
+        unit = BYTES if metric.unit == "B" else metric.unit
+        return f"{unit} a sample" if measure.kind == "slope" else unit
 
     @property
     def samples(self) -> Samples | None:
@@ -53,32 +78,48 @@ def level_of(criterion: Criterion, measure: Measure) -> Level:
 
 
 def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[tuple[Criterion, int, Measure, Answer]]:
-    """Yield every measure with its answer; failures of required measures share the error among them."""
-    targets = [(*target, _enough_starts(task, target[2], answer(target[2], evidence))) for target in targets_of(task)]
-    family = [
-        i for i, (criterion, _, measure, got) in enumerate(targets)
-        if got.outcome in {Outcome.PASSED, Outcome.FAILED} and level_of(criterion, measure) is Level.MUST
-    ]  # fmt: skip
-    judged = [partial(answers.outcome, targets[i][2], source_of(targets[i][3].run)) for i in family]
-    shared = dict(zip(family, correct(judged, ALPHA), strict=True))
-    for i, (criterion, place, measure, got) in enumerate(targets):
-        if got.outcome is Outcome.FAILED and shared.get(i) is Outcome.UNKNOWN:
-            yield criterion, place, measure, replace(got, outcome=Outcome.UNKNOWN, problem=SHARED)
-        else:
-            yield criterion, place, measure, got
+    """Yield every measure with its answer; failures that block share the error among them."""
+    for (criterion, i, measure), got in zip(targets_of(task), _shared(task, evidence), strict=False):
+        yield criterion, i, measure, got
 
 
-def _enough_starts(task: Task, measure: Measure, got: Answer) -> Answer:
-    """Return the answer, undecided where a smoke run had no time to see how processes differ from each other."""
-    run = got.run
-    if not task.smoke or run is None or run.elsewhere or run.taken is None or not run.taken.restarts:
-        return got
-    asked = next(one.restarts for one in task.measurements if one.id == measure.from_)
-    starts = len(set(run.taken.restarts))
-    if starts >= min(LEAST_RESTARTS, asked) or got.outcome not in {Outcome.PASSED, Outcome.FAILED}:
-        return got
-    why = f"in a smoke run its processes were started {starts} times only, which does not tell how they differ"
-    return replace(got, outcome=Outcome.UNKNOWN, problem=why)
+def regressions_of(task: Task, evidence: EvidenceSet) -> list[Answer]:
+    """Return what the blocking limit of each regression is answered; it shares the error with the targets."""
+    return _shared(task, evidence)[len([*targets_of(task)]) :]
+
+
+def _shared(task: Task, evidence: EvidenceSet) -> list[Answer]:
+    """Return the answers to all targets, then those to all regressions: a failure that shares no error is none."""
+    told = [(measure, answer(measure, evidence), level_of(criterion, measure))
+            for criterion, _, measure in targets_of(task)]  # fmt: skip
+    for one in task.regressions:
+        limit, _ = limits_of(one)
+        told.append((limit, compared(task, one, limit, evidence), _level(task, one)))
+    found = [got for _, got, _ in told]
+    family = [i for i, (_, got, level) in enumerate(told)
+              if got.outcome in {Outcome.PASSED, Outcome.FAILED} and level is Level.MUST]  # fmt: skip
+    judged = [partial(answers.outcome, told[i][0], source_of(found[i].run)) for i in family]
+    for i, outcome in zip(family, correct(judged, ALPHA), strict=True):
+        if found[i].outcome is Outcome.FAILED and outcome is Outcome.UNKNOWN:
+            found[i] = replace(found[i], outcome=outcome, problem=SHARED)
+    return found
+
+
+def _level(task: Task, regression: Regression) -> Level:
+    """Return how binding a regression is: as the criteria that it stands for, or else required for itself."""
+    levels = {criterion.level for criterion in task.criteria if criterion.id in regression.criteria}
+    return next((level for level in Level if level in levels), Level.MUST)
+
+
+def compared(task: Task, regression: Regression, limit: Measure, evidence: EvidenceSet) -> Answer:
+    """Return what a limit of a regression is answered by itself."""
+    seen = evidence.get(Regressions)
+    run = seen.of(task, regression) if seen else None
+    problem = (run.problem if run else seen.problem) if seen else evidence.why_missing(Regressions)
+    if run and run.samples and limit.on not in {"any", run.samples.device.type}:
+        there = run.samples.device.type
+        return Answer(Outcome.UNKNOWN, run, problem=f"it was seen on {there} only, asked for {limit.on}")
+    return told_by(run, limit, problem)
 
 
 def answer(measure: Measure, evidence: EvidenceSet) -> Answer:
@@ -110,7 +151,11 @@ def told_by(run: MeasurementRun | None, measure: Measure, problem: str = "", alp
     reasons = answers.unfit(measure, source, seen)
     if reasons or run.earlier.problem:
         return Answer(Outcome.UNKNOWN, run, seen, "; ".join(reasons) or run.earlier.problem, reasons, clock)
-    return Answer(compare(seen, *measure.bound), run, seen, clock=clock)
+    if few := answers.few_starts(source):
+        return Answer(Outcome.UNKNOWN, run, seen, few, clock=clock, remedy=MORE_STARTS)
+    found, first = answers.decided(measure, source, seen), answers.missed_before(measure, source)
+    stays = compare(seen, *measure.bound) is Outcome.UNKNOWN and found is Outcome.FAILED
+    return Answer(found, run, seen, STAYS.format(first) if stays else "", clock=clock)
 
 
 def _merged(measure: Measure, told: list[Answer]) -> Answer:

@@ -7,7 +7,8 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements, command
 from gates.interval import METHOD
 from gates.measuring.fitness import CPU_TIME, TIMES, noise
-from gates.model import Outcome, Section
+from gates.model import Outcome
+from gates.report import Section
 from gates.stages._elsewhere import any_from_elsewhere
 from gates.stages._machine_facts import facts_of
 from gates.stages._measures import answers_of, targets_of

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from gates.evidence.kind import EvidenceSet
-from gates.model import Check, Finding, RuleText, Section
+from gates.model import Check, Finding, RuleText
+from gates.report import Section
 from gates.task import Task
 
 RULES: tuple[RuleText, ...] = ()

@@ -84,18 +84,20 @@ def _unstable(run: PytestRun) -> Iterator[Finding]:
 
 
 def judge_empty(run: PytestRun) -> Iterator[Finding]:
-    """Name every test that passed without executing one of the assertions that are written in it."""
+    """Name every test that passed and asserted nothing that the code has a part in, though assertions are in it."""
     common = {"rule": "EX010", "check": "empty", "level": Level.ADVISORY, "evidence": LOG}
-    empty = [test for test in run.tests if test.empty]
+    empty = [test for test in run.tests if test.empty or test.idle]
     for test in empty[:NAMED]:
-        where = Location(path=test.location.path, line=test.first_assertion)
+        where = Location(path=test.location.path, line=test.first_assertion or test.settled)
+        said = "all that it asserts holds whatever the code does" if test.idle \
+            else "executed none of the assertions that are written in it"  # fmt: skip
         yield Finding(
             **common, outcome=Outcome.UNKNOWN, severity=Severity.MEDIUM, subject=test.id, location=where,
-            expected="at least one assertion executed", actual="none executed",
-            message=f"{test.id} passed, and executed none of the assertions that are written in it.",
-            impact="It shows that nothing was raised, and no more.", remediation="Let the test reach its assertions.",
+            expected="at least one assertion executed", actual="none on the code" if test.idle else "none executed",
+            message=f"{test.id} passed, and {said}.", impact="It shows that nothing was raised, and no more.",
+            remediation="Assert what the code came to." if test.idle else "Let the test reach its assertions.",
         )  # fmt: skip
-    if rest := more(empty, "executed none of their assertions"):
+    if rest := more(empty, "executed no assertion on the code"):
         yield Finding(
             **common, outcome=Outcome.UNKNOWN, severity=Severity.MEDIUM, subject="more", message=rest,
             remediation="Mend the tests that are named first.",

@@ -6,7 +6,8 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import Measurements
 from gates.evidence.past_runs import PastRuns, numbers_of
 from gates.evidence.regressions import Regressions
-from gates.model import Check, Finding, RuleText, Section
+from gates.model import Check, Finding, RuleText
+from gates.report import Section
 from gates.stages._sparkline import sparkline
 from gates.task import Task
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.proof import LastProof
-from gates.model import Check, Finding, Level, Outcome, RuleText, Section, Severity
+from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.proof import CriterionProof, Standing
+from gates.report import Section
 from gates.task import Criterion, Task
 
 RULES = (

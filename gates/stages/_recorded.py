@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.recorded import Recorded
 from gates.evidence.recording import Recording, StepRecording
-from gates.model import Check, Finding, Level, Outcome, RuleText, Section
+from gates.model import Check, Finding, Level, Outcome, RuleText
+from gates.report import Section
 from gates.stages import _recorded_aspects as aspects
 from gates.stages._about import About
 from gates.stages._recorded_logging import judge_logged

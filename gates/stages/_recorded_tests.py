@@ -7,7 +7,8 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.recorded_tests import RecordedTest, RecordedTests, marks_of, paths_of
 from gates.evidence.test_records import TestOutcome, TestRecord
-from gates.model import Check, Finding, Level, Outcome, RuleText, Section
+from gates.model import Check, Finding, Level, Outcome, RuleText
+from gates.report import Section
 from gates.stages._about import About
 from gates.stages._recorded_in_tests import Looked, judge_order, judge_overflow, judge_parameters, judge_precision
 from gates.stages._said import Said

@@ -8,8 +8,8 @@ from gates.evidence.measurements import MeasurementRun
 from gates.evidence.regressions import Regressions
 from gates.measuring.comparison import BASELINE, CANDIDATE, limits_of
 from gates.measuring.fitness import noise
-from gates.model import Section
 from gates.regression import Regression
+from gates.report import Section
 from gates.stages._measures import told_by
 from gates.stages._sparkline import sparkline
 from gates.task import Task

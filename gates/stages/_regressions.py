@@ -2,19 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
-from gates.deciding.several import correct
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import MeasurementRun
 from gates.evidence.regressions import Regressions, measurement_of
-from gates.measuring import answers
-from gates.measuring.answers import ALPHA
 from gates.measuring.comparison import limits_of
 from gates.model import Check, Finding, Level, Outcome, RuleText
 from gates.regression import Regression
 from gates.stages._about import FAILED, UNKNOWN
-from gates.stages._measures import SHARED, Answer, source_of, told_by
+from gates.stages._measures import Answer, compared, regressions_of
 from gates.stages._regression_sections import describe
 from gates.task import Criterion, Measure, Task
 
@@ -59,8 +55,8 @@ def plan(task: Task) -> Iterator[Check]:
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Judge both limits of each regression; failures that block share the error among them."""
-    blocks = _answers(task, evidence)
+    """Judge both limits of each regression; failures that block share the error with those of targets."""
+    blocks = regressions_of(task, evidence)
     for i, regression in enumerate(task.regressions):
         block, warn = limits_of(regression)
         got = _told(task, regression, block, evidence, blocks[i])
@@ -71,34 +67,12 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
                 "check": f"regression:{i}:for:{criterion.id}", "level": criterion.level, "criterion": criterion.id
             }  # fmt: skip
             yield _finding(task, evidence, regression, block, got, **about)
-        told = _told(task, regression, warn, evidence, _alone(task, regression, warn, evidence))
+        told = _told(task, regression, warn, evidence, compared(task, regression, warn, evidence))
         yield _finding(task, evidence, regression, warn, told, check=f"regression:{i}:warn", level=Level.SHOULD)
 
 
 def _criteria(task: Task, regression: Regression) -> list[Criterion]:
     return [criterion for criterion in task.criteria if criterion.id in regression.criteria]
-
-
-def _alone(task: Task, regression: Regression, measure: Measure, evidence: EvidenceSet) -> Answer:
-    seen = evidence.get(Regressions)
-    run = seen.of(task, regression) if seen else None
-    problem = (run.problem if run else seen.problem) if seen else evidence.why_missing(Regressions)
-    if run and run.samples and measure.on not in {"any", run.samples.device.type}:
-        there = run.samples.device.type
-        return Answer(Outcome.UNKNOWN, run, problem=f"it was seen on {there} only, asked for {measure.on}")
-    return told_by(run, measure, problem)
-
-
-def _answers(task: Task, evidence: EvidenceSet) -> list[Answer]:
-    """Return what each blocking limit is answered; a failure that shares no error with the others is none."""
-    limits = [limits_of(regression)[0] for regression in task.regressions]
-    alone = [_alone(task, *pair, evidence) for pair in zip(task.regressions, limits, strict=True)]
-    family = [i for i, got in enumerate(alone) if got.outcome in {Outcome.PASSED, Outcome.FAILED}]
-    judged = [partial(answers.outcome, limits[i], source_of(alone[i].run)) for i in family]
-    for i, outcome in zip(family, correct(judged, ALPHA), strict=True):
-        if alone[i].outcome is Outcome.FAILED and outcome is Outcome.UNKNOWN:
-            alone[i] = Answer(outcome, alone[i].run, alone[i].seen, SHARED, clock=alone[i].clock)
-    return alone
 
 
 def _told(task: Task, regression: Regression, limit: Measure, evidence: EvidenceSet, got: Answer) -> _Told:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite
 from gates.evidence.kind import EvidenceSet
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section, Severity
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.report import Section
 from gates.task import Task
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}

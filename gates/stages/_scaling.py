@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from gates.deciding.exponent import Power
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.scaling import Scaled, Scaling
-from gates.model import Check, Finding, Level, Outcome, RuleText, Section
+from gates.model import Check, Finding, Outcome, RuleText
+from gates.report import Section
 from gates.scale import Scale
-from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._said import Said
 from gates.stages._sizes import shown
-from gates.task import Criterion, Task
+from gates.stages._standing import checks, findings
+from gates.task import Task
 
 RULES = (
     RuleText(
@@ -24,7 +25,6 @@ RULES = (
         "Where it grows too fast, each line's part of the step is taken at the least and the largest size.",
     ),
 )
-LONGEST = 600
 METHOD = ("the exponent lies between the slope in logarithms over the upper half of the sizes and the k of a + b n^k; "
           "Student's interval of 95 % over the starts")  # fmt: skip
 UNITS = {"step_time_s": "s", "step_cpu_time_s": "s", "peak_memory_bytes": "bytes", "python_calls": "calls"}
@@ -34,12 +34,8 @@ WIDER = "Choose larger sizes, so that the constant part is small beside them, or
 def plan(task: Task) -> Iterator[Check]:
     """Plan one check for each step, and one for each criterion that it stands for."""
     for i, scale in enumerate(task.scaling):
-        yield Check(id=f"scaling:{i}", title=f"{scale.name} grows with an exponent {scale.exponent.bound}")
-        for criterion in _criteria(task, scale):
-            yield Check(
-                id=f"scaling:{i}:for:{criterion.id}", title=f"{criterion.id}: it grows no faster than it may",
-                level=criterion.level, criterion=criterion.id,
-            )  # fmt: skip
+        title = f"{scale.name} grows with an exponent {scale.exponent.bound}"
+        yield from checks(task, scale, f"scaling:{i}", title, "it grows no faster than it may")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -49,22 +45,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         seen = scaling.of(i) if scaling else None
         said = _said(scale, seen) if seen else _unknown(f"it was not run: {evidence.why_missing(Scaling)}", scale)
         raw = f"scaling/{i}.jsonl" if seen else None
-        yield _finding(task, scale, said, raw, check=f"scaling:{i}", level=Level.MUST)
-        for criterion in _criteria(task, scale):
-            about = {"check": f"scaling:{i}:for:{criterion.id}", "level": criterion.level, "criterion": criterion.id}
-            yield _finding(task, scale, said, raw, **about)
-
-
-def _finding(task: Task, scale: Scale, said: Said, raw: str | None, **about: object) -> Finding:
-    worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(said.outcome, {})
-    return Finding.model_validate(
-        {
-            "rule": "PF007", "outcome": said.outcome, "severity": worth.get(Level(str(about["level"])), "info"),
-            "subject": scale.name, "message": f"{scale.name}: {said.message}"[:LONGEST],
-            "location": said.location or task.place(scale), "expected": said.expected, "actual": said.actual,
-            "impact": said.impact, "remediation": said.remediation, "evidence": raw, **about,
-        }
-    )  # fmt: skip
+        yield from findings(task, scale, said, rule="PF007", check=f"scaling:{i}", raw=raw)
 
 
 def _said(scale: Scale, seen: Scaled) -> Said:
@@ -156,7 +137,3 @@ def _row(scale: Scale, seen: Scaled) -> tuple[str, ...]:
         scale.exponent.bound, f"{sum(map(len, seen.starts))} in {len(seen.starts)} starts", seen.device,
         said.outcome.value, str(seen.grown[0].place) if seen.grown else "-",
     )  # fmt: skip
-
-
-def _criteria(task: Task, scale: Scale) -> list[Criterion]:
-    return [criterion for criterion in task.criteria if criterion.id in scale.criteria]

@@ -9,7 +9,8 @@ from gates.evidence.owners import OURS, is_deprecation, owner_of
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.startup import BuildEnding, Ending, Imported, Startup
 from gates.evidence.test_records import Warned
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section, Severity
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.report import Section
 from gates.stages.bound_tests import NAMED
 from gates.task import Task
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section, Severity
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.report import Section
 from gates.stages._belief import judge_suite
 from gates.stages._execution_sections import describe_run
 from gates.stages._outcomes import judge_empty, judge_left_out, judge_tests

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gates.evidence.kind import EvidenceSet
 from gates.interval import NotEnough, values_of
-from gates.model import Section
+from gates.report import Section
 from gates.stages._measures import Answer, answers_of, level_of
 from gates.stages._sparkline import sparkline
 from gates.task import Criterion, Measure, Task
@@ -24,10 +24,10 @@ def _row(criterion: Criterion, measure: Measure, got: Answer) -> tuple[str, ...]
     if got.seen is None or got.samples is None:
         return criterion.id, name, "not measured", "-", "-", "-", "-", "-", got.outcome.value
     by = f" (by {got.clock})" if got.clock else ""
+    value, _, interval = got.shown(measure).partition(" [")
     elsewhere = f", {got.run.elsewhere}" if got.run and got.run.elsewhere else ""
     return (
-        criterion.id, name, f"{got.seen.value:.4g}{by}", f"[{got.seen.low:.4g}, {got.seen.high:.4g}]",
-        f"{got.seen.level:.1%}", str(got.seen.n), _course(measure, got),
+        criterion.id, name, value + by, f"[{interval}", f"{got.seen.level:.1%}", str(got.seen.n), _course(measure, got),
         f"{got.samples.device.type}: {got.samples.device.name}{elsewhere}", got.outcome.value,
     )  # fmt: skip
 

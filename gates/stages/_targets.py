@@ -46,8 +46,8 @@ def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, g
     return Finding(
         rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level, outcome=got.outcome,
         severity=Severity.INFO if settled else SEVERITY[level], message=_message(measure, got),
-        location=task.place(measure), subject=measure.name, expected=f"{sign} {limit:g}",
-        actual=str(got.seen) if got.seen else "not measured", impact=_impact(got.outcome),
+        location=task.place(measure), subject=measure.name, expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(),
+        actual=got.shown(measure), impact=_impact(got.outcome),
         remediation=_remedy(task, measure, got), evidence=got.run.raw if got.run else None,
         command=_command(task, criterion, measure) if got.outcome is Outcome.UNKNOWN else "",
     )  # fmt: skip
@@ -58,14 +58,15 @@ def _message(measure: Measure, got: Answer) -> str:
         return f"{measure.name} was not measured: {got.problem}"
     device = got.samples.device.name + (f" ({got.run.elsewhere})" if got.run and got.run.elsewhere else "")
     if got.outcome is Outcome.NOT_APPLICABLE:
-        return f"{measure.name} does not apply to {device}: {got.problem}; seen for information: {got.seen}"
+        return f"{measure.name} does not apply to {device}: {got.problem}; seen for information: {got.shown(measure)}"
     if got.unfit:
-        return f"{measure.name}: {got.seen} is not believed: {got.problem}"
+        return f"{measure.name}: {got.shown(measure)} is not believed: {got.problem}"
     by = f" by {got.clock}" if got.clock else ""
     if got.outcome is Outcome.UNKNOWN and got.problem:
-        return f"{measure.name}: {got.seen}{by} from {got.seen.n} samples, on {device}: {got.problem}"
+        return f"{measure.name}: {got.shown(measure)}{by} from {got.seen.n} samples, on {device}: {got.problem}"
     verb = {Outcome.PASSED: "meets", Outcome.FAILED: "misses"}.get(got.outcome, "is too uncertain to decide")
-    return f"{measure.name}: {got.seen}{by} from {got.seen.n} samples {verb} the target, on {device}"
+    why = f": {got.problem}" if got.problem else ""
+    return f"{measure.name}: {got.shown(measure)}{by} from {got.seen.n} samples {verb} the target, on {device}{why}"
 
 
 def _impact(outcome: Outcome) -> str:
@@ -83,6 +84,10 @@ def _remedy(task: Task, measure: Measure, got: Answer) -> str:
         return "Put the ledger of attempts back as it was."
     if got.seen and task.smoke:
         return "Run without --smoke: that takes the time to decide it."
+    if got.remedy:
+        return got.remedy
+    if got.unfit:
+        return "Measure again on a machine that is fit for it."
     if got.seen:
         return "Measure again on a quieter machine, or take more samples: the interval holds the limit." + _needed(
             measure, got

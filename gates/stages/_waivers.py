@@ -5,7 +5,8 @@ from datetime import date
 
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.run_date import RunDate
-from gates.model import Check, Finding, Level, Outcome, RuleText, Section, Severity
+from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.report import Section
 from gates.task import Task
 from gates.waiver import LONGEST, Standing, Waiver
 

@@ -14,7 +14,8 @@ from gates.evidence.pytest_run import PytestRun
 from gates.evidence.recorded_tests import RecordedTests
 from gates.evidence.recording import Recording
 from gates.evidence.source_tree import SourceTree
-from gates.model import Check, Finding, Section
+from gates.model import Check, Finding
+from gates.report import Section
 from gates.stages import (
     _calculations,
     _criteria,

@@ -12,7 +12,8 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import Measurements
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.run_date import day_of
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Section, Severity
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.report import Section
 from gates.stages.gate import Gate
 from gates.task import Task
 from gates.verdict import decide, decide_gate, score_gate

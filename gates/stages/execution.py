@@ -8,7 +8,8 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.startup import Startup
-from gates.model import Check, Finding, Section
+from gates.model import Check, Finding
+from gates.report import Section
 from gates.stages import _coverage, _entries, _startup, _suite
 from gates.stages.gate import Gate
 from gates.task import Task

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gates.evidence.kind import Evidence, EvidenceSet
-from gates.model import Check, Finding, RuleText, Section
+from gates.model import Check, Finding, RuleText
+from gates.report import Section
 from gates.task import Task
 
 

@@ -11,7 +11,8 @@ from gates.evidence.measurements import Measurements
 from gates.evidence.past_runs import PastRuns
 from gates.evidence.regressions import Regressions
 from gates.evidence.scaling import Scaling
-from gates.model import Check, Finding, Outcome, Section, Severity
+from gates.model import Check, Finding, Outcome, Severity
+from gates.report import Section
 from gates.stages import (
     _bundles,
     _concurrency,

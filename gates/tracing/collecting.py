@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates import code_binding, garbage_collection, scan, spec, stub, syntax
+from gates import code_binding, garbage_collection, meanings, scan, spec, stub, syntax
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.evidence import public_code, symbols
@@ -16,7 +16,7 @@ from gates.tracing.known import Known, Stamps
 from gates.tracing.matrix import Matrix, join
 from gates.tracing.task_trace import TaskTrace, trace
 
-BESIDE = ("_uses.py", "_private_names.py", "patterns.py", "reach.py", "call_graph.py", "_members.py", "_handed_on.py")
+BESIDE = ("patterns.py", "reach.py", "call_graph.py")
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,8 @@ class _Collector:
                 known = facts_of(self._sources.module(path, ".".join(Path(name).parent.parts)))
             except Unparsed as error:
                 known = FileFacts(problem=str(error))
+            except RecursionError:
+                known = FileFacts(problem=f"{name}:1: nested too deeply to be read")
             self._files.put(name, known, [name])
         return known
 
@@ -95,8 +97,9 @@ class _Collector:
 
 def _digest() -> str:
     """Return a digest of the code that makes the facts, so that a change of it forgets them."""
-    made_by = (spec, code_binding, syntax, stub, symbols, public_code, file_facts, task_trace)
+    made_by = (spec, code_binding, meanings, syntax, stub, symbols, public_code, file_facts, task_trace)
     parts = [Path(module.__file__ or "").read_bytes() for module in made_by]
-    beside = [Path(symbols.__file__).with_name(name) for name in BESIDE]
+    evidence = Path(symbols.__file__).parent
+    beside = [*(evidence / name for name in BESIDE), *sorted(evidence.glob("_*.py"))]
     parts += [path.read_bytes() for path in (*beside, *sorted(Path(scan.__path__[0]).glob("*.py")))]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]

@@ -4,19 +4,12 @@ import ast
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from gates.evidence._markers import Marker, Marks
 from gates.evidence.public_code import functions_of
 from gates.model import Location, Model
 from gates.syntax import SourceModule, live_statements
 
-MARKER = "pytest.mark.criterion"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-class Marker(Model):
-    """A criterion that a marker names, such as `T035/AC3`; `None` where it is not written as plain text."""
-
-    names: str | None
-    line: int
 
 
 class WrittenTest(Model):
@@ -46,8 +39,9 @@ def facts_of(module: SourceModule) -> FileFacts:
     """Return what a parsed file holds."""
     is_tests = PurePosixPath(module.path).name.startswith(("test_", "conftest")) or module.path.endswith("_test.py")
     bodies = [] if is_tests else functions_of(module)
+    marks = Marks(module)
     return FileFacts(
-        tests=tuple(_tests(module, module.tree.body, module.path, _of_block(module, module.tree.body))),
+        tests=tuple(_tests(module, marks, module.tree.body, module.path, _of_block(marks, module.tree.body))),
         functions=tuple(
             WrittenFunction(
                 name=body.name, location=Location(path=module.path, line=body.line, last_line=body.last)
@@ -59,39 +53,33 @@ def facts_of(module: SourceModule) -> FileFacts:
 
 
 def _tests(
-    module: SourceModule, body: list[ast.stmt], owner: str, markers: tuple[Marker, ...]
+    module: SourceModule, marks: Marks, body: list[ast.stmt], owner: str, markers: tuple[Marker, ...]
 ) -> Iterator[WrittenTest]:
     for node in live_statements(body):
         if isinstance(node, ast.ClassDef):
-            own = (*markers, *_of_decorators(module, node), *_of_block(module, node.body))
-            yield from _tests(module, node.body, f"{owner}::{node.name}", own)
+            own = (*markers, *_of_decorators(marks, node), *_of_block(marks, node.body))
+            yield from _tests(module, marks, node.body, f"{owner}::{node.name}", own)
         elif isinstance(node, Function) and node.name.startswith("test"):
             first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
             yield WrittenTest(
                 id=f"{owner}::{node.name}",
                 location=Location(path=module.path, line=first, last_line=node.end_lineno),
-                markers=(*markers, *_of_decorators(module, node)),
+                markers=(*markers, *_of_decorators(marks, node)),
             )
 
 
-def _of_decorators(module: SourceModule, node: Function | ast.ClassDef) -> tuple[Marker, ...]:
+def _of_decorators(marks: Marks, node: Function | ast.ClassDef) -> tuple[Marker, ...]:
     """Return the markers of a definition, those of single parameters (`pytest.param(marks=...)`) too."""
-    return tuple(marker for part in node.decorator_list for marker in _markers(module, part))
+    return tuple(marker for part in node.decorator_list for marker in marks.of(part))
 
 
-def _of_block(module: SourceModule, body: list[ast.stmt]) -> tuple[Marker, ...]:
+def _of_block(marks: Marks, body: list[ast.stmt]) -> tuple[Marker, ...]:
     """Return the markers that `pytestmark` gives to a whole module or class."""
     return tuple(
         marker
         for node in live_statements(body)
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "pytestmark" for t in node.targets)
-        for marker in _markers(module, node.value)
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name) and target.id == "pytestmark"
+        for marker in marks.of(node.value)
     )
-
-
-def _markers(module: SourceModule, node: ast.expr) -> Iterator[Marker]:
-    for call in ast.walk(node):
-        if isinstance(call, ast.Call) and module.dotted(call.func) == MARKER:
-            for arg in [*call.args, *(keyword.value for keyword in call.keywords)]:
-                value = arg.value if isinstance(arg, ast.Constant) else None
-                yield Marker(names=value if isinstance(value, str) else None, line=arg.lineno)

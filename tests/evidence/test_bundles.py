@@ -14,7 +14,8 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bound_files import bind
 from gates.evidence.bundles import Bundles, HandedIn, Standing
-from gates.evidence.measurements import MeasurementRun
+from gates.evidence.measurements import MeasurementRun, Measurements
+from gates.measuring import machine
 from gates.task import Task
 
 FILES = {"pkg/__init__.py": "", "pkg/core.py": "import helping\n", "helping.py": "", "bench.py": "", "README.md": "x"}
@@ -155,3 +156,29 @@ def test_without_bundles_there_is_no_evidence_of_them(context: Context) -> None:
     with pytest.raises(EvidenceUnavailable, match="no bundle was handed in"):
         Bundles.collect(a_cuda_task(), context)
     assert not (context.evidence / "bundles").exists()
+
+
+def runs_of(context: Context, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> tuple[MeasurementRun, ...]:
+    """What is measured here of a task whose bundle lies in the project, on a machine without a CUDA device."""
+    monkeypatch.setattr(machine, "may_have", lambda device: device == "cpu")
+    put(fitting(context), context.root / "a.json")
+    return Measurements.collect(a_cuda_task(bundles=("a.json",), **changes), context).runs
+
+
+def test_device_that_is_not_here_is_not_tried_where_a_bundle_answers_for_it(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run,) = runs_of(context, monkeypatch)
+    assert run.problem == "not tried here: this machine shows no cuda device, and a.json answers for it"
+    assert (run.process, run.samples) == (None, None)
+
+
+def test_device_that_is_not_here_is_tried_where_no_bundle_answers_all(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = [a_measure(on="cuda"), a_measure(on="cuda", at_least=1.6)]
+    (run,) = runs_of(context, monkeypatch, criteria=[a_criterion(id="AC2", tests=[], measures=limits)])
+    assert run.process is not None
+    monkeypatch.setattr(machine, "may_have", lambda _device: True)
+    (run,) = Measurements.collect(a_cuda_task(bundles=("a.json",)), context).runs
+    assert run.process is not None

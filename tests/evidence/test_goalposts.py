@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gates import spec
 from gates.errors import EvidenceUnavailable
-from gates.evidence._goalposts import assertions, pragmas, settings, task_file, tests
+from gates.evidence._goalposts import assertions, leaving_out, pragmas, settings, task_file, tests
 from gates.evidence._goalposts.fate import Fate
 from gates.evidence._goalposts.written_tests import written_tests
 from gates.evidence.goalposts import Goalposts, Mode, Move, Part
@@ -249,7 +249,7 @@ ASSERTS = {
     "limit": ("    assert y < 4\n", "    assert y < 40\n", "(a wider limit): y < 4 -> y < 40"),
     "limit below": ("    assert y > -1\n", "    assert y > -9\n", "(a wider limit): y > -1 -> y > -9"),
     "or": ("    assert y == 4\n", "    assert y == 4 or x\n", "(another way to hold was added): y == 4 -> y == 4 or x"),
-    "and": ("    assert y == 4 and x\n", "    assert x\n", "(a part of it was dropped): y == 4 and x -> x"),
+    "and": ("    assert y == 4 and x\n", "    assert x\n", "assertion: y == 4 -> removed"),
     "rel": ("    assert y == pytest.approx(4, rel=1e-3)\n", "    assert y == pytest.approx(4, rel=0.1)\n",
             "(a wider tolerance): y == pytest.approx(4, rel=0.001) -> y == pytest.approx(4, rel=0.1)"),
     "approx": ("    assert y == 4\n", "    assert y == pytest.approx(4)\n",
@@ -303,6 +303,49 @@ ASSERTS = {
                     "(a part of it is looked at no more): (x, y) == (1, 2) -> (y,) == (2,)"),
     "one item of a name": ("    assert y == [1, 2]\n", "    assert y[0] == 1\n",
                            "(a part of it is looked at no more): y == [1, 2] -> y[0] == 1"),
+    "limit on the left": ("    assert 4 > y\n", "    assert 40 > y\n", "(a wider limit): 4 > y -> 40 > y"),
+    "lower limit of a chain": ("    assert 0 < y < 4\n", "    assert -5 < y < 4\n",
+                               "(a wider limit): y > 0 -> y > -5"),
+    "one of two parts": ("    assert y == 4 and x\n", "    assert y >= 4 and x\n",
+                         "(a weaker comparison): y == 4 -> y >= 4"),
+    "method of unittest": ("    self.assertEqual(y, 4)\n", "    self.assertIn(y, (4, 5))\n",
+                           "(a weaker comparison): self.assertEqual(y, 4) -> self.assertIn(y, (4, 5))"),
+    "truth for a method": ("    self.assertEqual(y, 4)\n", "    self.assertTrue(y)\n",
+                           "(compares no more): self.assertEqual(y, 4) -> self.assertTrue(y)"),
+    "length": ("    assert y == [1, 2]\n", "    assert len(y) == 2\n",
+               "(a part of it is looked at no more): y == [1, 2] -> len(y) == 2"),
+    "kind": ("    assert y == [1, 2]\n", "    assert isinstance(y, list)\n",
+             "(a part of it is looked at no more): y == [1, 2] -> isinstance(y, list)"),
+    "a part of a text": ("    assert y == 'ab'\n", "    assert 'a' in y\n",
+                         "(a part of it is looked at no more): y == 'ab' -> 'a' in y"),
+    "the begin of a text": ("    assert y == 'ab'\n", "    assert y.startswith('a')\n",
+                            "(a part of it is looked at no more): y == 'ab' -> y.startswith('a')"),
+    "shape": ("    assert torch.equal(y, x)\n", "    assert y.shape == x.shape\n",
+              "(a part of it is looked at no more): torch.equal(y, x) -> y.shape == x.shape"),
+    "near": ("    assert y == 4\n", "    assert abs(y - 4) < 0.1\n",
+             "(a tolerance was added): y == 4 -> abs(y - 4) < 0.1"),
+    "close to": ("    assert y == 4\n", "    assert math.isclose(y, 4)\n",
+                 "(a tolerance was added): y == 4 -> math.isclose(y, 4)"),
+    "a multiple of a limit": ("    assert y < 1e-3\n", "    assert y < 10 * 1e-3\n",
+                              "(a wider limit): y < 0.001 -> y < 10 * 0.001"),
+    "anything": ("    y.assert_called_once_with(1)\n", "    y.assert_called_once_with(mock.ANY)\n",
+                 "(anything fits there): y.assert_called_once_with(1) -> y.assert_called_once_with(mock.ANY)"),
+    "called": ("    y.assert_called_once_with(1)\n", "    assert y.called\n",
+               "(less of the call is looked at): y.assert_called_once_with(1) -> y.called"),
+    "or else": ("    assert y == 4\n", "    assert y == 4 if x else True\n",
+                "(another way to hold was added): y == 4 -> y == 4 if x else True"),
+    "exception of unittest": ("    self.assertRaises(ValueError, f)\n", "    self.assertRaises(Exception, f)\n",
+        "(a broader exception): self.assertRaises(ValueError, f) -> self.assertRaises(Exception, f)"),
+    "mock": ("    y.assert_called_once_with(1)\n", "    y.assert_called()\n",
+             "(less of the call is looked at): y.assert_called_once_with(1) -> y.assert_called()"),
+    "exact arrays": ("    assert torch.equal(y, x)\n", "    assert torch.allclose(y, x)\n",
+                     "(a tolerance was added): torch.equal(y, x) -> torch.allclose(y, x)"),
+    "exact arrays of numpy": ("    assert_array_equal(y, x)\n", "    assert_allclose(y, x)\n",
+                              "(a tolerance was added): assert_array_equal(y, x) -> assert_allclose(y, x)"),
+    "any": ("    assert (y == x).all()\n", "    assert (y == x).any()\n",
+            "(one of them is enough): (y == x).all() -> (y == x).any()"),
+    "any item": ("    assert all(i > 0 for i in y)\n", "    assert any(i > 0 for i in y)\n",
+                 "(one of them is enough): all((i > 0 for i in y)) -> any((i > 0 for i in y))"),
 }  # fmt: skip
 
 
@@ -331,6 +374,16 @@ SOUND = {
     "each item": ("    assert y == [1, 2]\n", "    assert y[0] == 1\n    assert y[1] == 2\n"),
     "more items": ("    assert [x] == [1]\n", "    assert [x, y] == [1, 2]\n"),
     "unconditional": ("    if x:\n        assert y == 4\n", "    assert y == 4\n"),
+    "in the words of pytest": ("    self.assertEqual(y, 4)\n", "    assert y == 4\n"),
+    "turned round": ("    assert 4 > y\n", "    assert y < 4\n"),
+    "tighter on the left": ("    assert 4 > y\n", "    assert 3 > y\n"),
+    "a chain in two": ("    assert 0 < y < 4\n", "    assert y > 0\n    assert y < 4\n"),
+    "more of the call": ("    y.assert_called()\n", "    y.assert_called_once_with(1)\n"),
+    "length and items": ("    assert y == [1, 2]\n",
+                         "    assert len(y) == 2\n    assert y[0] == 1\n    assert y[1] == 2\n"),
+    "fails by itself": ("    assert y == 4\n", "    if y != 4:\n        pytest.fail('no')\n"),
+    "raises by itself": ("    assert y == 4\n", "    if not y == 4:\n        raise AssertionError('no')\n"),
+    "all": ("    assert (y == x).any()\n", "    assert (y == x).all()\n"),
     "rethrown": ("    assert y == 4\n", "    try:\n        assert y == 4\n    except AssertionError:\n        raise\n"),
 }  # fmt: skip
 
@@ -359,6 +412,9 @@ SKIPPED = {
         "skipif(sys.platform == 'linux')",
     f"pytest.importorskip('nothing')\n{A}": "importorskip()",
     f"if not cuda:\n    pytest.skip('x', allow_module_level=True)\n{A}": "skip() if not cuda",
+    f"gpu = pytest.mark.skipif(not cuda, reason='x')\n@gpu\n{A}": "skipif(not cuda)",
+    f"gpu = pytest.mark.skipif(not cuda, reason='x')\npytestmark = [gpu]\n{A}": "skipif(not cuda)",
+    f"from marks import requires_gpu\n@requires_gpu\n{A}": "requires_gpu()",
 }  # fmt: skip
 
 
@@ -378,6 +434,30 @@ def test_skip_with_another_reason_is_the_same_skip() -> None:
 def moves_of(before: dict[str, str], after: dict[str, str]) -> list[str]:
     read = [{path: written_tests(text.encode()) for path, text in files.items()} for files in (before, after)]
     return [str(move) for move in tests.compare(*read)]
+
+
+CONFTEST = {
+    "collect_ignore = ['test_b.py']\n": "conftest.py collect_ignore: collected -> 'test_b.py'",
+    "def pytest_collection_modifyitems(items):\n    items.clear()\n":
+        "conftest.py hook pytest_collection_modifyitems: none -> has a say in what runs",
+    "@pytest.fixture\ndef device():\n    pytest.skip('no')\n": "conftest.py::device: runs -> skip()",
+    "@pytest.fixture(autouse=True)\ndef all_tests():\n    pytest.skip('no')\n":
+        "conftest.py::all_tests: runs -> skip()",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("after", CONFTEST)
+def test_what_keeps_tests_from_running_elsewhere_is_named(after: str) -> None:
+    old = b"import pytest\n\n@pytest.fixture\ndef device():\n    return 1\n"
+    new = old + after.encode() if "def device" not in after else b"import pytest\n" + after.encode()
+    (move,) = leaving_out.compare({"conftest.py": old}, {"conftest.py": new})
+    assert str(move) == CONFTEST[after]
+    assert [*leaving_out.compare({"conftest.py": new}, {"conftest.py": new})] == []
+
+
+def test_new_fixture_that_skips_is_for_those_who_ask_for_it() -> None:
+    fixture = b"import pytest\n\n@pytest.fixture\ndef gpu():\n    pytest.skip('no')\n"
+    assert [*leaving_out.compare({"conftest.py": b"import pytest\n"}, {"conftest.py": fixture})] == []
 
 
 def test_deleted_test_is_named_and_one_that_moved_is_not() -> None:
@@ -499,6 +579,12 @@ SETTINGS = {
     (f"{INI}filterwarnings = ['error']\n", ""): ["pytest filterwarnings: error -> removed"],
     (f"{INI}testpaths = ['a', 'b']\n", f"{INI}testpaths = ['a']\n"): ["pytest testpaths: b -> removed"],
     ("", "[tool.coverage.run]\nomit = ['pkg/hard.py']\n"): ["coverage omit: without it -> pkg/hard.py"],
+    ("[tool.coverage.run]\nbranch = true\n", "[tool.coverage.run]\nbranch = false\n"):
+        ["coverage branch: true -> false"],
+    ("[tool.coverage.run]\nsource = ['a', 'b']\n", "[tool.coverage.run]\nsource = ['a']\n"):
+        ["coverage source: b -> removed"],
+    ("[tool.coverage.run]\nbranch = true\n", "[tool.coverage.run]\nbranch = true\ninclude = ['a/*']\n"):
+        ["coverage include: everything -> a/*"],
     ("[tool.coverage.report]\nfail_under = 90\n", "[tool.coverage.report]\nfail_under = 50\n"):
         ["coverage fail_under: 90 -> 50"],
 }  # fmt: skip

@@ -17,16 +17,16 @@ PLAIN = """
 import pytest
 
 def test_one():
-    assert True
+    assert double(2)
 
-@pytest.mark.parametrize("x", [1])
+@pytest.mark.parametrize("x", [one])
 async def test_two(x):
     def test_inside(): assert x
 
 class TestOf:
     def test_method(self):
         if self:
-            assert True
+            assert self.one
     def helper(self): pass
 
 def helper(): assert True

@@ -93,8 +93,8 @@ def test_what_keeps_nothing_passes(tmp_path: Path, body: str) -> None:
     [
         ("raise ValueError('no')", "ValueError: no (after 0 of 20 epochs)"),
         ("KEPT.append(0); len(KEPT) > 3 and 1 / 0", "ZeroDivisionError: division by zero (after 3 of 20 epochs)"),
-        ("KEPT.append(0); len(KEPT) > 3 and os._exit(0)", "it ended after 3 of 20 epochs: exit code 0"),
-        ("sys.exit(0)", "it ended after 0 of 20 epochs: exit code 0"),
+        ("KEPT.append(0); len(KEPT) > 3 and os._exit(0)", "before it was done: exit code 0 (after 3 of 20 epochs)"),
+        ("sys.exit(0)", "before it was done: exit code 0 (after 0 of 20 epochs)"),
         ("os.kill(os.getpid(), 9)", "killed by SIGKILL"),
         ("time.sleep(60)", "stopped at the time limit of 1.5 s"),
         ("return iter([1, 2, 3])", "it came to its end after 3 of 20 epochs"),
@@ -121,7 +121,7 @@ def test_crash_is_located_in_the_project(tmp_path: Path) -> None:
     [
         ("pkg.nothing:epoch", "there is no module 'pkg.nothing'"),
         ("pkg.own:nothing", "pkg.own has no 'nothing'"),
-        ("pkg.own:KEPT", "pkg.own:KEPT is not callable"),
+        ("pkg.own:KEPT", "pkg.own:KEPT is a list, which cannot be called"),
     ],
 )
 def test_what_is_not_there_is_unknown(tmp_path: Path, call: str, said: str) -> None:

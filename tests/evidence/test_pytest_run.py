@@ -16,7 +16,7 @@ from gates.stages import business_logic, execution
 from gates.task import Task
 from gates.verdict import decide
 
-GOOD = "def test_good() -> None:\n    assert True\n"
+GOOD = "def test_good() -> None:\n    assert print\n"
 BAD = "def test_bad() -> None:\n    assert 1 == 2\n"
 TASK = a_task(entry_points=[], criteria=[a_criterion(tests=[])], measurements=[])
 
@@ -538,9 +538,9 @@ def test_expected_failure_without_a_reason_shows_none(tmp_path: Path) -> None:
 
 
 def test_test_that_took_another_branch_does_not_stop_those_beside_it(tmp_path: Path) -> None:
-    branches = "import pytest\n\n\n@pytest.mark.parametrize('text', ['1', 'x'])\ndef test_it(text):\n"
+    branches = "import json, pytest\n\n\n@pytest.mark.parametrize('text', ['1', 'x'])\ndef test_it(text):\n"
     branches += "    if text.isdigit():\n        int(text)\n    else:\n        with pytest.raises(ValueError):\n"
-    branches += "            int(text)\n        assert text\n"
+    branches += "            json.loads(text)\n        assert json\n"
     task = a_task(entry_points=[], criteria=[a_criterion(tests=["tests/test_a.py"])], measurements=[])
     run = seen_in(tmp_path, {"tests/test_a.py": branches}, task=task).run
     found = [f for f in business_logic.judge(task, all_evidence(task, run)) if f.rule == "BL002"]

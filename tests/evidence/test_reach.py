@@ -50,6 +50,23 @@ REACHED = {
 }  # fmt: skip
 
 
+OVER = "class Many:\n    def __init__(self, steps: list[Step]):\n        self.steps = steps\n"
+OVER += "        self.named: dict[str, Step] = {}\n"
+OVER += "    def all(self) -> 'tuple[Step, ...]':\n        return tuple(self.steps)\n"
+REACHED |= {
+    "for each of an annotated list": (
+        IMPORT + "def fit(x, steps: list[Step]):\n    for s in steps: s(x)\n", "Step._take"),
+    "for each that a method gives": (
+        IMPORT + OVER + "def fit(x, m: Many):\n    for s in m.all(): s(x)\n", "Step._take"),
+    "for each of an attribute": (
+        IMPORT + OVER + "def fit(x, m: Many):\n    for i, s in enumerate(m.steps): s(x)\n", "Step._take"),
+    "for each value": (
+        IMPORT + OVER + "def fit(x, m: Many):\n    for k, s in m.named.items(): s(x)\n", "Step._take"),
+    "for each in a comprehension": (
+        IMPORT + OVER + "def fit(x, m: Many):\n    return [s(x) for s in m.named.values()]\n", "Step._take"),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("case", REACHED)
 def test_code_that_an_entry_calls_is_reached(tmp_path: Path, case: str) -> None:
     trainer, target = REACHED[case]
@@ -119,7 +136,39 @@ def test_code_that_an_entry_does_not_call_is_not_reached(tmp_path: Path, case: s
     assert (found.reached.value, found.callers, found.problem) == ("not reached", callers, "")
 
 
+def test_super_of_a_library_calls_nothing_of_the_program(tmp_path: Path) -> None:
+    error = "class Error(Exception):\n    def __init__(self):\n        super().__init__('x')\n"
+    error += "def fit(x):\n    raise Error()\n"
+    assert reach(tmp_path, IMPORT + error, "Step.__init__").reached.value == "not reached"
+
+
+MIXED = (
+    "class A:\n    def go(self):\n        super().go()\nclass B:\n    def go(self):\n        train_step(1)\n"
+    "class C(A, B):\n    x = 1\ndef fit(x):\n    A().go()\n"
+)
+
+
+def test_super_may_come_to_a_class_beside(tmp_path: Path) -> None:
+    assert reach(tmp_path, IMPORT + MIXED).reached.value == "not decided"
+
+
+def test_the_doubt_is_the_one_on_the_way_from_the_entry(tmp_path: Path) -> None:
+    other = "HOOKS = {}\ndef hook(f):\n    HOOKS[1] = f\n@hook\ndef any(x):\n    train_step(x)\n"
+    found = reach(tmp_path, IMPORT + "def fit(x, step):\n    step.go(x)\nclass T:\n    def go(self, x):\n"
+                  "        train_step(x)\n" + other)  # fmt: skip
+    assert (found.reached.value, found.problem) == ("not decided", "what pkg/trainer.py:3 calls is not known")
+
+
 NOT_DECIDED = {
+    "fetched and kept": (
+        IMPORT + "class T:\n    def __init__(self):\n        self.go = getattr(self, f'on_{x}')\n"
+        "    def on_a(self, x):\n        train_step(x)\n    def run(self, x):\n        self.go(x)\n"
+        "def fit(x, t: T):\n    t.run(x)\n", "train_step"),
+    "one of all members": (
+        IMPORT + "import inspect\nclass T:\n    def __init__(self):\n"
+        "        self.all = dict(inspect.getmembers(self))\n"
+        "    def on_a(self, x):\n        train_step(x)\n    def run(self, x):\n        self.all['on_a'](x)\n"
+        "def fit(x, t: T):\n    t.run(x)\n", "train_step"),
     "kept in a table": (IMPORT + "ALL = {'a': train_step}\ndef fit(x):\n    ALL['a'](x)\n", "train_step"),
     "on what is not known": (IMPORT + "def fit(x, step):\n    step._take(x)\n", "Step._take"),
     "by getattr": (IMPORT + "def fit(x):\n    getattr(x, 'train_step')(x)\n", "train_step"),
@@ -165,6 +214,18 @@ NOT_DECIDED = {
 def test_what_reading_cannot_tell_is_not_decided(tmp_path: Path, case: str) -> None:
     trainer, target = NOT_DECIDED[case]
     assert reach(tmp_path, trainer, target).reached.value == "not decided"
+
+
+def test_function_of_the_name_of_its_module_is_not_decided_in_a_table(tmp_path: Path) -> None:
+    files = {
+        "pkg/__init__.py": "", "pkg/step/__init__.py": "from .one import one\n",
+        "pkg/step/one.py": "def one(x):\n    return x\n",
+        "pkg/trainer.py": "from pkg import step\nTABLE = [step.one]\ndef fit(x):\n    for f in TABLE: f(x)\n",
+    }  # fmt: skip
+    root = written(tmp_path / "project", files)
+    binding = {"symbol": "pkg.step.one:one", "reached_from": "pkg.trainer:fit"}
+    (trace,) = SourceTree.collect(a_task(criteria=[a_criterion(code=[binding])]), a_context(root)).reaches
+    assert trace.reached.value == "not decided"
 
 
 def test_method_that_a_framework_may_call_is_not_decided(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Regressions, measured for real: two revisions of a repository, each in files of its own."""
 
+import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -8,13 +9,14 @@ from typing import Any
 import pytest
 from bar import committed, git
 from building import a_context, clean, evidence, written
-from regressing import BENCH, CORE, a_regressing_task, slower, two_commits
+from regressing import BENCH, CORE, QUICK, a_regressing_task, slower, two_commits
 
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._goalposts.task_file import compare
 from gates.evidence.regressions import Regressions
 from gates.model import Outcome
+from gates.smoke import BUDGET_S, PAIRS, smoked
 from gates.stages._regressions import judge
 
 # what is slowed is slowed by so much that no other load hides it; limits near a number are tried without measuring
@@ -231,10 +233,51 @@ def test_a_raised_limit_is_a_moved_goalpost(before: dict[str, float], after: dic
     assert list(compare(now, was)) == []
 
 
-def test_another_limit_starts_no_new_count_of_attempts(tmp_path: Path) -> None:
+DIES = """
+import os
+
+CALLS = []
+
+def work():
+    CALLS.append(1)
+    if len(CALLS) > 400:
+        os._exit(3)
+    return sum(i * i for i in range(12000))
+"""
+
+
+def test_a_failed_attempt_is_known_whatever_budget_the_next_one_has(tmp_path: Path) -> None:
+    root = two_commits(tmp_path / "p", after={"pkg/core.py": DIES})
+    context = a_context(root)
+    asked: dict[str, Any] = {"id": "bench", "restarts": 1, "pairs": 64, "clock": "cpu", "line": 16,
+                             "arms": {"work": {"call": "bench:make_step"}}}  # fmt: skip
+    for budget, known in ((60, 0), (90, 1)):
+        seen, outcomes = seen_in(root, context, measurements=[{**asked, "budget_s": budget}])
+        assert (outcomes, "exit code 3" in seen.runs[0].run.problem) == ((U, U), True)
+        ledger = (root / ".gates/attempts.jsonl").read_text(encoding="utf-8")
+        attempts = [json.loads(line)["attempt"] for line in ledger.splitlines()]
+        assert len({attempt["key"] for attempt in attempts}) == 1
+        assert [attempt["ended"] for attempt in attempts] == ["begun", "failed"] * (known + 1)
+        assert attempts[-1]["pairs"] > 0
+
+
+def test_a_smoke_run_takes_no_more_than_it_may(tmp_path: Path) -> None:
+    root = two_commits(tmp_path / "p", after=slower(8))
+    task = a_regressing_task(measurements=[{**QUICK, "pairs": 64, "arms": {"work": {"call": "bench:make_step"}}}])
+    taken = Regressions.collect(smoked(task), a_context(root)).runs[0].run.taken
+    assert taken is not None
+    assert (taken.most, taken.budget_s) == (PAIRS, BUDGET_S)
+
+
+def test_another_limit_or_a_commit_elsewhere_starts_no_new_count_of_attempts(tmp_path: Path) -> None:
     root = two_commits(tmp_path / "p", after=slower(8))
     context = a_context(root)
     first, outcomes = seen_in(root, context)
     assert (outcomes, first.runs[0].run.earlier.attempts) == ((F, F), ())
+    git(root, "checkout", "-q", "main")
+    committed(written(root, {"README.md": "More.\n"}))
+    git(root, "checkout", "-q", "change")
+    git(root, "merge", "-q", "--no-edit", "main")
     again, _ = seen_in(root, context, regressions=[{"block_at": 49}])
+    assert again.commit != first.commit
     assert len(again.runs[0].run.earlier.attempts) == 1

@@ -71,12 +71,20 @@ def test_attempts_are_known_whatever_limit_and_budget_the_next_one_has(tmp_path:
     assert len(again(tmp_path, **{**asked, "budget_s": 31, "clock": "cpu"}).earlier.attempts) == 2
 
 
+def test_what_an_attempt_missed_stands_in_the_ledger(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"arms": ARMS, "restarts": 1, "pairs": 8, "budget_s": 30, "clock": "cpu"}
+    met, far = a_measure(of="step_cpu_time_s", at_least=1.01), a_measure(of="step_cpu_time_s", at_least=30)
+    run_of(tmp_path, met, far, **asked)
+    last = (tmp_path / "project/.gates/attempts.jsonl").read_text(encoding="utf-8").splitlines()[-1]
+    assert json.loads(last)["attempt"]["missed"] == ["ratio old/new of step_cpu_time_s >= 30 on cpu"]
+
+
 def test_an_attempt_that_an_arm_ended_is_one(tmp_path: Path) -> None:
     arms = {**ARMS, "new": {"call": "steps:dies", "args": [2_500_000, 3]}}
     asked: dict[str, Any] = {"arms": arms, "restarts": 1, "pairs": 64, "budget_s": 30}
     assert "exit code 3" in run_of(tmp_path, **asked).problem
     ledger = tmp_path / "project/.gates/attempts.jsonl"
-    (line,) = ledger.read_text(encoding="utf-8").splitlines()
+    _, line = ledger.read_text(encoding="utf-8").splitlines()
     attempt = json.loads(line)["attempt"]
     assert (attempt["ended"], attempt["metrics"]) == ("failed", {})
     assert attempt["pairs"] > 0

@@ -45,6 +45,33 @@ def test_a_metric_that_is_not_there_stays_open() -> None:
     assert not settled([asked(of="items_per_s")], a_source())
 
 
+CONSTANT = [2.0] * 10_000
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(CONSTANT, [1.0] * 10_000), (CONSTANT[:48], NEW * 3), (OLD * 3, CONSTANT[:48])]
+)
+def test_times_that_are_all_the_same_were_not_measured(old: list[float], new: list[float]) -> None:
+    with pytest.raises(NotEnough, match=r"all \d+ samples of \w+ are 2 s, which no clock gives"):
+        estimated(asked(), Source(some_samples(old=old, new=new)))
+
+
+def test_memory_and_counts_may_all_be_the_same() -> None:
+    held = some_samples(peak_memory_bytes=([100.0] * 48, [50.0] * 48), losses=([2.0] * 48, [1.0] * 48))
+    held.metrics["losses"].__dict__["unit"] = "nats"
+    for of in ("peak_memory_bytes", "losses"):
+        assert estimated(asked(of=of), Source(held)).value == 2.0
+
+
+def test_a_few_starts_settle_nothing_where_more_were_asked_for() -> None:
+    two = tuple(i // 8 for i in range(PAIRS))
+    assert not settled([asked()], a_source(restarts=two, planned_starts=3))
+    assert settled([asked()], a_source(restarts=two, planned_starts=2))
+    assert settled([asked()], a_source(planned_starts=6))
+    again = Source(some_samples(), a_taken(restarts=two, planned_starts=3), (an_attempt(),))
+    assert settled([asked()], again)
+
+
 def test_earlier_attempts_add_their_pairs_and_leave_less_error() -> None:
     source = Source(some_samples(new=NOISY), a_taken())
     tried = Source(some_samples(new=NOISY), a_taken(), (an_attempt(new=NOISY), an_attempt(new=NOISY)))

@@ -95,6 +95,9 @@ def test_an_arm_that_hangs_is_given_up_and_killed(bench: Bench, tmp_path: Path) 
         ("told['wall_s'] = -1", "answered wall_s = -1"),
         ("told['wall_s'] = 0", "answered wall_s = 0"),
         ("told['wall_s'] = 1e300 * 1e10", "answered wall_s = 'Infinity'"),
+        ("told['cpu_s'] = 0", "answered cpu_s = 0"),
+        ("print(json.dumps({**told, 'cpu_s': 77}).replace('77', '1e999'), file=out, flush=True)", "cpu_s = inf"),
+        ("told['halves_s'] = [0.001, '1e999']", "answered halves_s"),
         ("told['wall_s'] = 5", "says that 5 s passed, our clock says"),
         ("told['device_s'] = 5", "our clock says"),
         ("told['halves_s'] = [-1, 2]", "went backwards"),
@@ -164,8 +167,8 @@ def test_a_worker_that_floods_the_gate_is_ended_with_it(tmp_path: Path) -> None:
         worker.hello()
         with pytest.raises(ArmFailed, match="spoke without being asked"):
             for _ in range(50):
+                time.sleep(0.1)  # long enough for a line to come before it is asked for
                 worker.run(3)
-        time.sleep(0.5)
     assert time.monotonic() - begun < 30
 
 
@@ -179,3 +182,15 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         worker.run(1)
     assert {process.pid for process in psutil.Process().children(recursive=True)} <= before
     assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "77"]]
+
+
+@pytest.mark.parametrize("peak", ["1e999", "-1", "0", "NaN", '"much"'])
+def test_a_peak_of_memory_that_is_none_is_refused(bench: Bench, tmp_path: Path, peak: str) -> None:
+    root = a_folder(tmp_path / "p", w="")
+    code = (root / "w.py").read_text(encoding="utf-8")
+    told = f'{{"collected": true, "peak_memory_bytes": {peak}}}'
+    (root / "w.py").write_text(code.replace('{"collected": true}', told), encoding="utf-8")
+    worker = bench.start("amp", started(root, run=["python", "w.py"]))
+    worker.hello()
+    with pytest.raises(ArmFailed, match="answered peak_memory_bytes"):
+        worker.collect()

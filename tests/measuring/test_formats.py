@@ -52,8 +52,35 @@ def test_what_is_no_such_file_says_so(text: str, said: str, form: str) -> None:
         read_times(text, form)
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "1e999", '"1"', "true", "null"])
+@pytest.mark.parametrize("value", ["0", "-1", "1e999", '"1"', '"fast"', "true", "null", "1e12", "1" + "0" * 400])
 def test_a_time_that_is_none_is_refused(value: str) -> None:
     for told, form in ((a_pytest_benchmark(77.0), "pytest-benchmark"), (a_pyperf([77.0]), "pyperf")):
         with pytest.raises(BadSamples, match=r"time|finite"):
             read_times(json.dumps(told).replace("77.0", value), form)
+
+
+@pytest.mark.parametrize("value", ['"fast"', "true", "null", "-1", "[]", "1" + "0" * 400])
+def test_a_median_that_is_no_time_is_refused(value: str) -> None:
+    told = json.dumps(a_pytest_benchmark()).replace("9.0", value)
+    with pytest.raises(BadSamples, match="time"):
+        read_times(told, "pytest-benchmark")
+
+
+def test_benchmarks_of_one_name_in_two_files_are_told_apart_by_their_files() -> None:
+    told = {"benchmarks": [
+        {"name": "test_sum", "fullname": f"tests/test_{file}.py::test_sum", "stats": {"data": [time]}}
+        for file, time in (("a", 1.0), ("b", 9.0))
+    ]}  # fmt: skip
+    seen = read_times(json.dumps(told), "pytest-benchmark")
+    assert seen == {"tests/test_a.py::test_sum": 1.0, "tests/test_b.py::test_sum": 9.0}
+
+
+def test_benchmark_that_stands_twice_is_refused() -> None:
+    twice = {"benchmarks": [*a_pytest_benchmark(1.0)["benchmarks"], *a_pytest_benchmark(9.0)["benchmarks"]]}
+    with pytest.raises(BadSamples, match="two benchmarks called 'test_sum'"):
+        read_times(json.dumps(twice), "pytest-benchmark")
+
+
+def test_what_a_file_lacks_is_named() -> None:
+    with pytest.raises(BadSamples, match=r"not a file of pyperf \(there is no 'name'\)"):
+        read_times('{"benchmarks": [{"runs": [{"values": [1.0]}]}]}', "pyperf")

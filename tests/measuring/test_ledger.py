@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -144,3 +145,15 @@ def test_only_attempts_on_a_fit_machine_with_the_same_arms_are_pooled() -> None:
     metric, used = pooled("step_time_s", now, [attempt(1), an_attempt(unfit=("crowded",)), other])
     assert metric.arms["old"] == (1.0,) * 6 + (9.0,) * 6
     assert used == (attempt(1),)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda p: p.symlink_to("/dev/zero"), os.mkfifo, Path.mkdir], ids=["device", "pipe", "folder"]
+)
+def test_what_is_no_file_is_neither_read_nor_written(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    book = ledger(tmp_path, 1)
+    own(tmp_path).unlink()
+    make(own(tmp_path))
+    assert f"{own(tmp_path)} is no plain file" in book.recall("k").problem
+    assert book.append(attempt(2)) == ""
+    assert [a.metrics["step_time_s"].arms["old"][0] for a in book.recall("k").attempts] == [1, 2]

@@ -104,3 +104,23 @@ def test_one_arm_out_of_memory_leaves_no_samples(tmp_path: Path) -> None:
 def test_an_arm_that_dies_in_the_middle_leaves_no_samples(tmp_path: Path) -> None:
     with pytest.raises(ArmFailed, match="amp ended with exit code 9"):
         taken_of(tmp_path, {"fp32": TWO["fp32"], "amp": {"call": "steps:dies", "args": [2000]}}, most=60, restarts=1)
+
+
+def test_a_command_that_fails_says_what_it_wrote_last(tmp_path: Path) -> None:
+    arms = {"app": {"time": ["python", "-c", "import sys; sys.exit('no such table: users')"]}}
+    with pytest.raises(ArmFailed) as failed:
+        taken_of(tmp_path, arms, most=6, talks=False)
+    assert str(failed.value) == "app ended with exit code 1 (the last line written is 'no such table: users')"
+
+
+def test_a_device_that_is_gone_at_the_next_start_leaves_no_samples(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    root = a_folder(tmp_path / "p", w="")
+    code = (root / "w.py").read_text(encoding="utf-8")
+    code = code.replace("        break", "        open('gone', 'w').close()\n        break", 1)
+    code = code.replace("out = ", "gone = os.path.exists('gone')\nout = ", 1)
+    code = code.replace('"type": "cpu"', '"type": "cpu" if gone else "cuda"')
+    (root / "w.py").write_text(code, encoding="utf-8")
+    arms = {name: {"run": ["python", "w.py"]} for name in ("a", "b")}
+    with pytest.raises(ArmFailed, match=r"^a ran on cuda \(a cpu\), and when started again on cpu \(a cpu\)$"):
+        measure(a_plan(root, arms, most=12, restarts=3), tmp_path / "log", lambda _samples, _taken: False)

@@ -10,10 +10,12 @@ from gates.evidence.code_rules import RuleSite
 from gates.evidence.source_tree import SourceTree
 from gates.model import Location
 from gates.proof import Source
+from gates.proving._worker.keeping import Copy
 from gates.proving.copying import copy_project
 from gates.proving.derived import from_rule, from_statements, from_use, lines_of
 from gates.proving.general import general, operators
 from gates.proving.making import Change, Maker
+from gates.proving.meaning import meaning
 from gates.proving.source import Text
 from gates.syntax import parse
 
@@ -173,3 +175,52 @@ def test_a_copy_has_all_but_history_environments_caches_and_reports(tmp_path: Pa
     assert names == [".hidden", "data/x.bin", "inside", "outside", "pkg/core.py", "reports/templates/summary.md.j2"]
     assert (copy / "inside").readlink() == copy / "data"
     assert (copy / "outside").readlink() == tmp_path / "elsewhere"
+
+
+SAME = {
+    "set to the limit": ("if y > 10:\n    y = 10\n", "if y >= 10:\n    y = 10\n"),
+    "the larger one": ("x = a if a > b else b\n", "x = a if a >= b else b\n"),
+    "one or the other": ("if a < b:\n    return a\nreturn b\n", "if a <= b:\n    return a\nreturn b\n"),
+    "else the other": ("if a < b:\n    return a\nelse:\n    return b\n",
+                       "if a <= b:\n    return a\nelse:\n    return b\n"),
+}  # fmt: skip
+OTHER = {
+    "another limit": ("if y > 10:\n    y = 10\n", "if y > 11:\n    y = 10\n"),
+    "set to something else": ("if y > 10:\n    y = 9\n", "if y >= 10:\n    y = 9\n"),
+    "something else beside it": ("if y > 10:\n    y = 10\n    n += 1\n", "if y >= 10:\n    y = 10\n    n += 1\n"),
+    "something else otherwise": ("if y > 10:\n    y = 10\nelse:\n    n += 1\n",
+                                 "if y >= 10:\n    y = 10\nelse:\n    n += 1\n"),
+    "the other way round": ("x = a if a > b else b\n", "x = a if a < b else b\n"),
+    "nothing after it": ("if a < b:\n    return a\nreturn c\n", "if a <= b:\n    return a\nreturn c\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_a_boundary_at_which_nothing_changes_is_no_fault(case: str) -> None:
+    before, after = (ast.parse(text) for text in SAME[case])
+    assert meaning(before) == meaning(after)
+
+
+@pytest.mark.parametrize("case", OTHER)
+def test_a_boundary_at_which_something_changes_is_one(case: str) -> None:
+    before, after = (ast.parse(text) for text in OTHER[case])
+    assert meaning(before) != meaning(after)
+    assert meaning(after) == meaning(ast.parse(OTHER[case][1]))
+
+
+ENCODED = {
+    "byte order mark": (b"\xef\xbb\xbfx = 'a'\n", "x = 'a'\n"),
+    "its own encoding": (b"# coding: latin-1\nx = '\xe9'\n", "# coding: latin-1\nx = '\xe9'\n"),
+    "other line ends": (b"x = 1\r\n\x0c\r\ny = 2\r\n", "x = 1\r\n\x0c\r\ny = 2\r\n"),
+}
+
+
+@pytest.mark.parametrize("case", ENCODED)
+def test_a_file_is_read_and_written_in_its_encoding(tmp_path: Path, case: str) -> None:
+    raw, text = ENCODED[case]
+    for name in ("copy", "pristine"):
+        written(tmp_path / name, {"pkg/m.py": raw})
+    found = Text.read(tmp_path / "copy", "pkg/m.py")
+    assert (found.text, bool(found.tree.body)) == (text, True)
+    Copy(tmp_path / "copy", tmp_path / "pristine").put("pkg/m.py", found.text)
+    assert (tmp_path / "copy/pkg/m.py").read_bytes() == raw

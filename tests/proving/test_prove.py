@@ -215,7 +215,7 @@ def test_without_the_library_the_command_says_what_to_install(tmp_path: Path) ->
 VACUOUS = {
     "tasks/T1.yaml": SMALL["tasks/T1.yaml"] + "proof: {killed_at_least: 0.5}\n",
     "pkg/core.py": "def double(x):\n    if x:\n        return x + x\n    return 0\n",
-    "tests/test_core.py": "from pkg.core import double\ndef test_nothing():\n    double(2)\n    assert True\n",
+    "tests/test_core.py": "from pkg.core import double\ndef test_nothing():\n    seen = [double(2)]\n    assert len(seen) == 1\n",
 }
 
 

@@ -1,6 +1,7 @@
 """The Markdown reports: golden files, what their first lines say, sums, and a project's own templates."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,14 @@ from building import (
 )
 
 from gates import pipeline
-from gates.errors import UsageError
+from gates.errors import GatesError, UsageError
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.test_records import TestOutcome, Warned
-from gates.model import FileDigest, Location, Report, Revision
+from gates.model import FileDigest, Location, Revision
+from gates.render import markdown
 from gates.render.markdown import check, render
+from gates.report import Report
 from gates.task import Task
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -223,6 +226,28 @@ def test_template_that_fails_is_one_clear_line(tmp_path: Path, text: str) -> Non
         render(passing(), with_templates(tmp_path, summary=text))
     assert "template" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_template_that_fails_names_itself_and_the_line(tmp_path: Path) -> None:
+    folder = with_templates(tmp_path, summary="fine\n{{ nothing }}\n")
+    with pytest.raises(UsageError, match=r"/summary\.md\.j2:2:1: template error: 'nothing' is undefined; mend or"):
+        render(passing(), folder)
+
+
+def test_shipped_template_that_fails_is_named_and_no_fault_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = tmp_path / "shipped"
+    shutil.copytree(markdown.IN_CHECKOUT, shipped)
+    (shipped / "performance.md.j2").write_text("fine\n\n{{ nothing }}\n", encoding="utf-8")
+    monkeypatch.setattr(markdown, "SHIPPED", shipped)
+    for own in (None, tmp_path / "project/reports/templates"):
+        with pytest.raises(GatesError, match=r"shipped/performance\.md\.j2:3:1: .* fault of gates") as caught:
+            render(passing(), own)
+        assert (caught.value.exit_code, "project" in str(caught.value)) == (4, False)
+    own = with_templates(tmp_path / "own", execution="ours")
+    with pytest.raises(UsageError, match=r"shipped/performance\.md\.j2:3:1: .* may lack what it needs"):
+        render(passing(), own)
 
 
 PICKLED = "cos\\nsystem\\n(S'touch PLACE'\\ntR."

@@ -6,8 +6,9 @@ import pytest
 from building import a_criterion, a_measure, a_task, all_evidence, measured, samples
 
 from gates import pipeline
-from gates.model import Level, Report, Revision
+from gates.model import Level, Revision
 from gates.render.markdown import render
+from gates.report import Report
 
 
 def page(level: Level, limit: float) -> str:

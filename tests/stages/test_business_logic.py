@@ -19,7 +19,7 @@ from building import (
 
 from gates.criteria import stand
 from gates.evidence.code_rules import RuleSite, RuleTrace
-from gates.evidence.known_criteria import KnownCriteria
+from gates.evidence.known_criteria import KnownCriteria, Misspelt
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import SymbolTrace, Use
 from gates.evidence.test_records import Deselected, TestOutcome
@@ -216,6 +216,41 @@ def test_coverage_is_the_share_of_what_passed(
 def test_coverage_of_exactly_the_limit_passes(limit: float) -> None:
     task, pieces = of_criteria(round(limit * 10), 10 - round(limit * 10), 0, coverage_at_least=limit)
     assert covered(task, *pieces)[0] is P
+
+
+def test_share_of_exactly_the_limit_passes_whatever_a_product_comes_to() -> None:
+    task, pieces = of_criteria(11, 9, 0, coverage_at_least=0.55)
+    assert covered(task, *pieces) == (P, "11/20 (55.0%)")
+
+
+INSTEAD = {
+    "hot_paths": {"call": "pkg.core:double", "limits": {"host_reads": 0}},
+    "recorded_tests": {"tests": ["tests/test_core.py"], "needs": ["scaler"]},
+    "scaling": {"call": "pkg.core:double", "over": {"n": [1, 2, 4]}, "of": "python_calls", "exponent": {"at_most": 1}},
+    "leaks": {"call": "pkg.core:double"},
+    "training_steps": {"call": "pkg.core:double"},
+    "entry_points": {"run": ["python", "-m", "pkg"]},
+}
+
+
+@pytest.mark.parametrize("name", INSTEAD)
+def test_criterion_that_something_else_stands_for_lacks_no_test(name: str) -> None:
+    facts: dict[str, object] = {"entry_points": [], "measurements": []}
+    facts |= {name: [{**INSTEAD[name], "criteria": ["AC1"], "line": 9}]}
+    task = a_task(criteria=[a_criterion(tests=[])], **facts)
+    found = only(task, "BL002", a_run(a_record(id="tests/test_other.py::test_it")))
+    assert (found.outcome, "no test is bound to it" in found.message) == (N, True)
+
+
+def test_mark_that_only_looks_like_a_marker_is_named() -> None:
+    known = known_criteria(ONE).model_copy(update={"misspelt": (
+        Misspelt(written="criteria", criterion="T1/AC1", location=Location(path="tests/t.py", line=3)),
+        Misspelt(written="criterion", criterion="", location=Location(path="tests/t.py", line=7)),
+    )})  # fmt: skip
+    assert [(f.outcome, f.message) for f in bl(ONE, "BL004", a_run(), known)] == [
+        (F, "pytest.mark.criteria names 'T1/AC1' and binds no test to anything."),
+        (F, "pytest.mark.criterion names no criterion and binds no test to anything."),
+    ]
 
 
 def test_markers_of_other_tasks_must_exist_too() -> None:

@@ -12,7 +12,8 @@ from gates.claims.sources import Looked
 from gates.evidence.claims import Claims, ClaimsSource
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.test_records import TestOutcome
-from gates.model import Decision, Finding, GateReport, Level, Outcome
+from gates.model import Decision, Finding, Level, Outcome
+from gates.report import GateReport
 from gates.stages.claims import GATE
 from gates.task import Task
 

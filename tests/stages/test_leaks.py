@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from building import a_process, a_task, evidence
+from building import a_task, evidence
 from leaking import MB, a_holder, a_leaking_task, a_watch, an_allocation, growing, leaked, level
 
 from gates.evidence.kind import EvidenceSet
@@ -108,11 +108,8 @@ def test_tolerance_of_the_task_counts() -> None:
 @pytest.mark.parametrize(
     ("watched", "said"),
     [
-        (a_watch(complete=False, problem="there is no module 'pkg'", epochs=0, rungs=()), "there is no module 'pkg'"),
-        (a_watch(complete=False, error="ValueError: no", epochs=4, asked=30), "ValueError: no (after 4 of 30 epochs)"),
-        (a_watch(complete=False, process=a_process(None, timed_out=True)), "stopped at the time limit"),
-        (a_watch(complete=False, process=a_process(None, signal="SIGKILL", out_of_memory=True)), "out of memory"),
-        (a_watch(complete=False), "exit code 0"),
+        (a_watch(problem="there is no module 'pkg'", epochs=0, rungs=()), "there is no module 'pkg'"),
+        (a_watch(problem="ValueError: no", epochs=4, asked=30), "ValueError: no (after 4 of 30 epochs)"),
         (a_watch(troubles=("the project stopped tracemalloc",)), "the project stopped tracemalloc"),
         (a_watch(private=None), "cannot be read here"),
         (a_watch(python=None), "cannot be read here"),
@@ -128,7 +125,7 @@ def test_what_was_not_seen_is_unknown_with_its_reason(watched: Watched, said: st
 
 
 def test_longer_run_that_fails_leaves_it_open() -> None:
-    finding = found(leaked(a_watch(tensors=growing()), a_watch(complete=False, error="MemoryError")))
+    finding = found(leaked(a_watch(tensors=growing()), a_watch(problem="MemoryError")))
     assert finding.outcome is U
     assert "run again for longer; then MemoryError" in finding.message
 
@@ -150,7 +147,7 @@ def test_report_tells_each_rung_with_its_course() -> None:
 
 
 def test_report_tells_of_a_run_without_any_epoch() -> None:
-    broken = leaked(a_watch(complete=False, problem="it is not there", epochs=0, rungs=()))
+    broken = leaked(a_watch(problem="it is not there", epochs=0, rungs=()))
     for seen in (evidence(broken), EvidenceSet.withheld("not asked for")):
         assert len(list(_leaks.describe(a_leaking_task(), seen))) == 1
 

@@ -9,7 +9,7 @@ from taking import NEW, OLD, PAIRS, a_machine, a_taken, a_timed_task, an_attempt
 
 from gates.evidence.measurements import Measurements
 from gates.measuring.machine import Gpu
-from gates.model import Finding, Outcome, Severity
+from gates.model import Finding, Level, Outcome, Severity
 from gates.stages.performance import describe, judge, plan
 from gates.task import Task
 
@@ -127,7 +127,26 @@ def test_trying_again_does_not_launder_a_block() -> None:
     again = an_attempt(old=[1.0] * 48, new=slow)
     assert outcomes(task, seen(now, None, again))[0] is F
     found = by_check(task, seen(now, None, again, an_attempt(unfit=("crowded",))))["attempts:bench"]
-    assert "attempt 3; the pairs of 1 earlier ones count, 1 were on an unfit machine" in found.message
+    assert "attempt 3; the pairs of all earlier ones count, save for 1 that did not end" in found.message
+
+
+def test_trying_again_until_it_is_uncertain_does_not_launder_a_block() -> None:
+    slower = a_measure(ratio=["new", "old"], at_least=None, at_most=1.05)
+    task = a_timed_task(slower)
+    noisy = some_samples(old=[1.0] * PAIRS, new=[1.0 + (i % 8) / 40 for i in range(PAIRS)])
+    missed = an_attempt(
+        old=[1.0] * PAIRS, new=[1.12 + i / 1000 for i in range(PAIRS)], missed=(task.criteria[0].measures[0].name,)
+    )
+    found = by_check(task, seen(noisy, None, missed))["measure:AC1:0"]
+    assert found.outcome is F
+    assert found.message.endswith("attempt 1 missed it, and with this one it is too uncertain to say otherwise")
+    assert outcomes(task, seen(noisy, None, missed.model_copy(update={"missed": ()})))[0] is U
+    assert outcomes(task, seen(noisy, None, missed.model_copy(update={"unfit": ("crowded",)})))[0] is U
+    assert outcomes(a_timed_task({**slower, "at_most": 1.04}), seen(noisy, None, missed))[0] is U
+    fast = some_samples(old=[1.0] * 48, new=[0.9 + i / 1000 for i in range(48)])
+    better = a_taken(pairs=48, restarts=tuple(i // 4 for i in range(48)))
+    short = an_attempt(old=[1.0] * 8, new=[1.12 + i / 1000 for i in range(8)], missed=missed.missed)
+    assert outcomes(task, seen(fast, better, short))[0] is P
 
 
 def test_changed_ledger_leaves_it_open() -> None:
@@ -185,12 +204,45 @@ def test_report_tells_how_small_an_effect_could_be_seen_and_what_would_settle_it
 
 
 @pytest.mark.parametrize(("starts", "outcome"), [(1, U), (2, U), (3, P)])
-def test_smoke_run_with_few_starts_decides_nothing(starts: int, outcome: Outcome) -> None:
-    taken = a_taken(restarts=tuple(1 + i * starts // PAIRS for i in range(PAIRS)))
+def test_fewer_starts_than_it_takes_decide_nothing(starts: int, outcome: Outcome) -> None:
+    taken = a_taken(restarts=tuple(1 + i * starts // PAIRS for i in range(PAIRS)), planned_starts=6)
     task = a_timed_task()
-    assert outcomes(task, seen(None, taken))[0] is P
-    found = by_check(task.model_copy(update={"smoke": True}), seen(None, taken))["measure:AC1:0"]
+    found = by_check(task, seen(None, taken))["measure:AC1:0"]
     assert found.outcome is outcome
+    smoke = by_check(task.model_copy(update={"smoke": True}), seen(None, taken))["measure:AC1:0"]
+    assert smoke.outcome is outcome
     if outcome is U:
         assert f"were started {starts} times only" in found.message
-        assert found.remediation.startswith("Run without --smoke")
+        assert found.remediation == "Give it the time to start its processes at least three times: a larger 'budget_s'."
+        assert smoke.remediation.startswith("Run without --smoke")
+
+
+def test_task_may_ask_for_few_starts_and_the_report_says_what_is_missing_then() -> None:
+    taken = a_taken(restarts=(1,) * PAIRS, planned_starts=1)
+    task = a_timed_task(restarts=1)
+    assert outcomes(task, seen(None, taken))[0] is P
+    (section,) = [s for s in describe(task, evidence(seen(None, taken))) if s.title == "Measurement bench on any"]
+    assert dict(section.facts)["Processes"] == "1 start, 1 thread each: how they differ is not in the interval"
+
+
+def test_unfit_machine_is_as_binding_as_what_it_leaves_open() -> None:
+    quick = some_samples(old=[1.5] * PAIRS, new=[1.5 + i / 1000 for i in range(PAIRS)])
+    facts = {"ratio": None, "value": "new", "at_least": None}
+    two, one = a_measure(**facts, at_most=2.0), a_measure(**facts, at_most=1.0, level="should")
+    found = by_check(a_timed_task(two, one), seen(quick, a_taken(**CROWDED)))
+    assert [f.outcome for f in found.values()] == [P, U, U, P]
+    assert (found["machine:bench"].level, found["machine:bench"].severity) == (Level.SHOULD, Severity.MEDIUM)
+    both = by_check(a_timed_task({**two, "at_most": 1.2}, one), seen(quick, a_taken(**CROWDED)))
+    assert (both["machine:bench"].level, both["machine:bench"].severity) == (Level.MUST, Severity.HIGH)
+
+
+def test_what_is_advised_fits_what_was_seen() -> None:
+    run = seen().runs[0].model_copy(update={"samples": None, "taken": None, "problem": "amp: MemoryError"})
+    found = by_check(a_timed_task(), Measurements(how="", runs=(run,)))
+    for check in ("machine:bench", "attempts:bench"):
+        assert found[check].remediation == "Mend what keeps the arms from running to their end."
+    assert "no attempt came to its end: amp: MemoryError" in found["attempts:bench"].message
+    differing = by_check(a_timed_task(same_result=True), seen(None, a_taken(digests={"old": ("a",), "new": ("b",)})))
+    assert differing["machine:bench"].remediation.startswith("Make the arms return the same")
+    crowded = by_check(a_timed_task(), seen(None, a_taken(**CROWDED)))
+    assert "interval holds" not in crowded["measure:AC1:0"].remediation

@@ -1,14 +1,18 @@
 """PF009: what a comparison with the baseline says, and when it says nothing."""
 
 import pytest
-from building import evidence
-from regressing import a_regressing_task, compared, sides, taken
+from building import a_criterion, a_measure, evidence
+from regressing import QUICK, a_regressing_task, compared, sides, taken
+from taking import OLD, a_taken, some_samples
+from taking import seen as measured
 
 from gates.evidence.kind import EvidenceSet
+from gates.evidence.measurements import Measurements
 from gates.evidence.regressions import Regressions
 from gates.model import Finding, Level, Outcome, Severity
 from gates.selection import narrowed
 from gates.stages._regressions import describe, judge, plan
+from gates.stages._targets import judge as judge_targets
 from gates.task import Task
 
 F, P, U, N = Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
@@ -118,14 +122,32 @@ def test_unequal_results_are_no_comparison_where_the_task_asks_for_equal_ones() 
     assert outcomes(compared(seen=other), task) == (P, P)
 
 
-def test_several_failures_share_the_error() -> None:
+def hardly_twice_as_slow() -> Regressions:
+    """Above what blocks, but for three pairs."""
     just = sides(2.01).metrics["step_time_s"].arms
     values = {"baseline": just["baseline"], "candidate": (1.5, 1.5, 1.5, *just["candidate"][3:])}
     metric = sides().metrics["step_time_s"].model_copy(update={"arms": values})
-    seen = compared(sides().model_copy(update={"metrics": {"step_time_s": metric}}), taken(restarts=()))
-    alone = outcomes(seen)[0]
-    shared = outcomes(seen, a_regressing_task({}, {}, {}, {}))[0]
+    return compared(sides().model_copy(update={"metrics": {"step_time_s": metric}}), taken(restarts=()))
+
+
+def test_several_failures_share_the_error() -> None:
+    alone = outcomes(hardly_twice_as_slow())[0]
+    shared = outcomes(hardly_twice_as_slow(), a_regressing_task({}, {}, {}, {}))[0]
     assert (alone, shared) == (F, U)
+
+
+@pytest.mark.parametrize(("level", "outcome"), [("must", U), ("should", F)])
+def test_failures_share_the_error_with_the_targets_that_are_required(level: str, outcome: Outcome) -> None:
+    hardly = some_samples(new=[value / 3 for value in OLD[:3]] + [value / 2 for value in OLD[3:]])
+    (run,) = measured(hardly, a_taken(restarts=(), most=16)).runs
+    targets = Measurements(how="arms in turn", runs=(run.model_copy(update={"id": "two"}),))
+    criteria = [a_criterion(measures=[a_measure(**{"from": "two", "at_least": 2.2})] * 3, level=level)]
+    arms = {"old": {"call": "bench:old"}, "new": {"call": "bench:new"}}
+    bench = {**QUICK, "arms": {"work": {"call": "bench:make_step"}}}
+    task = a_regressing_task(criteria=criteria, measurements=[bench, {"id": "two", "arms": arms}])
+    seen = evidence(hardly_twice_as_slow(), targets)
+    assert next(iter(judge(task, seen))).outcome is outcome
+    assert {finding.outcome for finding in judge_targets(task, seen)} == {outcome}
 
 
 def test_a_regression_speaks_for_its_criteria() -> None:

@@ -156,6 +156,24 @@ def test_markers_of_modules_and_of_parameters_count(traced: Callable[..., Result
         assert traced({"tests/test_half.py": source}, "T1").exit_code == 0
 
 
+def test_marker_under_a_name_of_its_own_counts(traced: Callable[..., Result]) -> None:
+    named = (
+        "import pytest\n\nhalf = pytest.mark.criterion('T1/AC2')\nof = pytest.mark.criterion\n\n\n@half\n"
+        "def test_of():\n    assert True\n\n\n@of('T1/AC2')\ndef test_more():\n    assert True\n"
+    )
+    result = traced({"tests/test_half.py": named}, "T1")
+    assert (result.exit_code, "test_of" in result.stdout, "test_more" in result.stdout) == (0, True, True)
+
+
+def test_mark_that_binds_nothing_is_a_dead_reference(traced: Callable[..., Result]) -> None:
+    text = "import pytest\n\n\n@pytest.mark.{}\ndef test_of():\n    assert True\n"
+    misspelt = traced({"tests/test_more.py": text.format("criteria('T1/AC2')")}, "T1")
+    assert "is marked by pytest.mark.criteria, which binds it to nothing" in misspelt.stdout
+    for bare in ("criterion", "criterion()"):
+        result = traced({"tests/test_more.py": text.format(bare)}, "T1")
+        assert (result.exit_code, "names no criterion" in result.stdout) == (1, True)
+
+
 def test_a_broken_task_file_is_told_and_the_others_are_traced(traced: Callable[..., Result]) -> None:
     result = traced({"tasks/T2.yaml": "id: T2\n"})
     assert result.exit_code == 2

@@ -1,13 +1,11 @@
 """Does one thing of the tested project several times at once, and tells what came of it beside what comes of it alone.
 
-    python -m gates_probe._concurrency ASKED JOURNAL
+    python -m gates_probe._concurrency QUESTION JOURNAL
 
-ASKED is a file of JSON, gone once it is read: its secret signs the journal, so that no line of it is the project's.
+In processes it is the one that starts the others, each of which runs this program too.
 """
 
 import faulthandler
-import json
-import os
 import sys
 import time
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 from .._calculating.calling import Unreachable
 from .._calculating.values import TooMuch
 from .._leaks.journal import Teller
+from .._leaks.question import asked, give_up, leave
 from .alone import ENOUGH_OF_PROCESS_S, ENOUGH_S, Alone, alone
 from .at_once import AtOnce
 from .places import Places
@@ -27,71 +26,53 @@ LATE = 0.9  # of the time limit: then every thread's place is written down
 
 def main() -> None:
     """Do what was asked for, and leave at once when it was told."""
-    with open(sys.argv[1], encoding="utf-8") as file:  # noqa: PTH123
-        asked = json.load(file)
-    os.remove(sys.argv[1])  # noqa: PTH107
-    tell = Teller(sys.argv[2], asked["secret"])
-    sys.argv = [asked["call"] or asked["shared"]]
-    sys.path[:1] = asked["paths"][:1]
-    sys.path += [path for path in asked["paths"][1:] if path not in sys.path]
-    if asked["where"] == "processes":
-        Family(asked, tell).run()
+    question, tell = asked()
+    if question["where"] == "processes":
+        Family(question, tell).run()
     else:
-        faulthandler.dump_traceback_later(LATE * asked["limit_s"], exit=True)
-        _here(asked, tell)
-    if asked["where"] != "process":
+        faulthandler.dump_traceback_later(LATE * question["limit_s"], exit=True)
+        _here(question, tell)
+    if question["where"] != "process":
         tell("end")
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):  # the project closed it
-            continue
-    os._exit(0)  # what stands still, or goes on, is none of what was asked for
+    leave()
 
 
-def _here(asked: dict[str, Any], tell: Teller) -> None:
+def _here(question: dict[str, Any], tell: Teller) -> None:
     """Do it in threads of this process, or as one process of several."""
-    places = Places(asked["root"])
+    places = Places(question["root"])
     tell("start", free_threaded=not getattr(sys, "_is_gil_enabled", lambda: True)())
-    work = _made(asked, places, tell)
-    child = Child(asked) if asked["where"] == "process" else None
+    work = _made(question, places, tell)
+    child = Child(question) if question["where"] == "process" else None
     if child:
         child.ready()
-    first = _alone(work, places, tell, asked["worker"] if child else None)
+    first = _alone(work, places, tell, question["worker"] if child else None)
     if child:
         child.rounds(work, first, tell, places)
     else:
-        AtOnce(asked, work, first, places, tell, time.monotonic() + asked["budget_s"]).run()
+        AtOnce(question, work, first, places, tell, time.monotonic() + question["budget_s"]).run()
     tell("threading", free_threaded=not getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
-def _made(asked: dict[str, Any], places: Places, tell: Teller) -> Work:
+def _made(question: dict[str, Any], places: Places, tell: Teller) -> Work:
     try:
-        return work_of(asked)
+        return work_of(question)
     except Unreachable as error:
-        _leave(tell, str(error))
+        give_up(tell, str(error))
     except BaseException as error:  # noqa: BLE001  # an import may raise anything, SystemExit too
-        _leave(tell, said(error), places.innermost(error.__traceback__))
-    raise SystemExit(2)
+        give_up(tell, said(error), places.innermost(error.__traceback__))
 
 
 def _alone(work: Work, places: Places, tell: Teller, process: int | None) -> Alone:
     try:
         found = alone(work, ENOUGH_S if process is None else ENOUGH_OF_PROCESS_S)
     except TooMuch as error:
-        _leave(tell, f"what it returns cannot be compared: {error}")
+        give_up(tell, f"what it returns cannot be compared: {error}")
     except BaseException as error:  # noqa: BLE001  # whatever the project raises
-        _leave(tell, f"alone it raises {said(error)}", places.innermost(error.__traceback__))
+        give_up(tell, f"alone it raises {said(error)}", places.innermost(error.__traceback__))
     for worker, text in found.results.items():
         tell("alone", process=process, worker=worker, result=text, again=found.again[worker])
     tell("took", seconds=found.seconds)
     return found
-
-
-def _leave(tell: Teller, problem: str, place: list[object] | None = None) -> None:
-    tell("problem", what=problem, place=place)
-    sys.stdout.flush()
-    os._exit(2)
 
 
 if __name__ == "__main__":

@@ -3,25 +3,25 @@
 import os
 from types import FrameType, TracebackType
 
-INSTALLED = ("site-packages", "dist-packages")
+INSTALLED = {"site-packages", "dist-packages"}
 DEEPEST = 200
-OWN = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep  # noqa: PTH120
+OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120
 
 
 class Places:
     """Knows the files of the project."""
 
     def __init__(self, root: str) -> None:
-        self._root = os.path.realpath(root) + os.sep
+        self._root = os.path.abspath(root) + os.sep  # noqa: PTH100
         self._known: dict[str, str | None] = {}
 
     def shown(self, filename: str) -> str | None:
         """Return a file of the project relative to its root, `None` for what is not the project's own."""
         if filename not in self._known:
-            path = os.path.realpath(filename)
+            path = os.path.abspath(filename)  # noqa: PTH100  # a link of the project leads to its own, too
             inside = path.startswith(self._root) and not path.startswith(OWN) and not filename.startswith("<")
-            inside = inside and not any(part in path for part in INSTALLED)
-            self._known[filename] = path[len(self._root) :].replace(os.sep, "/") if inside else None
+            shown = path[len(self._root) :].replace(os.sep, "/")
+            self._known[filename] = shown if inside and not INSTALLED & set(shown.split("/")) else None
         return self._known[filename]
 
     def stack(self, frame: FrameType | None) -> list[list[object]]:

@@ -5,8 +5,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from .._calculating.calling import Target, Unreachable, built, resolve, run_to_end
+from .._calculating.calling import Target, built, run_to_end
 from .._calculating.values import encode
+from .._leaks.question import found
 
 
 class Calls:
@@ -38,11 +39,8 @@ class Uses:
     repeated = False
 
     def __init__(self, asked: dict[str, Any]) -> None:
-        self._make, self._args = resolve(asked["shared"])[1], asked["args"]
-        self._use, self._read = resolve(asked["use"])[1], resolve(asked["read"])[1]
-        for path, found in ((asked["shared"], self._make), (asked["use"], self._use), (asked["read"], self._read)):
-            if not callable(found):
-                raise Unreachable(f"{path} is a {type(found).__name__}, which cannot be called")
+        self._make, self._use, self._read = (found(asked[name]) for name in ("shared", "use", "read"))
+        self._args = asked["args"]
         self._numbered = _takes_two(self._use)
         self._times = asked["times"]
         self.workers = asked["workers"]

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gates.evidence._goalposts.plain import plain
 from gates.evidence._goalposts.tolerances import is_wider, last, number
 
 STRICTNESS: dict[type[ast.cmpop], int] = {
@@ -13,6 +14,13 @@ STRICTNESS: dict[type[ast.cmpop], int] = {
 ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 BROADEST = {"Exception", "BaseException"}
 PART = "a part of it is looked at no more"
+EXACT = {"equal", "array_equal", "array_equiv", "assert_array_equal", "assert_equal"}
+CLOSE = {"allclose", "isclose", "assert_allclose", "assert_close", "assert_almost_equal", "assert_array_almost_equal"}
+REDUCES = {"len", "set", "frozenset", "sorted", "type", "bool", "isinstance", "sum", "min", "max", "int", "abs"}
+FACETS = {"shape", "dtype", "ndim", "device", "size", "__class__"}
+PARTLY = {"startswith", "endswith", "keys"}
+RAISES = {"assertRaises", "assertRaisesRegex", "assertWarns", "assertWarnsRegex"}
+CALLED = ("assert_called", "assert_called_once", "assert_any_call", "assert_called_with", "assert_called_once_with")
 MATCHES_ALL = {"", ".", ".*", ".+", "^", "$", "(?s).*", "[\\s\\S]*"}
 
 
@@ -28,7 +36,7 @@ class Assertion:
     @property
     def subject(self) -> str:
         """Return what it speaks of: the left side of a comparison, a call with its first argument."""
-        return _subject(self.tree)
+        return _subject(plain(self.tree))
 
     @property
     def tree(self) -> ast.expr:
@@ -46,15 +54,21 @@ def written(node: ast.AST) -> str:
 
 def weaker(before: Assertion, after: Assertion) -> str:
     """Return in words how the second assertion asks for less than the first, or nothing where it does not."""
-    old, new = before.tree, after.tree
+    old, new = plain(before.tree), plain(after.tree)
     if always_holds(new) and not always_holds(old):
         return "always holds"
     if isinstance(new, ast.BoolOp) and isinstance(new.op, ast.Or) and _is_part(old, new):
         return "another way to hold was added"
     if isinstance(old, ast.BoolOp) and isinstance(old.op, ast.And) and _is_part(new, old):
         return "a part of it was dropped"
-    if _is_of_a_part(old, new):
+    if isinstance(new, ast.IfExp) and ast.dump(plain(new.body)) == ast.dump(old) and always_holds(new.orelse):
+        return "another way to hold was added"
+    if _is_of_a_part(old, new) or _is_reduced(old, new):
         return PART
+    if _is_near(old, new):
+        return "a tolerance was added"
+    if _has_any(new) and not _has_any(old) and _subject(old) == _subject(new):
+        return "anything fits there"
     if _subject(old) != _subject(new):
         return ""
     return _looser_comparison(old, new) or _looser_call(old, new)
@@ -85,6 +99,49 @@ def _is_of_a_part(old: ast.expr, new: ast.expr) -> bool:
         return False
     items, left = ([ast.dump(item) for item in side.elts] for side in (was, now))
     return len(left) < len(items) and all(item in items for item in left)
+
+
+def _is_reduced(old: ast.expr, new: ast.expr) -> bool:
+    """Return whether of what was equal to something only the length, the kind, the shape or a part is looked at now."""
+    whole = _whole(old)
+    if whole is None:
+        return False
+    sides = [new.left, *new.comparators] if isinstance(new, ast.Compare) else [new]
+    if isinstance(new, ast.Compare) and isinstance(new.ops[0], ast.In) and ast.dump(sides[1]) == whole:
+        return True
+    first = sides[0]
+    if isinstance(first, ast.Call) and isinstance(first.func, ast.Attribute) and first.func.attr in PARTLY:
+        return ast.dump(first.func.value) == whole
+    if isinstance(first, ast.Attribute):
+        return first.attr in FACETS and ast.dump(first.value) == whole
+    named = isinstance(first, ast.Call) and isinstance(first.func, ast.Name) and first.func.id in REDUCES
+    return named and isinstance(first, ast.Call) and [*map(ast.dump, first.args[:1])] == [whole]
+
+
+def _whole(test: ast.expr) -> str | None:
+    """Return what an assertion holds equal to something, all of it; `None` where it asks for something else."""
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
+        return ast.dump(test.left)
+    return ast.dump(test.args[0]) if isinstance(test, ast.Call) and last(test) in EXACT | CLOSE and test.args else None
+
+
+def _has_any(test: ast.expr) -> bool:
+    """Return whether something in an expression is equal to everything."""
+    names = (getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(test))
+    return "ANY" in names
+
+
+def _is_near(old: ast.expr, new: ast.expr) -> bool:
+    """Return whether what was equal to something may be off now: `abs(y - 4) < 0.1`, `isclose(y, 4)`."""
+    if not isinstance(old, ast.Compare) or not isinstance(old.ops[0], ast.Eq):
+        return False
+    call = new.left if isinstance(new, ast.Compare) and isinstance(new.ops[0], ast.Lt | ast.LtE) else new
+    if not isinstance(call, ast.Call) or not call.args:
+        return False
+    given = call.args[0]
+    if last(call) == "abs" and isinstance(given, ast.BinOp) and isinstance(given.op, ast.Sub):
+        return ast.dump(old.left) in {ast.dump(given.left), ast.dump(given.right)}
+    return last(call) in CLOSE and ast.dump(given) == ast.dump(old.left)
 
 
 def _is_part(one: ast.expr, whole: ast.BoolOp) -> bool:
@@ -125,9 +182,17 @@ def _looser_call(old: ast.expr, new: ast.expr) -> str:
         return "a wider tolerance"
     if last(new) == "approx" and not isinstance(old, ast.Call):
         return "a tolerance was added"
+    if last(old) in CALLED and isinstance(new, ast.Attribute):
+        return "less of the call is looked at"
     if not isinstance(old, ast.Call) or not isinstance(new, ast.Call):
         return ""
-    if last(old) == last(new) in {"raises", "assertRaises", "warns", "assertRaisesRegex", "assertWarns"}:
+    if last(old) in EXACT and last(new) in CLOSE:
+        return "a tolerance was added"
+    if (last(old), last(new)) == ("all", "any"):
+        return "one of them is enough"
+    if last(old) in CALLED and last(new) in CALLED and CALLED.index(last(new)) < CALLED.index(last(old)):
+        return "less of the call is looked at"
+    if last(old) == last(new) in {"raises", "warns", *RAISES}:
         return _looser_exception(old, new)
     return ""
 
@@ -163,11 +228,17 @@ def _subject(test: ast.expr) -> str:
         return _subject(test.left) if last(test.left) == "round" else written(test.left)
     if isinstance(test, ast.Call) and last(test) == "round" and test.args:
         return written(test.args[0])
-    if isinstance(test, ast.Call) and last(test) in {"raises", "warns"}:
+    if isinstance(test, ast.Attribute) and test.attr == "called":
+        return f"{written(test.value)} called"
+    if isinstance(test, ast.Call) and last(test) in {"raises", "warns", *RAISES}:
         return last(test)
+    if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and last(test) in {*CALLED, "all", "any"}:
+        return f"{written(test.func.value)} {'called' if last(test) in CALLED else 'items'}"
+    if isinstance(test, ast.Call) and last(test) in {"all", "any"} and test.args:
+        return f"{written(test.args[0])} items"
+    if isinstance(test, ast.Call) and last(test) in EXACT | CLOSE and test.args:
+        return f"{written(test.args[0])} like"
     if isinstance(test, ast.Call) and last(test).lstrip("_").startswith("assert"):
-        return f"{written(test.func)} {written(test.args[0]) if test.args else ''}"
-    if isinstance(test, ast.Call) and last(test) in {"isclose", "allclose"}:
         return f"{written(test.func)} {written(test.args[0]) if test.args else ''}"
     return written(test)
 

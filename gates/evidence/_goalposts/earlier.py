@@ -15,10 +15,11 @@ from gates.terminal import printable
 
 @dataclass
 class Earlier:
-    """The base beside the work tree, the task as it was there, and what could not be read."""
+    """The base beside the work tree, the task as it was there and in which file, and what could not be read."""
 
     states: TwoStates
     task: Task | None = None
+    path: str = ""
     unread: list[str] = field(default_factory=list)
 
 
@@ -28,7 +29,8 @@ def find(task: Task, history: History, commit: str, root: Path, kept: Path) -> E
     states = earlier.states
     inside = {**states.led(states.before_settings().tasks, spec.SUFFIXES), **states.led(task.path, spec.SUFFIXES)}
     order = sorted(inside, key=lambda path: (path != task.path, path not in states.gone(), path))
-    earlier.task = next(_of_id(task, {path: inside[path] for path in order}, kept, earlier.unread), (None, ""))[0]
+    ordered = {path: inside[path] for path in order}
+    earlier.task, earlier.path = next(_of_id(task, ordered, kept, earlier.unread), (None, ""))
     if earlier.task is None:
         _look_elsewhere(earlier, task, history, commit, root, kept)
     if earlier.task is None and task.path in inside and not earlier.unread:

@@ -27,7 +27,8 @@ NARROWING = {
 KEEPING = ("--strict-markers", "--strict-config", "--strict", "--cov-fail-under")
 WEAKER_WARNINGS = ("ignore", "default", "once", "module", "always")
 COLLECTING = ("python_files", "python_classes", "python_functions", "norecursedirs")
-HIDING = ("omit", "exclude_lines", "exclude_also", "exclude_other_lines")
+HIDING = ("omit", "exclude_lines", "exclude_also", "exclude_other_lines", "partial_branches", "partial_also")
+MEASURED = ("source", "source_pkgs", "source_dirs")
 Files = Mapping[str, bytes]
 Table = dict[str, Any]
 
@@ -112,6 +113,14 @@ def _coverage(before: Files, after: Files) -> Iterator[Move]:
         for line in _lines(new.get(key)):
             if line not in _lines(old.get(key)):
                 yield _moved(path, f"coverage {key}", "without it", line)
+    for key in MEASURED:
+        for line in _items(old.get(key)):
+            if line not in _items(new.get(key)) and new.get(key):
+                yield _moved(path, f"coverage {key}", line, "removed")
+    if new.get("include") and not old.get("include"):
+        yield _moved(path, "coverage include", "everything", " ".join(_items(new.get("include"))))
+    if _is_true(old.get("branch")) and not _is_true(new.get("branch")):
+        yield _moved(path, "coverage branch", "true", "false")
     least, now = _number(old.get("fail_under")), _number(new.get("fail_under"))
     if least is not None and (now or 0) < least:
         yield _moved(path, "coverage fail_under", least, "removed" if now is None else now)
@@ -180,6 +189,11 @@ def options(value: object) -> list[str]:
 def _lines(value: object) -> list[str]:
     items = value if isinstance(value, list) else str(value or "").splitlines()
     return [str(item).strip() for item in items if str(item).strip()]
+
+
+def _items(value: object) -> list[str]:
+    """Return the items of a list that coverage reads from lines or between commas."""
+    return [item.strip() for line in _lines(value) for item in line.split(",") if item.strip()]
 
 
 def _words(value: object) -> list[str]:

@@ -110,8 +110,9 @@ def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
         yield _place(key, old, new, where)
     elif key.endswith(AT_LEAST) or key in UPPER | TOLERANCES:
         yield from _limits(key, old, new, where)
-    elif key == "property":
-        yield where.move(Part.CHANGED if new == f"strictly-{old}" else Part.BAR, key, old, new)
+    elif key in {"bounds", "property"}:
+        kept = not _is_wider(old, new) if key == "bounds" else new == f"strictly-{old}"
+        yield where.move(Part.CHANGED if kept else Part.BAR, key, _words(old), _words(new))
     elif key in DEMANDS:
         yield where.move(Part.CHANGED if new else Part.BAR, key, _words(old), _words(new) if new else "removed")
     elif key == "expires":
@@ -119,6 +120,12 @@ def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
             yield where.move(Part.WAIVER, "waiver until", old, new)
     elif old is None or new is None or old != new:
         yield where.move(Part.CHANGED, key, _words(old), _words(new))
+
+
+def _is_wider(old: Any, new: Any) -> bool:  # noqa: ANN401  # what a property is bounded by
+    """Return whether bounds allow what they did not: `None` is no bound."""
+    (least, most), (low, high) = old or (None, None), new or (None, None)
+    return (least is not None and (low is None or low < least)) or (most is not None and (high is None or high > most))
 
 
 def _place(key: str, old: object, new: object, where: Where) -> Move:

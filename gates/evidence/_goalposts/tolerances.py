@@ -1,7 +1,9 @@
 """What the calls of an assertion allow a number to be off, with what they allow where nothing is said."""
 
 import ast
+import operator
 from collections import Counter
+from collections.abc import Callable
 from typing import TypeGuard
 
 Number = int | float
@@ -34,6 +36,11 @@ POSITIONS: dict[str, tuple[int, tuple[str, ...]]] = {
     "assert_approx_equal": (2, ("significant",)),
     "round": (1, ("ndigits",)),
 }
+
+
+SUMS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+}  # fmt: skip
 
 
 def is_wider(old: ast.expr, new: ast.expr) -> bool:
@@ -71,7 +78,18 @@ def number(node: ast.expr) -> Number | None:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = number(node.operand)
         return None if inner is None else -inner
+    if isinstance(node, ast.BinOp) and type(node.op) in SUMS:
+        one, other = number(node.left), number(node.right)
+        return None if one is None or other is None else _result(type(node.op), one, other)
     return node.value if isinstance(node, ast.Constant) and _is_number(node.value) else None
+
+
+def _result(op: type[ast.operator], one: Number, other: Number) -> Number | None:
+    try:
+        found: Number = SUMS[op](one, other)
+    except (ArithmeticError, ValueError):
+        return None
+    return found
 
 
 def last(node: ast.expr) -> str:

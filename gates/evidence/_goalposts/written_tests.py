@@ -2,13 +2,16 @@
 
 import ast
 import copy
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gates.evidence._goalposts import repeated
 from gates.evidence._goalposts.assertions import Assertion, Filled, constants_of, written
+from gates.evidence._goalposts.plain import parts_of
 
 SKIPS = {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure"}
+GATED = re.compile(r"(skip|requires?|needs?|unless|quarantined?)(_|$)")
 SKIP_CALLS = {"skip", "xfail", "importorskip", "skipTest"}
 ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 CATCHES_ASSERTIONS = {"AssertionError", "Exception", "BaseException"}
@@ -64,7 +67,7 @@ class _Reader:
         """Yield what skips the module as a whole while it is collected."""
         for statement in self._module.body:
             if not isinstance(statement, Function | ast.ClassDef):
-                yield from _skip_calls([statement], ())
+                yield from skip_calls([statement], ())
 
     def tests(self, body: Sequence[ast.stmt], prefix: str, around: tuple[ast.expr, ...]) -> Iterator[WrittenTest]:
         """Yield the tests of a module or a class, those under `if` and `try` too."""
@@ -88,7 +91,8 @@ class _Reader:
                 yield replace(self._test(node, prefix, ()), is_helper=True, called_here=node.name in called)
 
     def _test(self, node: Function, prefix: str, marks: tuple[ast.expr, ...]) -> WrittenTest:
-        inside = _skip_calls(node.body, ())
+        inside = skip_calls(node.body, ())
+        marks = tuple(map(self._named, marks))
         return WrittenTest(
             name=f"{prefix}{node.name}",
             line=node.lineno,
@@ -101,13 +105,20 @@ class _Reader:
             marks=frozenset(_mark_name(node) for mark in marks for node in ast.walk(mark)) - {""},
         )
 
+    def _named(self, mark: ast.expr) -> ast.expr:
+        """Return the mark that a name of the module stands for: `needs_cuda = pytest.mark.skipif(...)`."""
+        if isinstance(mark, ast.List | ast.Tuple):
+            return ast.List([*map(self._named, mark.elts)], ast.Load())
+        meant = self._tables.get(mark.id) if isinstance(mark, ast.Name) else None
+        return meant if meant is not None and ".mark." in written(meant) else mark
+
     def _asserts(self, body: Sequence[ast.stmt], guards: tuple[str, ...], seen: frozenset[str]) -> Iterator[Assertion]:
         """Yield the assertions that a failure can come from: none after a return, none that is swallowed."""
         if len(guards) > MOST_DEPTH:
             return
         for node in body:
             if isinstance(node, ast.Assert):
-                yield self._assertion(node.test, guards)
+                yield from self._assertions(node.test, guards)
             elif isinstance(node, ast.If):
                 yield from self._of_if(node, guards, seen)
                 if _always(node.test) and isinstance(node.body[-1], ENDS):
@@ -123,6 +134,9 @@ class _Reader:
     def _of_if(self, node: ast.If, guards: tuple[str, ...], seen: frozenset[str]) -> Iterator[Assertion]:
         constant = node.test.value if isinstance(node.test, ast.Constant) else None
         inner = guards if constant is not None else (*guards, written(node.test))
+        if constant is None and not node.orelse and _is_failure(node.body[-1]):
+            yield from self._assertions(ast.UnaryOp(ast.Not(), node.test, lineno=node.lineno), guards)
+            return
         if constant is None or constant:
             yield from self._asserts(node.body, inner, seen)
         if constant is None or not constant:
@@ -136,13 +150,23 @@ class _Reader:
                     continue
                 name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
                 if name.lstrip("_").startswith("assert") or name in {"raises", "warns", "deprecated_call"}:
-                    yield self._assertion(call, guards)
+                    yield from self._assertions(call, guards)
                 elif isinstance(call.func, ast.Name) and name in self._helpers and name not in seen:
                     yield from self._asserts(self._helpers[name].body, guards, seen | {name})
 
-    def _assertion(self, test: ast.expr, guards: tuple[str, ...]) -> Assertion:
+    def _assertions(self, test: ast.expr, guards: tuple[str, ...]) -> Iterator[Assertion]:
+        """Yield what is asserted, each part of an `and` and of a chain of comparisons by itself."""
         filled = self._filled.visit(copy.deepcopy(test))
-        return Assertion(written(filled), test.lineno, guards, filled)
+        parts = parts_of(filled)
+        for part in parts if len(parts) > 1 else [filled]:
+            yield Assertion(written(part), test.lineno, guards, part)
+
+
+def _is_failure(node: ast.stmt) -> bool:
+    """Return whether a statement fails the test: `pytest.fail(...)`, `raise AssertionError`."""
+    if isinstance(node, ast.Raise) and node.exc is not None:
+        return _mark_name(node.exc.func if isinstance(node.exc, ast.Call) else node.exc) == "AssertionError"
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _mark_name(node.value.func) == "fail"
 
 
 def _always(test: ast.expr) -> bool:
@@ -167,6 +191,9 @@ def _criteria(expression: ast.expr) -> Iterator[str]:
 
 def skips_in(expression: ast.expr) -> Iterator[str]:
     """Yield the marks in an expression that skip a test or expect it to fail, with condition and without reason."""
+    outer = _mark_name(expression.func if isinstance(expression, ast.Call) else expression)
+    if GATED.match(outer) and outer not in SKIPS:
+        yield f"{outer}()"  # what it does stands in another file
     called = {id(node.func) for node in ast.walk(expression) if isinstance(node, ast.Call)}
     for node in ast.walk(expression):
         name = _mark_name(node.func if isinstance(node, ast.Call) else node)
@@ -188,7 +215,7 @@ def _conditions(call: ast.Call, name: str) -> list[ast.expr]:
     return [*([] if name == "skip" else call.args[:1]), *named]
 
 
-def _skip_calls(body: Sequence[ast.stmt], guards: tuple[str, ...]) -> Iterator[str]:
+def skip_calls(body: Sequence[ast.stmt], guards: tuple[str, ...]) -> Iterator[str]:
     """Yield the calls that skip while a test or module runs, each with the conditions that it stands under."""
     for node in body:
         if isinstance(node, Function | ast.ClassDef):
@@ -202,7 +229,7 @@ def _skip_calls(body: Sequence[ast.stmt], guards: tuple[str, ...]) -> Iterator[s
                     yield f"{_mark_name(func)}() {_when(guards)}".strip()
         if isinstance(node, ast.Raise) and node.exc and "SkipTest" in written(node.exc):
             yield f"SkipTest {_when(guards)}".strip()
-        yield from _skip_calls([*getattr(node, "body", []), *getattr(node, "orelse", [])], inner)
+        yield from skip_calls([*getattr(node, "body", []), *getattr(node, "orelse", [])], inner)
         if isinstance(node, ENDS):
             return
 

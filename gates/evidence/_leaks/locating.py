@@ -2,60 +2,32 @@
 
 import gc
 import linecache
-import os
 import traceback
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from .._concurrency.places import OWN, Places
 from .growing import Growing
 from .making import Making
 from .tensors import Graphs, is_tensor, storage_of, torch_of_project
 
 FRAMES = 40
 MOST = 5
-FOREIGN = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 Line = tuple[str, int]
-
-
-class Places:
-    """Finds the innermost line of the project in a stack."""
-
-    def __init__(self, root: str, own: str) -> None:
-        self._root = root.rstrip(os.sep) + os.sep
-        self._own = own
-        self._known: dict[str, str | None] = {}
-
-    def shown(self, filename: str) -> "str | None":
-        """Return a file's path in the project, or `None` where it is none of the project's."""
-        if filename not in self._known:
-            path = os.path.abspath(filename)  # noqa: PTH100
-            inside = path.startswith(self._root) and not path.startswith(self._own) and not filename.startswith("<")
-            inside = inside and not any(part in path for part in FOREIGN)
-            self._known[filename] = path[len(self._root) :].replace(os.sep, "/") if inside else None
-        return self._known[filename]
-
-    def innermost(self, frames: "Iterable[tuple[str, int]]") -> "Line | None":
-        """Return the last of some frames, oldest first, that lies in the project."""
-        found = None
-        for filename, line in frames:
-            shown = self.shown(filename)
-            if shown is not None:
-                found = (shown, line)
-        return found
 
 
 class Locating:
     """Compares what is there with what was there when it began."""
 
-    def __init__(self, root: str, own: str) -> None:
-        self.places = Places(root, own)
+    def __init__(self, root: str) -> None:
+        self.places = Places(root)
         self._graphs = Graphs()
         self._growing = Growing()
         self._making = Making(self.places)
         # the last two make the texts that nodes of graphs know their lines by
-        self._makers = (own, tracemalloc.__file__, traceback.__file__, linecache.__file__)
+        self._makers = (OWN, tracemalloc.__file__, traceback.__file__, linecache.__file__)
         self._lines: dict[str, Line | None] = {}
         self._before: dict[str, Counter[Line]] = {}
 
@@ -91,7 +63,7 @@ class Locating:
         gc.collect()
         found = {"python": Counter[Line]()}
         for each in tracemalloc.take_snapshot().statistics("traceback"):
-            line = self.places.innermost((frame.filename, frame.lineno) for frame in each.traceback)
+            line = self._innermost((frame.filename, frame.lineno) for frame in each.traceback)
             if line is not None and not each.traceback[-1].filename.startswith(self._makers):
                 found["python"][line] += each.size
         return found if torch_of_project() is None else {**found, **self._of_tensors()}
@@ -119,8 +91,17 @@ class Locating:
             return None
         text = "".join(stack)
         if text not in self._lines:
-            self._lines[text] = self.places.innermost(_frames(text))
+            self._lines[text] = self._innermost(_frames(text))
         return self._lines[text]
+
+    def _innermost(self, frames: "Iterable[tuple[str, int]]") -> "Line | None":
+        """Return the last of some frames, oldest first, that lies in the project."""
+        found = None
+        for filename, line in frames:
+            shown = self.places.shown(filename)
+            if shown is not None:
+                found = (shown, line)
+        return found
 
 
 def _frames(text: str) -> "Iterator[tuple[str, int]]":

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from .tensors import is_tensor, storage_of
 
 if TYPE_CHECKING:
-    from .locating import Line, Places
+    from .._concurrency.places import Places
+    from .locating import Line
 
 DEEPEST = 400
 

@@ -9,6 +9,8 @@ ASSERTING = re.compile(
     r"_*(assert|fail|raises|warns|deprecated_call|expect|should|must|check|verify|validate|ensure|compare)",
     re.IGNORECASE,
 )
+REPLACING = frozenset({"setattr", "setitem", "patch", "object", "multiple", "start"})
+OF_FAILURES = {"AssertionError", "Exception", "BaseException"}
 HEADERS = ("test", "items", "iter", "subject", "context_expr")
 
 
@@ -36,10 +38,31 @@ def is_plain(statement: ast.stmt) -> bool:
 
 
 def expects_failure(statement: ast.AST) -> bool:
-    """Return whether a `try` fails the test unless something is raised in it."""
+    """Return whether a `try` fails the test unless something is raised in it; not where it catches that, too."""
     if not isinstance(statement, ast.Try) or not statement.handlers:
         return False
-    return any(_gives_up(inner) for inner in (*statement.body, *statement.orelse))
+    if any(_gives_up(inner) for inner in statement.orelse):
+        return True
+    caught = {ast.unparse(kind) for handler in statement.handlers for kind in _kinds(handler.type)}
+    failing = [inner for inner in statement.body if _gives_up(inner)]
+    by_pytest = all(isinstance(inner, ast.Expr) and ast.unparse(inner).startswith("pytest.") for inner in failing)
+    return bool(failing) and not caught & ({"BaseException"} if by_pytest else OF_FAILURES)
+
+
+def _kinds(caught: ast.expr | None) -> list[ast.expr]:
+    if caught is None:
+        return [ast.Name("BaseException", ast.Load())]
+    return caught.elts if isinstance(caught, ast.Tuple) else [caught]
+
+
+def may_replace(statement: ast.stmt) -> bool:
+    """Return whether a statement may put something in the place of something else: `a.b = c`, `setattr(...)`."""
+    if isinstance(statement, ast.Assign):
+        targets = [one.value if isinstance(one, ast.Subscript) else one for one in statement.targets]
+        if any(isinstance(one, ast.Attribute) for one in targets):  # `sys.modules["a"] = b` too
+            return True
+    value = statement.value if isinstance(statement, ast.Expr | ast.Assign) else None
+    return isinstance(value, ast.Call) and _called(value) in REPLACING
 
 
 def blocks_of(statement: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -53,7 +76,9 @@ def blocks_of(statement: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def _gives_up(statement: ast.AST) -> bool:
-    """Return whether a statement fails the test by itself: `raise AssertionError`, `pytest.fail()`."""
+    """Return whether a statement fails the test by itself: `raise AssertionError`, `assert False`, `pytest.fail()`."""
+    if isinstance(statement, ast.Assert):
+        return isinstance(statement.test, ast.Constant) and not statement.test.value
     if isinstance(statement, ast.Raise):
         raised = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
         return isinstance(raised, ast.Name) and raised.id == "AssertionError"

@@ -1,9 +1,11 @@
 """Counts the assertions that are executed: a statement before each of them, put in where pytest rewrites modules.
 
-Where an assertion held, a statement after it says so: one that failed in a test that passed was swallowed.
+Where an assertion held, a statement after it says so: one that failed in a test that passed was swallowed. One that
+holds whatever the code does is counted among the settled, too.
 """
 
 import ast
+import itertools
 import os
 import sys
 import threading
@@ -15,11 +17,18 @@ from typing import Any
 import pytest
 from _pytest.assertion import rewrite
 
-from .asserting import asserts, blocks_of, expects_failure, is_plain
+from .asserting import asserts, blocks_of, expects_failure, is_plain, may_replace
+from .settled import Settled
+from .watched import Watched
 
-executed = [0, 0]  # how many were executed, and how many had been when the last of them held
+# how many were executed, how many had been when the last of them held, how many were settled; which was the last of
+# those that are not
+executed = [0, 0, 0, 0]
 unheard: list[str] = []
 counted: set[str] = set()
+watched = Watched()
+_numbers = itertools.count()
+_marks: list[tuple[int, list[int]]] = []  # of each settled one that was begun: its number, and what was counted before
 _rewrite: Callable[..., Any] | None = getattr(rewrite, "rewrite_asserts", None)
 _known = (_rewrite, getattr(rewrite, "_read_pyc", None), getattr(rewrite, "_write_pyc", None))
 
@@ -27,11 +36,44 @@ _known = (_rewrite, getattr(rewrite, "_read_pyc", None), getattr(rewrite, "_writ
 def install() -> None:
     """Put the counting in front of pytest's own rewriting; a pytest that has none of it is left alone."""
     if all(_known):
-        rewrite.gates_executed = executed  # type: ignore[attr-defined]  # reached as @pytest_ar in rewritten modules
+        # reached as @pytest_ar in rewritten modules
+        for name, reached in REACHED.items():
+            setattr(rewrite, f"gates_{name}", reached)
         rewrite.rewrite_asserts = _counting
         # a cached module counts nothing, and one that counts must not be cached for runs without us
         rewrite._read_pyc = lambda *_args, **_more: None  # noqa: SLF001
         rewrite._write_pyc = lambda *_args, **_more: False  # noqa: SLF001
+
+
+def asserting() -> int:
+    """Return how many assertions were executed that the code has a part in."""
+    return executed[0] - executed[2]
+
+
+def _asserts() -> None:
+    executed[0] += 1
+    executed[3] = executed[0]
+    watched.asserted()
+
+
+def _enters(number: int) -> None:
+    """Note that a settled assertion begins; what it executes on its way is settled too."""
+    while _marks and _marks[-1][0] == number:  # it failed the last time
+        _marks.pop()
+    _marks.append((number, executed[:]))
+    executed[0] += 1
+
+
+def _leaves(number: int) -> None:
+    """Note that a settled assertion has held, which says nothing of another before it that has not."""
+    while _marks:
+        begun, (count, held, settled, last) = _marks.pop()
+        if begun == number:  # those in between have failed
+            executed[1:] = [held if last > held else executed[0], settled + executed[0] - count, last]
+            break
+
+
+REACHED = {"executed": executed, "asserts": _asserts, "enters": _enters, "leaves": _leaves, "looks": watched.look}
 
 
 def unheld() -> bool:
@@ -50,11 +92,19 @@ def _held_after(leave: Callable[..., Any]) -> Callable[..., Any]:
     def __exit__(*args: object) -> object:  # noqa: N807  # in the place of one
         __tracebackhide__ = True
         swallowed = leave(*args)
-        if swallowed:
+        if swallowed and not _waits_for_all(args[0], args[1]):
             executed[1] = executed[0]
         return swallowed
 
     return __exit__
+
+
+def _waits_for_all(waiting: object, raised: object) -> bool:
+    """Return whether an assertion failed where any exception would have done."""
+    names = ("expected_exceptions", "expected_exception", "expected")  # of pytest, of its older versions, of unittest
+    expected = next((getattr(waiting, name) for name in names if hasattr(waiting, name)), ())
+    broad = {Exception, BaseException} & {*(expected if isinstance(expected, tuple) else (expected,))}
+    return bool(broad) and isinstance(raised, type) and issubclass(raised, AssertionError)
 
 
 def listen() -> None:
@@ -89,28 +139,35 @@ def _counting(mod: ast.Module, source: bytes, module_path: str | None = None, co
 
 def _instrument(module: ast.Module) -> None:
     """Put the counter before each statement that asserts, and one that says that it held after each plain assertion."""
+    settled = Settled(module, watched.traced)
     blocks = [module.body]
     while blocks:
         block = blocks.pop()
         for statement in block:
             blocks += blocks_of(statement)
-        block[:] = [new for old in block for new in _counted(old)]
+        block[:] = [new for old in block for new in _counted(old, settled)]
 
 
-def _counted(statement: ast.stmt) -> list[ast.stmt]:
+def _counted(statement: ast.stmt, settled: Settled) -> list[ast.stmt]:
     if expects_failure(statement):
         for handler in statement.handlers:  # type: ignore[attr-defined]  # it is a try
             handler.body.insert(0, _held(handler.body[0]))
-    if not asserts(statement):
-        return [statement]
-    if is_plain(statement):
-        return [_counter(statement), statement, _held(statement)]
-    return [_counter(statement), _held(statement), statement]
+    first, last = [_call("asserts", statement)], []
+    if settled.holds(statement):
+        number = ast.Constant(next(_numbers))
+        first, last = [_call("enters", statement, number)], [_call("leaves", statement, number)]
+    if isinstance(statement, ast.With | ast.AsyncWith):
+        statement.body.insert(0, _call("looks", statement))
+    if not asserts(statement) or (not last and settled.is_left_to_others(statement)):
+        return [statement, _call("looks", statement)] if may_replace(statement) else [statement]
+    if last:
+        return [*first, statement, *last]
+    return [*first, statement, _held(statement)] if is_plain(statement) else [*first, _held(statement), statement]
 
 
-def _counter(statement: ast.stmt) -> ast.stmt:
-    """Return the statement `@pytest_ar.gates_executed[0] += 1`, in the line of another."""
-    return _placed(ast.AugAssign(_count(0, ast.Store()), ast.Add(), ast.Constant(1)), statement)
+def _call(name: str, statement: ast.stmt, *arguments: ast.expr) -> ast.stmt:
+    """Return the statement `@pytest_ar.gates_<name>()`, in the line of another."""
+    return _placed(ast.Expr(ast.Call(_reached(name), [*arguments], [])), statement)
 
 
 def _held(statement: ast.stmt) -> ast.stmt:
@@ -119,9 +176,11 @@ def _held(statement: ast.stmt) -> ast.stmt:
 
 
 def _count(index: int, context: ast.expr_context) -> ast.Subscript:
-    name = ast.Name(id="@pytest_ar", ctx=ast.Load())
-    counts = ast.Attribute(value=name, attr="gates_executed", ctx=ast.Load())
-    return ast.Subscript(value=counts, slice=ast.Constant(index), ctx=context)
+    return ast.Subscript(value=_reached("executed"), slice=ast.Constant(index), ctx=context)
+
+
+def _reached(name: str) -> ast.Attribute:
+    return ast.Attribute(value=ast.Name(id="@pytest_ar", ctx=ast.Load()), attr=f"gates_{name}", ctx=ast.Load())
 
 
 def _placed(made: ast.stmt, beside: ast.stmt) -> ast.stmt:

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import FunctionType
 from typing import Protocol
 from warnings import WarningMessage
@@ -36,6 +37,7 @@ class Worker(Protocol):
 def pytest_addoption() -> None:
     """Attach before any conftest file is read; count assertions from the first module on."""
     wire.attach(os.environ.pop("GATES_WITNESS", ""))
+    assertions.watched.load(Path(__file__).with_name("watched.json"))
     assertions.install()
 
 
@@ -118,6 +120,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Tell the plan."""
     wire.note("asked", args=[str(arg) for arg in session.config.args])
     for item in session.items:
+        assertions.watched.collected(getattr(item, "module", None))
         path, line, _ = item.location
         # an async test is called by its plugin, a unittest one by unittest
         plain = type(item) is pytest.Function or hasattr(item, "addFailure")
@@ -175,11 +178,11 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Tell which test is begun, and that it is over."""
     wire.tell("began", id=item.nodeid)
-    before = assertions.executed[0]
+    before = assertions.asserting()
     result = yield
     if changed := _tampered():
         wire.note("tampered", name=changed)
-    wire.note("over", id=item.nodeid, asserted=assertions.executed[0] - before)  # told with the next test's begin
+    wire.note("over", id=item.nodeid, asserted=assertions.asserting() - before)  # told with the next test's begin
     return result
 
 
@@ -191,11 +194,14 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     wire.tell("phase", id=item.nodeid, when="call")
     told: dict[str, object] = {}
     wire.in_test = True
+    assertions.watched.begin(getattr(item, "module", None))
     with watched_test(item, told):
         try:
             return (yield)
         finally:
             wire.in_test = False
+            if replaced := assertions.watched.end():
+                told["replaced"] = replaced
             wire.note("ran", id=item.nodeid, unheard=assertions.unheard[:], **{"asserted": 0, **told})
             assertions.unheard.clear()
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from .assertions import executed, unheld
+from .assertions import asserting, executed, unheld
 
 NO_FAILURES = (pytest.skip.Exception, unittest.SkipTest, pytest.exit.Exception)
 ABSENT = object()
@@ -48,14 +48,14 @@ def watched_function(function: object, told: dict[str, object]) -> Callable[...,
     def call(*args: object, **named: object) -> object:
         __tracebackhide__ = True
         told["called"] = "yes"
-        before = executed[1] = executed[0]
+        executed[1], before = executed[0], asserting()
         try:
             return function(*args, **named)
         except BaseException as error:
             _note(error, told)
             raise
         finally:
-            told["asserted"], told["swallowed"] = executed[0] - before, unheld()
+            told["asserted"], told["swallowed"] = asserting() - before, unheld()
 
     return call
 
@@ -74,14 +74,14 @@ def _code_of(function: object) -> str:
 def _noting(function: Callable[[], object], told: dict[str, object]) -> Callable[[], object]:
     def runtest() -> object:
         __tracebackhide__ = True
-        before = executed[1] = executed[0]
+        executed[1], before = executed[0], asserting()
         try:
             return function()
         except BaseException as error:
             _note(error, told)
             raise
         finally:
-            told.setdefault("asserted", executed[0] - before)
+            told.setdefault("asserted", asserting() - before)
             told.setdefault("swallowed", unheld())
 
     return runtest

@@ -6,26 +6,22 @@
 A step ends when an optimizer's does. After as many as were asked for, or when the time is up, the process ends.
 """
 
-import json
 import os
 import sys
-import threading
 from time import monotonic
 from types import FrameType
 from typing import Any
 
-import torch
 from torch.optim import Optimizer
 
-from .__main__ import _ended, _found, _left, _print
 from .clock import DATA
+from .entry import begun, found, returned_by
 from .feeding import Feeding
 from .hot_reads import HotReads
 from .journal import Journal
 from .observing import held
 from .phases import Phases
 from .sampling import Sampling, stream_is_idle
-from .sealing import attached
 
 LEAST = 12
 
@@ -114,15 +110,10 @@ class HotPath:
 
 def main() -> None:
     """Watch the call that was asked for."""
-    asked, send = json.loads(sys.argv[1]), attached(os.environ.pop("GATES_WITNESS"))
-    sys.argv, sys.excepthook = [asked["call"]], _print
-    sys.path[:1] = asked["paths"][:1]
-    sys.path += [path for path in asked["paths"][1:] if path not in sys.path]
-    journal = Journal(send, asked["root"])
-    journal.tell("start", torch=torch.__version__, cuda=torch.cuda.is_available(), threads=threading.active_count())
+    asked, journal = begun()
     path = HotPath(journal, asked["steps"], asked["seconds"])
-    call = _found(asked["call"], journal)
-    _left(lambda: _ended(call(*asked["args"])))
+    call = found(asked["call"], journal)
+    returned_by(lambda: call(*asked["args"]))
     path.end(stopped=False)
 
 

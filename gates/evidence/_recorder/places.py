@@ -6,7 +6,7 @@ from types import FrameType
 
 DEEPEST = 400
 HERE = f"{Path(__file__).absolute().parent}{os.sep}"
-FOREIGN = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+FOREIGN = {"site-packages", "dist-packages"}
 Place = tuple[str, int]
 
 
@@ -33,6 +33,6 @@ class Places:
         if filename not in self._ours:
             path = str(Path(filename).absolute())
             inside = path.startswith(self._root) and not path.startswith(HERE) and not filename.startswith("<")
-            inside = inside and not any(part in path for part in FOREIGN)
-            self._ours[filename] = path[len(self._root) :].replace(os.sep, "/") if inside else None
+            shown = path[len(self._root) :].replace(os.sep, "/")
+            self._ours[filename] = shown if inside and not FOREIGN & set(shown.split("/")) else None
         return self._ours[filename]

@@ -1,24 +1,23 @@
 """Makes a step of the tested project at several sizes, and tells what each takes, or which lines take it.
 
-    python -m gates_probe._scaling ASKED JOURNAL
+    python -m gates_probe._scaling QUESTION JOURNAL
 
-ASKED is a file of JSON, gone once it is read: its secret signs the journal. The project is imported once; all that is
-measured is measured in forks of that process, so that no size finds what another left behind.
+The project is imported once; all that is measured is measured in forks of that process, so that no size finds what
+another left behind.
 """
 
-import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .._calculating.calling import Unreachable, built, resolve
+from .._calculating.calling import Unreachable, built
 from .._concurrency.places import Places
 from .._concurrency.rounds import said
 from .._leaks.journal import Teller
+from .._leaks.question import asked, found, give_up, leave
 from .lines import lines_of
 from .measuring import called, calls_of, peak_of, times_of
 
@@ -31,41 +30,27 @@ class Unfit(Exception):
 
 def main() -> None:
     """Do what was asked for, and leave at once when it was told."""
-    with open(sys.argv[1], encoding="utf-8") as file:  # noqa: PTH123
-        asked = json.load(file)
-    os.remove(sys.argv[1])  # noqa: PTH107
-    tell = Teller(sys.argv[2], asked["secret"])
-    sys.argv = [asked["call"]]
-    sys.path[:1] = asked["paths"][:1]
-    sys.path += [path for path in asked["paths"][1:] if path not in sys.path]
+    question, tell = asked()
     try:
-        make = _found(asked["call"])
+        make = found(question["call"])
     except Unreachable as error:
-        _leave(tell, str(error))
+        give_up(tell, str(error))
     except BaseException as error:  # noqa: BLE001  # an import may raise anything, SystemExit too
-        _leave(tell, said(error), Places(asked["root"]).innermost(error.__traceback__))
-    until = time.monotonic() + SHARE * asked["limit_s"]
-    for name, work in _works(asked, make):
-        if time.monotonic() > until or not _forked(asked, tell, name, work):
+        give_up(tell, said(error), Places(question["root"]).innermost(error.__traceback__))
+    until = time.monotonic() + SHARE * question["limit_s"]
+    for name, work in _works(question, make):
+        if time.monotonic() > until or not _forked(question, tell, name, work):
             break
     tell("end")
-    sys.stdout.flush()
-    os._exit(0)
+    leave()
 
 
-def _found(call: str) -> Callable[..., Any]:
-    found = resolve(call)[1]
-    if not callable(found):
-        raise Unreachable(f"{call} is a {type(found).__name__}, which cannot be called")
-    return found  # type: ignore[no-any-return]  # whatever can be called
-
-
-def _works(asked: dict[str, Any], make: Callable[..., Any]) -> list[tuple[str, Callable[[Teller], None]]]:
+def _works(question: dict[str, Any], make: Callable[..., Any]) -> list[tuple[str, Callable[[Teller], None]]]:
     """Return what is to be done, each in a process of its own, with its name."""
-    sizes, of = asked["sizes"], asked["of"]
+    sizes, of = question["sizes"], question["of"]
 
     def step(size: int) -> Callable[[], object]:
-        return _step(make, asked, size)
+        return _step(make, question, size)
 
     def values(number: int) -> Callable[[Teller], None]:
         def work(tell: Teller) -> None:
@@ -77,31 +62,31 @@ def _works(asked: dict[str, Any], make: Callable[..., Any]) -> list[tuple[str, C
         return work
 
     def lines(size: int) -> Callable[[Teller], None]:
-        return lambda tell: tell("lines", size=size, **lines_of(step(size), of, Places(asked["root"])))
+        return lambda tell: tell("lines", size=size, **lines_of(step(size), of, Places(question["root"])))
 
-    if asked["where"]:
+    if question["where"]:
         return [(f"size {size}", lines(size)) for size in (sizes[0], sizes[-1])]
-    share = asked["budget_s"] / asked["restarts"]
+    share = question["budget_s"] / question["restarts"]
 
     def times(number: int) -> Callable[[Teller], None]:
         return lambda tell: times_of(step, sizes, number, share, tell)
 
     measured = values if of in {"peak_memory_bytes", "python_calls"} else times
-    return [(f"start {number + 1}", measured(number)) for number in range(asked["restarts"])]
+    return [(f"start {number + 1}", measured(number)) for number in range(question["restarts"])]
 
 
-def _step(make: Callable[..., Any], asked: dict[str, Any], size: int) -> Callable[[], object]:
-    made = make(*built(asked["args"]), **built(asked["kwargs"]), **{asked["argument"]: size})
+def _step(make: Callable[..., Any], question: dict[str, Any], size: int) -> Callable[[], object]:
+    made = make(*built(question["args"]), **built(question["kwargs"]), **{question["argument"]: size})
     if not callable(made):
         raise Unfit(f"it returned {type(made).__name__}, expected the step: a function without arguments")
     return made  # type: ignore[no-any-return]  # whatever can be called
 
 
-def _forked(asked: dict[str, Any], tell: Teller, name: str, work: Callable[[Teller], None]) -> bool:
+def _forked(question: dict[str, Any], tell: Teller, name: str, work: Callable[[Teller], None]) -> bool:
     """Do something in a fork; return whether it came to its end, and tell why not."""
     pid = os.fork()
     if not pid:
-        _child(asked, name, work)
+        _child(question, name, work)
     _, status = os.waitpid(pid, 0)
     if os.WIFSIGNALED(status):
         tell("problem", what=f"at {name} it was killed by {signal.Signals(os.WTERMSIG(status)).name}", place=None)
@@ -113,22 +98,16 @@ def _forked(asked: dict[str, Any], tell: Teller, name: str, work: Callable[[Tell
 DONE = 77
 
 
-def _child(asked: dict[str, Any], name: str, work: Callable[[Teller], None]) -> None:
-    tell = Teller(asked["journal"], asked["secret"])
+def _child(question: dict[str, Any], name: str, work: Callable[[Teller], None]) -> None:
+    tell = Teller(question["journal"], question["secret"])
     code = DONE
     try:
         work(tell)
     except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
         what = str(error) if isinstance(error, Unfit) else f"at {name} it raises {said(error)}"
-        tell("problem", what=what, place=Places(asked["root"]).innermost(error.__traceback__))
+        tell("problem", what=what, place=Places(question["root"]).innermost(error.__traceback__))
         code = 2
-    sys.stdout.flush()
-    os._exit(code)
-
-
-def _leave(tell: Teller, problem: str, place: list[object] | None = None) -> None:
-    tell("problem", what=problem, place=place)
-    os._exit(2)
+    leave(code)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """The copy that a worker runs in: one fault is put in, and afterwards everything is as it was."""
 
+import io
 import os
 import shutil
+import tokenize
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +25,8 @@ class Copy:
         """Write a file with a fault, and let it look newer than all that was compiled from it."""
         path = self._root / name
         before = (self._pristine / name).stat().st_mtime_ns
-        path.write_bytes(text.encode("utf-8"))
+        encoding = encoding_of(name, (self._pristine / name).read_bytes())
+        path.write_bytes(text.encode(encoding, "backslashreplace"))
         self._turn += 1
         os.utime(path, ns=(before + LATER_NS * self._turn,) * 2)
 
@@ -50,6 +53,11 @@ class Copy:
                 (self._root / folder).mkdir(exist_ok=True)
             shutil.copy2(source, path, follow_symlinks=False)
             self._state[name] = _stamp(path)
+
+
+def encoding_of(name: str, content: bytes) -> str:
+    """Return the encoding of a file: of Python the one that it names; raise `SyntaxError` where there is no such."""
+    return tokenize.detect_encoding(io.BytesIO(content).readline)[0] if name.endswith(".py") else "utf-8"
 
 
 def _stamps(root: Path) -> Iterator[tuple[str, tuple[int, ...]]]:

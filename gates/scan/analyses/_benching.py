@@ -14,7 +14,10 @@ CANDIDATE = re.compile(
 BASELINE = re.compile(
     r"(?i)(^|[^a-z])(fp32|float32|full|base|baseline|reference|ref|control|eager|original|unoptimi[sz]ed|slow|before|old|expected|naive|vanilla|plain)([^a-z]|$)"
 )
-RATE = re.compile(r"(?i)per_?s(ec)?|throughput|tok(en)?s?_s|_rate|\bips\b|\bfps\b|it_?s\b|samples_s|per_second|tps|qps")
+RATE = re.compile(
+    r"(?i)per[ _]?s(ec(ond)?s?)?([^a-z]|$)|/ ?s(ec(ond)?s?)?([^a-z]|$)|throughput|tok(en)?s?_s([^a-z]|$)|_rate|"
+    r"samples_s|(^|[^a-z])(ips|fps|its?_s|tps|qps|rps|hz|[gt]?flops|bandwidth|[gm]bps)([^a-z]|$)"
+)
 GAIN = re.compile(r"(?i)speed_?up|faster|acceleration")
 SAVED = re.compile(r"(?i)saved|saving|reduction|reduced|decrease")
 CLOCKS = {"perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "time", "default_timer"}
@@ -44,7 +47,26 @@ def called(node: ast.expr, module: Module, hops: int = 2) -> str:
         return text
     around = (a for a in module.ancestors(node) if isinstance(a, ast.FunctionDef | ast.AsyncFunctionDef))
     found = set_before(next(around, module.tree), node.id, node.lineno)
-    return f"{text} {called(found[0][0], module, hops - 1)}" if len(found) == 1 else text
+    if len(found) != 1:
+        return text
+    made = found[0][0]
+    return f"{text} {called(made, module, hops - 1)} {_passed(made)}"
+
+
+def _passed(made: ast.expr) -> str:
+    """Return what tells an arm among the arguments of a call: `run(fp16_model)`, `run(model, amp=False)`."""
+    if not isinstance(made, ast.Call):
+        return ""
+    given = [str(a.value) if isinstance(a, ast.Constant) else tail_text(a) for a in made.args]
+    for option in made.keywords:
+        value = (
+            getattr(option.value, "value", None) if isinstance(option.value, ast.Constant) else tail_text(option.value)
+        )
+        if value is False and is_candidate(option.arg or ""):
+            given.append("baseline")
+        else:
+            given.append(f"{option.arg}" if value is True else str(value))
+    return " ".join(each for each in given if is_candidate(each) or is_baseline(each))
 
 
 def _measures(node: ast.AST, module: Module) -> bool:

@@ -17,6 +17,7 @@ MAX_HOPS = 6
 OF_MODELS = frozenset({"parameters", "named_parameters", "train", "eval", "modules", "named_modules"})
 MAKES = re.compile(r"^_*(build|create|make|get|load|init|prepare|wrap|setup|save|print|log|update)_")
 MAX_SOURCES = 200
+MAX_OVERRIDES = 8
 KEEPING = frozenset({"DataParallel", "DistributedDataParallel", "DDP", "FSDP", "FullyShardedDataParallel", "compile"})
 Calls = tuple[tuple[ast.Call, Module], ...]
 
@@ -77,7 +78,7 @@ def set_before(body: ast.AST, name: str, line: int) -> list[tuple[ast.expr, int]
         at: int = node.lineno  # type: ignore[attr-defined]
         named = any(isinstance(n, ast.Name) and n.id == name for t in targets for n in ast.walk(t))
         if named and value is not None and at < line:
-            found.append((value, at, isinstance(node, ast.AugAssign)))
+            found.append((_unpacked(targets, value, name), at, isinstance(node, ast.AugAssign)))
     found.sort(key=lambda item: -item[1])
     taken: list[tuple[ast.expr, int]] = []
     for value, at, adds in found:
@@ -87,14 +88,41 @@ def set_before(body: ast.AST, name: str, line: int) -> list[tuple[ast.expr, int]
     return taken
 
 
+def _unpacked(targets: list[ast.expr], value: ast.expr, name: str) -> ast.expr:
+    """Return what a name is set to: its own part of `a, b = c, d`."""
+    for target in targets:
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            for one, part in zip(target.elts, value.elts, strict=True):
+                if isinstance(one, ast.Name) and one.id == name and not isinstance(part, ast.Starred):
+                    return part
+    return value
+
+
 def _returned(project: Project, source: Source, call: ast.Call) -> Iterator[tuple[Source, int]]:
-    target = callee(project, source.module, call)
-    if target is None or any(call is other for other, _ in source.through):
+    if any(call is other for other, _ in source.through):
         return
-    scope = project.scope_of(target, source.module)
-    for node in inner(target, ast.Return):
-        if isinstance(node, ast.Return) and node.value is not None:
-            yield Source(node.value, scope, (*source.through, (call, source.module))), node.lineno + 1
+    for target in runs(project, source.module, call):
+        scope = project.scope_of(target, source.module)
+        for node in inner(target, ast.Return):
+            if isinstance(node, ast.Return) and node.value is not None:
+                yield Source(node.value, scope, (*source.through, (call, source.module))), node.lineno + 1
+
+
+def runs(project: Project, module: Module, call: ast.Call) -> list[Function]:
+    """Return the functions that a call may run: of an own method those too that classes which extend this one have."""
+    target = callee(project, module, call)
+    found = [target] if target is not None else []
+    if not isinstance(call.func, ast.Attribute) or tail_of(call.func.value) != "self":
+        return found
+    owner = project.scope_at(call, module).self_class
+    todo, seen = [owner.name] if owner is not None else [], set()
+    while todo and len(found) < MAX_OVERRIDES:
+        for info in project.extending.get(todo.pop(), ()):
+            if info.name not in seen:
+                seen.add(info.name)
+                todo.append(info.name)
+                found += [info.methods[call.func.attr]] if call.func.attr in info.methods else []
+    return found
 
 
 def is_forward(project: Project, module: Module, call: ast.Call) -> bool:

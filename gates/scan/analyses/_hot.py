@@ -4,70 +4,129 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._benching import is_benchmark
-from gates.scan.analyses._code import FUNCTIONS, LOOPS, accelerated, callee, calls, function_of, is_backward
+from gates.scan.analyses._code import FUNCTIONS, LOOPS, accelerated, callee, calls, function_of, functions, is_backward, nodes
+from gates.scan.analyses._origins import COMPREHENSIONS
+from gates.scan.analyses._steps import Steps
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 
-TRANSPARENT = re.compile(r"scaler|amp|half|fp16|mixed|clip|grad_norm|None|precision")
+TRANSPARENT = re.compile(r"scaler|amp|half|fp16|mixed|clip|grad_norm|None|precision|sync_gradients")
+STEADY = frozenset({"isinstance", "hasattr", "callable", "is_tensor", "is_available", "issubclass", "is_floating_point"})
+FIXED = re.compile(r"\.(is_cuda|requires_grad|ndim|device)\b|\bdevice\b.*['\"]c(uda|pu)")
+SELDOM = re.compile(r"(?i)every|interval|freq|period|should|(^|_|\b)(log|due|report|print|verbose|debug)(_|\b)|next_|(^|_|\b)last_")
+SMALL = re.compile(r"(?i)call_?backs?$|hooks?$|met(er|ric)s$|loss(es)?$|terms$|listeners$|observers$|plugins$|handlers$|monitors$")
+REPEATS = (*LOOPS, *COMPREHENSIONS)
 MAX_DEPTH = 3
+NAMES = frozenset({"backward", "manual_backward", "step"})
 
 
 def hot_calls(project: Project, module: Module, tails: set[str]) -> Iterator[ast.Call]:
-    """Yield the calls by some names that run with each step, in a file that knows of an accelerator."""
+    """Yield the calls by some names that run with each step, of a training that knows of an accelerator."""
     found = [call for tail in sorted(tails) for call in module.calls.get(tail, [])]
-    if found and accelerated(module):
-        for call in sorted(found, key=lambda c: c.lineno):
-            if is_hot(project, module, call):
-                yield call
+    for call in sorted(found, key=lambda c: c.lineno):
+        if is_hot(project, module, call) and (accelerated(module) or helper_of(project, module, call) is not None):
+            yield call
 
 
 def is_hot(project: Project, module: Module, node: ast.AST) -> bool:
-    """Return whether a node runs with each step: its loop, or its function outside of loops, takes a step."""
+    """Return whether a node runs with each step: its loop or function takes one, or a step runs its function."""
+    root = _root(project, module, node)
+    return root is not None and (_is_training(project, module, root) or root in steps(project).sites)
+
+
+def helper_of(project: Project, module: Module, node: ast.AST) -> Function | None:
+    """Return the function of a node that runs with each step without taking one: a helper, a method, a callback."""
+    root = _root(project, module, node)
+    if not isinstance(root, FUNCTIONS) or root not in steps(project).sites or _is_training(project, module, root):
+        return None
+    return root
+
+
+def steps(project: Project) -> Steps:
+    """Return the functions that a training runs with each step."""
+    return project.once(_steps)[0]
+
+
+def _steps(project: Project) -> Iterator[Steps]:
+    begun = [(m, node) for m in project.modules.values() for node in _trainings(project, m)]
+    yield Steps(project, iter(begun), lambda module, node, root: _root(project, module, node) is root)
+
+
+def _trainings(project: Project, module: Module) -> Iterator[ast.AST]:
+    """Yield the loops and the functions of a file that take a step."""
+    if not _leading(project) & module.calls.keys():
+        return
+    for node in (*nodes(module, *REPEATS), *functions(module)):
+        if _is_training(project, module, node):
+            yield node
+
+
+def _is_training(project: Project, module: Module, node: ast.AST) -> bool:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return _is_step(project, module, node, MAX_DEPTH)
+    return _trains(project, module, node, MAX_DEPTH)
+
+
+def _root(project: Project, module: Module, node: ast.AST) -> ast.AST | None:
+    """Return the loop or function with each turn of which a node runs; none for what runs only now and then."""
+    inside = node
     for around in module.ancestors(node):
         if isinstance(around, ast.ExceptHandler | ast.Lambda):
-            return False
+            return None
         if isinstance(around, ast.BoolOp) and _is_asked_after(node, around):
-            return False
+            return None
         if (
             isinstance(around, ast.If | ast.IfExp)
             and _is_guard(around.test)
-            and not any(inside is node for inside in walk(around.test))
+            and not any(part is node for part in walk(around.test))
             and not _takes_step(project, module, around)
         ):
-            return False
-        if isinstance(around, LOOPS):
-            return _trains(project, module, around, MAX_DEPTH)
+            return None
+        if isinstance(inside, ast.stmt) and _is_left_before(inside, around):
+            return None
+        if isinstance(around, REPEATS) and _trains(project, module, around, MAX_DEPTH):
+            return around
+        if isinstance(around, LOOPS) and not _is_small(around):
+            return around
         if isinstance(around, FUNCTIONS):
-            return _is_step(project, module, around, MAX_DEPTH)
-    return False
+            return around
+        inside = around
+    return None
 
 
-def used_with_each_step(project: Project, module: Module, call: ast.Call) -> bool:
-    """Return whether a call stands in a context manager of the program that is entered with each step of a training."""
-    function = function_of(call, module)
-    owner = project.scope_of(function, module).owner if function is not None else None
-    if owner is None or function is None or function.name not in {"__enter__", "__exit__"}:
+def _is_small(loop: ast.AST) -> bool:
+    """Return whether a loop goes over a handful of things, all with each step: values by name, callbacks, losses."""
+    if not isinstance(loop, ast.For):
         return False
-    for there in project.modules.values():
-        for node in there.live.get(ast.With, []):
-            for item in node.items if isinstance(node, ast.With) else ():
-                named = project.types.of(item.context_expr, project.scope_at(item.context_expr, there))
-                if named == owner.name and not is_benchmark(node, there) and _holds_step(project, there, node):
-                    return True
+    over = loop.iter
+    while isinstance(over, ast.Call) and tail_of(over.func) in {"enumerate", "zip", "list", "sorted", "reversed"} and over.args:
+        over = over.args[0]
+    if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr in {"items", "values"}:
+        return True
+    return isinstance(over, ast.List | ast.Tuple) or SMALL.search(tail_of(over)) is not None
+
+
+def _is_left_before(statement: ast.stmt, around: ast.AST) -> bool:
+    """Return whether most turns leave a block before they come to a statement: `if step % 100: continue`."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(around, name, None)
+        if not isinstance(block, list) or statement not in block:
+            continue
+        for before in block[: block.index(statement)]:
+            leaves = isinstance(before, ast.If) and isinstance(before.body[-1], ast.Continue | ast.Return)
+            if leaves and isinstance(before, ast.If) and _is_seldom(before.test):
+                return True
     return False
 
 
-def _holds_step(project: Project, module: Module, node: ast.AST) -> bool:
-    """Return whether a block stands in a loop and takes a step of a training."""
-    in_loop = any(isinstance(around, LOOPS) for around in module.ancestors(node))
-    return in_loop and _trains(project, module, node, MAX_DEPTH)
+def _is_seldom(test: ast.expr) -> bool:
+    return _counts(test) or SELDOM.search(text_of(test)) is not None
 
 
 def _takes_step(project: Project, module: Module, node: ast.If | ast.IfExp) -> bool:
     """Return whether the branch of a condition steps the optimizer, so that it is no branch for now and then."""
-    if not isinstance(node, ast.If) or any(isinstance(n, ast.Mod) for n in walk(node.test)):
+    if not isinstance(node, ast.If) or _counts(node.test):
         return False
     return any(
         _is_optimizer_step(call) or _steps_inside(project, module, call) for part in node.body for call in calls(part)
@@ -75,7 +134,7 @@ def _takes_step(project: Project, module: Module, node: ast.If | ast.IfExp) -> b
 
 
 def _steps_inside(project: Project, module: Module, call: ast.Call) -> bool:
-    target = callee(project, module, call)
+    target = callee(project, module, call) if tail_of(call.func) in _leading(project) else None
     return target is not None and any(_is_optimizer_step(inside) for inside in calls(target))
 
 
@@ -84,28 +143,52 @@ def _is_asked_after(node: ast.AST, operation: ast.BoolOp) -> bool:
     for value in operation.values:
         if any(inside is node for inside in walk(value)):
             return False
-        if any(isinstance(n, ast.Mod) for n in walk(value)):
+        if _counts(value):
             return True
     return False
 
 
+def _counts(test: ast.expr) -> bool:
+    return any(isinstance(n, ast.Mod) for n in walk(test))
+
+
 def _is_guard(test: ast.expr) -> bool:
     """Return whether a condition holds only now and then, as far as its words tell."""
-    counts = any(isinstance(n, ast.Mod) for n in walk(test))
-    return counts or not TRANSPARENT.search(text_of(test))
+    return _counts(test) or not (_is_steady(test) or TRANSPARENT.search(text_of(test)))
+
+
+def _is_steady(test: ast.expr) -> bool:
+    """Return whether a condition asks what does not change from step to step: what something is, where it lies."""
+    if isinstance(test, ast.BoolOp):
+        return all(map(_is_steady, test.values))
+    if isinstance(test, ast.UnaryOp):
+        return _is_steady(test.operand)
+    if isinstance(test, ast.Call):
+        return tail_of(test.func) in STEADY
+    return FIXED.search(text_of(test)) is not None
 
 
 def _is_step(project: Project, module: Module, function: Function, depth: int) -> bool:
-    if any(_trains(project, module, loop, depth) for loop in inner(function, *LOOPS)):
+    if any(_trains(project, module, loop, depth) for loop in inner(function, *REPEATS)):
         return False
     return function.name == "training_step" or _trains(project, module, function, depth)
 
 
 def _trains(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
     """Return whether a loop or function takes a step itself, not in a loop inside of it."""
+    known = project.once(_known)[0]
+    if (node, depth) not in known:
+        known[(node, depth)] = _takes(project, module, node, depth)
+    return known[(node, depth)]
+
+
+def _takes(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
+    around_steps = any(_trains(project, module, loop, depth) for loop in inner(node, *LOOPS))
     for call in calls(node):
-        if any(isinstance(a, LOOPS) for a in _between(call, node, module)):
+        if tail_of(call.func) not in _leading(project) or any(isinstance(a, REPEATS) for a in _between(call, node, module)):
             continue
+        if around_steps and any(isinstance(a, ast.If) and _is_guard(a.test) for a in _between(call, node, module)):
+            continue  # what an accumulation left over
         if is_backward(call) or _is_optimizer_step(call):
             return True
         target = callee(project, module, call) if depth else None
@@ -116,6 +199,27 @@ def _trains(project: Project, module: Module, node: ast.AST, depth: int) -> bool
         ):
             return True
     return False
+
+
+def _known(_project: Project) -> Iterator[dict[tuple[ast.AST, int], bool]]:
+    yield {}
+
+
+def _leading(project: Project) -> frozenset[str]:
+    """Return the names of calls that may take a step, or lead to one."""
+    return project.once(_names)[0]
+
+
+def _names(project: Project) -> Iterator[frozenset[str]]:
+    found, edge = set(NAMES), set(NAMES)
+    for _ in range(MAX_DEPTH):
+        around = {
+            function.name
+            for tail in edge for call, module in project.named.get(tail, ()) if (function := function_of(call, module))
+        }  # fmt: skip
+        edge = {other for name in around - found for other in (project.names_for(name) or {name})} - found
+        found |= edge
+    yield frozenset(found)
 
 
 def _between(node: ast.AST, outer: ast.AST, module: Module) -> Iterator[ast.AST]:

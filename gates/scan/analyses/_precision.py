@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import constant, inner, keyword
 from gates.scan.analyses._flow import passed
+from gates.scan.analyses._settings import behind_of, defaults, item, setting
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.project import Project
 from gates.scan.scope import Scope
@@ -29,8 +30,8 @@ SCALER = {
 SCALES = re.compile(r"(?i)scaler|scale_loss|loss_scale|^(accelerator|fabric)$")
 FRAMEWORKS = re.compile(r"^(accelerate|lightning|pytorch_lightning|deepspeed|apex|transformers|ignite|composer)(\.|$)")
 OTHERS = re.compile(r"^sklearn\.|(Standard|MinMax|Robust|MaxAbs)Scaler$")
-HALF, BRAIN = "torch.float16", "torch.bfloat16"
-SAME = {"torch.half": HALF, "torch.float16": HALF, "torch.bfloat16": BRAIN}
+HALF, BRAIN, WHOLE = "torch.float16", "torch.bfloat16", "torch.float32"
+SAME = {"torch.half": HALF, "torch.float16": HALF, "torch.bfloat16": BRAIN, "torch.float32": WHOLE, "torch.float": WHOLE}
 
 
 def autocasts(project: Project, module: Module) -> Iterator[tuple[ast.Call, Scope]]:
@@ -65,18 +66,21 @@ def type_named(node: ast.expr, scope: Scope, hops: int = 4) -> str | None:
     """Return the full name of a type of numbers that an expression is, through variables that are bound once."""
     if isinstance(node, ast.IfExp):
         kinds = {type_named(part, scope, hops - 1) for part in (node.body, node.orelse)} if hops else set()
-        return kinds.pop() if len(kinds) == 1 else None
+        return next(iter(kinds)) if len(kinds) == 1 else HALF if kinds == {HALF, WHOLE} else None
     made = scope.through(node) if hops else None
     if made is not None and isinstance(made[0], ast.IfExp):
         return type_named(made[0], made[1], hops - 1)
     dotted = scope.dotted(node)
     if dotted in SAME:
         return SAME[dotted]
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        return _under(node.value, node.slice.value, scope, hops)
+    if isinstance(node, ast.Subscript) and (key := setting(node.slice, scope)) is not None:
+        return _under(node.value, key, scope, hops)
     if isinstance(node, ast.Call) and tail_of(node.func) == "getattr" and len(node.args) > 1:
-        return SAME.get(f"{scope.dotted(node.args[0])}.{constant(node.args[1])}")
-    through = (scope.through(node) or _default(node, scope) or _imported(node, scope)) if hops else None
+        return SAME.get(f"{scope.dotted(node.args[0])}.{setting(node.args[1], scope)}")
+    if isinstance(node, ast.Call) and tail_of(node.func) == "get" and isinstance(node.func, ast.Attribute) and node.args:
+        return _under(node.func.value, setting(node.args[0], scope), scope, hops)
+    through = behind_of(node, scope) if hops else None
+    through = through or (next(defaults(node, scope), None) if hops and isinstance(node, ast.Attribute) else None)
     if through is not None:
         return type_named(through[0], through[1], hops - 1)
     return _handed(node, scope, hops) if isinstance(node, ast.Name) and hops else None
@@ -93,46 +97,8 @@ def _handed(node: ast.Name, scope: Scope, hops: int) -> str | None:
 
 def _under(container: ast.expr, key: object, scope: Scope, hops: int) -> str | None:
     """Return the type of numbers that stands under a key of a dictionary that is written out."""
-    found = _item(container, key, scope, 8)
+    found = item(container, key, scope, 8)
     return type_named(found[0], found[1], hops - 1) if found is not None and hops else None
-
-
-def _item(container: ast.expr, key: object, scope: Scope, hops: int) -> tuple[ast.expr, Scope] | None:
-    """Return what stands under a key of a dictionary, followed to where that is written out."""
-    if isinstance(container, ast.Dict):
-        values = [v for k, v in zip(container.keys, container.values, strict=True) if constant(k) == key]
-        return (values[-1], scope) if values else None
-    if not hops:
-        return None
-    if isinstance(container, ast.Subscript) and isinstance(container.slice, ast.Constant):
-        outer = _item(container.value, container.slice.value, scope, hops - 1)
-        return _item(outer[0], key, outer[1], hops - 1) if outer is not None else None
-    behind = scope.through(container) or _default(container, scope) or _imported(container, scope)
-    return _item(behind[0], key, behind[1], hops - 1) if behind is not None else None
-
-
-def _default(node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope] | None:
-    """Return the default of a parameter that no caller passes anything else for."""
-    found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
-    function = found[0].function if found else None
-    if not isinstance(node, ast.Name) or not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-        return None
-    names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
-    defaults = dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
-    defaults |= {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d}
-    outer = found[0].outer if found else None
-    return (defaults[node.id], outer) if node.id in defaults and outer is not None else None
-
-
-def _imported(node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope] | None:
-    """Return what a name is in the file of the program that it is imported from."""
-    dotted = scope.dotted(node)
-    module = scope.project.find_module(dotted.rpartition(".")[0], scope.module) if dotted else None
-    if module is None or dotted is None:
-        return None
-    bound = [b.node for b in module.bindings.get(dotted.rpartition(".")[2], []) if b.kind == "value"]
-    where = scope.project.scope_of(module.tree, module)
-    return (bound[0], where) if len(bound) == 1 and isinstance(bound[0], ast.expr) else None
 
 
 def scalers(project: Project, module: Module) -> Iterator[tuple[ast.Call, Scope]]:

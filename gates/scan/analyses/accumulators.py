@@ -4,11 +4,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, callee, calls, function_of, functions, loop_of, statement_of
-from gates.scan.analyses._hot import is_hot
-from gates.scan.module import Module, tail_of
+from gates.scan.analyses._code import broken, calls, function_of, functions, loop_of, statement_of
+from gates.scan.analyses._hot import is_hot, steps
+from gates.scan.analyses._origins import Origins
+from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
+from gates.scan.scope import Scope
 from gates.scan.site import Site
 from gates.scan.types import argument
 
@@ -24,12 +26,111 @@ def look(project: Project) -> Iterator[Site]:
             continue
         for function, losses in _losses(module):
             for node in inner(function, ast.Call, ast.Assign, ast.AugAssign):
-                kept = _stored_by(project, module, node) or _kept(node)
-                if kept is None or kept[0] not in losses or _is_cut(kept[0], node, module):
+                kept = _kept(node)
+                if kept is None or kept[0].id not in losses or _is_cut(kept[0].id, node, module):
                     continue
-                name, into = kept
+                if _runs_own(project, module, node):
+                    continue  # what the method does with it is asked below
+                name, into = kept[0].id, kept[1]
                 if _outlives(into, node, module) and _unsummed(into, function) and _is_hot(project, module, node):
                     yield broken(module, node, f"{text_of(into)} keeps {name} with the graph that made it")
+    yield from _handed(project)
+
+
+def _handed(project: Project) -> Iterator[Site]:
+    """Yield where helpers keep a loss that they are handed, or the calls of one that others hand what is cut off."""
+    for module in project.modules.values():
+        for function in functions(module):
+            for node in inner(function, ast.Call, ast.Assign, ast.AugAssign):
+                kept = _kept(node)
+                if kept is None or not _is_kept_there(kept, function, project, module) or _runs_own(project, module, node):
+                    continue
+                sites = _sites(project, function)
+                bad = [(call, there) for call, there in sites if _hands_graph(project, kept, function, call, there)]
+                if bad and len(bad) == len(sites):
+                    yield broken(module, node, f"{text_of(kept[1])} keeps {kept[0].id} with the graph that made it")
+                elif bad:
+                    yield from (broken(there, call, f"{text_of(call)} keeps the graph of a loss") for call, there in bad)
+
+
+def _runs_own(project: Project, module: Module, node: ast.AST) -> bool:
+    """Return whether what looks like a list's method is one of the program."""
+    return isinstance(node, ast.Call) and bool(steps(project).targets.of(node, module))
+
+
+def _sites(project: Project, function: Function) -> list[tuple[ast.Call, Module]]:
+    """Return the calls of a function that run again and again, with each step or now and then."""
+    known = steps(project)
+    others = [(call, there) for call, there in known.origins.called(function) if loop_of(call, there) is not None]
+    return list({id(call): (call, there) for call, there in (*known.sites.get(function, ()), *others)}.values())
+
+
+def _is_kept_there(kept: tuple[ast.Name, ast.expr], function: Function, project: Project, module: Module) -> bool:
+    """Return whether a function keeps what it is handed, as it is, in something that is there before and after."""
+    name, into = kept
+    scope = project.scope_of(function, module)
+    bindings = scope.bindings.get(name.id, [])
+    if not bindings or any(b.kind not in {"parameter", "opaque"} for b in bindings) or _starts(function):
+        return False
+    root = _root_of(into)
+    holder = into.value if isinstance(into, ast.Subscript) else into
+    made = [b.node for b, _ in scope.attribute(holder)] if isinstance(holder, ast.Attribute) else []
+    if root is None or any(node is not None and "maxlen" in text_of(node) for node in made):
+        return False
+    bound = scope.bindings.get(root, [])
+    quiet = any("no_grad" in text_of(d) or "inference_mode" in text_of(d) for d in function.decorator_list)
+    return not quiet and all(b.kind == "parameter" for b in bound) and not _is_cut(name.id, name, module)
+
+
+def _root_of(node: ast.expr) -> str | None:
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _hands_graph(
+    project: Project, kept: tuple[ast.Name, ast.expr], function: Function, call: ast.Call, there: Module
+) -> bool:
+    """Return whether a call hands a function a loss that a backward pass starts from, for something that outlives it."""
+    known = steps(project)
+    scope = project.scope_of(function, there)
+    only = Origins(project, lambda asked: [(call, there)] if asked is function else known.called(asked))
+    holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+    holder = None if isinstance(holder, ast.Call) and tail_of(holder.func) == "super" else holder
+    root = _root_of(kept[1])
+    if root is not None and root != scope.self_name:
+        holder = argument(call, function, root, bound=scope.owner is not None) if root in scope.bindings else None
+    around = function_of(call, there) or there.tree
+    if holder is not None and not (_outlives(holder, call, there) and _unsummed(holder, around)):
+        return False
+    if any(isinstance(a, ast.With) and "no_grad" in text_of(a.items[0].context_expr) for a in there.ancestors(call)):
+        return False
+    return any(_is_attached(node, where, path) for node, where, path in only.ways(kept[0], scope))
+
+
+def _is_attached(node: ast.expr, scope: Scope, path: tuple[int | None, ...]) -> bool:
+    """Return whether an expression is a loss that a backward pass starts from, or holds the parts of one."""
+    body = scope.function or scope.module.tree
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div) and not path:
+        node = node.left
+    if not isinstance(node, ast.Name) or isinstance(body, ast.Lambda):
+        return False
+    found = _starts(body) if not path else _summed(body)
+    return node.id in found - {"self"} and not _is_cut(node.id, node, scope.module)
+
+
+def _summed(body: ast.AST) -> set[str]:
+    """Return the names of the lists and mappings of which a body sums up a loss."""
+    starts = _starts(body)
+    found: set[str] = set()
+    for node in inner(body, ast.Assign):
+        if isinstance(node, ast.Assign) and any(tail_of(target) in starts for target in node.targets):
+            for part in walk(node.value):
+                over = part.func.value if isinstance(part, ast.Call) and tail_of(part.func) == "values" else None  # type: ignore[attr-defined]  # a method
+                over = part.value if isinstance(part, ast.Subscript) else over
+                over = part.args[0] if isinstance(part, ast.Call) and tail_of(part.func) == "sum" and part.args else over
+                found |= {over.id} if isinstance(over, ast.Name) else set()
+    return found
 
 
 def _lightning(module: Module) -> bool:
@@ -96,57 +197,29 @@ def _named(value: ast.expr) -> Iterator[str]:
         yield from right or _named(value.left)
 
 
-def _stored_by(project: Project, module: Module, node: ast.AST) -> tuple[str, ast.expr] | None:
-    """Return what a call hands to a method that keeps it as it is, and the object that keeps it."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return None
-    target = callee(project, module, node)
-    owner = project.scope_at(node, module).class_of(node.func.value)
-    if target is None or owner is None:
-        return None
-    for name in (arg.arg for arg in target.args.args[1:]):
-        value = argument(node, target, name, bound=True)
-        inside = (_kept(n) for n in inner(target, ast.Call, ast.AugAssign))
-        stored = any(k is not None and k[0] == name and _of_self(k[1]) for k in inside)
-        if isinstance(value, ast.Name) and stored and not _cut_inside(target, name):
-            return value.id, node.func.value
-    return "", node.func.value
-
-
-def _of_self(node: ast.expr) -> bool:
-    while isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node, ast.Name):
-        node = node.value
-    return isinstance(node, ast.Name) and node.id == "self"
-
-
-def _cut_inside(function: ast.AST, name: str) -> bool:
-    """Return whether a method detaches an argument under its own name."""
-    return any(
-        isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and tail_of(n.value.func) in CUT
-        and any(isinstance(t, ast.Name) and t.id == name for t in n.targets)
-        for n in inner(function, ast.Assign)
-    )  # fmt: skip
-
-
-def _kept(node: ast.AST) -> tuple[str, ast.expr] | None:
+def _kept(node: ast.AST) -> tuple[ast.Name, ast.expr] | None:
     """Return what a node adds to something, as it is, and to what."""
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"append", "add"} and len(node.args) == 1:
-            return _single(node.args[0], node.func.value)
+            into = node.func.value
+            is_made = isinstance(into, ast.Call) and tail_of(into.func) == "setdefault"
+            return _single(node.args[0], into.func.value if is_made else into)  # type: ignore[attr-defined]  # a method
     elif isinstance(node, ast.AugAssign):
         return _single(node.value, node.target) if isinstance(node.op, ast.Add) else None
     elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.BinOp):
         target, sides = text_of(node.targets[0]), (node.value.left, node.value.right)
         for one, other in (sides, sides[::-1]):
+            if isinstance(one, ast.Call) and tail_of(one.func) == "get" and isinstance(node.targets[0], ast.Subscript):
+                one, target = one.func, f"{text_of(node.targets[0].value)}.get"
             if isinstance(node.value.op, ast.Add) and text_of(one) == target:
                 return _single(other, node.targets[0])
     return None
 
 
-def _single(value: ast.expr, into: ast.expr) -> tuple[str, ast.expr] | None:
+def _single(value: ast.expr, into: ast.expr) -> tuple[ast.Name, ast.expr] | None:
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult | ast.Div):
         value = value.left
-    return (value.id, into) if isinstance(value, ast.Name) else None
+    return (value, into) if isinstance(value, ast.Name) else None
 
 
 def _is_cut(name: str, node: ast.AST, module: Module) -> bool:

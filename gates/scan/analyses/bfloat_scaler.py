@@ -3,37 +3,91 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, keyword, nodes
+from gates.scan.analyses._code import broken, class_of, function_of, keyword, nodes
 from gates.scan.analyses._evaluating import NAMED, NO_GRAD
-from gates.scan.analyses._precision import BRAIN, context_of, dtype_of, is_on, scalers
-from gates.scan.module import Module
-from gates.scan.nodes import text_of
-from gates.scan.project import Project
+from gates.scan.analyses._precision import AUTOCAST, BRAIN, context_of, dtype_of, is_on, scalers, type_named
+from gates.scan.module import Function, Module
+from gates.scan.nodes import inner, text_of
+from gates.scan.project import ClassInfo, Project
+from gates.scan.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("bfloat16",)
+PROBLEM = "a dynamic loss scale is used with bfloat16, which needs none"
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each dynamic scaler in the function, class or file whose autocast contexts are all in bfloat16."""
+    seen: set[ast.AST] = set()
     for module in project.modules.values():
-        found = [(call, scope) for call, scope in scalers(project, module)]
-        if not found:
+        found = [call for call, _ in scalers(project, module)]
+        near = [module, *(m for call in found for m in _users(project, module, call))] if found else []
+        trained = [made for each in {m.path: m for m in near}.values() for made in _trained(project, each)]
+        if {dtype_of(*made) for made in trained} != {BRAIN}:
             continue
-        contexts = [
-            (made, node)
-            for node in nodes(module, ast.With)
-            if isinstance(node, ast.With)
-            for item in node.items
-            if (made := context_of(item, project.scope_at(item.context_expr, module))) is not None
-        ]
-        trained = [(made, node) for made, node in contexts if not _evaluates(node, module)]
-        types = {dtype_of(*made) for made, _ in trained}
-        if types != {BRAIN}:
+        for call in found:
+            if is_on(call) or _same(call, [made[0] for made in trained]):
+                seen.add(call)
+                yield broken(module, call, PROBLEM)
+    for info in project.classes.values() if any("caler" in name for name in project.named) else ():
+        for place in _of_class(project, info):
+            if place not in seen:
+                seen.add(place)
+                yield broken(info.scope.module, place, PROBLEM)
+
+
+def _users(project: Project, module: Module, call: ast.Call) -> Iterator[Module]:
+    """Yield the files that call the function which makes a scaler, where the scaler's own file has no autocast."""
+    function = function_of(call, module)
+    if function is not None and not any(True for _ in _trained(project, module)):
+        owner = class_of(function, module)
+        name = owner.name if owner is not None else function.name
+        yield from (other for _, other in project.named.get(name, []) if other is not module)
+
+
+def _trained(project: Project, module: Module) -> Iterator[tuple[ast.Call, Scope]]:
+    """Yield the autocast contexts of a file, but for those that it evaluates in."""
+    for node in nodes(module, ast.With):
+        for item in node.items if isinstance(node, ast.With) and not _evaluates(node, module) else ():
+            made = context_of(item, project.scope_at(item.context_expr, module))
+            if made is not None:
+                yield made
+
+
+def _of_class(project: Project, info: ClassInfo) -> Iterator[ast.AST]:
+    """Yield where a class takes bfloat16 for what it has of its base, and a scaler besides."""
+    bases = project.ancestors_of(info)
+    own = {b.node for name in info.attributes for b, _ in info.attributes[name] if isinstance(b.node, ast.expr)}
+    if not bases or not any(type_named(node, info.scope) == BRAIN for node in own if isinstance(node, ast.Attribute)):
+        return
+    names = {name for each in (info, *bases) for name in each.methods}
+    methods = [found for name in sorted(names) if (found := project.method(info, name)) is not None]
+    kinds = [kind for function, module, _ in methods for kind in _kinds(project, info, function, module)]
+    if not kinds or {kind for kind, _ in kinds} != {BRAIN}:
+        return
+    for function, module, owner in methods:
+        inside = {id(node) for node in inner(function, ast.Call)}
+        for call, _ in scalers(project, module):
+            if id(call) in inside and is_on(call):
+                yield call if owner is info else next(place for _, place in kinds)
+
+
+def _kinds(project: Project, info: ClassInfo, function: Function, module: Module) -> Iterator[tuple[str | None, ast.AST]]:
+    """Yield the types that the autocast contexts of a method have for a class, and where it says so."""
+    scope = project.scope_of(function, module)
+    for call in inner(function, ast.Call):
+        if not isinstance(call, ast.Call) or scope.dotted(call.func) not in AUTOCAST:
             continue
-        for call, _ in found:
-            if is_on(call) or _same(call, [made[0] for made, _ in trained]):
-                yield broken(module, call, "a dynamic loss scale is used with bfloat16, which needs none")
+        dtype = keyword(call, "dtype")
+        bound = project.attribute(info, dtype.attr) if isinstance(dtype, ast.Attribute) and _is_own(dtype, scope) else []
+        if len(bound) == 1 and isinstance(bound[0][0].node, ast.expr):
+            yield type_named(bound[0][0].node, bound[0][1]), bound[0][0].node
+        else:
+            yield dtype_of(call, scope), call
+
+
+def _is_own(node: ast.Attribute, scope: Scope) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id == scope.self_name
 
 
 def _evaluates(node: ast.AST, module: Module) -> bool:

@@ -4,180 +4,133 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._benching import is_benchmark
-from gates.scan.analyses._code import broken, constant, function_of, nodes, tail_text
+from gates.scan.analyses._benching import called, is_baseline, is_benchmark, words
+from gates.scan.analyses._best import parts, worse_kept
+from gates.scan.analyses._code import broken, constant, nodes, tail_text
+from gates.scan.analyses._directions import by_name
+from gates.scan.analyses._verdicts import verdicts
 from gates.scan.module import Module
 from gates.scan.nodes import text_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
 WORDS = ("speed", "faster", "saved", "saving", "reduction", "reduced", "overhead", "drop", "degradation", "diff",
-         "best", "floor", "limit", "budget", "minimum", "better", "improved")  # fmt: skip
-PASS = re.compile(
-    r"(?i)(^|_)(pass(ed|es)?|ok(ay)?|success(ful)?|met|meets(_\w+)?|achieved|good|reached|satisfied|target_met)(_|$)"
-)
-FAIL = re.compile(r"(?i)(^|_)(fail(ed|s|ure)?|too_slow|slow|regress(ed|ion)?|violated|bad|degraded|missed)(_|$)")
+         "best", "floor", "limit", "budget", "minimum", "better", "improved", "accept", "tolerance", "monitor",
+         "passed", "verdict", "max_")  # fmt: skip
 MORE = re.compile(r"(?i)speed_?up|faster|acceleration|saved|saving|reduction|reduced|decrease|throughput")
-BETTER = re.compile(r"(?i)(^|_| )(is_best|improved|better|is_better|new_best)(_|$)")
-SMALLER = re.compile(r"(?i)loss|error|(^|[_ ])(err|ppl|perplexity|wer|cer|mae|mse|rmse|fid|nll|latency)([_ ]|$)")
-BIGGER = re.compile(
-    r"(?i)(^|[_ ])(acc|accuracy|top1|f1|auc|auroc|iou|miou|map|bleu|score|reward|psnr|ssim|dice|recall)([_ ]|$)"
+LESS = re.compile(
+    r"(?i)overhead|degradation|(^|_)drop(_|$)|_drop|drop_|accuracy_loss|(^|_)(abs_?|max_?)?diff(erence)?(_|$)|"
+    r"(^|_)error(_|$)|^abs$|(^|_)(deviation|drift|slowdown|regression|gap)(_|$)"
 )
-INFINITY = re.compile(r"""(?i)-?((math|np|numpy|torch)\.inf|float\(['"][-+]?inf(inity)?['"]\))""")
 FLOOR = re.compile(r"(?i)(^|[_ ])(floor|minimum|at_least|lower_bound|lower_limit|min)([_ ]|$)")
-CEILING = re.compile(r"(?i)(^|[_ ])(ceiling|maximum|at_most|upper_bound|limit|budget|tolerance|tol|max)([_ ]|$)")
+CEILING = re.compile(
+    r"(?i)(^|[_ ])(ceiling|maximum|at_most|upper_bound|limit|budget|tolerance|tol|atol|rtol|max)([_ ]|$)"
+)
+BAR = re.compile(
+    r"(?i)target|min|wanted|expected|least|floor|threshold|required|bar|limit|tol|max|goal|budget|ceiling|allowed"
+)
+COUNTS = re.compile(
+    r"(?i)(^|[_ ])(steps?|epochs?|iters?|iterations?|counts?|num|n|len|size|attempts?|retries|patience|i|idx|index|"
+    r"time|elapsed|age|length|seen|total|done|shape|dim|ndim|rank|version|value|x)([_ ]|$)"
+)
+COUNTED = re.compile(r"(?i)(^|_)(asserted|reached|met|achieved|exceed(ed|s)?|allowed)(_|$)")
+FILTERS = re.compile(r"(?i)(^|[_ ])(scores?|ious?|errors?)(?=[_ ]|$)")  # what single things are chosen by
 WRONG = re.compile(r"(?i)fail|problem|error|violation|regression|bad|broken")
-LESS = re.compile(r"(?i)overhead|degradation|_drop|drop_|accuracy_loss|(^|_)(abs_)?diff(erence)?(_|$)|(^|_)error(_|$)")
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each comparison that counts a small gain, or a large loss, as passed."""
     for module in project.modules.values():
-        for name, value in _verdicts(module):
-            good = PASS.search(name) is not None and not FAIL.search(name)
-            if not good and not FAIL.search(name):
-                continue
-            for compare in _conjuncts(value):
-                if (problem := _turned(compare, wanted=good)) is not None:
+        for name, value, good in verdicts(module):
+            for compare, wanted in _conjuncts(value, wanted=good):
+                if (problem := _turned(module, compare, name, wanted=wanted)) is not None:
                     yield broken(module, compare, f"{name}: {problem}")
-        for compare, problem in (*_kept_best(module), *_failures(module)):
-            yield broken(module, compare, problem)
+        for place, problem in (*worse_kept(project, module), *_failures(module)):
+            yield broken(module, place, problem)
 
 
-def _verdicts(module: Module) -> Iterator[tuple[str, ast.expr]]:
-    for node in nodes(module, ast.Assign, ast.Dict, ast.keyword, ast.Assert):
-        if isinstance(node, ast.Assign):
-            yield tail_text(node.targets[0]).strip().rpartition(" ")[2], node.value
-        elif isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if isinstance(key, ast.Constant):
-                    yield str(key.value), value
-        elif isinstance(node, ast.keyword):
-            yield node.arg or "", node.value
-        elif isinstance(node, ast.Assert):
-            yield "passed", node.test
-
-
-def _conjuncts(value: ast.expr) -> Iterator[ast.Compare]:
+def _conjuncts(value: ast.expr, *, wanted: bool) -> Iterator[tuple[ast.Compare, bool]]:
     if isinstance(value, ast.BoolOp):
         for part in value.values:
-            yield from _conjuncts(part)
+            yield from _conjuncts(part, wanted=wanted)
+    elif isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not):
+        yield from _conjuncts(value.operand, wanted=not wanted)
     elif isinstance(value, ast.Compare) and len(value.ops) == 1:
-        yield value
-    elif isinstance(value, ast.Call) and value.args and tail_text(value.func) == "bool":
-        yield from _conjuncts(value.args[0])
+        yield value, wanted
+    elif isinstance(value, ast.Call) and value.args and tail_text(value.func) in {"bool", "all", "any"}:
+        yield from _conjuncts(value.args[0], wanted=wanted)
+    elif isinstance(value, ast.GeneratorExp | ast.ListComp):
+        yield from _conjuncts(value.elt, wanted=wanted)
 
 
-def _turned(compare: ast.Compare, *, wanted: bool) -> str | None:
+def _turned(module: Module, compare: ast.Compare, name: str, *, wanted: bool) -> str | None:
     """Return what is wrong with a comparison whose truth means passed (`wanted`) or failed."""
-    left, right, op = compare.left, compare.comparators[0], compare.ops[0]
-    if isinstance(left, ast.Constant):
-        left, right = right, left
-        below = isinstance(op, ast.Gt | ast.GtE)
-    else:
-        below = isinstance(op, ast.Lt | ast.LtE)
-    if not isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) or not _is_bar(right):
+    left, right = compare.left, compare.comparators[0]
+    if not isinstance(compare.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
         return None
-    text = tail_text(left).strip().replace(" ", "_")
-    if MORE.search(text) and not LESS.search(text) and below is wanted:
-        return f"{text_of(compare)} is true where the gain is small"
-    if LESS.search(text) and not MORE.search(text) and below is not wanted:
-        return f"{text_of(compare)} is true where the loss is large"
-    return None
+    below = isinstance(compare.ops[0], ast.Lt | ast.LtE)
+    if isinstance(left, ast.Constant) or (_by_bar(left) is not None and not _is_bar(right)):
+        left, right, below = right, left, not below
+    if not _is_bar(right) and not _is_margin(right):
+        return None
+    larger = _is_better_larger(left, right, module, told=COUNTED.search(name) is None)
+    if larger is None or below is not (wanted is larger):
+        return None
+    if larger:
+        return f"{text_of(compare)} is true where the {'gain is small' if wanted else 'gain is large'}"
+    return f"{text_of(compare)} is true where the {'loss is large' if wanted else 'loss is small'}"
+
+
+def _is_better_larger(value: ast.expr, bar: ast.expr, module: Module, *, told: bool) -> bool | None:
+    """Return whether a value should be above its bar: by what it is called, and by what the bar is called."""
+    found = {each for each in (_by_value(value, module), _by_bar(bar) if told else None) if each is not None}
+    if COUNTS.search(tail_text(value)) and len(found) < 2 and _by_value(value, module) is None:
+        return None
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def _by_value(value: ast.expr, module: Module) -> bool | None:
+    text = called(value, module) if isinstance(value, ast.Name) else _text(value)
+    name = tail_text(value).strip().replace(" ", "_")
+    for each in (name, text.strip().replace(" ", "_")):
+        more, less = MORE.search(each) is not None, LESS.search(each) is not None
+        if more or less:
+            return more if more is not less else None
+    return by_name(FILTERS.sub(" ", words(text)))
+
+
+def _text(value: ast.expr) -> str:
+    """Return the words of a value: of `abs(a - b)`, `abs`; of `round(speedup, 2)`, `speedup`."""
+    if isinstance(value, ast.Call) and value.args and tail_text(value.func) in {"round", "float", "int", "max", "min"}:
+        return _text(value.args[0])
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in {"item", "max"}:
+        return _text(value.func.value)
+    return tail_text(value)
+
+
+def _by_bar(bar: ast.expr) -> bool | None:
+    if not isinstance(bar, ast.Name | ast.Attribute | ast.Subscript):
+        return None
+    low, high = FLOOR.search(tail_text(bar)) is not None, CEILING.search(tail_text(bar)) is not None
+    return low if low is not high else None
+
+
+def _is_margin(node: ast.expr) -> bool:
+    """Return whether a bar is the old arm with a margin: `baseline - tolerance`, `fp32_loss * 1.02`."""
+    return isinstance(node, ast.BinOp) and is_baseline(tail_text(node.left))
 
 
 def _is_bar(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int | float) and not isinstance(node.value, bool) and node.value != 0
-    return (
-        re.search(
-            r"(?i)target|min|wanted|expected|least|floor|threshold|required|bar|limit|tol|max|goal", tail_text(node)
-        )
-        is not None
-    )
-
-
-def _kept_best(module: Module) -> Iterator[tuple[ast.Compare, str]]:
-    """Yield each comparison by which a value takes the place of the best one while it is worse."""
-    for node in nodes(module, ast.If):
-        if not isinstance(node, ast.If) or re.search(r"\bmode\b", text_of(function_of(node, module) or node)):
-            continue
-        for compare in _parts(node.test):
-            for body, better in ((node.body, True), (node.orelse, False)):
-                if _takes_over(compare, body) and _is_worse(compare, module, better=better):
-                    yield compare, f"{text_of(compare)} keeps the worst value as the best one"
-    for node in nodes(module, ast.Assign):
-        if isinstance(node, ast.Assign) and BETTER.search(tail_text(node.targets[0])):
-            for compare in _parts(node.value):
-                if "best" in text_of(compare).lower() and _is_worse(compare, module, better=True):
-                    yield compare, f"{text_of(compare)} is true where the value is worse"
-
-
-def _parts(test: ast.expr) -> Iterator[ast.Compare]:
-    for part in test.values if isinstance(test, ast.BoolOp) else [test]:
-        is_plain = isinstance(part, ast.Compare) and len(part.ops) == 1
-        if is_plain and isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
-            yield part
-
-
-def _base(node: ast.expr) -> ast.expr:
-    """Return a stored value without the margin beside it."""
-    while isinstance(node, ast.BinOp):
-        node = node.left
-    return node
-
-
-def _takes_over(compare: ast.Compare, body: list[ast.stmt]) -> bool:
-    """Return whether a branch stores the one side where the other one was."""
-    sides = [_base(compare.left), _base(compare.comparators[0])]
-    texts = {text_of(side) for side in sides}
-    for statement in body:
-        if not isinstance(statement, ast.Assign) or text_of(statement.value) not in texts:
-            continue
-        others = texts - {text_of(statement.value)}
-        if any(text_of(target) in others and "best" in text_of(target) for target in statement.targets):
-            return True
-    return False
-
-
-def _is_worse(compare: ast.Compare, module: Module, *, better: bool) -> bool:
-    """Return whether what counts as better is worse, by where the search began or by what the value is called."""
-    left, right = _base(compare.left), _base(compare.comparators[0])
-    above = isinstance(compare.ops[0], ast.Gt | ast.GtE)
-    stored_right = "best" in text_of(right).lower() or "best" not in text_of(left).lower()
-    stored, value = (right, left) if stored_right else (left, right)
-    grows = (above is stored_right) is better
-    name = f"{tail_text(value)} {tail_text(stored)}".lower()
-    if re.search(r"worst|max|peak|largest|highest|min_|smallest|lowest", tail_text(stored).lower()):
-        return False
-    begun = _beginning(stored, module)
-    smaller, bigger = SMALLER.search(name) is not None, BIGGER.search(name) is not None
-    wanted = {begun > 0} if begun is not None else set()
-    wanted |= {smaller} if smaller is not bigger else set()
-    return wanted == {grows}
-
-
-def _beginning(stored: ast.expr, module: Module) -> int | None:
-    """Return the sign of the infinity that a search begins with."""
-    for node in nodes(module, ast.Assign, ast.AnnAssign):
-        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
-        pairs = [(t, value) for t in targets]
-        if len(targets) == 1 and isinstance(targets[0], ast.Tuple) and isinstance(value, ast.Tuple):
-            pairs = list(zip(targets[0].elts, value.elts, strict=False))
-        for target, given in pairs:
-            if given is not None and text_of(target) == text_of(stored) and INFINITY.fullmatch(text_of(given)):
-                return -1 if "-" in text_of(given) else 1
-    return None
+    return BAR.search(tail_text(node)) is not None
 
 
 def _failures(module: Module) -> Iterator[tuple[ast.Compare, str]]:
     """Yield each comparison of a benchmark that fails what holds its bar."""
     for node in nodes(module, ast.If):
         if isinstance(node, ast.If) and _fails(node.body) and is_benchmark(node, module):
-            for compare in _parts(node.test):
+            for compare in parts(node.test):
                 left, right = tail_text(compare.left), tail_text(compare.comparators[0])
                 above = isinstance(compare.ops[0], ast.Gt | ast.GtE)
                 for bar, other, is_above in ((right, left, above), (left, right, not above)):

@@ -7,16 +7,24 @@ from collections.abc import Iterator
 from gates.scan.analyses._benching import called, is_baseline, is_candidate, words
 from gates.scan.analyses._code import broken, function_of, nodes, tail_text
 from gates.scan.analyses._flow import set_before
-from gates.scan.module import Module
-from gates.scan.nodes import text_of
+from gates.scan.module import Module, tail_of
+from gates.scan.nodes import inner, text_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
 WORDS = ("baseline", "fp32", "float32", "reference", "control", "eager", "base_", "full_", "_ref", "ref_", "expected",
-         "naive", "plain", "vanilla")  # fmt: skip
-BAR = re.compile(r"(?i)tol|eps|delta|thresh|limit|max_|margin")
+         "naive", "plain", "vanilla", "atol", "rtol", "tolerance", "golden", "double")  # fmt: skip
+BAR = re.compile(r"(?i)tol|eps|delta|thresh|limit|max_|margin|within")
+CLOSE = re.compile(r"(?i)(^|[^a-z])([ar]?tol|tolerances?|eps|epsilon)([^a-z]|$)")
+ALIKE = re.compile(r"(?i)close|equal|same|match|parity|agree|identical|equivalen|consisten|within|accurate|toleran")
 MINE = re.compile(
-    r"(?i)(^|[^a-z])(lr|old|new|before|after|decay)([^a-z]|$)|improv|patience|best|early|faster|better|gain|saved|overhead|time|second|_ms|memory|peak"
+    r"(?i)(^|[^a-z])(lr|old|new|before|after|decay|start|end|prev|last|begin|t0|now)([^a-z]|$)|improv|patience|best|early|"
+    r"faster|better|gain|saved|overhead|time|second|_ms|memory|peak|elapsed"
+)
+REDUCES = frozenset({"max", "min", "mean", "amax", "sum", "item", "float", "double", "cpu", "numpy", "flatten",
+                     "median", "detach", "any", "all", "maximum"})  # fmt: skip
+EITHER = re.compile(
+    r"(?i)drop|worse|regress|no_loss|increase|exceed|slower|higher|lower|too_|below|above|converge"
 )
 
 
@@ -26,15 +34,15 @@ def look(project: Project) -> Iterator[Site]:
         for node in nodes(module, ast.Compare):
             if not isinstance(node, ast.Compare) or len(node.ops) != 1:
                 continue
-            left, right = _behind(_undivided(node.left), module), node.comparators[0]
-            if not isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE) or not _is_bar(right):
+            left, bar = node.left, node.comparators[0]
+            if not isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
                 continue
-            if (
-                isinstance(left, ast.BinOp)
-                and isinstance(left.op, ast.Sub)
-                and _are_arms(left, module)
-                and not _is_meant(node, module)
-            ):
+            if _is_close(left) and not _is_close(bar):
+                left, bar = bar, left
+            if not _is_bar(bar):
+                continue
+            found = _behind(left, module, 3)
+            if found is not None and _are_arms(found, bar, module) and not _is_meant(node, module):
                 yield broken(module, node, f"{text_of(node)} without abs() is blind to one side")
 
 
@@ -44,31 +52,72 @@ def _is_bar(node: ast.expr) -> bool:
     return BAR.search(tail_text(node)) is not None
 
 
-def _behind(node: ast.expr, module: Module) -> ast.expr:
-    """Return the difference that a variable was last set to, or the expression itself."""
-    if not isinstance(node, ast.Name):
-        return node
-    found = set_before(function_of(node, module) or module.tree, node.id, node.lineno)
-    return found[0][0] if len(found) == 1 and isinstance(found[0][0], ast.BinOp) else node
+def _is_close(node: ast.expr) -> bool:
+    """Return whether a bar is called a tolerance, as for what should be the same."""
+    return isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and bool(CLOSE.search(words(tail_text(node))))
 
 
-def _undivided(node: ast.expr) -> ast.expr:
-    """Return the difference that a relative one is made of."""
-    return node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else node
+def _behind(node: ast.expr, module: Module, hops: int) -> ast.BinOp | None:
+    """Return the difference that a value is made of: through variables, reductions and relative ones."""
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.Sub):
+            return node
+        return _behind(node.left, module, hops) if isinstance(node.op, ast.Div) else None
+    if isinstance(node, ast.GeneratorExp | ast.ListComp):
+        return _behind(node.elt, module, hops)
+    if isinstance(node, ast.Call):
+        if len([a for a in node.args if not isinstance(a, ast.Constant)]) > 1:
+            return None  # the larger one of two
+        inside = node.func.value if isinstance(node.func, ast.Attribute) and not node.args else None
+        if inside is None or (isinstance(inside, ast.Name) and inside.id in {"torch", "np", "numpy", "math"}):
+            inside = node.args[0] if node.args else None
+        return _behind(inside, module, hops) if inside is not None and tail_of(node.func) in REDUCES else None
+    if isinstance(node, ast.Name) and hops:
+        found = set_before(function_of(node, module) or module.tree, node.id, node.lineno)
+        return _behind(found[0][0], module, hops - 1) if len(found) == 1 else None
+    return None
 
 
-def _are_arms(node: ast.BinOp, module: Module) -> bool:
-    left, right = called(node.left, module), called(node.right, module)
-    if MINE.search(words(left)) or MINE.search(words(right)):
+def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module) -> bool:
+    """Return whether a difference is that of two arms, or of a value and what it should be close to."""
+    left, right = called(_plain(node.left), module), called(_plain(node.right), module)
+    if MINE.search(words(left)) or MINE.search(words(right)) or not left.strip() or not right.strip():
         return False
-    return (is_candidate(left) and is_baseline(right)) or (is_baseline(left) and is_candidate(right))
+    if (is_candidate(left) and is_baseline(right)) or (is_baseline(left) and is_candidate(right)):
+        return True
+    function = function_of(node, module)
+    close = _is_close(bar)
+    alike = function is not None and ALIKE.search(function.name) is not None
+    return (close and (is_baseline(left) or is_baseline(right) or alike)) or (alike and is_baseline(right))
+
+
+def _plain(node: ast.expr) -> ast.expr:
+    """Return the value under conversions: of `out.float()`, `out`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
+        node = node.func.value
+    return node
 
 
 def _is_meant(node: ast.Compare, module: Module) -> bool:
     """Return whether the other side is asked for, too, or the name says that one side is meant."""
     statement = next((a for a in module.ancestors(node) if isinstance(a, ast.stmt)), None)
     text = text_of(statement) if isinstance(statement, ast.Assign | ast.Return | ast.Assert | ast.Expr) else ""
-    return (
-        MINE.search(text.partition("=")[0]) is not None
-        or re.search(r"(?i)drop|worse|regress|no_loss", text) is not None
-    )
+    if isinstance(statement, ast.If):
+        text = f"{text_of(statement.test)} {' '.join(text_of(s) for s in statement.body[:2])}"
+    if MINE.search(text.partition("=")[0]) and not isinstance(statement, ast.If):
+        return True
+    names = [a.name for a in module.ancestors(node) if isinstance(a, ast.FunctionDef)][:1]
+    return EITHER.search(" ".join([text, *names])) is not None or _both_asked(node, module)
+
+
+def _both_asked(node: ast.Compare, module: Module) -> bool:
+    """Return whether the same difference, or the one turned round, is held against something once more."""
+    function = function_of(node, module) or module.tree
+    mine = _differences(node, module)
+    others = (c for c in inner(function, ast.Compare) if isinstance(c, ast.Compare) and c is not node)
+    return any(mine & _differences(other, module) for other in others)
+
+
+def _differences(node: ast.Compare, module: Module) -> set[frozenset[str]]:
+    found = [_behind(side, module, 3) for side in (node.left, *node.comparators)]
+    return {frozenset((text_of(f.left), text_of(f.right))) for f in found if f is not None}

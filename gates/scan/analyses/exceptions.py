@@ -4,45 +4,101 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, calls, nodes, tail_text
-from gates.scan.module import tail_of
-from gates.scan.nodes import text_of, walk
+from gates.scan.analyses._code import broken, callee, calls, module_of, nodes, tail_text
+from gates.scan.analyses._flow import passed
+from gates.scan.module import Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("except",)
+WORDS = ("except", "suppress", "__exit__")
 WIDE = {"Exception", "BaseException", "RuntimeError"}
 OBJECT = re.compile(r"(?i)scaler|wandb|tracker|mlflow|tensorboard|\brun\b|writer|comet|neptune|aim_run")
-STEP = {"backward", "unscale_", "update"}
+MUTE = {"debug"}  # of a logger: what is said there is not shown
+TIDY = {"empty_cache", "collect", "zero_grad", "sleep"}
+DEPTH = 2
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each wide `except` that says nothing, around calls of a scaler or a tracker."""
     for module in project.modules.values():
         for node in nodes(module, ast.Try):
-            if not isinstance(node, ast.Try):
-                continue
-            about = _about(node)
-            for handler in node.handlers:
-                if about and _is_wide(handler) and _is_silent(handler):
-                    yield broken(module, handler, f"what goes wrong in {about} is not told to anybody")
+            handlers = [h for h in node.handlers if _is_wide(h) and _is_silent(h)] if isinstance(node, ast.Try) else []
+            about = _tried(project, module, node.body) if handlers and isinstance(node, ast.Try) else None
+            for handler in handlers if about else ():
+                yield broken(module, handler, f"what goes wrong in {about} is not told to anybody")
+        for call in module.calls.get("suppress", []):
+            around = module.parents.get(module.parents.get(call, call))
+            wide = any(tail_of(arg) in WIDE for arg in call.args)
+            about = _tried(project, module, around.body) if wide and isinstance(around, ast.With) else None
+            if about:
+                yield broken(module, call, f"what goes wrong in {about} is not told to anybody")
+        for node in nodes(module, ast.With):
+            for item in node.items if isinstance(node, ast.With) else ():
+                found = _mute_exit(project, module, item.context_expr)
+                about = _tried(project, module, node.body) if found and isinstance(node, ast.With) else None
+                if about and found:
+                    yield broken(found[1], found[0], f"what goes wrong in {about} is not told to anybody")
 
 
-def _about(node: ast.Try) -> str | None:
-    """Return the call of a scaler, an optimizer or a tracker in what is tried."""
-    for statement in node.body:
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            return None
+def _mute_exit(project: Project, module: Module, context: ast.expr) -> tuple[ast.Return, Module] | None:
+    """Return where a context manager of the program keeps every exception to itself, and says nothing."""
+    info = project.classes.get(project.types.of(context, project.scope_at(context, module)) or "")
+    method = project.method(info, "__exit__") if info is not None else None
+    last = method[0].body[-1] if method is not None else None
+    alone = method is not None and all(isinstance(s, ast.Return | ast.Pass) for s in method[0].body)
+    is_true = isinstance(last, ast.Return) and isinstance(last.value, ast.Constant) and last.value.value is True
+    return (last, method[1]) if alone and is_true and method is not None and isinstance(last, ast.Return) else None
+
+
+def _tried(project: Project, module: Module, body: list[ast.stmt]) -> str | None:
+    """Return the call of a scaler, an optimizer or a tracker in what is tried, itself or in a function that runs."""
+    if any(isinstance(statement, ast.Import | ast.ImportFrom) for statement in body):
+        return None
+    for statement in body:
         for call in calls(statement):
-            if not isinstance(call.func, ast.Attribute):
-                continue
-            if any(isinstance(node, ast.Call) for node in walk(call.func.value)):
-                continue
-            owner = tail_text(call.func.value)
-            optimizer = call.func.attr == "step" and re.search(r"(?i)opt|scaler", owner)
-            if call.func.attr == "backward" or optimizer or (OBJECT.search(owner) and call.func.attr not in QUIET):
+            if _is_about(call) or _runs(project, module, call, DEPTH):
                 return f"{text_of(call.func)}()"
+            handed = next((arg for arg in call.args if isinstance(arg, ast.Attribute) and _is_step(arg)), None)
+            if handed is not None:
+                return f"{text_of(handed)}()"
     return None
+
+
+def _runs(project: Project, module: Module, call: ast.Call, depth: int) -> bool:
+    """Return whether the function that a call runs steps an optimizer or a scaler."""
+    target = callee(project, module, call)
+    if target is None:
+        return any(_is_step(func) for func in _handed(project, module, call))
+    there = module_of(project, target, module)
+    return any(
+        (isinstance(c.func, ast.Attribute) and _is_step(c.func)) or (depth > 1 and _runs(project, there, c, depth - 1))
+        for c in inner(target, ast.Call) if isinstance(c, ast.Call)
+    )  # fmt: skip
+
+
+def _handed(project: Project, module: Module, call: ast.Call) -> Iterator[ast.Attribute]:
+    """Yield the methods that callers hand to a function which calls its parameter."""
+    found = project.scope_at(call, module).lookup(call.func.id) if isinstance(call.func, ast.Name) else None
+    if found is None or not isinstance(call.func, ast.Name) or any(b.kind != "parameter" for b in found[1]):
+        return
+    for value, _, _ in passed(project, call.func.id, found[0]):
+        if isinstance(value, ast.Attribute):
+            yield value
+
+
+def _is_step(func: ast.Attribute) -> bool:
+    """Return whether a method is one of a training step: a backward pass, or a step of an optimizer or a scaler."""
+    stepped = func.attr == "step" and re.search(r"(?i)opt|scaler", tail_text(func.value))
+    return func.attr in {"backward", "unscale_"} or bool(stepped)
+
+
+def _is_about(call: ast.Call) -> bool:
+    """Return whether a call is one of a training step, or of a tracker."""
+    if not isinstance(call.func, ast.Attribute) or any(isinstance(n, ast.Call) for n in walk(call.func.value)):
+        return False
+    owner = tail_text(call.func.value)
+    return _is_step(call.func) or (OBJECT.search(owner) is not None and call.func.attr not in QUIET)
 
 
 QUIET = {"finish", "close", "end", "teardown", "get"}
@@ -64,5 +120,17 @@ def _is_silent(handler: ast.ExceptHandler) -> bool:
             continue
         if isinstance(statement, ast.Return) and (statement.value is None or isinstance(statement.value, ast.Constant)):
             continue
+        is_call = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+        if is_call and _is_mute(statement.value, handler.name):  # type: ignore[attr-defined]  # it is an ast.Expr
+            continue
         return False
     return True
+
+
+def _is_mute(call: ast.Call, name: str | None) -> bool:
+    """Return whether a call says nothing of what went wrong: it tidies up, or says at most that something did."""
+    tail = tail_of(call.func)
+    if tail in TIDY:
+        return True
+    told = any(isinstance(n, ast.Name) and n.id == name for arg in call.args for n in walk(arg))
+    return tail in MUTE and not told and not call.keywords

@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, calls, class_of, constant, function_of, keyword, nodes
+from gates.scan.analyses._code import broken, callee, calls, class_of, constant, function_of, keyword, module_of, nodes
+from gates.scan.analyses._guards import BAD, FINITE, finite, mixed, named
 from gates.scan.analyses._precision import autocasts, scalers
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import text_of, walk
@@ -13,9 +14,7 @@ from gates.scan.site import Site
 
 WORDS = ("caler", "isfinite", "isnan", "isinf")
 USED = {"scale", "unscale_", "step", "update"}
-AMP = re.compile(r"(?i)(^|_)(use_|enable_|with_)?(amp|fp16|mixed_precision|half|mixed)(_enabled)?$")
-BAD = {"isnan", "isinf"}
-FINITE = {"isfinite"}
+CAST = re.compile(r"(?i)^(use_|enable_|with_)?(amp|mixed_precision)(_enabled)?$")
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -25,7 +24,7 @@ def look(project: Project) -> Iterator[Site]:
             continue
         for node in nodes(module, ast.If):
             if isinstance(node, ast.If):
-                yield from _branches(module, node)
+                yield from _branches(project, module, node)
         yield from _switches(project, module)
 
 
@@ -34,7 +33,7 @@ def _names(module: Module) -> Iterator[str]:
         yield node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def _branches(module: Module, node: ast.If) -> Iterator[Site]:
+def _branches(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
     test, turned = node.test, False
     while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test, turned = test.operand, not turned
@@ -44,10 +43,18 @@ def _branches(module: Module, node: ast.If) -> Iterator[Site]:
         if (call := _use(branch, name)) is not None:
             yield broken(module, node, f"{name} is None where {text_of(call.func)}() is called")
             return
-    if AMP.search(tail_of(test)) and _plain(yes) and not _scaled(yes) and _scaled(no) and not _plain(no):
-        yield broken(module, node, f"the loss is scaled where {text_of(test)} is false, and not where it is true")
-    if _not_finite(test, node.body, node.orelse or _rest(module, node), turned=turned):
-        yield broken(module, node, "the optimizer steps where gradients are not finite, and only there")
+    rest = node.orelse or _rest(module, node)
+    on = mixed(project, module, node.test)
+    yes, no = (node.body, rest) if on is None or on.holds else (rest, node.body)
+    if on is not None and _plain(yes) and not _scaled(yes) and _scaled(no) and not _plain(no):
+        switched = text_of(node.test) if on.holds else text_of(test)
+        yield broken(module, node, f"the loss is scaled where {switched} is false, and not where it is true")
+    fine = finite(project, module, node.test)
+    if fine is not None:
+        good, bad = (node.body, rest) if fine.holds else (rest, node.body)
+        if _steps(project, module, bad) and not _steps(project, module, good):
+            place, there = fine.wrong or (node, module)
+            yield broken(there, place, "the optimizer steps where gradients are not finite, and only there")
 
 
 def _absent(test: ast.expr, yes: list[ast.stmt], no: list[ast.stmt]) -> tuple[str, list[ast.stmt]] | None:
@@ -106,25 +113,6 @@ def _scaled(branch: list[ast.stmt]) -> bool:
     )
 
 
-def _not_finite(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], *, turned: bool) -> bool:
-    """Return whether the branch for bad gradients is the one that steps."""
-    inner = test
-    if isinstance(inner, ast.Call) and tail_of(inner.func) in {"any", "all"}:
-        inner = inner.args[0] if inner.args else inner.func.value if isinstance(inner.func, ast.Attribute) else inner
-    while (
-        isinstance(inner, ast.Call)
-        and tail_of(inner.func) in {"all", "any", "item"}
-        and isinstance(inner.func, ast.Attribute)
-    ):
-        inner = inner.func.value
-    tail = tail_of(inner.func) if isinstance(inner, ast.Call) else ""
-    if tail not in BAD | FINITE and not re.search(r"(?i)^found_inf$|^overflow(ed)?$|^skipped$", tail_of(test)):
-        return False
-    bad = turned if tail in FINITE else not turned
-    branch, other = (body, orelse) if bad else (orelse, body)
-    return _steps(branch) and not _steps(other)
-
-
 def _rest(module: Module, node: ast.If) -> list[ast.stmt]:
     """Return what runs only where a condition does not hold, because its branch leaves: what follows it."""
     if not node.body or not isinstance(node.body[-1], ast.Continue | ast.Return | ast.Break | ast.Raise):
@@ -135,10 +123,18 @@ def _rest(module: Module, node: ast.If) -> list[ast.stmt]:
     return block[block.index(node) + 1 :] if block else []
 
 
-def _steps(branch: list[ast.stmt]) -> bool:
-    found = [c for s in branch for c in calls(s) if isinstance(c.func, ast.Attribute) and c.func.attr == "step"]
+def _steps(project: Project, module: Module, branch: list[ast.stmt]) -> bool:
+    """Return whether a branch steps an optimizer, itself or in a function of the program that it calls."""
+    found = [(c, module) for s in branch for c in calls(s)]
+    for call, _ in tuple(found):
+        target = callee(project, module, call)
+        there = module_of(project, target, module) if target is not None else module
+        found += [(c, there) for c in calls(target)] if target is not None else []
     return any(
-        re.search(r"(?i)scaler|optim|^opt", tail_of(c.func.value)) for c in found if isinstance(c.func, ast.Attribute)
+        isinstance(c.func, ast.Attribute)
+        and c.func.attr == "step"
+        and re.search(r"(?i)scaler|optim|^opt", tail_of(c.func.value))
+        for c, _ in found
     )
 
 
@@ -151,6 +147,9 @@ def _switches(project: Project, module: Module) -> Iterator[Site]:
             continue
         if _is_other_type(enabled):
             yield broken(module, call, f"the scaler is on where {text_of(enabled)}: float16 alone needs it")
+        if isinstance(enabled, ast.UnaryOp) and isinstance(enabled.op, ast.Not) and CAST.search(named(enabled.operand)):
+            yield broken(module, call, f"the scaler is on exactly where {text_of(enabled.operand)} is off")
+            continue
         for other, switch in contexts:
             if _around(call, module) & _around(other, module) and _are_opposite(enabled, switch):
                 yield broken(module, call, "the scaler is on exactly where autocast is off")

@@ -3,7 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import LOOPS, broken, callee, calls, is_backward, loop_of
+from gates.scan.analyses._code import LOOPS, broken, callee, calls, function_of, is_backward, loop_of
+from gates.scan.analyses._flow import set_before
 from gates.scan.analyses._frameworks import framed
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import walk
@@ -21,10 +22,10 @@ def look(project: Project) -> Iterator[Site]:
             loop = loop_of(call, module)
             if loop is None or not _directly(call, loop, module) or _delegated(call, module, delegated):
                 continue
-            if not _runs_backward(project, module, loop, 2):
-                continue
+            if not any(_runs_backward(project, module, c, 2) for c in calls(loop) if loop_of(c, module) is loop):
+                continue  # the micro-batches are the turns of another loop
             steps = [c for c in calls(loop) if _is_step(project, module, c, 2)]
-            if steps and all(_every_nth(c, loop, module) for c in steps):
+            if steps and all(_every_nth(project, c, loop, module) for c in steps):
                 yield broken(module, call, "gradients are cleared with each micro-batch, the step is for several")
             elif not steps and _steps_after(project, module, loop) and isinstance(module.parents.get(loop), ast.AST):
                 yield broken(module, call, "gradients are cleared with each micro-batch, the step comes after all")
@@ -44,14 +45,15 @@ def _directly(call: ast.Call, loop: ast.AST, module: Module) -> bool:
     return False
 
 
-def _runs_backward(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
-    for call in calls(node):
-        if is_backward(call):
-            return True
-        target = callee(project, module, call) if depth else None
-        if target is not None and _runs_backward(project, project.scope_of(target, module).module, target, depth - 1):
-            return True
-    return False
+def _runs_backward(project: Project, module: Module, call: ast.Call, depth: int) -> bool:
+    """Return whether a call runs a backward pass, itself or in the function that it runs."""
+    if is_backward(call):
+        return True
+    target = callee(project, module, call) if depth else None
+    if target is None:
+        return False
+    there = project.scope_of(target, module).module
+    return any(_runs_backward(project, there, inside, depth - 1) for inside in calls(target))
 
 
 def _is_step(project: Project, module: Module, call: ast.Call, depth: int) -> bool:
@@ -66,15 +68,39 @@ def _is_step(project: Project, module: Module, call: ast.Call, depth: int) -> bo
     return any(_is_step(project, there, c, depth - 1) for c in calls(target))
 
 
-def _every_nth(call: ast.Call, loop: ast.AST, module: Module) -> bool:
-    """Return whether a call stands under a condition that counts: `(index + 1) % n == 0`."""
+def _every_nth(project: Project, call: ast.Call, loop: ast.AST, module: Module) -> bool:
+    """Return whether a call stands under a condition that counts: `(index + 1) % n == 0`, or after one that leaves."""
     if any(isinstance(n, ast.Mod) for arg in (*call.args, *(k.value for k in call.keywords)) for n in walk(arg)):
         return True  # the function that steps is told when
+    inside: ast.AST = call
     for around in module.ancestors(call):
+        before = getattr(around, "body", None)
+        for other in before[: before.index(inside)] if isinstance(before, list) and inside in before else ():
+            leaves = isinstance(other, ast.If) and isinstance(other.body[-1], ast.Continue)
+            if leaves and isinstance(other, ast.If) and _counts(project, other.test, module):
+                return True
         if around is loop:
             return False
-        if isinstance(around, ast.If) and any(isinstance(n, ast.Mod) for n in walk(around.test)):
+        if isinstance(around, ast.If) and inside is not around.test and _counts(project, around.test, module):
             return True
+        inside = around
+    return False
+
+
+def _counts(project: Project, test: ast.expr, module: Module) -> bool:
+    """Return whether a condition counts turns, itself, in a variable, or in the function that it asks."""
+    parts = list(walk(test))
+    if any(isinstance(n, ast.Mod) for n in parts):
+        return True
+    body = function_of(test, module) or module.tree
+    for node in parts:
+        if isinstance(node, ast.Name):
+            if any(isinstance(n, ast.Mod) for v, _ in set_before(body, node.id, test.lineno) for n in walk(v)):
+                return True
+        elif isinstance(node, ast.Call):
+            target = callee(project, module, node)
+            if target is not None and any(isinstance(n, ast.Mod) for n in walk(target)):
+                return True
     return False
 
 

@@ -6,44 +6,74 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._benching import GAIN, RATE, SAVED, called, is_baseline, is_candidate, words
 from gates.scan.analyses._code import broken, function_of, nodes, tail_text
+from gates.scan.analyses._units import unit
 from gates.scan.module import Module, tail_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-TIME = re.compile(r"(?i)(^|[^a-z])(ms|us|ns|sec|secs|seconds?|times?|elapsed|latenc(y|ies)|durations?|dt)([^a-z]|$)")
 SHARE = re.compile(r"(?i)ratio|factor|left|remain|_x$|fold")
-WORDS = ("speed", "faster", "saved", "saving", "reduction", "reduced", "acceleration")
+ACCURACY = re.compile(r"(?i)(^|[^a-z])(acc|accuracy|top1|hit_rate|precision|recall)([^a-z]|$)")
+HITS = re.compile(r"(?i)(^|[^a-z])(correct|hits?|right|matche[sd]|matching|tp)([^a-z]|$)")
+WHOLE = re.compile(r"(?i)(^|[^a-z])(total|n|count|seen|len|size|numel|num|examples|samples)([^a-z]|$)")
+WORDS = ("speed", "faster", "saved", "saving", "reduction", "reduced", "acceleration", "throughput", "per_sec",
+         "_per_s", "accuracy")  # fmt: skip
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each speed-up that divides the new time by the old one, and each saving with its sign turned."""
     for module in project.modules.values():
         for name, value in _formulas(module):
-            if GAIN.search(name):
-                for left, right in _quotients(value, module):
-                    if _is_turned(left, right):
-                        yield broken(module, value, f"{name} divides {left.strip()} by {right.strip()}, upside down")
-            elif SAVED.search(name) and (problem := _saving(value, module) or _left(name, value, module)):
-                yield broken(module, value, f"{name}: {problem}")
+            if (problem := _problem(project, module, name, value)) is not None:
+                yield broken(module, value, f"{name}{problem}")
 
 
-def _is_turned(left: str, right: str) -> bool:
+def _problem(project: Project, module: Module, name: str, value: ast.expr) -> str | None:
+    """Return what is wrong with a formula whose result is called so."""
+    if GAIN.search(name):
+        turned = [pair for pair in _quotients(value) if _is_turned(project, module, *pair)]
+        texts = [_text(side, module).strip() for side in (turned[0] if turned else ())]
+        return f" divides {texts[0]} by {texts[1]}, upside down" if texts else None
+    if SAVED.search(name):
+        problem = _saving(value, module) or _left(name, value, module)
+        return f": {problem}" if problem else None
+    if RATE.search(name) and any(_is_inverse(project, module, *pair) for pair in _quotients(value)):
+        return " divides a time by what was done in it, upside down"
+    if ACCURACY.search(words(name)):
+        sides = [[words(tail_text(side)) for side in pair] for pair in _quotients(value)]
+        if any(WHOLE.search(left) and HITS.search(right) for left, right in sides):
+            return " divides all by what is right, upside down"
+    return None
+
+
+def _is_turned(project: Project, module: Module, over_: ast.expr, under_: ast.expr) -> bool:
     """Return whether a speed-up divides the wrong way: by both arms, or by one of them and what is clearly a time."""
-    rate = RATE.search(left) or RATE.search(right)
+    left, right = _text(over_, module), _text(under_, module)
+    told = [is_candidate(text) or is_baseline(text) for text in (left, right)]
+    if not any(told):
+        return False
+    units = {each for each in (unit(project, module, side) for side in (over_, under_)) if each is not None}
+    if len(units) > 1:
+        return False
+    rate = "rate" in units
     over, under = (is_baseline, is_candidate) if rate else (is_candidate, is_baseline)
     if over(left) and under(right):
         return True
-    if rate or not TIME.search(words(f"{left} {right}")):
+    if rate or not units:
         return False
-    told = [is_candidate(text) or is_baseline(text) for text in (left, right)]
     return (over(left) and not told[1]) or (under(right) and not told[0])
+
+
+def _is_inverse(project: Project, module: Module, left: ast.expr, right: ast.expr) -> bool:
+    """Return whether a rate divides a time by a count."""
+    return unit(project, module, left) == "time" and unit(project, module, right) is None
 
 
 def _left(name: str, value: ast.expr, module: Module) -> str | None:
     """Return what is wrong with a saving that is the share which is left."""
     if SHARE.search(name):
         return None
-    pairs = [(left, right) for left, right in _quotients(value, module) if is_candidate(left) and is_baseline(right)]
+    texts = [(_text(left, module), _text(right, module)) for left, right in _quotients(value)]
+    pairs = [(left, right) for left, right in texts if is_candidate(left) and is_baseline(right)]
     return "the new arm divided by the old one is the share that is left" if pairs else None
 
 
@@ -66,13 +96,13 @@ def _formulas(module: Module) -> Iterator[tuple[str, ast.expr]]:
                 yield function.name, node.value
 
 
-def _quotients(value: ast.expr, module: Module) -> Iterator[tuple[str, str]]:
+def _quotients(value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
-        yield _text(value.left, module), _text(value.right, module)
+        yield value.left, value.right
     elif isinstance(value, ast.Call) and tail_of(value.func) in {"round", "float", "abs"} and value.args:
-        yield from _quotients(value.args[0], module)
+        yield from _quotients(value.args[0])
     elif isinstance(value, ast.IfExp):
-        yield from _quotients(value.body, module)
+        yield from _quotients(value.body)
 
 
 def _text(node: ast.expr, module: Module) -> str:

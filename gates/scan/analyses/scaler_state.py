@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, calls, class_of, functions
+from gates.scan.analyses._parts import saved_together
 from gates.scan.analyses._precision import scalers
 from gates.scan.known import SCALER
 from gates.scan.module import Function, Module, names_of, tail_of
@@ -30,6 +31,44 @@ def look(project: Project) -> Iterator[Site]:
                 if call is not None:
                     word = "saved" if verb == "state_dict" else "loaded"
                     yield broken(module, call, f"the optimizer is {word}, its scaler is not")
+            if not isinstance(body, ast.Module):
+                yield from _together(project, module, body)
+
+
+def _together(project: Project, module: Module, body: Function) -> Iterator[Site]:
+    """Yield where the optimizer stands in a list of all that is saved in one loop, and the scaler does not."""
+    scope = project.scope_of(body, module)
+    for parts in saved_together(project, module, body, "state_dict"):
+        optimizers = [(node, there) for name, node, there in parts if OPTIMIZER.search(name)]
+        scaled = any(NAMED.search(name) or _is_kept_scaler(project, node, there) for name, node, there in parts)
+        if not optimizers or len(parts) < 2 or scaled:
+            continue
+        node, there = optimizers[-1]
+        if _elsewhere(module, body, "state_dict") or (scope.owner and _added(project, scope.owner, "state_dict")):
+            continue
+        lister = there.function
+        owner = there.owner
+        if isinstance(lister, ast.FunctionDef | ast.AsyncFunctionDef) and owner and _added_to(project, owner, lister):
+            continue
+        if _has_scaler(project, body, scope) or any(_holds_it(project, n, where) for _, n, where in parts):
+            yield broken(there.module, node, "the optimizer is saved, its scaler is not")
+
+
+def _is_kept_scaler(project: Project, node: ast.expr, scope: Scope) -> bool:
+    return project.types.is_a(project.types.of(node, scope), SCALER) is True
+
+
+def _added_to(project: Project, owner: ClassInfo, lister: Function) -> bool:
+    """Return whether each class that keeps a scaler names it where it lists once more what is saved."""
+    below = [i for i in project.classes.values() if i is not owner and project.types.is_a(i.name, owner.name)]
+    keeping = [info for info in below if _keeps(project, info, extended=False)]
+    found = [info.methods.get(lister.name) for info in keeping]
+    return bool(found) and all(m is not None and NAMED.search(text_of(m)) for m in found)
+
+
+def _holds_it(project: Project, node: ast.expr, scope: Scope) -> bool:
+    owner = scope.class_of(node.value) if isinstance(node, ast.Attribute) else None
+    return owner is not None and _keeps(project, owner, extended=False)
 
 
 def _lacking(project: Project, module: Module, body: Body, verb: str) -> ast.Call | None:

@@ -6,10 +6,22 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+from gates.scan.analyses._arms import over_arms
 from gates.scan.analyses._benching import is_baseline, is_candidate
-from gates.scan.analyses._code import broken, callee, calls, keyword, loop_of, tail_text
+from gates.scan.analyses._code import (
+    FUNCTIONS,
+    Comprehension,
+    broken,
+    callee,
+    calls,
+    constant,
+    functions,
+    keyword,
+    nodes,
+    tail_text,
+)
 from gates.scan.module import Module, tail_of
-from gates.scan.nodes import text_of, walk
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 from gates.scan.types import argument
@@ -17,7 +29,7 @@ from gates.scan.types import argument
 WORDS = ("seed",)
 SEEDING = re.compile(r"(?i)seed")
 DATA = re.compile(r"(?i)worker|spawn|generate_state")
-ARM = re.compile(r"(?i)(^|_)(arms?|precision|dtype|amp|use_amp|variant|backend)(_|$)")
+NAMES = ("seed", "base_seed", "manual_seed", "random_seed", "rng_seed", "random_state")
 SEEDS = {"manual_seed", "seed_everything", "set_seed", "manual_seed_all"}
 
 
@@ -28,6 +40,8 @@ def look(project: Project) -> Iterator[Site]:
             yield from _by_keyword(project, module, body)
             yield from _by_statement(module, body)
         yield from _by_turn(project, module)
+        yield from _by_entry(module)
+        yield from _by_function(module)
 
 
 def _by_keyword(project: Project, module: Module, body: ast.AST) -> Iterator[Site]:
@@ -37,62 +51,167 @@ def _by_keyword(project: Project, module: Module, body: ast.AST) -> Iterator[Sit
         if _given(project, module, call) is not None:
             arms[text_of(call.func)].append(call)
     for found in arms.values():
+        of_arm: dict[tuple[str, ...], set[str]] = defaultdict(set)
+        for call in found:
+            seed = _given(project, module, call)
+            of_arm[_rest(call, seed)].add(text_of(seed) if seed is not None else "")
         for first, second in itertools.pairwise(found):
             seeds = [_given(project, module, call) for call in (first, second)]
             one, other = (text_of(seed) if seed is not None else "" for seed in seeds)
-            if one != other and _rest(first, seeds[0]) != _rest(second, seeds[1]) and _is_arm(first, second, module):
+            rests = [_rest(call, seed) for call, seed in zip((first, second), seeds, strict=True)]
+            if of_arm[rests[0]] != of_arm[rests[1]] and one != other and _is_arm(first, second, module):
                 yield broken(module, second, f"one arm has the seed {one}, the other {other}")
 
 
 def _by_turn(project: Project, module: Module) -> Iterator[Site]:
     """Find a seed that depends on which arm's turn it is, in a loop over the arms."""
-    for name, found in module.calls.items():
-        for call in found if SEEDING.search(name) and not DATA.search(name) else ():
-            loop = loop_of(call, module)
-            if not isinstance(loop, ast.For) or not call.args:
-                continue
-            turn = {n.id for n in walk(loop.target) if isinstance(n, ast.Name)}
-            used = {n.id for arg in call.args for n in walk(arg) if isinstance(n, ast.Name)}
-            if turn & used and _over_arms(project, module, loop, turn & used):
-                yield broken(module, call, f"{text_of(call)}: each arm has a seed of its own")
+    for place, seed in _seeds(project, module):
+        for loop, turn, iterated in _turns(seed, module):
+            free = {n.id for n in _free(seed) if isinstance(n, ast.Name)}
+            used = turn & (free | _set_by_turn(loop, free, turn))
+            if used and not _is_crossed(iterated, seed, used) and over_arms(project, module, iterated, turn - used):
+                yield broken(module, place, f"{text_of(seed)}: each arm has a seed of its own")
+                break
 
 
-def _over_arms(project: Project, module: Module, loop: ast.For, seeds: set[str]) -> bool:
-    """Return whether a loop goes over the arms of a comparison: by their names, or by what its variables are called."""
-    named = {n.id for n in walk(loop.target) if isinstance(n, ast.Name)} - seeds
-    if any(ARM.search(name) for name in named):
-        return True
-    scope = project.scope_at(loop, module)
-    texts: set[str] = set()
-    for part in walk(loop.iter):
-        behind = scope.through(part) if isinstance(part, ast.Name | ast.Attribute) else None
-        for node in walk(behind[0] if behind else part):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                texts.add(node.value)
-            elif isinstance(node, ast.Attribute):
-                texts.add(node.attr)
-    return any(map(is_baseline, texts)) and any(map(is_candidate, texts))
+def _seeds(project: Project, module: Module) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Yield the seeds that calls, dictionaries and attributes are given, and where."""
+    for call in (call for name, found in module.calls.items() if not DATA.search(name) for call in found):
+        if SEEDING.search(tail_of(call.func)) and call.args:
+            yield call, call.args[0]
+        elif (seed := _given(project, module, call)) is not None:
+            yield seed, seed
+    for node in nodes(module, ast.Dict, ast.Assign):
+        if isinstance(node, ast.Dict):
+            seed = _under(node)
+            yield from ((seed, seed),) if seed is not None else ()
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute | ast.Subscript):
+            last = tail_text(node.targets[0]).rpartition(" ")[2]
+            yield from ((node, node.value),) if last in NAMES else ()
+
+
+def _under(node: ast.Dict) -> ast.expr | None:
+    """Return what a dictionary that is written out has for a seed."""
+    keyed = zip(node.keys, node.values, strict=True)
+    return next((value for key, value in keyed if isinstance(key, ast.Constant) and key.value in NAMES), None)
+
+
+def _turns(node: ast.AST, module: Module) -> Iterator[tuple[ast.AST, set[str], ast.expr]]:
+    """Yield the loops and comprehensions around a node: each with its variables, and what it goes over."""
+    for around in module.ancestors(node):
+        if isinstance(around, ast.For):
+            yield around, _names(around.target), around.iter
+        elif isinstance(around, Comprehension):
+            for each in around.generators:
+                yield around, _names(each.target), each.iter
+        elif isinstance(around, FUNCTIONS):
+            return
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in walk(node) if isinstance(n, ast.Name)}
+
+
+def _free(seed: ast.expr) -> Iterator[ast.AST]:
+    """Yield the parts of a seed but for the fields of things: `arm.seed` may be the same for every arm."""
+    todo: list[ast.AST] = [seed]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            todo += [node.func.value, *node.args, *(k.value for k in node.keywords)]
+        elif not (isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.value, ast.Name)):
+            yield node
+            todo += ast.iter_child_nodes(node)
+
+
+def _set_by_turn(loop: ast.AST, names: set[str], turn: set[str]) -> set[str]:
+    """Return the variables of a loop that a seed is computed of within its body, or that count its turns."""
+    found: set[str] = set()
+    for node in inner(loop, ast.Assign, ast.AugAssign):
+        if isinstance(node, ast.Assign) and any(_names(target) & names for target in node.targets):
+            found |= {n.id for n in _free(node.value) if isinstance(n, ast.Name)} & turn
+        elif isinstance(node, ast.AugAssign) and _names(node.target) & names and isinstance(loop, ast.For):
+            found |= turn if any(node is part for part in loop.body) else set()
+    return found
+
+
+def _is_crossed(iterated: ast.expr, seed: ast.expr, used: set[str]) -> bool:
+    """Return whether each arm meets each seed: `for arm, seed in product(arms, seeds)`."""
+    crossed = any(isinstance(c, ast.Call) and tail_of(c.func) == "product" for c in walk(iterated))
+    return crossed and isinstance(seed, ast.Name) and seed.id in used
 
 
 def _given(project: Project, module: Module, call: ast.Call) -> ast.expr | None:
     """Return the seed that a call passes, by its name or at its place."""
-    named = keyword(call, "seed")
-    target = callee(project, module, call) if named is None and call.args else None
-    if target is None:
+    named = next((found for name in NAMES if (found := keyword(call, name)) is not None), None)
+    if named is not None or not call.args:
         return named
-    return argument(call, target, "seed", bound=project.scope_of(target, module).owner is not None)
+    target = callee(project, module, call)
+    if target is not None:
+        return argument(call, target, "seed", bound=project.scope_of(target, module).owner is not None)
+    if not tail_of(call.func)[:1].isupper():
+        return None
+    info = project.classes.get(project.types.of(call, project.scope_at(call, module)) or "")
+    if info is None:
+        return None
+    if "__init__" in info.methods:
+        return argument(call, info.methods["__init__"], "seed", bound=True)
+    fields = [n.target.id for n in info.node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
+    at = fields.index("seed") if "seed" in fields else len(call.args)
+    return call.args[at] if at < len(call.args) else None
 
 
-def _rest(call: ast.Call, seed: ast.expr | None) -> list[str]:
+def _rest(call: ast.Call, seed: ast.expr | None) -> tuple[str, ...]:
     named = [f"{k.arg}={text_of(k.value)}" for k in call.keywords if k.value is not seed]
-    return [*(text_of(arg) for arg in call.args if arg is not seed), *named]
+    return (*(text_of(arg) for arg in call.args if arg is not seed), *named)
+
+
+def _by_entry(module: Module) -> Iterator[Site]:
+    """Find two entries of a table of arms that differ in their seed."""
+    for table in nodes(module, ast.Dict, ast.List, ast.Tuple):
+        found: list[tuple[str, ast.expr]] = []
+        for key, entry in _entries(table):
+            seed = _under(entry)
+            if seed is not None:
+                texts = [str(v.value) for v in entry.values if isinstance(v, ast.Constant) and isinstance(v.value, str)]
+                found.append((f"{key} {' '.join(texts)}", seed))
+        for (one, first), (other, second) in itertools.pairwise(found):
+            differ = {text_of(s) for t, s in found if t == one} != {text_of(s) for t, s in found if t == other}
+            if isinstance(second, ast.Constant) and differ and _are_arms(one, other):
+                yield broken(module, second, f"one arm has the seed {text_of(first)}, the other {text_of(second)}")
+
+
+def _entries(table: ast.AST) -> Iterator[tuple[str, ast.Dict]]:
+    if isinstance(table, ast.Dict):
+        for key, value in zip(table.keys, table.values, strict=True):
+            if isinstance(value, ast.Dict):
+                yield str(constant(key)), value
+    elif isinstance(table, ast.List | ast.Tuple):
+        yield from (("", entry) for entry in table.elts if isinstance(entry, ast.Dict))
+
+
+def _are_arms(one: str, other: str) -> bool:
+    return (is_baseline(one) and is_candidate(other)) or (is_candidate(one) and is_baseline(other))
+
+
+def _by_function(module: Module) -> Iterator[Site]:
+    """Find two functions, one for each arm, that set different constant seeds."""
+    seeded: list[tuple[str, ast.Call]] = []
+    for function in functions(module):
+        found = [c for c in calls(function) if tail_of(c.func) in SEEDS and c.args]
+        if len(found) == 1 and isinstance(constant(found[0].args[0]), int):
+            seeded.append((function.name, found[0]))
+    for (one, first), (other, second) in itertools.pairwise(seeded):
+        if text_of(first.args[0]) != text_of(second.args[0]) and _are_arms(one, other):
+            seeds = (text_of(first.args[0]), text_of(second.args[0]))
+            yield broken(module, second, f"one arm has the seed {seeds[0]}, the other {seeds[1]}")
 
 
 def _is_arm(first: ast.Call, second: ast.Call, module: Module) -> bool:
     """Return whether the results, or the arguments, are called the old and the new arm."""
     one, other = _called(first, module), _called(second, module)
     given = [(_values(first), _values(second)), (one, other)]
-    if any((is_baseline(a) and is_candidate(b)) or (is_candidate(a) and is_baseline(b)) for a, b in given):
+    if any(_are_arms(a, b) for a, b in given):
         return True
     known = {"amp", "use_amp", "precision", "dtype", "fp16", "mixed", "mixed_precision", "compile", "half"}
     differing = {k.arg for k in first.keywords if _text(first, k.arg) != _text(second, k.arg)}
@@ -122,8 +241,8 @@ def _called(call: ast.Call, module: Module) -> str:
 
 
 def _by_statement(module: Module, body: ast.AST) -> Iterator[Site]:
-    """Find two constant seeds set in one function with an arm made after each."""
-    seeded = [c for c in calls(body) if tail_of(c.func) in SEEDS and c.args and isinstance(c.args[0], ast.Constant)]
+    """Find two seeds set in one function with an arm made after each."""
+    seeded = [c for c in calls(body) if tail_of(c.func) in SEEDS and c.args]
     seeded.sort(key=lambda c: c.lineno)
     made = [
         (n.lineno, tail_text(n.targets[0]))

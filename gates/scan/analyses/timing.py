@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._benching import is_benchmark
 from gates.scan.analyses._code import broken, callee, calls, class_of, functions
+from gates.scan.analyses._origins import Origins
+from gates.scan.analyses._targets import Targets
+from gates.scan.analyses._timers import Timed, blocks, stretches
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.project import ClassInfo, Project
 from gates.scan.site import Site
 
 WORDS = ("perf_counter", "monotonic", "time.time", "time()", "perf_counter_ns", "monotonic_ns")
@@ -34,10 +37,14 @@ def look(project: Project) -> Iterator[Site]:
             tail in module.calls for tail in ("perf_counter", "monotonic", "time", "default_timer", "perf_counter_ns")
         ):
             continue
+        origins = project.once(_origins)[0]
         for function in functions(module):
-            if is_benchmark(function, module) and _on_device(module):
+            is_known = is_benchmark(function, module) and _on_device(module)
+            if is_known:
                 yield from _regions(project, module, function)
-                yield from _since_attribute(project, module, function)
+            elif not _on_device(module) and function.args.args:
+                yield from _of_callers(project, module, function, origins)
+            yield from _since_attribute(project, module, function, origins)
 
 
 def _on_device(module: Module) -> bool:
@@ -46,6 +53,21 @@ def _on_device(module: Module) -> bool:
         n.value for n in module.live.get(ast.Constant, []) if isinstance(n, ast.Constant) and isinstance(n.value, str)
     )
     return any(CUDA.search(name) for name in names) or any(text.startswith("cuda") for text in texts)
+
+
+def _of_callers(project: Project, module: Module, function: Function, origins: Origins) -> Iterator[Site]:
+    """Yield where a function times what it is handed, where those who hand it something measure a device."""
+    handed = {arg.arg for arg in function.args.args}
+    if not any(isinstance(c.func, ast.Name) and c.func.id in handed for c in calls(function)):
+        return
+    for call, there in origins.called(function):
+        if _on_device(there) and (is_benchmark(function, module) or is_benchmark(call, there)):
+            yield from _regions(project, module, function)
+            return
+
+
+def _origins(project: Project) -> Iterator[Origins]:
+    yield Origins(project)
 
 
 def _regions(project: Project, module: Module, function: Function) -> Iterator[Site]:
@@ -67,8 +89,8 @@ def _regions(project: Project, module: Module, function: Function) -> Iterator[S
             yield broken(module, end, f"the clock is read while the device still works ({text_of(work[-1].func)})")
 
 
-def _since_attribute(project: Project, module: Module, function: Function) -> Iterator[Site]:
-    """Find the end of a time that another method began, where that one waits for the device and this one does not."""
+def _since_attribute(project: Project, module: Module, function: Function, origins: Origins) -> Iterator[Site]:
+    """Find the end of a time that another method began, where nothing waits for the device before it."""
     scope = project.scope_of(function, module)
     owner = class_of(function, module)
     methods = [n for n in walk(owner) if n is not function] if owner is not None else []
@@ -76,20 +98,54 @@ def _since_attribute(project: Project, module: Module, function: Function) -> It
         if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Attribute)):
             continue
         end = node.left if isinstance(node.left, ast.Call) and scope.dotted(node.left.func) in CLOCKS else None
-        if end is None or not any(_begins(method, node.right.attr, project, module) for method in methods):
+        begins = [found for m in methods if (found := _begins(m, node.right.attr, project, module)) is not None]
+        if end is None or not begins or scope.owner is None:
             continue
-        if not any(_waits(project, module, c, 3) for c in calls(function) if c.lineno <= end.lineno):
-            yield broken(module, end, "the clock is read while the device may still work; where it starts, it waits")
+        if any(_waits(project, module, c, 3) for c in calls(function) if c.lineno <= end.lineno):
+            continue
+        used = list(_timed(project, origins, scope.owner, begins, function.name))
+        if any(_is_waited_for(project, one) for one in used):
+            continue
+        if any(is_sure for _, is_sure in begins) or any(_is_measured(one) for one in used):
+            yield broken(module, end, "the clock is read while the device may still work")
 
 
-def _begins(method: ast.AST, name: str, project: Project, module: Module) -> bool:
-    """Return whether a method waits for the device and then keeps the time in an attribute."""
+def _timed(
+    project: Project, origins: Origins, owner: ClassInfo, begins: list[tuple[Function, bool]], end: str
+) -> Iterator[Timed]:
+    """Yield what is timed by a class: by it and by those that extend it."""
+    for each in (owner, *project.extending.get(owner.name, ())):
+        if end == "__exit__":
+            yield from blocks(project, origins, each)
+        else:
+            for method, _ in begins:
+                yield from stretches(project, origins, each, method.name, end)
+
+
+def _is_waited_for(project: Project, timed: Timed) -> bool:
+    """Return whether the code that a timer is around waits for the device itself, at its end."""
+    work = [c for c in timed.calls if _is_work(c)]
+    return any(
+        _waits(project, timed.module, c, 3) for c in timed.calls if not work or c.lineno >= work[-1].lineno or c in work
+    )
+
+
+def _is_measured(timed: Timed) -> bool:
+    """Return whether work on a device is timed, by a benchmark."""
+    return _on_device(timed.module) and is_benchmark(timed.node, timed.module) and any(map(_is_work, timed.calls))
+
+
+def _begins(method: ast.AST, name: str, project: Project, module: Module) -> tuple[Function, bool] | None:
+    """Return a method that keeps the time in an attribute, and whether it waits for the device before."""
     if not isinstance(method, ast.FunctionDef):
-        return False
+        return None
     scope = project.scope_of(method, module)
     sets = [n for n in inner(method, ast.Assign) if isinstance(n, ast.Assign) and tail_of(n.targets[0]) == name]
     clocked = [n for n in sets if isinstance(n.value, ast.Call) and scope.dotted(n.value.func) in CLOCKS]
-    return bool(clocked) and any(_waits(project, module, c, 3) for c in calls(method) if c.lineno <= clocked[-1].lineno)
+    if not clocked:
+        return None
+    waits = any(_waits(project, module, c, 3) for c in calls(method) if c.lineno <= clocked[-1].lineno)
+    return method, waits
 
 
 def _assigned(call: ast.Call, module: Module) -> set[str]:
@@ -112,6 +168,20 @@ def _waits(project: Project, module: Module, call: ast.Call, depth: int) -> bool
         return True
     target = callee(project, module, call) if depth else None
     if target is None:
-        return False
+        return depth > 0 and _is_handed_wait(project, module, call, depth)
     there = project.scope_of(target, module).module
     return any(_waits(project, there, c, depth - 1) for c in calls(target))
+
+
+def _is_handed_wait(project: Project, module: Module, call: ast.Call, depth: int) -> bool:
+    """Return whether what a variable holds waits for the device when it is called: a function that was handed over."""
+    scope = project.scope_at(call, module)
+    if not isinstance(call.func, ast.Name | ast.Attribute) or scope.dotted(call.func) is not None:
+        return False
+    targets = Targets(project, project.once(_origins)[0])
+    for one in targets.behind(call.func, scope):
+        there = project.scope_of(one, module).module
+        held = calls(one) if not isinstance(one, ast.Lambda) else [n for n in walk(one) if isinstance(n, ast.Call)]
+        if any(_waits(project, there, c, depth - 1) for c in held):
+            return True
+    return False

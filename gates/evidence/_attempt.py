@@ -1,0 +1,59 @@
+"""An attempt to answer a measurement: in the ledger from before its first sample on, however it ends."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from gates.measuring import answers
+from gates.measuring.answers import Source
+from gates.measuring.fitness import contended, disturbed
+from gates.measuring.ledger import Attempt, Ledger, Recalled
+from gates.measuring.session import Plan, measure
+from gates.measuring.taken import Taken
+from gates.measuring.wire import ArmFailed
+from gates.samples import Samples
+from gates.task import Measure
+
+BEGUN, FAILED = "begun", "failed"
+KILLED = "it was stopped from outside"
+
+
+def attempt(
+    plan: Plan, measures: Sequence[Measure], key: str, root: Path, folder: Path
+) -> tuple[Samples, Taken, Recalled]:
+    """Measure until the measures are decided; return the samples, how they were taken, and the earlier attempts.
+
+    One that an arm ends raises `ArmFailed`. One that is killed stays in the ledger as it was begun.
+    """
+    ledger = Ledger(root)
+    recalled = ledger.recall(key)
+    earlier = counted(recalled.attempts)
+    begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
+    ledger.append(begun)
+    try:
+        samples, taken = measure(plan, folder, partial(_settled, measures, earlier))
+    except ArmFailed as error:
+        ledger.append(begun.model_copy(update={"ended": FAILED, "pairs": error.pairs, "unfit": (str(error),)}))
+        raise
+    told = {
+        "ended": taken.ended, "pairs": taken.pairs, "restarts": taken.restarts, "metrics": samples.metrics,
+        "unfit": (*disturbed(taken), *(contended(taken) if plan.clock == "wall" else ())),
+        "missed": answers.missed(_applying(measures, samples), Source(samples, taken, earlier)),
+    }  # fmt: skip
+    unwritten = ledger.append(begun.model_copy(update=told))
+    return samples, taken, Recalled(attempts=earlier, problem=recalled.problem or unwritten)
+
+
+def counted(lines: Sequence[Attempt]) -> tuple[Attempt, ...]:
+    """Return the attempts that lines of a ledger tell of: those that came to pairs, and those that never ended."""
+    ended = {line.at for line in lines if line.ended != BEGUN}
+    return tuple(line for line in lines if (line.at not in ended if line.ended == BEGUN else line.pairs))
+
+
+def _settled(measures: Sequence[Measure], earlier: tuple[Attempt, ...], samples: Samples, taken: Taken) -> bool:
+    return answers.settled(_applying(measures, samples), Source(samples, taken, earlier))
+
+
+def _applying(measures: Sequence[Measure], samples: Samples) -> list[Measure]:
+    return [measure for measure in measures if measure.on in {"any", samples.device.type}]

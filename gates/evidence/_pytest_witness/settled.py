@@ -1,0 +1,302 @@
+"""Which assertions hold whatever the code does: all that they look at is written out in the test itself.
+
+What cannot be told by reading one module is open: an assertion is settled only where nothing else could be.
+"""
+
+import ast
+import builtins
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+
+from .asserting import asserts
+from .bindings import COMPREHENSIONS, Bindings, Bound, Each, parameters
+from .tolerance import is_boundless
+
+PURE = frozenset({
+    "abs", "all", "any", "ascii", "bin", "bool", "bytes", "chr", "complex", "dict", "divmod", "enumerate", "float",
+    "format", "frozenset", "hex", "int", "isinstance", "issubclass", "len", "list", "max", "min", "object", "oct",
+    "ord", "pow", "range", "repr", "reversed", "round", "set", "slice", "sorted", "str", "sum", "tuple", "type", "zip",
+})  # fmt: skip
+PLAIN = frozenset({"abs", "bool", "bytes", "float", "int", "len", "max", "min", "range", "round", "str", "sum"})
+EXCEPTIONS = frozenset(n for n, v in vars(builtins).items() if isinstance(v, type) and issubclass(v, BaseException))
+LIBRARIES = {"math": (), "pytest": ("approx", "param"), "mock": ("Mock", "MagicMock", "sentinel"),
+             "unittest.mock": ("Mock", "MagicMock", "sentinel")}  # fmt: skip
+UNITTEST = frozenset({
+    "assertEqual", "assertNotEqual", "assertTrue", "assertFalse", "assertIs", "assertIsNot", "assertIsNone",
+    "assertIsNotNone", "assertIn", "assertNotIn", "assertIsInstance", "assertAlmostEqual", "assertGreater",
+    "assertGreaterEqual", "assertLess", "assertLessEqual", "assertCountEqual", "assertListEqual", "assertDictEqual",
+})  # fmt: skip
+# of these all is known where their parts are
+MADE_OF_PARTS = (
+    ast.Tuple, ast.List, ast.Set, ast.Dict, ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript,
+    ast.Slice, ast.Starred, ast.Attribute, ast.JoinedStr, ast.FormattedValue, ast.NamedExpr, ast.comprehension,
+    *COMPREHENSIONS,
+)  # fmt: skip
+
+
+class Settled:
+    """Reads the assertions of one module; `traced` are the names of the functions that criteria are traced to."""
+
+    def __init__(self, module: ast.Module, traced: AbstractSet[str] = frozenset()) -> None:
+        self._bindings = Bindings(module)
+        self._traced = traced
+        self._asking: set[ast.AST] = set()
+        self._functions = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)]
+
+    def holds(self, statement: ast.stmt) -> bool:
+        """Return whether a statement that asserts holds, once it is executed, whatever the code does."""
+        if isinstance(statement, ast.Assert):
+            return self._always(statement.test)
+        if isinstance(statement, ast.If):
+            return self._fixed(statement.test)
+        if isinstance(statement, ast.With):
+            return self._raises_by_itself(statement)
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            call = statement.value
+            return self._fixed(call) or self._is_settled_call(call) or is_boundless(call)
+        return False
+
+    def is_left_to_others(self, statement: ast.stmt) -> bool:
+        """Return whether a statement only calls a function of this module, whose own assertions are counted."""
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(call, ast.Call):
+            return False
+        if isinstance(call.func, ast.Name):
+            called = self._bindings.values(call.func) or [None]
+        else:
+            of_self = isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == "self"
+            called = [node for node in self._functions if of_self and node.name == _last_name(call.func)] or [None]
+        return all(isinstance(node, ast.FunctionDef) and any(map(asserts, ast.walk(node))) for node in called)
+
+    def _always(self, test: ast.expr) -> bool:
+        """Return whether a condition holds wherever it is asked; one that is written to fail is none."""
+        if isinstance(test, ast.Constant):
+            return bool(test.value)
+        return self._fixed(test) or self._is_true(test) or is_boundless(test)
+
+    def _is_true(self, test: ast.expr) -> bool:
+        """Return whether a condition is true whatever its parts are: `True or f()`, `isinstance(x, object)`."""
+        if isinstance(test, ast.Constant):
+            return bool(test.value)
+        if isinstance(test, ast.BoolOp):
+            return (any if isinstance(test.op, ast.Or) else all)(map(self._is_true, test.values))
+        if isinstance(test, ast.Tuple | ast.List | ast.Set):
+            return any(not isinstance(part, ast.Starred) for part in test.elts)
+        if isinstance(test, ast.Compare) and len(test.ops) == 1:
+            left, (operator,), (right,) = test.left, test.ops, test.comparators
+            if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "len":
+                return isinstance(operator, ast.GtE) and isinstance(right, ast.Constant) and right.value == 0
+            return isinstance(operator, ast.Eq | ast.Is | ast.LtE | ast.GtE) and self._are_one(left, right)
+        if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "isinstance":
+            kind = test.args[1] if len(test.args) == 2 else None
+            return isinstance(kind, ast.Name) and kind.id == "object"
+        return False
+
+    def _are_one(self, left: ast.expr, right: ast.expr) -> bool:
+        """Return whether two sides are two constants that are equal, or one name for what a function returned.
+
+        An object of a class may have an `__eq__` of its own, which comparing it with itself tries.
+        """
+        if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
+            return bool(left.value == right.value)
+        if not (isinstance(left, ast.Name) and isinstance(right, ast.Name) and left.id == right.id):
+            return False
+        values = self._bindings.values(left) or [None]
+        return all(isinstance(v, ast.Call) and _last_name(v.func)[:1].islower() for v in values)
+
+    def _is_settled_call(self, call: ast.Call) -> bool:
+        """Return whether a call of unittest's assertions compares what is written out in the test."""
+        func = call.func
+        if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self"):
+            return False
+        if func.attr not in UNITTEST or any(node.name == func.attr for node in self._functions) or not call.args:
+            return False
+        if func.attr == "assertTrue":
+            return self._always(call.args[0])
+        if func.attr == "assertEqual" and len(call.args) > 1 and self._are_one(*call.args[:2]):
+            return True
+        return all(map(self._fixed, call.args))
+
+    def _raises_by_itself(self, statement: ast.With) -> bool:
+        """Return whether what `raises` waits for is raised by the test itself, whatever comes before."""
+        calls = [item.context_expr for item in statement.items]
+        if not all(isinstance(call, ast.Call) and _last_name(call.func) in {"raises", "assertRaises"} for call in calls):
+            return False
+        raising = [isinstance(s, ast.Raise) and s.exc is not None and self._fixed(s.exc) for s in statement.body]
+        if any(raising) and all(_waits_for_anything(call) for call in calls):
+            return True
+        return all(
+            raises or (isinstance(inner, ast.Expr | ast.Assert) and self._fixed(next(ast.iter_child_nodes(inner))))
+            for inner, raises in zip(statement.body, raising, strict=True)
+        )
+
+    def _fixed(self, node: ast.AST) -> bool:
+        """Return whether a value is all written out in the module, so that no other code has a part in it."""
+        if isinstance(node, ast.Constant):
+            return True
+        if isinstance(node, ast.Name):
+            return self._is_fixed_name(node)
+        if isinstance(node, ast.Call):
+            parts = (*node.args, *(word.value for word in node.keywords))
+            return all(map(self._fixed, parts)) and self._answers_by_itself(node.func)
+        if isinstance(node, ast.Lambda | ast.FunctionDef):
+            return self._is_closed(node)
+        if not isinstance(node, MADE_OF_PARTS):
+            return False
+        return all(self._fixed(part) for part in ast.iter_child_nodes(node) if _is_value(part))
+
+    def _answers_by_itself(self, func: ast.expr) -> bool:
+        """Return whether what is called looks only at what it is given."""
+        if isinstance(func, ast.Attribute):
+            given = self._bindings.assigned(func) if func.attr in self._traced else None
+            if given is not None:
+                return self._fixed(given)
+            return self._is_of_library(func) or self._is_own_method(func) or self._fixed(func.value)
+        if isinstance(func, ast.Name):
+            return self._is_of_library(func) or self._is_fixed_name(func)
+        return isinstance(func, ast.Lambda) and self._is_closed(func)
+
+    def _is_own_method(self, func: ast.Attribute) -> bool:
+        """Return whether a method is one that a class that rests on no other defines here, and that looks at no instance."""
+        made: Bound = func.value
+        if isinstance(made, ast.Name):
+            made = next(iter(self._bindings.values(made) or [None]))
+        if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
+            return False
+        for kind in self._bindings.values(made.func) or ():
+            alone = isinstance(kind, ast.ClassDef) and not (kind.bases or kind.keywords or kind.decorator_list)
+            for method in kind.body if alone else ():
+                if isinstance(method, ast.FunctionDef) and method.name == func.attr and self._is_closed(method):
+                    instance = next(iter(parameters(method)), "")
+                    return not any(isinstance(n, ast.Name) and n.id == instance for n in ast.walk(method))
+        return False
+
+    def _is_of_library(self, func: ast.Attribute | ast.Name) -> bool:
+        """Return whether a function is one of a few of libraries, by the import of its name."""
+        root = func.value if isinstance(func, ast.Attribute) else func
+        if not isinstance(root, ast.Name):
+            return False
+        values = self._bindings.values(root) or []
+        if len(values) != 1 or not isinstance(values[0], ast.Import | ast.ImportFrom):
+            return False
+        name = func.attr if isinstance(func, ast.Attribute) else func.id
+        origin = values[0].module if isinstance(values[0], ast.ImportFrom) else root.id
+        if isinstance(func, ast.Attribute) and isinstance(values[0], ast.ImportFrom):
+            origin = f"{origin}.{root.id}"
+        known = LIBRARIES.get(origin or "")
+        return known is not None and (not known or name in known)
+
+    def _is_fixed_name(self, name: ast.Name) -> bool:
+        values = self._bindings.values(name)
+        if values is None or name in self._asking:
+            return False
+        if not values:
+            return name.id in PURE or name.id in EXCEPTIONS
+        self._asking.add(name)
+        try:
+            if not all(self._is_fixed_value(value) for value in values):
+                return False
+            if all(map(self._is_plain, values)):
+                return True
+            scope = self._bindings.scope(name)
+            return all(self._is_harmless(load, scope) for load in self._bindings.loads(name))
+        finally:
+            self._asking.discard(name)
+
+    def _is_fixed_value(self, value: Bound) -> bool:
+        return value is not None and self._fixed(value.of if isinstance(value, Each) else value)
+
+    def _is_plain(self, value: Bound) -> bool:
+        """Return whether nobody can change a value once it is there."""
+        if isinstance(value, Each):
+            if isinstance(value.of, ast.List | ast.Tuple | ast.Set):
+                return all(map(self._is_plain, value.of.elts))
+            if isinstance(value.of, ast.Name):
+                through = self._bindings.values(value.of) or [None]
+                return all(isinstance(one, ast.expr) and self._is_plain(Each(one)) for one in through)
+            return isinstance(value.of, ast.Constant | ast.Call) and self._is_plain(value.of)
+        if isinstance(value, ast.Constant | ast.JoinedStr | ast.Compare | ast.Lambda | ast.FunctionDef):
+            return True
+        if isinstance(value, ast.Call):
+            return isinstance(value.func, ast.Name) and (
+                value.func.id in PLAIN or (value.func.id == "param" and all(map(self._is_plain, value.args)))
+            )
+        if isinstance(value, ast.Tuple):
+            return all(map(self._is_plain, value.elts))
+        operands: tuple[ast.AST, ...] = ()
+        if isinstance(value, ast.UnaryOp):
+            operands = (value.operand,)
+        elif isinstance(value, ast.BinOp):
+            operands = (value.left, value.right)
+        elif isinstance(value, ast.BoolOp):
+            operands = tuple(value.values)
+        return bool(operands) and all(map(self._is_plain, operands))
+
+    def _is_harmless(self, load: ast.Name, scope: ast.AST) -> bool:
+        """Return whether something that could be changed is only looked at, or changed to what is fixed."""
+        for child, node in self._bindings.up(load):
+            if isinstance(node, ast.Call) and child is not node.func and not self._only_looks(node.func):
+                return False
+            if isinstance(node, ast.For | ast.AsyncFor):
+                return child is node.iter
+            if isinstance(node, ast.stmt):
+                return self._leaves_it_fixed(node, child, scope)
+        return False
+
+    def _leaves_it_fixed(self, statement: ast.stmt, part: ast.AST, scope: ast.AST) -> bool:
+        """Return whether a statement with a name in one part of it leaves what the name stands for as it is written.
+
+        What is changed in a branch, or in a function that somebody may call, is changed by what the code does.
+        """
+        called = statement.value if isinstance(statement, ast.Expr) else None
+        if isinstance(called, ast.Call) and self._only_looks(called.func):
+            return True
+        at_once = self._bindings.parents[statement] is scope
+        if isinstance(called, ast.Call):
+            return at_once and all(map(self._fixed, (*called.args, *(word.value for word in called.keywords))))
+        if isinstance(statement, ast.Assign):
+            return at_once and part is not statement.value and self._fixed(statement.value)
+        if isinstance(statement, ast.FunctionDef):
+            return part in statement.decorator_list
+        return isinstance(statement, ast.Assert | ast.If)
+
+    def _only_looks(self, func: ast.expr) -> bool:
+        if isinstance(func, ast.Name):
+            return func.id in PURE or self._is_of_library(func)
+        return isinstance(func, ast.Attribute) and func.attr in {*UNITTEST, "parametrize", "approx"}
+
+    def _is_closed(self, function: ast.Lambda | ast.FunctionDef) -> bool:
+        """Return whether a function looks at nothing but its parameters and what it makes of them."""
+        given = function.args
+        if getattr(function, "decorator_list", ()) or not all(map(self._fixed, _defaults(given))):
+            return False
+        body = [function.body] if isinstance(function, ast.Lambda) else function.body
+        nodes = [node for part in body for node in ast.walk(part)]
+        if any(isinstance(n, ast.Import | ast.ImportFrom | ast.Global | ast.Nonlocal | ast.Await) for n in nodes):
+            return False
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        own = {*parameters(function), *(n.id for n in names if not isinstance(n.ctx, ast.Load))}
+        return all(self._is_builtin(name) for name in names if name.id not in own)
+
+    def _is_builtin(self, name: ast.Name) -> bool:
+        return name.id in PURE | EXCEPTIONS and self._bindings.values(name) == []
+
+
+def _defaults(given: ast.arguments) -> Iterable[ast.expr]:
+    return (*given.defaults, *(value for value in given.kw_defaults if value is not None))
+
+
+def _waits_for_anything(call: ast.expr) -> bool:
+    first = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    return isinstance(first, ast.Name) and first.id in {"Exception", "BaseException"}
+
+
+def _is_value(node: ast.AST) -> bool:
+    """Return whether a part of an expression has a value of its own, and is none that is only bound there."""
+    if isinstance(getattr(node, "ctx", None), ast.Store):
+        return False
+    return isinstance(node, ast.expr | ast.comprehension)
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,198 @@
+"""What gives a name its meaning in a module or class: the statement that counts among all that speak of it."""
+
+import ast
+from collections.abc import Iterator
+
+from gates.stub import is_accessor, is_overload, is_plain, is_stub, stands_for_nothing
+from gates.syntax import Definition, constant_truth, leaves, live_statements
+
+
+def member(body: list[ast.stmt], name: str) -> ast.stmt | None:
+    """Return the live statement that gives a name its meaning: a definition before an assignment before an import.
+
+    A name has none that is deleted, or in the end set to `None` or defined to do nothing (see `stub_of`); in a `try`
+    or `if` with a fallback the definition that does something counts. What is given another value below is that.
+    """
+    found = _meanings(body, name)
+    node = found.get("definition")
+    later = replaced_by(body, name, node.lineno) if node else None
+    if later is not None:
+        other = later.value.id if isinstance(later.value, ast.Name) else ""
+        return _meanings(body, other).get("definition", later)
+    return found.get("definition") or found.get("assignment") or found.get("import")
+
+
+def stub_of(body: list[ast.stmt], name: str) -> ast.stmt | None:
+    """Return the statement by which a name stands for nothing: an empty body, a refusal, or `None` after all."""
+    return _meanings(body, name).get("stub")
+
+
+def emptied(body: list[ast.stmt], name: str) -> ast.stmt | None:
+    """Return the statement that in any case sets an attribute of a class to what does nothing: `A.go = None`."""
+    for node in _settled(body):
+        if isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Attribute) and ast.unparse(target) == name for target in node.targets
+        ):
+            return node if _is_nothing(node.value, name, body) else None
+    return None
+
+
+def _meanings(body: list[ast.stmt], name: str) -> dict[str, ast.stmt]:
+    found: dict[str, ast.stmt] = {}
+    settled = {id(node) for node in _settled(body)}
+    for node in live_statements(body):
+        kind = _meaning(node, name, body)
+        if kind == "stub" and id(node) not in settled:
+            found.setdefault(kind, node)  # one way among others
+        elif kind:
+            if kind in {"stub", "deleted"}:
+                found.clear()
+            found[kind] = node
+            if kind == "definition":
+                found.pop("stub", None)
+    return found
+
+
+def _meaning(node: ast.stmt, name: str, body: list[ast.stmt]) -> str:
+    """Return what a statement makes of a name, or nothing where it does not speak of it."""
+    if isinstance(node, ast.Delete):
+        named = any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+        return "deleted" if named else ""
+    if isinstance(node, Definition):
+        if node.name != name or is_overload(node) or is_accessor(node):
+            return ""
+        return "stub" if is_stub(node) else "definition"
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return "import" if any((alias.asname or alias.name.split(".")[0]) == name for alias in node.names) else ""
+    if name not in _assigned(node):
+        return ""
+    plain = isinstance(node, ast.Assign) and any(isinstance(target, ast.Name) for target in node.targets)
+    return "stub" if plain and _is_nothing(node.value, name, body) else "assignment"  # type: ignore[attr-defined]  # it is one
+
+
+def _is_nothing(value: ast.expr, name: str, body: list[ast.stmt]) -> bool:
+    """Return whether a name is set to `None`, or to what does nothing."""
+    if isinstance(value, ast.Name) and value.id != name:
+        other = [part for part in body if isinstance(part, Definition) and part.name == value.id]
+        return bool(other) and is_stub(other[-1])
+    return stands_for_nothing(value)
+
+
+def _settled(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a body that run in any case."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If) and (truth := constant_truth(node.test)) is not None:
+            yield from _settled(node.body if truth else node.orelse)
+        elif isinstance(node, ast.With):
+            yield from _settled(node.body)
+        if leaves(node):
+            return
+
+
+def imports_of(body: list[ast.stmt], name: str) -> list[ast.ImportFrom | ast.Import]:
+    """Return the imports that may give a name its meaning, the last first: ways among others, as in `try`/`except`."""
+    settled = {id(node) for node in _settled(body)}
+    found: list[ast.ImportFrom | ast.Import] = []
+    for node in live_statements(body):
+        if isinstance(node, ast.ImportFrom | ast.Import) and _meaning(node, name, body):
+            found = [node] if id(node) in settled else [node, *found]
+    return found
+
+
+def rivals_of(body: list[ast.stmt], node: ast.stmt) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """Return the other definitions of a name that do something: those that this one stands for in any case, and those
+    that are one way among others.
+
+    What a decorator may have kept, and what is read before it is defined again, is not replaced.
+    """
+    if not isinstance(node, Definition):
+        return [], []
+    settled = {id(one) for one in _settled(body)}
+    live = list(live_statements(body))
+    others = [one for one in live if one is not node and _meaning(one, node.name, body) == "definition"]
+    if id(node) not in settled or not is_plain(node):
+        return [], others
+    replaced = [one for one in others if id(one) in settled and is_plain(one) and one.lineno < node.lineno]  # type: ignore[arg-type]  # definitions
+    kept = [one for one in replaced if not _is_read(node.name, live[live.index(one) + 1 : live.index(node)])]
+    return kept, [one for one in others if one not in replaced]
+
+
+def accessors_of(body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
+    """Return the setter and deleter of a property."""
+    if not isinstance(node, ast.FunctionDef) or not node.decorator_list:
+        return []
+    return [
+        one for one in live_statements(body)
+        if isinstance(one, ast.FunctionDef) and one.name == node.name and is_accessor(one)
+    ]  # fmt: skip
+
+
+def is_exported(body: list[ast.stmt], name: str) -> bool:
+    """Return whether `import *` takes a name: one of `__all__`, as far as that is written out, else a public one."""
+    found = [n for n in live_statements(body) if "__all__" in _assigned(n)]
+    if not found:
+        return not name.startswith("_")
+    whole = found[0].value if len(found) == 1 and isinstance(found[0], ast.Assign | ast.AnnAssign) else None
+    listed = whole.elts if isinstance(whole, ast.List | ast.Tuple) else None
+    if listed is None or not all(isinstance(item, ast.Constant) for item in listed):
+        return True
+    return any(isinstance(item, ast.Constant) and item.value == name for item in listed)
+
+
+def body_of(tree: ast.Module, node: ast.stmt) -> list[ast.stmt]:
+    """Return the body of the module or class that a definition belongs to."""
+    for around in ast.walk(tree) if isinstance(node, Definition) else ():
+        if isinstance(around, ast.Module | ast.ClassDef) and any(one is node for one in live_statements(around.body)):
+            return around.body
+    return []
+
+
+def makes_names(body: list[ast.stmt]) -> int:
+    """Return the line in which a module gives itself names that are not written out, or 0."""
+    for statement in live_statements(body):
+        for node in ast.walk(statement) if not isinstance(statement, Definition) else ():
+            called = node.func if isinstance(node, ast.Call) else None
+            if isinstance(called, ast.Name) and called.id in {"globals", "vars", "exec", "setattr"}:
+                return called.lineno
+    return 0
+
+
+def _is_read(name: str, body: list[ast.stmt]) -> bool:
+    return any(
+        isinstance(inner, ast.Name) and inner.id == name and isinstance(inner.ctx, ast.Load)
+        for node in body
+        for inner in ast.walk(node)
+    )
+
+
+def star_imports(body: list[ast.stmt]) -> list[ast.ImportFrom]:
+    """Return the `from x import *` of a body."""
+    return [n for n in live_statements(body) if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"]
+
+
+def _assigned(node: ast.stmt) -> set[str]:
+    """Return the names that a statement itself binds; a bare annotation binds nothing."""
+    if isinstance(node, ast.AnnAssign) and node.value is None:
+        return set()
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.For | ast.AsyncFor):
+        targets = [node.target]
+    elif isinstance(node, ast.With | ast.AsyncWith):
+        targets = [item.optional_vars for item in node.items if item.optional_vars]
+    elif isinstance(node, ast.Expr):
+        targets = [inner.target for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr)]
+    inside = [inner for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name)]
+    return {name.id for name in inside if isinstance(name.ctx, ast.Store)}  # `a.b = 1` gives `a` no other value
+
+
+def replaced_by(body: list[ast.stmt], name: str, after: int) -> ast.Assign | None:
+    """Return the assignment that in any case gives a name another value after a line, not made of the old one."""
+    found: ast.Assign | None = None
+    for node in _settled(body):
+        if isinstance(node, ast.Assign) and node.lineno > after and name in _assigned(node):
+            made_of_it = any(isinstance(inner, ast.Name) and inner.id == name for inner in ast.walk(node.value))
+            found = None if made_of_it else node
+    return found

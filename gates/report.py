@@ -1,0 +1,182 @@
+"""What one run came to: its gates, criteria, coverage and score, in one value that every format renders."""
+
+from typing import Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from gates.model import (
+    Check,
+    CommandRecord,
+    Decision,
+    FileDigest,
+    Finding,
+    Level,
+    Location,
+    Model,
+    Outcome,
+    Revision,
+    Status,
+    TaskIdentity,
+    Verdict,
+)
+
+RESULT_SCHEMA = "gates.result/1"
+HEADLINES = {
+    Decision.PASS: "PASS",
+    Decision.BLOCK: "BLOCK",
+    Decision.INCONCLUSIVE: "BLOCK (inconclusive)",
+    Decision.NOT_APPLICABLE: "NOT APPLICABLE",
+    Decision.WAIVED: "WAIVED",
+}
+
+
+class ScoreLine(Model):
+    """One line of a score: points got out of the points possible."""
+
+    title: str
+    got: int = Field(ge=0)
+    of: int = Field(ge=0)
+    note: str = ""
+
+
+class Score(Model):
+    """Information computed from findings; no verdict reads it. `total` is the sum of the lines."""
+
+    total: int = Field(ge=0, le=100)
+    of: int = 100
+    lines: tuple[ScoreLine, ...]
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        if self.total != sum(line.got for line in self.lines):
+            raise ValueError("the lines of a score must add up to its total")
+        return self
+
+
+class Section(Model):
+    """A part of a gate's report: a text, facts, a table, a block of raw output; each may be absent.
+
+    `appendix` is whether it is long, and only looked into: it comes last.
+    """
+
+    title: str
+    text: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    code: str = ""
+    appendix: bool = False
+
+    @model_validator(mode="after")
+    def _rows_fit(self) -> Self:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError(f"section {self.title!r} has a row that does not fit its columns")
+        return self
+
+
+class GateReport(Model):
+    """One gate: what it planned, what it decided, and every finding."""
+
+    name: str
+    title: str
+    stage: int
+    decision: Decision
+    score: Score
+    planned: int = Field(ge=0)
+    decided: int = Field(ge=0)
+    ran: bool
+    not_run_because: str = ""
+    duration_s: float = Field(ge=0)
+    reasons: tuple[str, ...]
+    checks: tuple[Check, ...]
+    findings: tuple[Finding, ...]
+    sections: tuple[Section, ...] = ()
+
+
+class Trace(Model):
+    """One thing that stands for a criterion: where it is, and how it ended."""
+
+    name: str
+    location: Location | None = None
+    outcome: Outcome
+    detail: str = ""
+
+
+class CriterionReport(Model):
+    """One acceptance criterion with the code, tests and measures that stand for it."""
+
+    id: str
+    text: str
+    level: Level
+    status: Status
+    reasons: tuple[str, ...] = ()
+    code: tuple[Trace, ...] = ()
+    tests: tuple[Trace, ...] = ()
+    measures: tuple[Trace, ...] = ()
+
+
+class Coverage(Model):
+    """How many criteria stand where, and the share that the task asks for; the share leaves waived ones out."""
+
+    asked: float
+    counts: dict[Status, int]
+
+    @property
+    def total(self) -> int:
+        """Return how many criteria there are."""
+        return sum(self.counts.values())
+
+    @property
+    def counting(self) -> int:
+        """Return how many criteria the share is taken of: those that are not waived."""
+        return self.total - self.counts.get(Status.WAIVED, 0)
+
+    @property
+    def share(self) -> float:
+        """Return the share of the criteria that are verified, 0 where none counts."""
+        return self.counts.get(Status.PASS, 0) / self.counting if self.counting else 0.0
+
+    @property
+    def words(self) -> str:
+        """Return the counts in words, such as `6 PASS, 2 PARTIAL`."""
+        return ", ".join(f"{count} {status.value}" for status, count in self.counts.items() if count)
+
+
+class Report(Model):
+    """All of one run in one value; every format is a rendering of it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", title="gates result")
+
+    schema_: str = Field(default=RESULT_SCHEMA, alias="schema")
+    task: TaskIdentity
+    revision: Revision
+    environment: dict[str, str]
+    started_at: str
+    duration_s: float = Field(ge=0)
+    verdict: Verdict
+    score: Score
+    gates: tuple[GateReport, ...]
+    criteria: tuple[CriterionReport, ...]
+    coverage: Coverage | None = None
+    commands: tuple[CommandRecord, ...] = ()
+    evidence: tuple[FileDigest, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Return the findings of all gates, in the order of the gates."""
+        return tuple(finding for gate in self.gates for finding in gate.findings)
+
+    @property
+    def waived(self) -> tuple[str, ...]:
+        """Return the criteria of which something is waived, in the order of the task."""
+        names = {finding.criterion for finding in self.findings if finding.waived}
+        return tuple(criterion.id for criterion in self.criteria if criterion.id in names)
+
+    @property
+    def headline(self) -> str:
+        """Return the verdict as people read it, with the number of criteria of which something is waived."""
+        head = HEADLINES[self.verdict.decision]
+        note = f"{len(self.waived)} waived)"
+        if not self.waived:
+            return head
+        return f"{head[:-1]}, {note}" if head.endswith(")") else f"{head} ({note}"

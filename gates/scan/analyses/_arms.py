@@ -1,0 +1,61 @@
+"""Loops over the arms of a comparison."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from gates.scan.analyses._benching import is_baseline, is_candidate
+from gates.scan.analyses._code import callee
+from gates.scan.module import Module
+from gates.scan.nodes import inner, walk
+from gates.scan.project import Project
+from gates.scan.scope import Scope
+
+ARM = re.compile(r"(?i)(^|_)(arms?|precisions?|dtype|amp|use_amp|variant|backend)(_|$)")
+
+
+def over_arms(project: Project, module: Module, iterated: ast.expr, named: set[str]) -> bool:
+    """Return whether a loop goes over the arms of a comparison: by their names, or by what its variables are called."""
+    if any(ARM.search(name) for name in named):
+        return True
+    texts = set(_texts(project, iterated, project.scope_at(iterated, module), 3))
+    return any(map(is_baseline, texts)) and any(map(is_candidate, texts))
+
+
+def _texts(project: Project, node: ast.expr, scope: Scope, hops: int) -> Iterator[str]:
+    """Yield the words in what a loop goes over: written there, where its variable was made, or in what is called."""
+    for part in walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value
+        elif isinstance(part, ast.Attribute | ast.Name):
+            yield part.attr if isinstance(part, ast.Attribute) else part.id
+            behind = (scope.through(part) or _default(part, scope)) if hops else None
+            if behind is not None and behind[0] is not node:
+                yield from _texts(project, behind[0], behind[1], hops - 1)
+        elif isinstance(part, ast.Call) and hops:
+            target = callee(project, scope.module, part)
+            for given in inner(target, ast.Return, ast.Yield) if target is not None else ():
+                if isinstance(given, ast.Return | ast.Yield) and given.value is not None and target is not None:
+                    yield from _texts(project, given.value, project.scope_of(target, scope.module), hops - 1)
+
+
+def _default(node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope] | None:
+    """Return what a parameter, or a field of a class, is where nobody says otherwise."""
+    if isinstance(node, ast.Name):
+        return _of_parameter(node.id, scope)
+    info = scope.class_of(node.value) if isinstance(node, ast.Attribute) else None
+    if not isinstance(node, ast.Attribute) or info is None:
+        return None
+    fields = (field for field in info.node.body if isinstance(field, ast.AnnAssign))
+    values = (field.value for field in fields if isinstance(field.target, ast.Name) and field.target.id == node.attr)
+    return next(((value, info.scope) for value in values if value is not None), None)
+
+
+def _of_parameter(name: str, scope: Scope) -> tuple[ast.expr, Scope] | None:
+    function = scope.function
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or scope.outer is None:
+        return None
+    given = [*function.args.posonlyargs, *function.args.args]
+    pairs = [*zip(reversed(given), reversed(function.args.defaults), strict=False)]
+    pairs += [(a, d) for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None]
+    return next(((default, scope.outer) for arg, default in pairs if arg.arg == name), None)

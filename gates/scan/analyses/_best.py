@@ -1,0 +1,166 @@
+"""Searches for the best value: which comparison lets a new one take the place of the one that is kept."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from gates.scan.analyses._benching import words
+from gates.scan.analyses._code import constant, function_of, keyword, nodes, tail_text
+from gates.scan.analyses._directions import by_name, directions
+from gates.scan.module import Module, tail_of
+from gates.scan.nodes import text_of, walk
+from gates.scan.project import Project
+from gates.syntax import leaves
+
+BETTER = re.compile(r"(?i)(^|_| )(is_best|improved|has_improved|better|is_better|is_improvement|new_best)(_|$)")
+KEPT = re.compile(r"(?i)(^|[^a-z])(best|incumbent|lowest|highest|smallest|largest)([^a-z]|$)")
+EXTREME = re.compile(r"(?i)(^|[^a-z])(worst|max|min|peak|largest|highest|smallest|lowest)([^a-z]|$)")
+UP = re.compile(r"(?i)(^|[^a-z])(highest|largest)([^a-z]|$)")
+DOWN = re.compile(r"(?i)(^|[^a-z])(lowest|smallest)([^a-z]|$)")
+TAKES = {"max": True, "argmax": True, "nanargmax": True, "nlargest": True, "min": False, "argmin": False,
+         "nanargmin": False, "nsmallest": False}  # fmt: skip
+MODES = re.compile(r"(?i)\bmode\b|maximi[sz]e|(greater|higher|larger)_is_better")
+ORDERS = ast.Lt | ast.LtE | ast.Gt | ast.GtE
+
+
+def worse_kept(project: Project, module: Module) -> Iterator[tuple[ast.expr, str]]:
+    """Yield each expression by which a value takes the place of the best one while it is worse."""
+    yield from _stored_worse(project, module)
+    for value in _named(module):
+        for compare in parts(value):
+            if KEPT.search(words(text_of(compare))) and _is_worse(project, module, compare, better=True):
+                yield compare, f"{text_of(compare)} is true where the value is worse"
+    for node in nodes(module, ast.Assign):
+        if isinstance(node, ast.Assign) and not _has_mode(node, module):
+            yield from _picked(node)
+    for call in (*module.calls.get("EarlyStopping", []), *module.calls.get("ModelCheckpoint", [])):
+        mode, monitor = constant(keyword(call, "mode")), constant(keyword(call, "monitor"))
+        larger = by_name(str(monitor)) if isinstance(monitor, str) else None
+        if larger is not None and mode == ("min" if larger else "max"):
+            yield call, f"{monitor} is watched with mode={mode!r}, which keeps the worst"
+
+
+def _stored_worse(project: Project, module: Module) -> Iterator[tuple[ast.expr, str]]:
+    """Yield each condition under which a worse value is stored as the best one."""
+    for node in nodes(module, ast.If):
+        if not isinstance(node, ast.If) or _has_mode(node, module):
+            continue
+        for compare in parts(node.test):
+            for body, better in ((node.body, True), (_otherwise(node, module), False)):
+                if _takes_over(compare, body) and _is_worse(project, module, compare, better=better):
+                    yield compare, f"{text_of(compare)} keeps the worst value as the best one"
+
+
+def parts(test: ast.expr) -> Iterator[ast.Compare]:
+    """Yield the comparisons by size that a condition is made of."""
+    for part in test.values if isinstance(test, ast.BoolOp) else [test]:
+        if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ORDERS):
+            yield part
+
+
+def _has_mode(node: ast.AST, module: Module) -> bool:
+    """Return whether the function around knows of both directions."""
+    return MODES.search(text_of(function_of(node, module) or node)) is not None
+
+
+def _otherwise(node: ast.If, module: Module) -> list[ast.stmt]:
+    """Return what runs where a condition does not hold: its `else`, or what stands after a branch that leaves."""
+    if node.orelse or not leaves(node.body[-1]):
+        return node.orelse
+    for _, block in ast.iter_fields(module.parents[node]):
+        if isinstance(block, list) and node in block:
+            return block[block.index(node) + 1 :]
+    return []
+
+
+def _named(module: Module) -> Iterator[ast.expr]:
+    """Yield the conditions whose name, or whose function's name, says that a value is better."""
+    for node in nodes(module, ast.Assign, ast.Return):
+        if isinstance(node, ast.Assign) and BETTER.search(tail_text(node.targets[0])):
+            yield node.value
+        elif isinstance(node, ast.Return) and node.value is not None:
+            function = function_of(node, module)
+            one_way = function is not None and not EXTREME.search(words(function.name)) and not _has_mode(node, module)
+            if function is not None and BETTER.search(function.name) and one_way:
+                yield node.value
+
+
+def _base(node: ast.expr) -> ast.expr:
+    """Return a stored value without the margin beside it."""
+    while isinstance(node, ast.BinOp):
+        node = node.left
+    return node
+
+
+def _takes_over(compare: ast.Compare, body: list[ast.stmt]) -> bool:
+    """Return whether a branch stores the one side where the other one was."""
+    sides = [_base(compare.left), _base(compare.comparators[0])]
+    texts = {text_of(side) for side in sides}
+    for statement in body:
+        for target, value in _stored(statement):
+            others = texts - {text_of(value)}
+            if text_of(value) in texts and text_of(target) in others and KEPT.search(words(text_of(target))):
+                return True
+    return False
+
+
+def _stored(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if not isinstance(statement, ast.Assign):
+        return
+    for target in statement.targets:
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            yield from zip(target.elts, statement.value.elts, strict=False)
+        else:
+            yield target, statement.value
+
+
+def _is_worse(project: Project, module: Module, compare: ast.Compare, *, better: bool) -> bool:
+    """Return whether what counts as better is worse, by all that tells which way is better."""
+    left, right = _base(compare.left), _base(compare.comparators[0])
+    above = isinstance(compare.ops[0], ast.Gt | ast.GtE)
+    stored_right = KEPT.search(words(text_of(right))) is not None or not KEPT.search(words(text_of(left)))
+    stored, value = (right, left) if stored_right else (left, right)
+    grows = (above is stored_right) is better
+    if (extreme := _extreme(tail_text(stored))) is not None:
+        return extreme is not grows
+    if EXTREME.search(words(tail_text(stored))):
+        return False
+    return directions(project, module, value, stored) == {not grows}
+
+
+def _extreme(stored: str) -> bool | None:
+    """Return whether what is kept is called the largest, or the smallest."""
+    up, down = UP.search(words(stored)) is not None, DOWN.search(words(stored)) is not None
+    return up if up is not down else None
+
+
+def _picked(node: ast.Assign) -> Iterator[tuple[ast.expr, str]]:
+    """Find the best of several that is picked by `max` where small is better, or the other way round."""
+    target = tail_text(node.targets[0])
+    if not re.search(r"(?i)(^|[^a-z])best([^a-z]|$)", words(target)) or EXTREME.search(words(target)):
+        return
+    for call in walk(node.value):
+        taken = TAKES.get(tail_of(call.func)) if isinstance(call, ast.Call) else None
+        if not isinstance(call, ast.Call) or taken is None:
+            continue
+        if any(isinstance(inside, ast.USub | ast.BinOp) for inside in walk(call)):
+            continue  # maybe turned round on purpose
+        key = keyword(call, "key")
+        told = " ".join(_words_of(key) if key is not None else [w for arg in call.args for w in _words_of(arg)])
+        larger = by_name(f"{told} {target}") if key is None else by_name(told)
+        if larger is not None and larger is not taken:
+            yield call, f"{text_of(call)} picks the worst as the best one"
+
+
+def _words_of(node: ast.expr) -> list[str]:
+    """Return the words that tell what is compared: names, fields and keys."""
+    if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+        return [tail_text(node)]
+    if isinstance(node, ast.Lambda):
+        return _words_of(node.body)
+    if isinstance(node, ast.Call):
+        found = [str(a.value) for a in node.args if isinstance(a, ast.Constant)]
+        return [*found, *(w for a in node.args for w in _words_of(a)), *_words_of(node.func)]
+    if isinstance(node, ast.ListComp | ast.GeneratorExp):
+        return _words_of(node.elt)
+    return [str(node.value)] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []

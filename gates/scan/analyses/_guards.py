@@ -1,0 +1,157 @@
+"""What a condition asks: whether gradients are finite, whether mixed precision is on; also through variables and helpers."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gates.scan.analyses._code import callee, constant, function_of, module_of
+from gates.scan.analyses._flow import set_before
+from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner
+from gates.scan.project import Project
+
+AMP = re.compile(r"(?i)(^|_)(use_|enable_|with_)?(amp|fp16|mixed_precision|half|mixed)(_enabled)?$")
+BAD, FINITE = {"isnan", "isinf"}, {"isfinite"}
+BROKEN = re.compile(r"(?i)^found_inf$|^overflow(ed)?$|^skipped$")
+SAYS_BAD = re.compile(r"(?i)overflow|bad|nan|(^|_)inf|skip|non_?finite|not_finite|infinite|invalid|diverge|unstable|explod")
+SAYS_FINE = re.compile(r"(?i)finite|(^|_)(ok|okay|good|healthy|valid|sane|stable)(_|$)")
+HALF = {"float16", "fp16", "half", "16", 16, "16-mixed", "amp"}
+OTHER = {"float32", "fp32", "full", "32", 32, "32-true", "bfloat16", "bf16", "bf16-mixed", "no", "none", "off"}
+MAX_HOPS = 5
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What holds where a condition is true, and the place of another name if one says the opposite of what it is."""
+
+    holds: bool
+    wrong: tuple[ast.AST, Module] | None = None
+
+    def turned(self) -> "Answer":
+        """Return the answer of the opposite condition."""
+        return Answer(not self.holds, self.wrong)
+
+
+Ask = Callable[[Project, Module, ast.expr], "bool | None"]
+
+
+def finite(project: Project, module: Module, test: ast.expr) -> Answer | None:
+    """Return whether gradients are finite where a condition is true; `None` where it does not ask that."""
+    return _answer(project, module, test, _is_finite, MAX_HOPS)
+
+
+def mixed(project: Project, module: Module, test: ast.expr) -> Answer | None:
+    """Return whether mixed precision is on where a condition is true; `None` where it does not ask that."""
+    return _answer(project, module, test, _is_mixed, MAX_HOPS)
+
+
+def _answer(project: Project, module: Module, test: ast.expr, ask: Ask, hops: int) -> Answer | None:
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not | ast.Invert):
+        found = _answer(project, module, test.operand, ask, hops)
+        return found.turned() if found else None
+    if isinstance(test, ast.BoolOp) or (isinstance(test, ast.BinOp) and isinstance(test.op, ast.BitOr | ast.BitAnd)):
+        values = test.values if isinstance(test, ast.BoolOp) else [test.left, test.right]
+        parts = [_answer(project, module, part, ask, hops) for part in values]
+        if isinstance(test.op, ast.And | ast.BitAnd):
+            return next((part for part in parts if part is not None), None)
+        return parts[0] if all(part is not None and not part.holds for part in parts) else None
+    told = _behind(project, module, test, ask, hops - 1) if hops and isinstance(test, ast.Name) else None
+    known = ask(project, module, test) if told is None else None
+    if told is not None or known is not None:
+        return told or (Answer(known) if known is not None else None)
+    inside = _inside(test)
+    if inside is not None and hops:
+        return _answer(project, module, inside, ask, hops - 1)
+    return _behind(project, module, test, ask, hops - 1) if hops else None
+
+
+def _inside(test: ast.expr) -> ast.expr | None:
+    """Return what `bool(x)`, `torch.all(x)`, `x.any()` and `x.item()` ask of."""
+    if isinstance(test, ast.GeneratorExp | ast.ListComp):
+        return test.elt
+    if not isinstance(test, ast.Call) or tail_of(test.func) not in {"bool", "all", "any", "item", "float"}:
+        return None
+    if test.args:
+        return test.args[0]
+    return test.func.value if isinstance(test.func, ast.Attribute) else None
+
+
+def _behind(project: Project, module: Module, test: ast.expr, ask: Ask, hops: int) -> Answer | None:
+    """Return what a variable or a small function of the program answers."""
+    if isinstance(test, ast.Name):
+        body = function_of(test, module) or module.tree
+        values = set_before(body, test.id, test.lineno)
+        found = _answer(project, module, values[0][0], ask, hops) if len(values) == 1 else None
+        return _told(found, test.id, values[0][0], module, ask) if found else None
+    target = callee(project, module, test) if isinstance(test, ast.Call) else None
+    if target is None:
+        return None
+    there = module_of(project, target, module)
+    for place, found in _returned(project, there, target, ask, hops):
+        return _told(found, target.name, place, there, ask)
+    return None
+
+
+def _told(found: Answer, name: str, place: ast.AST, module: Module, ask: Ask) -> Answer:
+    """Return an answer with its place, where the name that it was given says the opposite."""
+    if found.wrong or ask is not _is_finite:
+        return found
+    bad = SAYS_BAD.search(name) is not None
+    says = False if bad else True if SAYS_FINE.search(name) else None
+    return Answer(found.holds, (place, module)) if says is not None and says is not found.holds else found
+
+
+def _returned(
+    project: Project, module: Module, function: Function, ask: Ask, hops: int
+) -> Iterator[tuple[ast.AST, Answer]]:
+    """Yield what a function returns: one expression, or one constant where a condition is true and else the other."""
+    returns = [n for n in inner(function, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
+    if len(returns) == 1 and returns[0].value is not None:
+        found = _answer(project, module, returns[0].value, ask, hops)
+        if found is not None:
+            yield returns[0], found
+        return
+    last = function.body[-1]
+    if not isinstance(last, ast.Return) or not all(isinstance(constant(r.value), bool) for r in returns):
+        return
+    for node in inner(function, ast.If):
+        if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Return):
+            found = _answer(project, module, node.test, ask, hops)
+            if found is not None and constant(node.body[-1].value) is not constant(last.value):
+                yield last, found if constant(node.body[-1].value) else found.turned()
+
+
+def _is_finite(_project: Project, _module: Module, test: ast.expr) -> bool | None:
+    tail = tail_of(test.func) if isinstance(test, ast.Call) else ""
+    if tail in BAD | FINITE:
+        return tail in FINITE
+    return False if isinstance(test, ast.Name | ast.Attribute) and BROKEN.search(tail_of(test)) else None
+
+
+def _is_mixed(_project: Project, _module: Module, test: ast.expr) -> bool | None:
+    if isinstance(test, ast.Call) and tail_of(test.func) == "is_enabled" and isinstance(test.func, ast.Attribute):
+        return True if "caler" in tail_of(test.func.value) else None
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _compared(test)
+    return True if AMP.search(named(test)) else None
+
+
+def _compared(test: ast.Compare) -> bool | None:
+    right = test.comparators[0]
+    items = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else [right]
+    values = {constant(item) if isinstance(item, ast.Constant) else tail_of(item) for item in items}
+    half = True if values and values <= HALF else False if values and values <= OTHER else None
+    if half is None or not isinstance(test.ops[0], ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In | ast.NotIn):
+        return None
+    return half is not isinstance(test.ops[0], ast.NotEq | ast.IsNot | ast.NotIn)
+
+
+def named(node: ast.expr) -> str:
+    """Return the name of a setting: of `args.amp`, `config["amp"]`, `config.get("amp")` and `getattr(args, "amp")`."""
+    if isinstance(node, ast.Subscript):
+        return str(constant(node.slice) or "")
+    if isinstance(node, ast.Call):
+        at = {"get": 0, "getattr": 1}.get(tail_of(node.func))
+        return str(constant(node.args[at]) or "") if at is not None and len(node.args) > at else ""
+    return tail_of(node)

@@ -1,0 +1,80 @@
+"""The functions that run with each step of a training, and the calls by which they do: helpers, methods, callbacks."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from gates.scan.analyses._benching import is_benchmark
+from gates.scan.analyses._code import accelerated, calls
+from gates.scan.analyses._origins import Origins
+from gates.scan.analyses._targets import Targets
+from gates.scan.module import Function, Module
+from gates.scan.nodes import inner
+from gates.scan.project import Project
+
+MAX_FUNCTIONS = 300
+MAX_DEPTH = 4
+IsFree = Callable[[Module, ast.AST, ast.AST], bool]  # whether a node runs with each turn of a loop, or call of a function
+
+
+class Steps:
+    """The functions that a training runs with each step, from the loops and functions that take a step."""
+
+    def __init__(self, project: Project, begun: Iterator[tuple[Module, ast.AST]], is_free: IsFree) -> None:
+        self.sites: dict[ast.AST, list[tuple[ast.Call, Module]]] = defaultdict(list)
+        self.timed: set[ast.AST] = set()  # of these, what only a benchmark runs
+        self.origins = Origins(project, self.called)
+        self.targets = Targets(project, self.origins)
+        self._project = project
+        self._is_free = is_free
+        todo: list[tuple[Function, int]] = []
+        for module, node in begun:
+            if accelerated(module):
+                todo += [(f, 1) for f in self._from(module, node, timed=_is_timed(node, module))]
+        while todo and len(self.sites) < MAX_FUNCTIONS:
+            function, depth = todo.pop(0)
+            if depth < MAX_DEPTH:
+                there = project.scope_of(function, next(iter(project.modules.values()))).module
+                todo += [(f, depth + 1) for f in self._from(there, function, timed=function in self.timed)]
+
+    def called(self, function: ast.AST) -> Iterator[tuple[ast.Call, Module]]:
+        """Yield the calls of a function: those with each step, where it has some."""
+        yield from self.sites.get(function) or self.origins.called(function)
+
+    def _from(self, module: Module, node: ast.AST, *, timed: bool) -> list[Function]:
+        """Return the functions that a loop or function runs, which were not known before."""
+        fresh: list[Function] = []
+        for call in calls(node):
+            for target in self._reached(module, call, node):
+                fresh += self._noted(target, timed=timed)
+                if call not in (known for known, _ in self.sites[target]):
+                    self.sites[target].append((call, module))
+        for block in inner(node, ast.With):
+            for item in block.items if isinstance(block, ast.With) and self._is_free(module, block, node) else ():
+                for target in self.targets.entered(item.context_expr, module):
+                    fresh += self._noted(target, timed=timed)
+        return fresh
+
+    def _noted(self, target: Function, *, timed: bool) -> list[Function]:
+        """Note a function; return it where it was not known before, or only of a benchmark."""
+        is_new = target not in self.sites
+        if is_new and timed:
+            self.timed.add(target)
+        elif not timed and target in self.timed:
+            self.timed.discard(target)
+            is_new = True
+        return [target] if self.sites[target] is not None and is_new else []
+
+    def _reached(self, module: Module, call: ast.Call, node: ast.AST) -> list[Function]:
+        if not self._is_free(module, call, node):
+            return []
+        return [target for target in self.targets.of(call, module) if target.name != "__init__"]
+
+
+def _is_timed(node: ast.AST, module: Module) -> bool:
+    """Return whether a loop belongs to a measurement."""
+    if re.search(r"(?i)bench|profil", module.path) or "statistics" in module.aliases.values():
+        return True
+    return is_benchmark(node, module)
+

@@ -1,0 +1,54 @@
+"""Timers of a program's own, and what is timed with them: blocks, stretches between two calls, functions handed over."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gates.scan.analyses._code import calls, function_of
+from gates.scan.analyses._origins import Origins
+from gates.scan.module import Module, tail_of
+from gates.scan.project import ClassInfo, Project
+
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Code that a timer is around, and the calls in it in their order."""
+
+    node: ast.AST
+    module: Module
+    calls: tuple[ast.Call, ...]
+
+
+def blocks(project: Project, origins: Origins, owner: ClassInfo) -> Iterator[Timed]:
+    """Yield the blocks of `with` that enter an object of a class."""
+    for module in project.modules.values():
+        for node in module.live.get(ast.With, []):
+            for item in node.items if isinstance(node, ast.With) else ():
+                scope = project.scope_at(item.context_expr, module)
+                if owner in origins.classes(item.context_expr, scope):
+                    yield Timed(node, module, _inside(node.body))  # type: ignore[attr-defined]  # a block
+
+
+def stretches(project: Project, origins: Origins, owner: ClassInfo, begin: str, end: str) -> Iterator[Timed]:
+    """Yield the code between the calls of two methods of an object of a class."""
+    for module in project.modules.values():
+        for call in module.calls.get(end, ()):
+            if not isinstance(call.func, ast.Attribute):
+                continue
+            if owner not in origins.classes(call.func.value, project.scope_at(call, module)):
+                continue
+            around = function_of(call, module) or module.tree
+            begun = [
+                one.lineno for one in calls(around)
+                if tail_of(one.func) == begin and one.lineno <= call.lineno and isinstance(one.func, ast.Attribute)
+                and tail_of(one.func.value) == tail_of(call.func.value)
+            ]  # fmt: skip
+            if begun:
+                held = (one for one in calls(around) if max(begun) < one.lineno < call.lineno)
+                yield Timed(call, module, tuple(sorted(held, key=lambda one: one.lineno)))
+
+
+def _inside(body: list[ast.stmt]) -> tuple[ast.Call, ...]:
+    found = {one for statement in body for one in calls(statement)}
+    return tuple(sorted(found, key=lambda one: (one.lineno, one.col_offset)))

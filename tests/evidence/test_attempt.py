@@ -1,0 +1,71 @@
+"""Attempts stand in the ledger however they end: decided, failed or killed."""
+
+import multiprocessing
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arming import a_folder, a_plan
+from taking import an_attempt
+
+from gates.evidence._attempt import BEGUN, KILLED, attempt, counted
+from gates.measuring.ledger import NAME, Attempt, Ledger
+from gates.measuring.wire import ArmFailed
+
+WORK: dict[str, Any] = {"call": "steps:work"}
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def attempted(tmp_path: Path, new: dict[str, Any] | None = None, **how: Any) -> tuple[Attempt, ...]:
+    """Attempt to measure; return the earlier attempts."""
+    root, logs = a_folder(tmp_path / "p"), tmp_path / "logs"
+    logs.mkdir(exist_ok=True)
+    plan = a_plan(root, {"old": WORK, "new": new or WORK}, **{"most": 6, "restarts": 1, **how})
+    return attempt(plan, (), "k", root, logs)[2].attempts
+
+
+def lines(tmp_path: Path) -> list[tuple[str, int]]:
+    return [(line.ended, line.pairs) for line in Ledger(tmp_path / "p").recall("k").attempts]
+
+
+def test_an_attempt_is_written_down_as_begun_and_as_ended_and_is_one(tmp_path: Path) -> None:
+    assert attempted(tmp_path) == ()
+    assert lines(tmp_path) == [(BEGUN, 0), ("all pairs", 6)]
+    (earlier,) = attempted(tmp_path)
+    assert (earlier.ended, earlier.pairs, list(earlier.metrics["step_time_s"].arms)) == ("all pairs", 6, ["old", "new"])
+
+
+def test_an_attempt_that_an_arm_ended_is_one_unless_it_came_to_no_pair(tmp_path: Path) -> None:
+    with pytest.raises(ArmFailed, match="exit code 9"):
+        attempted(tmp_path, {"call": "steps:dies", "args": [300_000]}, most=64)
+    with pytest.raises(ArmFailed, match="no step today"):
+        attempted(tmp_path, {"call": "steps:raises"})
+    (begun, failed, _, none) = lines(tmp_path)
+    assert (begun, failed[0], none) == ((BEGUN, 0), "failed", ("failed", 0))
+    assert failed[1] > 0
+    (earlier,) = attempted(tmp_path)
+    assert (earlier.ended, earlier.metrics) == ("failed", {})
+
+
+def test_an_attempt_that_is_killed_is_one(tmp_path: Path) -> None:
+    run = multiprocessing.get_context("fork").Process(target=attempted, args=(tmp_path, {"call": "steps:hangs"}))
+    run.start()
+    until = time.monotonic() + 30
+    while not (tmp_path / "p" / NAME).exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    run.kill()
+    run.join()
+    (earlier,) = attempted(tmp_path)
+    assert (earlier.ended, earlier.pairs, earlier.unfit) == (BEGUN, 0, (KILLED,))
+
+
+def test_what_was_begun_and_ended_counts_once() -> None:
+    begun = [an_attempt(at=at, ended=BEGUN, metrics={}).model_copy(update={"pairs": 0}) for at in "123"]
+    ended, failed = an_attempt(at="1"), an_attempt(at="3", ended="failed").model_copy(update={"pairs": 0})
+    before = an_attempt(at="0")  # as it was written before attempts were begun
+    assert counted([before, *begun, failed, ended]) == (before, begun[1], ended)

@@ -1,0 +1,148 @@
+"""Symbols that are not defined where they are named: aliases, fallbacks, inheritance, fields, second definitions."""
+
+from pathlib import Path
+
+import pytest
+from building import a_context, a_criterion, a_task, written
+
+from gates.evidence.source_tree import SourceTree
+from gates.evidence.symbols import SymbolTrace
+
+Files = dict[str, str | bytes]
+
+
+def traced(tmp_path: Path, files: Files, symbol: str, *uses: str) -> SymbolTrace:
+    root = written(tmp_path / "project", {"pkg/__init__.py": "", **files})
+    task = a_task(implementation=["pkg"], criteria=[a_criterion(code=[{"symbol": symbol, "uses": list(uses)}])])
+    (trace,) = SourceTree.collect(task, a_context(root)).symbols
+    return trace
+
+
+IMPL = "def f(): return 1\n\ndef g(): return 2\n"
+TRY = "try:\n    from {} import f\nexcept ImportError:\n    from {} import f\n"
+PROPERTY = (
+    "import torch\nclass A:\n    @property\n    def x(self): return torch.amp\n"
+    "    @x.setter\n    def x(self, value): self._x = value\n"
+)
+BASE = "class Base:\n    def fit(self): return 1\n    def stop(self): raise NotImplementedError\n"
+LED: dict[str, tuple[Files, str, str]] = {
+    "fallback of another library": ({"pkg/__init__.py": TRY.format(".impl", "other"), "pkg/impl.py": IMPL},
+                                    "pkg:f", "pkg/impl.py:1"),
+    "fallback of our own": ({"pkg/__init__.py": TRY.format("other", ".impl"), "pkg/impl.py": IMPL},
+                            "pkg:f", "pkg/impl.py:1"),
+    "name of a module's function": ({"pkg/__init__.py": "from . import impl\nh = impl.g\n", "pkg/impl.py": IMPL},
+                                    "pkg:h", "pkg/impl.py:3"),
+    "name of an imported function": ({"pkg/__init__.py": "from .impl import g\nh = g\n", "pkg/impl.py": IMPL},
+                                     "pkg:h", "pkg/impl.py:3"),
+    "name of a function beside it": ({"pkg/m.py": IMPL + "h = g\n"}, "pkg.m:h", "pkg/m.py:3"),
+    "name of what a library has": ({"pkg/m.py": "import torch\nh = torch.amp.GradScaler\n"}, "pkg.m:h", "pkg/m.py:2"),
+    "function of a module": ({"pkg/__init__.py": "from . import impl\n", "pkg/impl.py": IMPL},
+                             "pkg:impl.g", "pkg/impl.py:3"),
+    "function of a renamed module": ({"pkg/__init__.py": "import pkg.impl as other\n", "pkg/impl.py": IMPL},
+                                     "pkg:other.g", "pkg/impl.py:3"),
+    "long way": ({**{f"pkg/m{i}.py": f"from .m{i + 1} import f\n" for i in range(8)}, "pkg/m8.py": IMPL},
+                 "pkg.m0:f", "pkg/m8.py:1"),
+    "second name of a method": ({"pkg/m.py": "class A:\n    def go(self): return 1\n    run = go\n"},
+                                "pkg.m:A.run", "pkg/m.py:2"),
+    "inherited": ({"pkg/__init__.py": "from .b import Base\nclass A(Base):\n    x = 1\n", "pkg/b.py": BASE},
+                  "pkg:A.fit", "pkg/b.py:2"),
+    "inherited twice over": ({"pkg/m.py": BASE + "class B(Base): pass\nclass A(B):\n    x = 1\n"},
+                             "pkg.m:A.fit", "pkg/m.py:2"),
+    "field of a dataclass": ({"pkg/m.py": "from dataclasses import dataclass\n@dataclass\nclass A:\n    lr: float\n"},
+                             "pkg.m:A.lr", "pkg/m.py:4"),
+    "field of a named tuple": ({"pkg/m.py": "from typing import NamedTuple\nclass A(NamedTuple):\n    lr: float\n"},
+                               "pkg.m:A.lr", "pkg/m.py:3"),
+    "property with a setter": ({"pkg/m.py": PROPERTY}, "pkg.m:A.x", "pkg/m.py:3-6"),
+    "one of two branches": ({"pkg/m.py": "import os\nif os.x:\n    def f(): return 1\nelse:\n    def f(): return 2\n"},
+                            "pkg.m:f", "pkg/m.py:5"),
+    "defined again around itself": ({"pkg/m.py": "def f(): return 1\n_f = f\ndef f(): return _f()\n"},
+                                    "pkg.m:f", "pkg/m.py:3"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LED)
+def test_symbol_is_followed_to_its_definition(tmp_path: Path, case: str) -> None:
+    files, symbol, place = LED[case]
+    assert str(traced(tmp_path, files, symbol).location) == place
+
+
+ABSENT: dict[str, tuple[Files, str, str]] = {
+    "name of what is not there": ({"pkg/__init__.py": "from . import impl\nh = impl.gone\n", "pkg/impl.py": IMPL},
+                                  "pkg:h", "pkg/impl.py defines no 'gone'"),
+    "name of what does nothing": ({"pkg/__init__.py": "from .impl import g\nh = g\n", "pkg/impl.py": "def g(): pass\n"},
+                                  "pkg:h", "pkg/impl.py:1 only promises 'g'"),
+    "inherited promise": ({"pkg/m.py": BASE + "class A(Base):\n    x = 1\n"},
+                          "pkg.m:A.stop", "only promises 'Base.stop'"),
+    "not inherited": ({"pkg/m.py": BASE + "class A(Base):\n    x = 1\n"}, "pkg.m:A.nope", "defines no 'Base.nope'"),
+    "annotation of a plain class": ({"pkg/m.py": "class A:\n    lr: float\n    x = 1\n"},
+                                    "pkg.m:A.lr", "defines no 'A.lr'"),
+    "used by what nobody uses": ({"pkg/m.py": "def _a(): return _b()\ndef _b(): return 1\n"},
+                                 "pkg.m:_b", "nothing in the implementation uses it"),
+    "each used by the other": ({"pkg/m.py": "def _a(): return _b()\ndef _b(): return _a()\n"},
+                               "pkg.m:_b", "nothing in the implementation uses it"),
+    "used where nothing runs": ({"pkg/m.py": "def _a(): return 1\nif False:\n    _a()\n"},
+                                "pkg.m:_a", "nothing in the implementation uses it"),
+    "method of a class that nobody uses": ({"pkg/m.py": "class _A:\n    def go(self): return 1\n"},
+                                           "pkg.m:_A.go", "defines '_A', and nothing in the implementation uses it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ABSENT)
+def test_symbol_that_leads_to_nothing_is_not_implemented(tmp_path: Path, case: str) -> None:
+    files, symbol, problem = ABSENT[case]
+    found = traced(tmp_path, files, symbol)
+    assert (found.location, found.checked) == (None, True)
+    assert problem in found.problem
+
+
+STEPS = "class A:\n    def _do_step(self): return 1\n"
+USED: dict[str, tuple[str, str]] = {
+    "by what is public": ("def _a(): return 1\ndef go(): return _a()\n", "_a"),
+    "by what is used": ("def _a(): return 1\ndef _b(): return _a()\ndef go(): return _b()\n", "_a"),
+    "at import": ("def _a(): return 1\nX = _a()\n", "_a"),
+    "as a default": ("def _a(): return 1\ndef go(f=_a): return f()\n", "_a"),
+    "in a condition": ("def _a(): return 1\nif _a():\n    x = 1\n", "_a"),
+    "by the begin of its name": (f"{STEPS}    def go(self, x): return getattr(self, f'_do_{{x}}')()\n", "A._do_step"),
+    "by the end of its name": (f"{STEPS}    def go(self, x): return getattr(self, x + '_step')()\n", "A._do_step"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", USED)
+def test_private_symbol_that_is_used_is_live(tmp_path: Path, case: str) -> None:
+    text, symbol = USED[case]
+    assert traced(tmp_path, {"pkg/m.py": text}, f"pkg.m:{symbol}").location is not None
+
+
+OPEN: dict[str, tuple[str, str]] = {
+    "twice": (
+        "def f(): return 1\ndef f(): return torch.amp()\nimport torch\n",
+        "pkg/m.py defines 'f' twice, in line 1 and in line 2; keep one",
+    ),
+    "one of two branches uses it": (
+        "import sys, torch\nif sys.x:\n    def f(): return torch.amp()\nelse:\n    def f(): return 2\n",
+        "pkg/m.py defines 'f' in line 3 and in line 5, of which one uses torch.amp",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OPEN)
+def test_symbol_that_is_defined_more_than_once_is_not_decided(tmp_path: Path, case: str) -> None:
+    text, problem = OPEN[case]
+    found = traced(tmp_path, {"pkg/m.py": text}, "pkg.m:f", "torch.amp")
+    assert (found.location, found.checked, found.problem) == (None, False, f"not checked, {problem}")
+
+
+def test_inheritance_from_a_library_is_not_decided(tmp_path: Path) -> None:
+    found = traced(tmp_path, {"pkg/m.py": "from other import Base\nclass A(Base):\n    x = 1\n"}, "pkg.m:A.go")
+    assert (found.checked, "may inherit 'go'" in found.problem) == (False, True)
+
+
+def test_all_branches_that_use_a_name_are_enough(tmp_path: Path) -> None:
+    text = "import sys, torch\nif sys.x:\n    def f(): return torch.amp()\nelse:\n    def f(): return torch.amp\n"
+    assert traced(tmp_path, {"pkg/m.py": text}, "pkg.m:f", "torch.amp").uses[0].lines == (5,)
+
+
+def test_getter_and_setter_are_one_symbol(tmp_path: Path) -> None:
+    text = PROPERTY.replace("self._x = value", "self._x = torch.cuda(value)")
+    found = traced(tmp_path, {"pkg/m.py": text}, "pkg.m:A.x", "torch.amp", "torch.cuda")
+    assert [use.lines for use in found.uses] == [(4,), (6,)]
