@@ -101,21 +101,28 @@ def imports_of(body: list[ast.stmt], name: str) -> list[ast.ImportFrom | ast.Imp
 
 
 def rivals_of(body: list[ast.stmt], node: ast.stmt) -> tuple[list[ast.stmt], list[ast.stmt]]:
-    """Return the other definitions of a name that do something: those that this one stands for in any case, and those
-    that are one way among others.
+    """Return the definitions that one takes the place of in any case, and those that are other ways beside it.
 
     What a decorator may have kept, and what is read before it is defined again, is not replaced.
     """
-    if not isinstance(node, Definition):
+    live = list(live_statements(body))
+    named = [one for one in live if isinstance(one, Definition) and one.name == getattr(node, "name", "")]
+    others = [one for one in named if one is not node and _meaning(one, one.name, body) == "definition"]
+    if not others or not isinstance(node, Definition):
         return [], []
     settled = {id(one) for one in _settled(body)}
-    live = list(live_statements(body))
-    others = [one for one in live if one is not node and _meaning(one, node.name, body) == "definition"]
     if id(node) not in settled or not is_plain(node):
-        return [], others
-    replaced = [one for one in others if id(one) in settled and is_plain(one) and one.lineno < node.lineno]  # type: ignore[arg-type]  # definitions
+        return [], [*others]
+    replaced = [one for one in others if id(one) in settled and is_plain(one) and one.lineno < node.lineno]
     kept = [one for one in replaced if not _is_read(node.name, live[live.index(one) + 1 : live.index(node)])]
-    return kept, [one for one in others if one not in replaced]
+    return [*kept], [one for one in others if one not in replaced]
+
+
+def deleted_after(body: list[ast.stmt], node: ast.stmt) -> ast.stmt | None:
+    """Return the statement that in any case deletes a definition below it."""
+    name = getattr(node, "name", "")
+    below = (one for one in _settled(body) if one.lineno > node.lineno)
+    return next((one for one in below if isinstance(one, ast.Delete) and _meaning(one, name, body)), None)
 
 
 def accessors_of(body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
@@ -140,11 +147,15 @@ def is_exported(body: list[ast.stmt], name: str) -> bool:
     return any(isinstance(item, ast.Constant) and item.value == name for item in listed)
 
 
-def body_of(tree: ast.Module, node: ast.stmt) -> list[ast.stmt]:
-    """Return the body of the module or class that a definition belongs to."""
-    for around in ast.walk(tree) if isinstance(node, Definition) else ():
-        if isinstance(around, ast.Module | ast.ClassDef) and any(one is node for one in live_statements(around.body)):
-            return around.body
+def body_of(body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
+    """Return the body of the module or class that a definition belongs to; nothing for what is none."""
+    bodies = [body] if isinstance(node, Definition) else []
+    for each in bodies:
+        for one in live_statements(each):
+            if one is node:
+                return each
+            if isinstance(one, ast.ClassDef) and one.lineno <= node.lineno <= (one.end_lineno or 0):
+                bodies.append(one.body)
     return []
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gates.task_types import Command, Located, Name
+from gates.task_types import ArmName, Command, Located, Name
 
 Compared = Literal[
     "step_time_s", "step_cpu_time_s", "items_per_s", "run_time_s", "run_cpu_time_s", "peak_memory_bytes",
@@ -23,7 +23,7 @@ class Regression(Located):
 
     from_: Name = Field(alias="from")
     of: Compared
-    arm: Name | None = None
+    arm: ArmName | None = None
     on: Literal["any", "cpu", "cuda", "rocm", "xpu", "mps"] = "any"
     warn_at: Share | None = None
     block_at: Share = 1.0

@@ -23,6 +23,12 @@ class ModuleFiles:
         """Return the dotted name of a module."""
         return ".".join(filter(None, (self.package(path), path.stem if path.stem != "__init__" else "")))
 
+    def top(self, path: Path) -> Path:
+        """Return the outermost package that a file or folder lies in, or itself."""
+        while self._sources.is_file(path.parent / "__init__.py"):
+            path = path.parent
+        return path
+
     def file(self, name: str) -> Path | None:
         """Return the file of a dotted module name under one of the roots."""
         relative = Path(*name.split("."))

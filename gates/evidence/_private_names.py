@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from gates.evidence._attributes import names_of
+from gates.stub import EMPTY_BASES
 from gates.syntax import Definition, SourceModule, live_nodes, live_statements
 
 KEPT = 4000  # modules whose names are held
 LEAST = 3  # letters of a part that tells one name from others
+QUIET_BASES = EMPTY_BASES | {"Module", "Dataset", "NamedTuple", "TypedDict", "Enum", "Exception", "BaseModel"}
 HOLE = re.compile(r"[%{].*", re.DOTALL)
 
 
@@ -27,9 +30,13 @@ def is_private(name: str) -> bool:
 
 
 def may_be_called_from_outside(node: ast.stmt, owner: ast.ClassDef | None) -> bool:
-    """Return whether others could use a definition without its name: a decorator takes it, or a base class calls it."""
+    """Return whether others could use a definition without its name: a decorator or a base class has it."""
     if not isinstance(node, Definition) or node.decorator_list:
         return True
+    if isinstance(node, ast.ClassDef):  # a base may keep a register of what extends it
+        above = {names[-1] for names in map(names_of, node.bases) if names}
+        if node.keywords or not above <= QUIET_BASES:
+            return True
     bases = [*owner.bases, *owner.keywords] if owner else []
     return any(not (isinstance(base, ast.Name) and base.id == "object") for base in bases)
 

@@ -12,7 +12,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 def use_lines(name: str, node: ast.AST, module: SourceModule) -> Iterator[int]:
     """Yield the lines of live code where a dotted name does something; a mere mention is no use."""
     live = list(live_nodes(node))
-    idle = _idle(live)
+    idle = unread_in(live)
     idle |= {inner for outer in live for part in _mentions(outer) for inner in ast.walk(part)}
     own = _bound_here(node)
     short = {**_shortened(module.tree.body, module), **_shortened(live, module)}
@@ -39,7 +39,7 @@ def _shortened(statements: Sequence[ast.AST], module: SourceModule) -> dict[str,
     return {name: values[0] for name, values in given.items() if len(values) == 1 and values[0]}
 
 
-def _idle(live: list[ast.AST]) -> set[ast.AST]:
+def unread_in(live: list[ast.AST]) -> set[ast.AST]:
     """Return what belongs to local names that nobody reads: a nested function never called, an alias never used."""
     inside = {inner for node in live if isinstance(node, Function) for part in node.body for inner in ast.walk(part)}
     owned = {inner for node in live if isinstance(node, ast.ClassDef) for inner in node.body}
@@ -49,7 +49,8 @@ def _idle(live: list[ast.AST]) -> set[ast.AST]:
         found = set(idle)
         for name, node in bindings:
             own = set(ast.walk(node))
-            if not any(isinstance(n, ast.Name) and n.id == name and _reads(n) for n in live if n not in own | idle):
+            others = own | idle
+            if not any(isinstance(n, ast.Name) and n.id == name and _reads(n) for n in live if n not in others):
                 found |= own
         if found == idle:
             return idle

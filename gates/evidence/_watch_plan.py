@@ -21,7 +21,7 @@ def tell_what_to_watch(path: Path, task: Task, context: Context) -> None:
     """Write down the functions that the symbols of a task come to, and where its implementation lies."""
     resolver = Resolver(task, Sources(context.root))
     functions = {
-        (one["path"], *one["chain"]): one
+        str(one["name"]): one
         for criterion in task.criteria for binding in criterion.code if binding.symbol
         for one in _functions(resolver, resolver.trace(binding).location, binding.symbol.partition(":")[0])
     }  # fmt: skip
@@ -65,7 +65,8 @@ def _in(
     bound = [name for statement in statements for name in _bound(statement)]
     for node in statements:
         if isinstance(node, ast.ClassDef):
-            yield from _in(node.body, (*owner, node.name), plain=plain and not node.decorator_list and not node.keywords)
+            alone = plain and not node.decorator_list and not node.keywords
+            yield from _in(node.body, (*owner, node.name), plain=alone)
         elif isinstance(node, Function) and bound.count(node.name) == 1:
             yield (*owner, node.name), node, plain and not node.decorator_list
 
@@ -85,7 +86,7 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 def _is_changed(module: SourceModule) -> bool:
     """Return whether a module sets attributes, so that its own functions may be wrapped there."""
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if node.func.id in {"setattr", "globals", "vars", "exec"}:
-                return True
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Name) and called.id in {"setattr", "globals", "vars", "exec"}:
+            return True
     return False

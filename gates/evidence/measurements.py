@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Self
 
@@ -22,6 +23,7 @@ from gates.smoke import cut_short
 from gates.task import Task
 
 MAX_BYTES = 64 * 1024 * 1024
+COARSE_S = 5.0  # some file systems note times to two seconds, and others by a clock of their own
 __all__ = ["MeasurementRun", "Measurements", "asked_of", "command", "take"]
 
 
@@ -119,10 +121,10 @@ def _run(measurement: Measurement, device: str, context: Context, folder: Path) 
     kept.unlink(missing_ok=True)
     argv = context.argv(measurement.run or (), device=device, out=str(out))
     limit = measurement.timeout_s or context.timeout_s
-    ended, samples, problem = None, None, ""
+    ended, samples, problem, begun = None, None, "", time.time()
     try:
         ended = process.run(argv, cwd=context.root, timeout_s=limit, log=kept.with_suffix(""))
-        samples = _read(ended, out, device)
+        samples = _read(ended, out, device, begun)
     except OSError as error:
         problem = f"the command cannot be started: {error.strerror or error}"
     except BadSamples as error:
@@ -142,7 +144,7 @@ def _run(measurement: Measurement, device: str, context: Context, folder: Path) 
     )
 
 
-def _read(ended: ProcessRun, out: Path, device: str) -> Samples:
+def _read(ended: ProcessRun, out: Path, device: str, begun: float) -> Samples:
     """Read the samples of a run that ended well; raise `BadSamples` with the reason otherwise."""
     if ended.exit_code != 0:
         raise BadSamples(f"the measurement ended with {ended.ended}: {ended.last_words}")
@@ -150,6 +152,8 @@ def _read(ended: ProcessRun, out: Path, device: str) -> Samples:
         raise BadSamples("the measurement left something else than a plain file as its samples")
     if not out.is_file():
         raise BadSamples("the measurement ended well but wrote no samples file")
+    if out.stat().st_mtime < begun - COARSE_S:
+        raise BadSamples("the samples file was written before the measurement began: it is an old one")
     if out.stat().st_size > MAX_BYTES:
         raise BadSamples(f"the samples file has {out.stat().st_size} bytes, more than {MAX_BYTES}")
     try:

@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from gates.code_binding import CodeBinding
+from gates.evidence._written import Written
 from gates.evidence.symbols import Resolver
-from gates.meanings import replaced_by
+from gates.meanings import deleted_after, replaced_by
 from gates.model import Location, Model, Severity
 from gates.scan.checking import Checked, check
 from gates.scan.form import RuleForm
@@ -56,7 +57,7 @@ def _traced(binding: CodeBinding, rule: Rule, checked: Checked, resolver: Resolv
         problem = f"no Python file of the implementation is in {binding.in_}"
         return found.model_copy(update={"problem": problem})
     sites = [site for site in checked.sites[rule.id] if _is_in(site.path, binding.in_)]
-    places, idle = _live(sites, resolver)
+    places, idle = _live(sites, Pattern.parse(binding.pattern or ""), resolver)
     seen = {"places": places[:MAX_PLACES], "idle": idle}
     if len(places) >= binding.at_least:
         return found.model_copy(update=seen)
@@ -78,13 +79,14 @@ def _is_in(path: str, folder: str | None) -> bool:
     return folder in {None, ".", path} or path.startswith(f"{folder}/")
 
 
-def _live(sites: Iterable[Site], resolver: Resolver) -> tuple[tuple[Location, ...], tuple[str, ...]]:
+def _live(sites: Iterable[Site], pattern: Pattern, resolver: Resolver) -> tuple[tuple[Location, ...], tuple[str, ...]]:
     """Part the places in those that may run and, in words, those in code that nothing uses or that is replaced."""
     places: dict[Location, None] = {}
     idle: dict[str, None] = {}
+    written = Written(pattern, resolver)
     for site in sites:
         place = Location(path=site.path, line=site.line, last_line=site.last_line)
-        why = _never_run(place, resolver)
+        why = _never_run(place, resolver) if written.may_run(place) else "nothing runs it"
         if why:
             idle[f"{place}: {why}"] = None
         else:
@@ -104,6 +106,8 @@ def _never_run(place: Location, resolver: Resolver) -> str:
         later = [n for n in body if isinstance(n, Definition) and n.name == node.name and n.lineno > node.lineno]
         if node in body and any(not other.decorator_list for other in later) and not node.decorator_list:
             return f"{'.'.join(names)} is defined again in line {later[-1].lineno}"
+        if node in body and (gone := deleted_after(body, node)):
+            return f"{'.'.join(names)} is deleted in line {gone.lineno}"
         if node in body and (other := replaced_by(body, node.name, node.lineno)):
             return f"{'.'.join(names)} is given another value in line {other.lineno}"
         if unused := resolver.unused(module, node, names):

@@ -1,5 +1,6 @@
 """Regressions: arms timed on the baseline revision and here in turn, the baseline laid out in a folder of its own."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -195,9 +196,10 @@ def _run(sides: Sides, group: _Group, folder: Path, note: str) -> Iterator[Regre
     for one in group.regressions:
         arm = arm_of(one, group.measurement)
         seen.setdefault(arm, {"problem": f"there is no benchmark {arm!r} on both sides"})
-    for arm in sorted({arm_of(one, group.measurement) for one in group.regressions}):
+    for number, arm in enumerate(sorted({arm_of(one, group.measurement) for one in group.regressions})):
         run = facts.model_copy(update=seen[arm])
-        yield RegressionRun(arm=arm, run=_kept(run, folder / f"{group.measurement.id}-{arm}-{group.device}.json"))
+        shown = arm if arm.isidentifier() else f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', arm)[:80]}-{number}"
+        yield RegressionRun(arm=arm, run=_kept(run, folder / f"{group.measurement.id}-{shown}-{group.device}.json"))
 
 
 def _kept(run: MeasurementRun, path: Path) -> MeasurementRun:

@@ -3,24 +3,13 @@
 import ast
 from pathlib import Path
 
+from gates import meanings
 from gates.code_binding import CodeBinding
 from gates.evidence._attributes import bases_of, field_of, names_of, set_on_self
 from gates.evidence._module_files import ModuleFiles
 from gates.evidence._private_names import is_private, is_used, may_be_called_from_outside
 from gates.evidence._uses import use_lines
 from gates.evidence.sources import Sources
-from gates.meanings import (
-    accessors_of,
-    body_of,
-    emptied,
-    imports_of,
-    is_exported,
-    makes_names,
-    member,
-    rivals_of,
-    star_imports,
-    stub_of,
-)
 from gates.model import Location, Model
 from gates.syntax import Definition, SourceModule, Unparsed, origin
 from gates.task import Task
@@ -97,8 +86,8 @@ class Resolver:
         module, node = found
         if unused := self.unused(module, node, names):
             return {"problem": unused}
-        body = body_of(module.tree, node)
-        parts = [node, *accessors_of(body, node)]
+        body = meanings.body_of(module.tree.body, node)
+        parts = [node, *meanings.accessors_of(body, node)]
         uses = tuple(self._use(name, parts, module) for name in binding.uses)
         if doubt := _doubt(module, node, body, uses):
             raise Undecided(doubt)
@@ -126,25 +115,25 @@ class Resolver:
 
     def unused(self, module: SourceModule, node: ast.stmt, names: list[str]) -> str:
         """Return, in words, that nothing in the implementation uses a private name, or nothing where something may."""
-        owner = member(module.tree.body, names[0]) if len(names) > 1 else None
+        owner = meanings.member(module.tree.body, names[0]) if len(names) > 1 else None
         if owner is not None and (idle := self.unused(module, owner, names[:1])):
             return idle
-        if not is_private(names[-1]):
+        around = owner if isinstance(owner, ast.ClassDef) else None
+        if not is_private(names[-1]) or len(names) > 2 or may_be_called_from_outside(node, around):
             return ""
-        if len(names) > 2 or may_be_called_from_outside(node, owner if isinstance(owner, ast.ClassDef) else None):
-            return ""
-        modules = []
-        for path in self.python_files():
+        for paths in (self.python_files, self._beside):
             try:
-                modules.append(self.module(path))
+                if is_used(names[-1], [self.module(path) for path in paths()]):
+                    return ""
             except Unparsed:
                 return ""  # it may be used there
-        if is_used(names[-1], modules):
-            return ""
         return f"{module.path}:{node.lineno} defines {names[-1]!r}, and nothing in the implementation uses it"
 
-    def _is_implementation(self, path: Path) -> bool:
-        return any(path.is_relative_to(self._sources.root / part) for part in self._implementation)
+    def _beside(self) -> list[Path]:
+        """Return the Python files of the packages that the implementation is a part of."""
+        tops = {self._modules.top(self._sources.root / part) for part in self._implementation} - {self._sources.root}
+        inside = tuple(sorted(self._sources.shown(top) for top in tops))
+        return [path for path in self._sources.files((*self._implementation, *inside)) if path.suffix == ".py"]
 
     def _find(self, module_name: str, names: list[str], *, hops: int) -> Found | str:
         """Find a symbol, following re-exports and aliases; return it with its module, or why it is not there."""
@@ -152,26 +141,27 @@ class Resolver:
         if path is None:
             return f"there is no module {module_name!r} in the project"
         module = self.module(path)
-        node = member(module.tree.body, names[0])
+        node = meanings.member(module.tree.body, names[0])
         if isinstance(node, ast.Import | ast.ImportFrom):
             return self._imported(module, path, names, hops)
         if node is None:
             return self._elsewhere(module, path, names, hops)
         if other := self._renamed(module_name, module, node, names, hops):
             return other
-        if not self._is_implementation(path):
+        if not any(path.is_relative_to(self._sources.root / part) for part in self._implementation):
             return f"{module.path}:{node.lineno} lies outside of the task's implementation"
         return self._inside(module, node, names, hops)
 
     def _imported(self, module: SourceModule, path: Path, names: list[str], hops: int) -> Found | str:
         """Follow the imports that may give a name its meaning, the last first."""
+        ways = meanings.imports_of(module.tree.body, names[0])
         problems = []
-        for node in imports_of(module.tree.body, names[0]) if hops < MAX_HOPS else ():
+        for node in ways if hops < MAX_HOPS else ():
             found = self._led_to(module, path, node, names, hops)
             if not isinstance(found, str):
                 return found
             problems.append(found)
-        return problems[0] if problems else _only_imports(module, imports_of(module.tree.body, names[0])[0], names[0])
+        return problems[0] if problems else _only_imports(module, ways[0], names[0])
 
     def _led_to(
         self, module: SourceModule, path: Path, node: ast.Import | ast.ImportFrom, names: list[str], hops: int
@@ -192,7 +182,8 @@ class Resolver:
         """Follow an assignment that only gives something of the project another name; `None` where it does not."""
         value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
         other = names_of(value) if isinstance(value, ast.Name | ast.Attribute) else []
-        here = member(module.tree.body, other[0]) if other and other[0] != names[0] and hops < MAX_HOPS else None
+        leads = bool(other) and other[0] != names[0] and hops < MAX_HOPS
+        here = meanings.member(module.tree.body, other[0]) if leads else None
         if here is None:
             return None
         try:
@@ -212,23 +203,23 @@ class Resolver:
 
     def _elsewhere(self, module: SourceModule, path: Path, names: list[str], hops: int) -> Found | str:
         """Look for a name that a module does not define in what it imports wholesale."""
-        for star in star_imports(module.tree.body) if hops < MAX_HOPS else []:
+        for star in meanings.star_imports(module.tree.body) if hops < MAX_HOPS else []:
             source = origin(star, self._modules.package(path))
             found = self._find(source, names, hops=hops + 1) if self._gives(source, names[0]) else ""
             if not isinstance(found, str):
                 return found
-        if stub := stub_of(module.tree.body, names[0]):
+        if stub := meanings.stub_of(module.tree.body, names[0]):
             return _promised(module, stub, names[0])
-        if member(module.tree.body, "__getattr__"):
+        if meanings.member(module.tree.body, "__getattr__"):
             raise Undecided(f"{module.path} makes its names in __getattr__")
-        if line := makes_names(module.tree.body):
+        if line := meanings.makes_names(module.tree.body):
             raise Undecided(f"{module.path}:{line} makes names by an expression")
         return f"{module.path} defines no {names[0]!r}"
 
     def _gives(self, module_name: str, name: str) -> bool:
         """Return whether `import *` takes a name from a module."""
         path = self._modules.file(module_name)
-        return path is not None and is_exported(self.module(path).tree.body, name)
+        return path is not None and meanings.is_exported(self.module(path).tree.body, name)
 
     def _inside(self, module: SourceModule, node: ast.stmt, names: list[str], hops: int) -> Found | str:
         """Follow the names after the first into classes; what lies inside of a function is no symbol."""
@@ -239,9 +230,9 @@ class Resolver:
                     return f"{module.path}: {owner!r} is a function; what it defines inside cannot be named"
                 raise Undecided(f"{module.path}:{node.lineno} makes {owner!r} by an expression")
             inner = self._of_class(module, node, name)
-            if stub := emptied(module.tree.body, ".".join(names[: depth + 1])):
+            if stub := meanings.emptied(module.tree.body, ".".join(names[: depth + 1])):
                 return _promised(module, stub, ".".join(names[: depth + 1]))
-            if inner is None and (stub := stub_of(node.body, name)):
+            if inner is None and (stub := meanings.stub_of(node.body, name)):
                 return _promised(module, stub, ".".join(names[: depth + 1]))
             if inner is None and (inherited := self._inherited(module, node, names, depth, hops)):
                 return inherited
@@ -252,9 +243,9 @@ class Resolver:
 
     def _of_class(self, module: SourceModule, node: ast.ClassDef, name: str) -> ast.stmt | None:
         """Return what a class itself has by a name; a method that has two names is that method."""
-        found = member(node.body, name)
+        found = meanings.member(node.body, name)
         if isinstance(found, ast.Assign) and isinstance(found.value, ast.Name) and found.value.id != name:
-            other = member(node.body, found.value.id) or member(module.tree.body, found.value.id)
+            other = meanings.member(node.body, found.value.id) or meanings.member(module.tree.body, found.value.id)
             return other if isinstance(other, Definition) else found
         return found or set_on_self(node, name) or field_of(node, name)
 
@@ -286,7 +277,7 @@ def _location(module: SourceModule, parts: list[ast.stmt]) -> Location:
 
 def _doubt(module: SourceModule, node: ast.stmt, body: list[ast.stmt], uses: tuple[Use, ...]) -> str:
     """Return why a name that is defined more than once cannot be judged by one of its definitions."""
-    replaced, others = rivals_of(body, node)
+    replaced, others = meanings.rivals_of(body, node)
     name = getattr(node, "name", "")
     if replaced:
         lines = f"in line {replaced[-1].lineno} and in line {node.lineno}"

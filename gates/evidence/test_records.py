@@ -29,8 +29,9 @@ class TestRecord(Model):
 
     `executed` counts the assertions that were executed while it was called (`None` where nobody counted, though some
     are written), `executed_around` those from its set-up to its teardown, and `first_assertion` is the line of the
-    first that is written in it. `reruns` counts the failures that a plugin answered by running the test again. `lines` are those
-    where its definition begins, from the first decorator to `def`, where its file alone tells what function it is.
+    first that is written in it. `reruns` counts the failures that a plugin answered by running the test again.
+    `lines` are those where its definition begins, from the first decorator to `def`, where its file alone tells what
+    function it is.
     `swallowed` says that the last assertion that it executed did not hold, and that it ended well all the same.
     `settled` is the line of its first assertion that holds whatever the code does; none such is counted. `replaced` are
     the functions that criteria are traced to and that were something else before it asserted anything on them.

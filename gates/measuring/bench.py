@@ -123,7 +123,7 @@ class Bench:
     def time(self, name: str, launch: Launch, *, timeout_s: float) -> Ended:
         """Run a command from its start to its end; raise `ArmFailed` where it does not end well."""
         key = self._launched(name, launch, talks=False)
-        self.next_line(key, name, timeout_s)
+        self.next_line(key, name, timeout_s, what="end")
         ended = self._ends[key]
         if ended.ended != 0:
             raise ArmEnded(f"{name} ended with {ended.words}")
@@ -142,14 +142,14 @@ class Bench:
     def _has_spoken(self, key: str) -> bool:
         return any("said" in line for line in self._waiting.get(key, ()))
 
-    def next_line(self, key: str, name: str, timeout_s: float) -> str | None:
+    def next_line(self, key: str, name: str, timeout_s: float, *, what: str = "answer") -> str | None:
         """Return the next line of a process, or `None` at its end; raise `ArmFailed` where none comes in time."""
         limit = time.monotonic() + timeout_s
         while not self._waiting.get(key):
             told = self._wire.receive(max(limit - time.monotonic(), 0))
             if told is None:
                 self.kill(key)
-                raise ArmFailed(f"{name} did not answer within {timeout_s:g} s")
+                raise ArmFailed(f"{name} did not {what} within {timeout_s:g} s")
             self._take(told)
         first = self._waiting[key].pop(0)
         if "not_started" in first:

@@ -52,6 +52,7 @@ class Window:
             self.trace.samples.model_copy(update={"metrics": {"step_time_s": changed}}),
             taken.model_copy(update={
                 **cut, "pairs": pairs, "most": MOST, "restarts": taken.restarts[self.first : end],
+                "planned_starts": 0,  # later starts of a long trace last longer than those of a measurement
                 "copies": taken.copies[copies], "cpu_copies": taken.cpu_copies[copies],
             }),
         )  # fmt: skip

@@ -155,9 +155,9 @@ def _told(
 
     def take() -> None:
         new = {str(line["id"]): line for path in results for line in _lines(path) if line["id"] not in done}
-        done.update(new)
         if new:
             took([*new.values()])
+        done.update(new)
 
     def tell() -> None:
         while not stop.wait(TELL_S):

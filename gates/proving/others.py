@@ -68,9 +68,9 @@ def look(task: Task, criterion: Criterion, context: Context, *, run: bool) -> li
 
 
 def _tests_of(task: Task) -> tuple[str, ...]:
-    """Return the tests of a task, and those that are recorded for it."""
-    recorded = (path for asked in task.recorded_tests for path in paths_of(task, asked))
-    return tuple(dict.fromkeys([*task.tests, *recorded]))
+    """Return the tests that are recorded for a task; where they are told by their marks alone, all of them."""
+    recorded = {path: None for asked in task.recorded_tests for path in paths_of(task, asked)}
+    return tuple(recorded) or task.tests
 
 
 def _answers(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Answer]:

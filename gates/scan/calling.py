@@ -18,7 +18,9 @@ from gates.scan.scope import PREPARES, Scope
 from gates.scan.values import Closure, Event, Frame, Place, State, Value
 
 MAX_DEPTH = 6
-MAX_WORK = 12_000
+FEW = 400  # what each function gets before any gets more
+MAX_WORK = 20_000
+MAX_SPENT = 110_000  # after this none gets more
 MAX_TOTAL = 150_000
 TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
 Run = list[tuple[State, Value]]
@@ -43,7 +45,7 @@ class Calling(Finding):
         self.total = 0
         self.entered: set[ast.AST] = set()
         self.tries = 0
-        self._work = 0
+        self._work, self.limit = 0, MAX_WORK
         self.stack: list[ast.AST] = []
         self.frames: list[Frame] = []
         self.calls: dict[Event, tuple[Frame, ...]] = {}
@@ -60,8 +62,9 @@ class Calling(Finding):
         """Walk statements."""
         raise NotImplementedError
 
-    def start(self) -> None:
-        """Begin a new walk."""
+    def start(self, limit: int = MAX_WORK) -> None:
+        """Begin a new walk, of so much work at most."""
+        self.limit = limit
         self.cut, self._work, self.stack, self.entered, self.tries = False, 0, [], set(), 0
         self._quiet = set()
         self.frames, self.calls = [], {}
@@ -70,9 +73,14 @@ class Calling(Finding):
         """Count the work; raise `TooMany` where it is too much."""
         self._work += paths
         self.total += paths
-        if self._work > MAX_WORK or self.total > MAX_TOTAL:
+        if self._work > self.limit or self.total > MAX_TOTAL:
             self.cut = True
             raise TooMany
+
+    @property
+    def is_short(self) -> bool:
+        """Return whether this walk has come to the end of a limit that another may go beyond."""
+        return self.limit < MAX_WORK and self._work > self.limit
 
     def place(self, path: State, scope: Scope) -> Place:
         """Return the place that a path has come to."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from gates.scan.module import Binding, Function
-from gates.scan.nodes import below, walk
+from gates.scan.nodes import below, kept, walk
 from gates.scan.scope import Scope
 
 CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
@@ -76,6 +76,10 @@ def sets(info: ClassInfo, name: str) -> bool:
     return any(name in stored_in(method) for key, method in info.methods.items() if key not in CONSTRUCTORS)
 
 
-def stored_in(function: ast.AST) -> set[str]:
+def stored_in(function: ast.AST) -> frozenset[str]:
     """Return the attributes that code sets."""
-    return {n.attr for n in walk(function) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+    return kept(function, _stored)
+
+
+def _stored(node: ast.AST) -> frozenset[str]:
+    return frozenset(n.attr for n in walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))

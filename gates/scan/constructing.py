@@ -77,6 +77,8 @@ def _passed(node: object, inside: Place) -> Value | None:
         return _passed(node.args[0], inside)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SAME:
         return _passed(node.func.value, inside)
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+        return _passed(node.values[0], inside)
     if not isinstance(node, ast.Name) or node.id not in inside.names:
         return None
     value = inside.names[node.id]

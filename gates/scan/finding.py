@@ -34,6 +34,13 @@ class Finding(Contexts):
             return place.lambda_(node)
         if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
             return self._partial(node, place, path)
+        if isinstance(node, ast.Call) and tail_of(node.func) == "getattr" and len(node.args) > 1:
+            name = _text(node.args[1], place)
+            named = ast.copy_location(ast.Attribute(node.args[0], name, ast.Load()), node) if name else None
+            return self._method(named, place) if named is not None else None
+        if isinstance(node, ast.Call):
+            owner = self.project.classes.get(place.dotted(node.func) or "")
+            return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
         if isinstance(node, ast.Attribute):
             method = self._method(node, place)
             if method is not None:
@@ -84,6 +91,18 @@ class Finding(Contexts):
             value = value if value.owner else replace(value, owner=owner)
             return Closure(function, scope, {}, (value,))
         return None
+
+
+def _text(node: ast.expr, place: Place) -> str | None:
+    """Return the text that an expression is on a path."""
+    if isinstance(node, ast.JoinedStr):
+        parts = [_text(p.value if isinstance(p, ast.FormattedValue) else p, place) for p in node.values]
+        return "".join(part for part in parts if part is not None) if None not in parts else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = _text(node.left, place), _text(node.right, place)
+        return left + right if left is not None and right is not None else None
+    found = place.value(node).constant
+    return found if isinstance(found, str) else None
 
 
 def parameters_of(

@@ -18,6 +18,7 @@ from gates.scan.types import argument
 
 CALLED = {"__call__": 1, "forward": 1, "__enter__": 1, "__exit__": 1}
 MAX_CALLERS = 20
+DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
 
 
 class Hot:
@@ -150,10 +151,12 @@ class Hot:
         module = self.functions[function]
         scope = self.project.scope_of(function, module)
         found = self._under(function.name, function, scope)
+        found += self._by_text(function) if scope.owner is not None else self._in_lists(function.name, function)
         if scope.owner is not None and function.name in CALLED:
             own = self.project.classes.get(scope.owner.name)
             for info in (*([own] if own else []), *self.project.extending.get(scope.owner.name, ())):
                 found += self._instances(info.node.name, function)
+                found += self._in_lists(info.node.name, function)
         return found
 
     def _under(self, name: str, function: Function, scope: Scope) -> list[ast.AST]:
@@ -179,6 +182,26 @@ class Hot:
             and _returns(maker, name)
         ):
             found += self._instances(maker.name, function)
+        return found
+
+    def _in_lists(self, name: str, function: Function) -> list[ast.AST]:
+        """Mark what calls the variable of a loop, where a function, or an object that is one, stands in a list."""
+        found: list[ast.AST] = []
+        if not any(_is_listed(mention.node, mention.module) for mention in self._mentions.of(name)):
+            return found
+        for node, module, around in self.project.once(called_in_loops):
+            self._link(around, function)
+            found += self._mark(node, module) if node not in self._hot else []
+        return found
+
+    def _by_text(self, function: Function) -> list[ast.AST]:
+        """Mark the calls of methods by texts, `getattr(hook, name)(...)`, which may mean a method."""
+        found: list[ast.AST] = []
+        for call, module, prefix, texts in self.project.once(called_by_text):
+            if function.name in texts and function.name.startswith(prefix):
+                around = next(a for a in module.ancestors(call) if isinstance(a, DEFINING))
+                self._link(around, function)
+                found += self._mark(call, module) if call not in self._hot else []
         return found
 
     def _led(self, sense: Sense, function: Function) -> list[ast.AST]:
@@ -245,6 +268,11 @@ class Hot:
                             yield other.node, other.module, other.around
             elif isinstance(held, ast.withitem) and call is not None:
                 yield call, mention.module, mention.around
+            elif isinstance(held, ast.keyword) and held.arg:
+                for other in self._mentions.of(held.arg):
+                    parent = other.module.parents.get(other.node)
+                    if isinstance(parent, ast.Call) and parent.func is other.node:
+                        yield other.node, other.module, other.around
 
     def _link(self, around: ast.AST, function: ast.AST) -> None:
         """Remember that the code around a mention may run a function."""
@@ -290,6 +318,48 @@ class Hot:
                     found[around] = both
                     todo.append(around)
         return found
+
+
+def _is_listed(node: ast.AST, module: Module) -> bool:
+    """Return whether a name, or what a call of it makes, stands in a list or is added to one."""
+    around = module.parents.get(node)
+    around = module.parents.get(around) if isinstance(around, ast.Call) and around.func is node else around
+    added = isinstance(around, ast.Call) and tail_of(around.func) in {"append", "add", "register", "add_hook"}
+    return added or isinstance(around, ast.List | ast.Tuple)
+
+
+def called_in_loops(project: Project) -> Iterator[tuple[ast.AST, Module, ast.AST]]:
+    """Yield where the variable of a loop is called, and the function around it."""
+    for module in project.modules.values():
+        for loop in module.live.get(ast.For, []):
+            name = tail_of(loop.target) if isinstance(loop, ast.For) else ""
+            for call in module.calls.get(name, []) if name else ():
+                if isinstance(call.func, ast.Name) and loop in module.ancestors(call):
+                    yield call.func, module, next(a for a in module.ancestors(call) if isinstance(a, DEFINING))
+
+
+def called_by_text(project: Project) -> Iterator[tuple[ast.Call, Module, str, frozenset[str]]]:
+    """Yield the calls `getattr(x, name)(...)`, how their names begin, and the texts that they may be or end with."""
+    known: set[str] | None = None
+    for found, module in project.named.get("getattr", []):
+        call = module.parents.get(found)
+        held = tail_of(call.targets[0]) if isinstance(call, ast.Assign) else ""
+        if held:
+            body = next(a for a in module.ancestors(found) if isinstance(a, DEFINING))
+            call = next((c for c in module.calls.get(held, []) if body in module.ancestors(c)), None)
+        if not isinstance(call, ast.Call) or (call.func is not found and not held) or len(found.args) < 2:
+            continue
+        name = found.args[1]
+        if isinstance(name, ast.Constant):
+            yield call, module, "", frozenset({str(name.value)})
+            continue
+        if known is None:
+            nodes = (n for m in project.modules.values() for n in m.live.get(ast.Constant, []))
+            known = {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+        first = name.values[0] if isinstance(name, ast.JoinedStr) and name.values else None
+        first = name.left if isinstance(name, ast.BinOp) else first
+        prefix = str(first.value) if isinstance(first, ast.Constant) else ""
+        yield call, module, prefix, frozenset(known | {prefix + text for text in known})
 
 
 def _returns(maker: Function, name: str) -> bool:

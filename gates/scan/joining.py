@@ -1,11 +1,9 @@
 """Paths that agree go on as one, so that their number stays small."""
 
-import ast
 from collections.abc import Callable
 from dataclasses import replace
 
 from gates.scan.events import Happening
-from gates.scan.module import tail_of
 from gates.scan.values import Event, State, Value, Word
 
 MAX_PATHS = 96
@@ -44,12 +42,7 @@ class Joining:
 
     def _tells(self, value: Value) -> bool:
         """Return whether a later condition or event may tell a value from another."""
-        if value.is_known or value.closure is not None or (value.owner is not None and value.node is None):
-            return True
-        if not isinstance(value.node, ast.Call):
-            return False
-        tail = tail_of(value.node.func)
-        return (tail[:1].isupper() and not tail.isupper()) or tail in self._words
+        return value.tells is True or value.tells in self._words
 
     def _thinned(self, path: State) -> State:
         """Keep of too many words those that differ in what happened last."""

@@ -46,6 +46,7 @@ class Project:
                 self._suffixes[".".join(parts[at:])].append(module)
         self._canonical: dict[tuple[str, str], str] = {}
         self._starred: dict[tuple[str, str], str | None] = {}
+        self._family: dict[ClassInfo, list[ClassInfo]] = {}
         self._settings: dict[tuple[ast.AST, str], frozenset[str]] = {}
         self._renamed: dict[str, frozenset[str] | None] = {}
         self._found: dict[object, tuple[object, ...]] = {}
@@ -149,13 +150,11 @@ class Project:
 
     def starred(self, name: str, module: Module) -> str | None:
         """Return the full name of what came with `import *`."""
-        if not module.stars:
-            return None
         key = (name, module.path)
-        if key not in self._starred:
+        if module.stars and key not in self._starred:
             self._starred[key] = None  # a circle gives nothing
             self._starred[key] = self._from_stars(name, module)
-        return self._starred[key]
+        return self._starred.get(key)
 
     def _from_stars(self, name: str, module: Module) -> str | None:
         found = [(star, self.find_module(star, module)) for star in module.stars]
@@ -214,7 +213,9 @@ class Project:
         """Return whether code other than the constructor sets an attribute of a class's instances."""
         if name in self._set_outside:
             return True
-        return any(sets(info, name) for info in self.classes.values() if self._is_related(info, owner))
+        if owner not in self._family:
+            self._family[owner] = [info for info in self.classes.values() if self._is_related(info, owner)]
+        return any(sets(info, name) for info in self._family[owner])
 
     def attributes_set(self, function: ast.AST, owner: ClassInfo, depth: int = 3) -> frozenset[str]:
         """Return the attributes that a method sets on its instance, itself or in the methods that it calls."""

@@ -3,19 +3,19 @@
 import ast
 from collections.abc import Iterable
 
-from gates.scan.nodes import children, text_of, walk
+from gates.scan.nodes import children, kept, text_of, walk
 
 FLOW = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
 
 def changed_names(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the variables and attributes that statements set, as they are written."""
-    found = set()
-    for node in nodes:
-        for inner in walk(node):
-            if isinstance(inner, ast.Name | ast.Attribute) and isinstance(inner.ctx, ast.Store):
-                found.add(text_of(inner))
-    return found
+    return {name for node in nodes for name in kept(node, _changed)}
+
+
+def _changed(node: ast.AST) -> frozenset[str]:
+    found = (n for n in walk(node) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Store))
+    return frozenset(map(text_of, found))
 
 
 def entered(node: ast.stmt) -> tuple[ast.expr | None, ast.expr] | None:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from gates.scan.calling import TooMany
+from gates.scan.calling import FEW, MAX_SPENT, MAX_WORK, TooMany
 from gates.scan.events import Happening
 from gates.scan.hot import Hot
 from gates.scan.module import Function, Module
@@ -42,6 +42,7 @@ class Tracer:
         self._made: dict[ast.AST, list[Trace]] = {}
         self._possible: dict[ast.AST, frozenset[str]] = {}
         self._derived: dict[tuple[ast.AST, str], list[Trace]] = {}
+        self._tried: set[tuple[ast.AST, str | None]] = set()
         self._roots: list[tuple[Function, ClassInfo]] | None = None
 
     def traces(self, speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
@@ -50,27 +51,43 @@ class Tracer:
         Functions whose events are none that `speaks` asks for are left out.
         """
         hot = self._hot
-        run = hot.run
         outer = [node for node, module in hot.functions.items() if not _is_inner(node, module)]
-        first = [node for node in outer if node not in run]
-        rest = sorted((node for node in outer if node in run), key=lambda node: -getattr(node, "lineno", 0))
-        for node in (*first, *rest):
+        for node in outer:
             if node not in self._possible:
                 self._possible[node] = hot.possible(node)
+        first = [n for n in outer if n not in hot.run and (n in self._made or speaks(self._possible[n]))]
+        for node in first:
+            if node not in self._made:
+                self._made[node] = self._few(node)
+        for node in first:
+            self._made[node] = self._more(node, self._made[node])
+            yield from self._made[node]
+        for node in sorted((n for n in outer if n in hot.run), key=lambda node: -getattr(node, "lineno", 0)):
             if node not in self._made and (node in self._walker.walked or not speaks(self._possible[node])):
                 continue
-            if node not in self._made:
-                module = hot.functions[node]
-                assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module)
-                self._made[node] = list(_trace(self._walker, node, module, self._possible[node]))
+            self._made[node] = self._more(node, self._made[node] if node in self._made else self._few(node))
             yield from self._made[node]
         for node, owner in self._inherited():
             if not speaks(self._possible.setdefault(node, hot.possible(node))):
                 continue
-            if (node, owner.name) not in self._derived:
-                found = _trace(self._walker, node, hot.functions[node], self._possible[node], owner)
-                self._derived[(node, owner.name)] = list(found)
-            yield from self._derived[(node, owner.name)]
+            key = (node, owner.name)
+            found = self._derived[key] if key in self._derived else self._few(node, owner)
+            self._derived[key] = self._more(node, found, owner)
+            yield from self._derived[key]
+
+    def _few(self, node: ast.AST, owner: ClassInfo | None = None, limit: int = FEW) -> list[Trace]:
+        """Return the traces of a function, which are cut where it has many paths."""
+        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module)
+        self._walker.start(limit)
+        return list(_trace(self._walker, node, self._hot.functions[node], self._possible[node], owner))
+
+    def _more(self, node: ast.AST, found: list[Trace], owner: ClassInfo | None = None) -> list[Trace]:
+        """Return the traces of a function walked further, where that was cut and there is work left for it."""
+        key = (node, owner.name if owner else None)
+        if key in self._tried or not any(trace.cut for trace in found) or self._walker.total > MAX_SPENT:
+            return found
+        self._tried.add(key)
+        return self._few(node, owner, MAX_WORK)
 
     def _inherited(self) -> list[tuple[Function, ClassInfo]]:
         """Return the methods that classes inherit and that run what those classes put in the place of others."""
@@ -96,7 +113,6 @@ def _trace(
     possible: frozenset[str],
     owner: ClassInfo | None = None,
 ) -> Iterator[Trace]:
-    walker.start()
     project = walker.project
     scope = project.scope_of(node, module)
     owner = owner or scope.owner
@@ -154,9 +170,12 @@ def _beginnings(walker: Walker, node: Function | ast.Module, scope: Scope, owner
 
 def _constructed(walker: Walker, owner: ClassInfo, instance: Value) -> list[State]:
     """Return what the constructor may leave in the instance's attributes, its own events left out."""
-    if owner.name not in walker.constructed:
-        walker.constructed[owner.name] = _after_init(walker, owner, instance)
-    return walker.constructed[owner.name]
+    if owner.name in walker.constructed:
+        return walker.constructed[owner.name]
+    found = _after_init(walker, owner, instance)
+    if not walker.is_short:
+        walker.constructed[owner.name] = found
+    return found
 
 
 def _after_init(walker: Walker, owner: ClassInfo, instance: Value) -> list[State]:

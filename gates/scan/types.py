@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gates.scan.project import ClassInfo, Project
 
 MAX_DEPTH = 5
+MAX_BASES = 6
 SCALING = {"scale", "step"}
 GENERIC = frozenset(
     {"step", "update", "backward", "zero_grad", "state_dict", "load_state_dict", "train", "eval", "to", "parameters"}
@@ -30,22 +31,32 @@ class Types:
     def __init__(self, project: "Project") -> None:
         self._project = project
         self._known: dict[tuple[ast.AST, Scope], str | None] = {}
+        self._kinds: dict[tuple[str, str], bool | None] = {}
+        self._tried: dict[tuple[ast.AST, Scope], int] = {}  # from how deep something was asked for in vain
         self._depth = 0
+        self._cut = False
 
     def of(self, node: ast.expr, scope: Scope) -> str | None:
         """Return the full name of an expression's class."""
         key = (node, scope)
         if key in self._known:
             return self._known[key]
-        if self._depth > MAX_DEPTH:
+        if self._depth >= self._tried.get(key, MAX_DEPTH + 1):
+            self._cut = True
             return None
+        if self._depth == 0:
+            self._cut = False
         self._depth += 1
         self._known[key] = None  # a circle is not known
         try:
             found = self._of(node, scope)
         finally:
             self._depth -= 1
-        self._known[key] = found
+        if found is None and self._cut and self._depth:
+            del self._known[key]  # asked for from nearer by, it may be known
+            self._tried[key] = self._depth
+        else:
+            self._known[key] = found
         return found
 
     def attribute(self, owner: "ClassInfo", name: str) -> str | None:
@@ -53,10 +64,18 @@ class Types:
         bindings = self._project.attribute(owner, name)
         return self._agreed(bindings, None) if bindings else self._under(name)
 
-    def is_a(self, name: str | None, wanted: str, hops: int = 6) -> bool | None:
+    def is_a(self, name: str | None, wanted: str, hops: int = MAX_BASES) -> bool | None:
         """Return whether a class is or extends another; `None` where the name is not known."""
         if name is None:
             return None
+        if hops < MAX_BASES:
+            return self._extends(name, wanted, hops)
+        key = (name, wanted)
+        if key not in self._kinds:
+            self._kinds[key] = self._extends(name, wanted, hops)
+        return self._kinds[key]
+
+    def _extends(self, name: str, wanted: str, hops: int) -> bool | None:
         if is_kind(name, wanted):
             return True
         info = self._project.classes.get(name)

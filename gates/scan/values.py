@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from gates.scan.module import Function, tail_of
@@ -63,6 +64,14 @@ class Value:
     closure: Closure | None = None
     owner: ClassInfo | None = None
     kind: str | None = None
+
+    @cached_property
+    def tells(self) -> bool | str:
+        """Return whether it is told from others whatever is looked for, or what the call that made it is called."""
+        if self.is_known or self.closure is not None or (self.owner is not None and self.node is None):
+            return True
+        tail = tail_of(self.node.func) if isinstance(self.node, ast.Call) else ""
+        return (tail[:1].isupper() and not tail.isupper()) or tail
 
     @property
     def is_known(self) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from gates.scan.calling import Calling
 from gates.scan.conditions import branch
+from gates.scan.elements import elements
 from gates.scan.module import tail_of
 from gates.scan.scope import Scope
 from gates.scan.statements import changed_names, entered, flows
@@ -13,7 +14,7 @@ from gates.scan.values import Closure, Event, State, Value
 from gates.syntax import constant_truth
 
 TURNS = 2
-MAX_ELEMENTS = 4
+UNKNOWN = "builtins.object"  # the class of what a framework in the program itself makes of an optimizer
 Paths = list[State]
 
 
@@ -147,10 +148,17 @@ class Walker(Calling):
             return None
         if isinstance(made, ast.Tuple | ast.List) and len(made.elts) == size:
             return self._apart(value.place.value(made.elts[index]), made.elts[index])
-        if isinstance(made, ast.Call) and tail_of(made.func) in self.prepares and index < len(made.args):
+        prepared = isinstance(made, ast.Call) and tail_of(made.func) in self.prepares and index < len(made.args)
+        if prepared and isinstance(made, ast.Call) and not self._is_own_method(made, value.place.scope):
             return value.place.value(made.args[index])
-        kind = value.place.item_type(made, index) if isinstance(made, ast.Call) else None
+        kind = value.place.item_type(made, index) if isinstance(made, ast.Call) and not prepared else None
+        kind = UNKNOWN if prepared else kind
         return Value(f"{value.key}[{index}]", owner=self.project.classes.get(kind or ""), kind=kind)
+
+    def _is_own_method(self, call: ast.Call, scope: Scope) -> bool:
+        """Return whether a call runs a method of the program, which may make something else of what it is handed."""
+        target = self.project.types.function(call, scope)
+        return target is not None and self.project.scope_of(target, scope.module).owner is not None
 
     def _apart(self, value: Value, node: ast.expr) -> Value:
         """Return a value that tells what two equal constructors of a tuple made."""
@@ -189,34 +197,15 @@ class Walker(Calling):
             return self._forget([node], paths, scope, node)
         found: Paths = []
         for path, value in self.run(node.iter, paths, scope):
-            elements = self._elements(node.iter, path, scope)
-            count = len(elements) if elements else TURNS
+            known = elements(node.iter, self.place(path, scope))
+            count = len(known) if known else TURNS
 
-            def bind(each: State, turn: int, value: Value = value, elements: list[Value] | None = elements) -> State:
-                element = elements[turn - 1] if elements else None
+            def bind(each: State, turn: int, value: Value = value, known: list[Value] | None = known) -> State:
+                element = known[turn - 1] if known else None
                 return self._loop_target(node.target, element, value, turn, each, scope)
 
             found += self._turns(node, path, scope, count, bind)
         return found
-
-    def _elements(self, node: ast.expr, path: State, scope: Scope) -> list[Value] | None:
-        """Return the values of a list that is written out, or `None`."""
-        place = self.place(path, scope)
-        behind: tuple[ast.expr, object] | None = (node, place)
-        for _ in range(3):
-            if behind is None:
-                return None
-            made, where = behind
-            if isinstance(made, ast.Tuple | ast.List):
-                fits = 0 < len(made.elts) <= MAX_ELEMENTS and not any(isinstance(e, ast.Starred) for e in made.elts)
-                return [where.value(element) for element in made.elts] if fits else None  # type: ignore[attr-defined]  # a Place
-            if isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and tail_of(made.func) == "values":
-                made = made.func.value
-            if isinstance(made, ast.Dict):
-                fits = 0 < len(made.values) <= MAX_ELEMENTS and None not in made.keys
-                return [where.value(element) for element in made.values] if fits else None  # type: ignore[attr-defined]  # a Place
-            behind = where.through(made) if isinstance(made, ast.Name | ast.Attribute) else None  # type: ignore[attr-defined]  # a Place
-        return None
 
     def _loop_target(
         self, target: ast.expr, element: Value | None, source: Value, turn: int, path: State, scope: Scope

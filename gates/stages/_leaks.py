@@ -72,9 +72,11 @@ def _said(leak: Leak, run: LeakRun) -> Said:
         return _unknown(f"not all was seen: {why}")
     if grown:
         return _unknown(
-            f"{_grew(grown)}, and nothing that Python or torch knows of: memory that only a library knows of",
+            f"{_grew(grown)}, and nothing that Python or torch knows of: what only a library knows of, or "
+            "a buffer that was set aside before and is now filled",
             actual=_grew(grown),
-            remediation="Look for it with a profiler that sees the C library's calls, such as memray.",
+            remediation="Look for it with a profiler that sees the C library's calls, such as memray; of a buffer, ask "
+            "for as many 'epochs' as it takes to fill it in the first third.",
         )  # fmt: skip
     if unclear:
         filled = [f"{each.name} is filling ({each.size} of {each.most})" for each in last.filling]
@@ -96,7 +98,8 @@ def _leaks(leak: Leak, run: LeakRun, exact: list[Rung]) -> Said:
         _grew(exact), location=place.location,
         expected=f"at most {shown(run.last.tolerance(exact[0], leak.tolerance_bytes), exact[0].unit)} an epoch",
         impact=IMPACT, remediation="Let go of it at the end of an epoch; of a tensor, keep its number (`.item()`) "
-        "or at least no graph (`.detach()`).",
+        "or at least no graph (`.detach()`). Of a buffer that will be full one day, ask for as many 'epochs' as that "
+        "takes.",
     )  # fmt: skip
 
 

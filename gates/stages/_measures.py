@@ -21,6 +21,7 @@ from gates.task import Criterion, Measure, Task
 
 SHARED = "it misses the target alone, but not with the error shared by all criteria of the task that may fail"
 BYTES = "bytes"
+BARE = {"none", "1"}  # of what has no unit
 STAYS = "attempt {} missed it, and with this one it is too uncertain to say otherwise"
 MORE_STARTS = "Give it the time to start its processes at least three times: a larger 'budget_s'."
 
@@ -54,7 +55,7 @@ class Answer:
     def unit(self, measure: Measure) -> str:
         """Return the unit of the number; nothing for a ratio and a reduction, and where none is told."""
         metric = self.samples.metrics.get(self.clock or measure.of) if self.samples else None
-        if metric is None or measure.kind in {"ratio", "reduction"} or metric.unit == "none":
+        if metric is None or measure.kind in {"ratio", "reduction"} or metric.unit in BARE:
             return ""
         unit = BYTES if metric.unit == "B" else metric.unit
         return f"{unit} a sample" if measure.kind == "slope" else unit

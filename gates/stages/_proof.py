@@ -9,6 +9,10 @@ from gates.proof import CriterionProof, Standing
 from gates.report import Section
 from gates.task import Criterion, Task
 
+NONE = (
+    "No fault was tried: that tests passed does not say whether they could fail. gates prove {} breaks the code on "
+    "purpose and looks which of them notice."
+)
 RULES = (
     RuleText(
         id="BL013",
@@ -49,10 +53,12 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield Finding.model_validate({**common, **told})
 
 
-def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Show the last proof, and whether it speaks of the files as they are."""
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Show the last proof, and whether it speaks of the files as they are; where there is none, say so."""
     last = evidence.get(LastProof)
     if last is None:
+        if any(criterion.tests for criterion in task.criteria):
+            yield Section(title="Proof", text=NONE.format(task.id))
         return
     stale = "" if last.fits else " It is stale: files that it rests on have changed since."
     yield Section(

@@ -10,6 +10,7 @@ from gates.measuring.comparison import limits_of
 from gates.model import Check, Finding, Level, Outcome, RuleText
 from gates.regression import Regression
 from gates.stages._about import FAILED, UNKNOWN
+from gates.stages._machine import ALIKE
 from gates.stages._measures import Answer, compared, regressions_of
 from gates.stages._regression_sections import describe
 from gates.task import Criterion, Measure, Task
@@ -38,6 +39,7 @@ class _Told:
     message: str
     actual: str
     run: MeasurementRun | None = None
+    remedy: str = ""
 
 
 def plan(task: Task) -> Iterator[Check]:
@@ -88,11 +90,12 @@ def _told(task: Task, regression: Regression, limit: Measure, evidence: Evidence
         return _Told(Outcome.UNKNOWN, f"not compared with the baseline{at}: {got.problem}", "not measured", got.run)
     differing = _differing(task, regression, got.run)
     if differing:
-        return _Told(Outcome.UNKNOWN, differing, str(got.seen), got.run)
+        return _Told(Outcome.UNKNOWN, differing, str(got.seen), got.run, ALIKE)
     over = "baseline over candidate" if limit.arms[0] == "baseline" else "candidate over baseline"
     told = f"{over} is {got.seen} from {got.seen.n} samples, the baseline{at}"
     if got.unfit or (got.outcome is Outcome.UNKNOWN and got.problem):
-        return _Told(Outcome.UNKNOWN, f"{told}: {got.problem}", str(got.seen), got.run)
+        fit = "Measure again on a machine that is fit for it." if got.unfit else ""
+        return _Told(Outcome.UNKNOWN, f"{told}: {got.problem}", str(got.seen), got.run, got.remedy or fit)
     verb = {Outcome.FAILED: "is", Outcome.PASSED: "is not"}.get(got.outcome, "may or may not be")
     return _Told(got.outcome, f"{told}: it {verb} more than {_percent(limit)} worse", str(got.seen), got.run)
 
@@ -136,6 +139,8 @@ def _remedy(task: Task, evidence: EvidenceSet, told: _Told) -> str:
         return REMEDY.format(commit=seen.commit[:12], paths=" ".join(task.implementation))
     if told.outcome is not Outcome.UNKNOWN:
         return ""
+    if told.remedy:
+        return told.remedy
     if told.run and told.run.samples and told.actual == "not measured":
         return "Take more samples: more 'restarts' for memory, more 'pairs' for times, a larger 'budget_s' for both."
     if told.actual != "not measured":

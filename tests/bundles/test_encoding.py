@@ -104,6 +104,8 @@ NONSENSE: dict[str, Callable[[Any], object]] = {
     "a run without samples": lambda value: value["runs"][0]["run"].update(samples=None),
     "a run that failed": lambda value: value["runs"][0]["run"].update(problem="no"),
     "a run of no files": lambda value: value["runs"][0].update(files=[]),
+    "a file above the project": lambda value: value["runs"][0]["files"][0].update(path="../secret"),
+    "a file outside of it": lambda value: value["runs"][0]["files"][0].update(path="/etc/passwd"),
     "one run twice": lambda value: value["runs"].append(value["runs"][0]),
     "CPU samples of a CUDA run": lambda value: value["runs"][0]["run"]["samples"]["device"].update(type="cpu"),
     "an arm without samples": lambda value: arms(value).update(old=[]),

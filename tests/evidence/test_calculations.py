@@ -124,6 +124,10 @@ class Sum:
     def twice(x):
         return 2 * x
 
+    @property
+    def half(self):
+        return self.total / 2
+
 
 @dataclasses.dataclass
 class Point:
@@ -216,6 +220,7 @@ CALLS: dict[str, tuple[dict[str, Any], Outcome]] = {
     "no such function": (table("absent", expected=1), UNKNOWN),
     "no such module": (table("pkg.absent:f", expected=1), UNKNOWN),
     "no function": (table("pkg.core:os.sep", expected=1), UNKNOWN),
+    "property": (table("pkg.core:Sum.half", expected=1), UNKNOWN),
     "import breaks": (table("pkg.broken:f", expected=1), FAILED),
     "import leaves": (table("pkg.leaving:f", expected=1), UNKNOWN),
     "import lacks": (table("pkg.lacking:f", expected=1), UNKNOWN),
@@ -258,6 +263,7 @@ PROBLEMS = {
     "no such function": "pkg.core has no 'absent'",
     "no such module": "there is no module 'pkg.absent'",
     "no function": "pkg.core:os.sep is a str, which cannot be called",
+    "property": "Sum.half is a property: write 'call: pkg.core:Sum' and 'take: half'",
     "import lacks": "pkg.lacking needs 'no_such_thing', which is not installed",
     "part that is not there": "what it returned cannot be compared: what it returned (dict) has no 'shallow'",
     "argument that cannot be built": "its arguments or its instance cannot be made: ValueError: math domain error",

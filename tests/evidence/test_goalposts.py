@@ -31,6 +31,12 @@ def with_measure(**changes: Any) -> Task:
     return a_task(criteria=[a_criterion(measures=[a_measure(**changes)])])
 
 
+def with_bounds(bounds: list[float | None]) -> Task:
+    stated = {"name": "kept", "call": "pkg.core:double", "property": "bounded", "bounds": bounds,
+              "over": [{"floats": [0, 1]}], "line": 9}  # fmt: skip
+    return a_task(properties=[stated])
+
+
 SPEED = "AC1 ratio old/new of step_time_s"
 TASKS: dict[str, tuple[Task, Task, list[tuple[Part, str]]]] = {
     "nothing": (a_task(), a_task(), []),
@@ -88,6 +94,9 @@ TASKS: dict[str, tuple[Task, Task, list[tuple[Part, str]]]] = {
                             [(BAR, "entry_points python -m pkg: asked for -> removed")]),
     "entry point stands for less": (a_task(), a_task(entry_points=[{"run": ["python", "-m", "pkg"]}]),
                                     [(BAR, "python -m pkg criteria AC1: asked for -> removed")]),
+    "bounds widened": (with_bounds([0, 1]), with_bounds([-1, 1]), [(BAR, "kept bounds: 0.0 1.0 -> -1.0 1.0")]),
+    "bound removed": (with_bounds([0, 1]), with_bounds([0, None]), [(BAR, "kept bounds: 0.0 1.0 -> 0.0")]),
+    "bounds narrowed": (with_bounds([0, 1]), with_bounds([0, 0.5]), [(CHANGED, "kept bounds: 0.0 1.0 -> 0.0 0.5")]),
     "coverage": (a_task(), a_task(coverage_at_least=0.5), [(BAR, "coverage_at_least: 0.8 -> 0.5")]),
     "more time": (a_task(), a_task(entry_points=[{**a_task().entry_points[0].model_dump(), "timeout_s": 9}]), []),
     "a waiver": (a_task(), a_task(waivers=[{"criterion": "AC2", "reason": "r", "owner": "o", "expires": "2026-01-01"}]),

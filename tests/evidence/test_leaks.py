@@ -65,6 +65,21 @@ def test_leak_that_begins_late_is_found_with_its_line(tmp_path: Path) -> None:
     assert str(finding.location) == "pkg/own.py:6"
 
 
+def test_ring_that_is_filling_is_no_leak(tmp_path: Path) -> None:
+    body = (
+        "KEPT.extend([None] * 300 * (not KEPT)); at = KEPT.index(None); "
+        "KEPT[at : at + 4] = [bytes(1 << 17) for _ in range(4)]"
+    )
+    run, finding = look(tmp_path, body)
+    assert finding.outcome is U
+    assert f"a list of 300 places is filling ({4 * run.last.epochs} of 300)" in finding.message
+
+
+def test_list_that_grows_is_no_ring_whatever_it_ends_with(tmp_path: Path) -> None:
+    _, finding = look(tmp_path, "KEPT[-1:] = [*[bytes(1 << 18) for _ in range(4)], None]")
+    assert finding.outcome is F
+
+
 def test_memory_of_a_library_alone_is_unknown(tmp_path: Path) -> None:
     _, finding = look(tmp_path, call="planted_plain:memory_of_a_library")
     assert finding.outcome is U

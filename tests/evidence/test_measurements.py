@@ -84,3 +84,11 @@ def test_file_that_is_not_utf8_or_a_folder_is_a_problem(tmp_path: Path) -> None:
 def test_file_that_was_there_before_is_not_taken_for_samples(tmp_path: Path) -> None:
     planted = "import os, sys; os.symlink(os.path.abspath('old.json'), sys.argv[1])"
     assert "something else than a plain file" in one(tmp_path, "python", "-c", planted, "{out}").problem
+
+
+def test_samples_of_before_the_measurement_are_refused(tmp_path: Path) -> None:
+    code = "import os, shutil, sys; os.utime('samples.json', (1, 1)); shutil.copy2('samples.json', sys.argv[1])"
+    run = one(tmp_path, "python", "-c", code, "{out}")
+    assert (run.samples, run.problem) == (
+        None, "the samples file was written before the measurement began: it is an old one",
+    )  # fmt: skip

@@ -58,6 +58,20 @@ IDLE = {
     "function that is something else in the end": (
         "import torch\ndef f(): return torch.amp.GradScaler()\ndef g(): return 1\nf = g\n"
     ),
+    "private function of one that nobody uses": (
+        "import torch\ndef _f(): return torch.amp.GradScaler()\ndef _g(): return _f()\n"
+    ),
+    "function that is deleted": "import torch\ndef f(): return torch.amp.GradScaler()\ndel f\n",
+    "loop over nothing": "import torch\nfor _ in []:\n    torch.amp.GradScaler()\n",
+    "comprehension over nothing": "import torch\nx = [torch.amp.GradScaler() for _ in ()]\n",
+    "after what is false": "import torch\nx = False and torch.amp.GradScaler()\n",
+    "after what is true": "import torch\nx = True or torch.amp.GradScaler()\n",
+    "lambda that nobody reads": "import torch\ndef f():\n    g = lambda: torch.amp.GradScaler()\n    return 1\n",
+    "condition that is never true": "import torch\nif 1 > 2:\n    torch.amp.GradScaler()\n",
+    "after a try of which all ways return": (
+        "import torch\ndef f():\n    try:\n        return 1\n    except ValueError:\n        raise\n"
+        "    torch.amp.GradScaler()\n"
+    ),
     "mention": "import torch\ntorch.amp.GradScaler\n",
     "another": "import torch\ntorch.cuda.amp.GradScaler()\n",
     "of the same name": "from mine import GradScaler\nGradScaler()\n",

@@ -95,11 +95,13 @@ def test_symbol_that_leads_to_nothing_is_not_implemented(tmp_path: Path, case: s
     assert problem in found.problem
 
 
+REGISTER = "class Base:\n    def __init_subclass__(cls): ALL.append(cls)\n"
 STEPS = "class A:\n    def _do_step(self): return 1\n"
 USED: dict[str, tuple[str, str]] = {
     "by what is public": ("def _a(): return 1\ndef go(): return _a()\n", "_a"),
     "by what is used": ("def _a(): return 1\ndef _b(): return _a()\ndef go(): return _b()\n", "_a"),
     "at import": ("def _a(): return 1\nX = _a()\n", "_a"),
+    "by a register of its base": (f"{REGISTER}class _A(Base):\n    def go(self): return 1\n", "_A.go"),
     "as a default": ("def _a(): return 1\ndef go(f=_a): return f()\n", "_a"),
     "in a condition": ("def _a(): return 1\nif _a():\n    x = 1\n", "_a"),
     "by the begin of its name": (f"{STEPS}    def go(self, x): return getattr(self, f'_do_{{x}}')()\n", "A._do_step"),
@@ -146,3 +148,14 @@ def test_getter_and_setter_are_one_symbol(tmp_path: Path) -> None:
     text = PROPERTY.replace("self._x = value", "self._x = torch.cuda(value)")
     found = traced(tmp_path, {"pkg/m.py": text}, "pkg.m:A.x", "torch.amp", "torch.cuda")
     assert [use.lines for use in found.uses] == [(4,), (6,)]
+
+
+def test_private_symbol_may_be_used_beside_the_implementation(tmp_path: Path) -> None:
+    files: Files = {
+        "pkg/__init__.py": "",
+        "pkg/m.py": "def _a(): return 1\n",
+        "pkg/n.py": "from pkg.m import _a\n_a()\n",
+    }
+    task = a_task(implementation=["pkg/m.py"], criteria=[a_criterion(code=[{"symbol": "pkg.m:_a"}])])
+    (trace,) = SourceTree.collect(task, a_context(written(tmp_path / "project", files))).symbols
+    assert str(trace.location) == "pkg/m.py:1"

@@ -154,7 +154,7 @@ def test_a_command_that_fails_or_hangs_has_no_time(bench: Bench, tmp_path: Path)
     root = a_folder(tmp_path / "p")
     with pytest.raises(ArmFailed, match="ended with exit code 3"):
         bench.time("a", started(root, time=["python", "-c", "raise SystemExit(3)"]), timeout_s=20)
-    with pytest.raises(ArmFailed, match=r"did not answer within 0\.2 s"):
+    with pytest.raises(ArmFailed, match=r"did not end within 0\.2 s"):
         bench.time("a", started(root, time=["python", "-c", "import time; time.sleep(60)"]), timeout_s=0.2)
 
 

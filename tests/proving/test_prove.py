@@ -12,7 +12,7 @@ from rigging import CORE, a_rigged_project
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.proof import CriterionProof, End, Proof, Source, Standing
-from gates.proving import targets
+from gates.proving import bench, others, targets
 
 mutmut = pytest.importorskip("mutmut", reason="general mutations need mutmut (the extra 'prove')")
 
@@ -215,7 +215,9 @@ def test_without_the_library_the_command_says_what_to_install(tmp_path: Path) ->
 VACUOUS = {
     "tasks/T1.yaml": SMALL["tasks/T1.yaml"] + "proof: {killed_at_least: 0.5}\n",
     "pkg/core.py": "def double(x):\n    if x:\n        return x + x\n    return 0\n",
-    "tests/test_core.py": "from pkg.core import double\ndef test_nothing():\n    seen = [double(2)]\n    assert len(seen) == 1\n",
+    "tests/test_core.py": (
+        "from pkg.core import double\ndef test_nothing():\n    seen = [double(2)]\n    assert len(seen) == 1\n"
+    ),
 }
 
 
@@ -260,3 +262,26 @@ def test_no_criterion_of_a_task_without_proof_is_held_to_it() -> None:
     from gates.stages import _proof
 
     assert list(_proof.plan(a_task())) == []
+
+
+def test_what_is_done_is_handed_over_before_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "TELL_S", 0.01)
+    results, taken = tmp_path / "results.jsonl", []
+    results.write_text('{"id": "AC1 a", "end": "killed"}\n{"id": "AC1 b", "en', encoding="utf-8")
+    with bench._told([results], 2, lambda _line: None, taken.append):
+        limit = time.monotonic() + 20
+        while not taken:
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        results.write_text('{"id": "AC1 a", "end": "killed"}\n{"id": "AC1 b", "end": "survived"}\n', encoding="utf-8")
+    assert [[line["id"] for line in lines] for lines in taken] == [["AC1 a"], ["AC1 b"]]
+
+
+def test_recorded_tests_run_and_what_is_measured_does_not() -> None:
+    asked = {"criteria": ["AC1"], "tests": ["tests/test_core.py"], "line": 9}
+    scale = {"call": "pkg.core:double", "over": {"n": [1, 2, 4]}, "of": "python_calls", "exponent": {"at_most": 1},
+             "criteria": ["AC2"], "line": 9}  # fmt: skip
+    criteria = [{"id": name, "text": "Double", "line": 9} for name in ("AC1", "AC2", "AC3")]
+    task = a_task(criteria=criteria, recorded_tests=[asked], scaling=[scale], entry_points=[], measurements=[])
+    found = [(others.parts_of(task, one), others.is_measured(task, one)) for one in task.criteria]
+    assert found == [(["recorded_tests"], False), ([], True), ([], False)]

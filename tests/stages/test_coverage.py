@@ -157,3 +157,48 @@ def test_report_tells_shares_and_who_ran_what() -> None:
     shares, reached = describe(TASK, evidence(seen, a_run(), a_tree(TASK)))
     assert shares.rows == (("pkg/core.py", "2", "1", "50%", "lost (line 5)"),)
     assert reached.rows == (("AC1", "pkg.core:double (pkg/core.py:1-3)", TEST, "1 of 1"),)
+
+
+NAME = "pkg/core.py:double"
+SAYS_NOTHING: dict[str, tuple[Any, str]] = {
+    "replaced": ((a_record(replaced=(NAME,)),), "something else stands in the place of double"),
+    "replaced where one asserts": (
+        (a_record(replaced=(NAME,)), a_record(id=OTHER, location=Location(path="tests/test_other.py", line=1))),
+        "something else stands in the place of double",
+    ),
+    "executed only": (
+        (a_record(executed=0), a_record(id="tests/test_core.py::test_x")),
+        "none of those that executed pkg.core:double asserts anything",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SAYS_NOTHING)
+def test_tests_that_assert_nothing_of_the_code_itself_leave_the_criterion_open(case: str) -> None:
+    records, said = SAYS_NOTHING[case]
+    (finding,) = findings(executed(), "EX006", run=a_run(*records))
+    assert (finding.outcome, finding.level, finding.criterion) == (U, Level.MUST, "AC1")
+    assert said in finding.message
+    assert finding.leaves_open
+
+
+STANDS: dict[str, Any] = {
+    "one of two replaces it": (a_record(replaced=(NAME,)), a_record(id="tests/test_core.py::test_x")),
+    "it replaces something else": (a_record(replaced=("pkg/core.py:double_all",)),),
+    "assertions were not counted": (a_record(executed=None),),
+    "its fixture asserts": (a_record(executed=0, executed_around=1),),
+}
+
+
+@pytest.mark.parametrize("case", STANDS)
+def test_one_test_that_asserts_on_the_code_itself_is_enough(case: str) -> None:
+    seen = executed(contexts=(f"test:{TEST}", "test:tests/test_core.py::test_x"), sets=("0-1",))
+    (finding,) = findings(seen, "EX006", run=a_run(*STANDS[case]))
+    assert finding.outcome is P
+
+
+def test_shared_fixture_excuses_tests_that_only_execute_the_code() -> None:
+    seen = executed(contexts=("fixture:shared", f"test:{TEST}"), sets=("0-1",))
+    records = (a_record(executed=0), a_record(id="tests/test_core.py::test_x"))
+    (finding,) = findings(seen, "EX006", run=a_run(*records))
+    assert finding.outcome is N

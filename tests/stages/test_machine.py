@@ -71,6 +71,10 @@ CALM: dict[str, dict[str, Any]] = {
     "work that sleeps, where nothing tells of pressure": {
         "stretch": {"old": (9.0,) * PAIRS}, "waiting": None, "switches": {"old": (0,) * PAIRS},
     },
+    "one steady process beside one thread on two cores": {
+        "stretch": {"old": (1.02,) * PAIRS, "new": (1.04,) * PAIRS}, "waiting": 0.2,
+        "switches": {"old": (1,) * PAIRS, "new": (1,) * PAIRS},
+    },
     "a crowd beside one thread that gets its processor": {"waiting": 0.9},
     "copies that differ less than what is to be shown": {"copies": ((1.0, 1.02),) * 6},
     "copies that differ by chance": {"copies": ((1.0, 1.4), (1.0, 0.7)) * 4},

@@ -124,3 +124,22 @@ def test_each_measure_is_a_check_of_its_own() -> None:
 def test_two_measures_that_differ_only_in_their_level_are_told_apart() -> None:
     seen = list(judge(asking(a_measure(level="should"), a_measure()), evidence(measured())))
     assert seen[0].fingerprint != seen[1].fingerprint
+
+
+@pytest.mark.parametrize(
+    ("unit", "of", "shown"),
+    [
+        ("s", "run_time_s", ("<= 2 s", "1.5 [1, 2] s")),
+        ("B", "peak_memory_bytes", ("<= 2 bytes", "1.5 B [1 B, 2 B]")),
+        ("1", "applied_steps", ("<= 2", "1.5 [1, 2]")),
+        ("none", "loss", ("<= 2", "1.5 [1, 2]")),
+        ("ms", "latency", ("<= 2 ms", "1.5 [1, 2] ms")),
+    ],
+)
+def test_number_that_is_no_part_of_something_has_its_unit(unit: str, of: str, shown: tuple[str, str]) -> None:
+    seen = samples(old=NOISY, new=NOISY)
+    metric = seen.metrics["step_time_s"].model_copy(update={"unit": unit})
+    task = asking(a_measure(ratio=None, value="old", at_least=None, at_most=2, of=of))
+    finding = found(task, measured(seen.model_copy(update={"metrics": {of: metric}})))
+    assert (finding.outcome, (finding.expected, finding.actual)) == (P, shown)
+    assert f"{shown[1]} from 6 samples meets the target" in finding.message

@@ -37,6 +37,9 @@ class Target:
         self._method = inspect.isclass(self._owner) and callable(self._found) and _binds(self._owner, last)
         if self._method and instance is None:
             raise Unreachable(f"{self.name} is called on an instance: write 'instance: {{args: [...]}}' beside 'call'")
+        if isinstance(self._found, property):
+            owner, _, last = path.rpartition(".")
+            raise Unreachable(f"{self.name} is a property: write 'call: {owner}' and 'take: {last}'")
         if not callable(self._found):
             raise Unreachable(f"{path} is a {type(self._found).__name__}, which cannot be called")
 

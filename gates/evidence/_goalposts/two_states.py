@@ -102,8 +102,8 @@ class TwoStates:
         paths = {os.fspath(path.relative_to(self._root).as_posix()) for path in found if path.name.endswith(suffixes)}
         old = {p for p in self._tree if p.endswith(suffixes) and any(is_under(p, folder) for folder in folders)}
         self.files = max(self.files, len(paths | old))
-        now = {p: c for p in paths if not self._is_same(p) and (c := self._now(p)) is not None}
-        return self.before(p for p in old if not self._is_same(p)), now
+        now = {p: c for p in sorted(paths) if not self._is_same(p) and (c := self._now(p)) is not None}
+        return self.before(p for p in sorted(old) if not self._is_same(p)), now
 
     def _is_same(self, path: str) -> bool:
         if path not in self._same:

@@ -1,4 +1,4 @@
-"""Caches and queues that have a bound: filling one is no leak."""
+"""Caches, queues and rings that have a bound: filling one is no leak."""
 
 import sys
 from collections import deque
@@ -12,6 +12,7 @@ from .tensors import storage_of
 
 SAMPLE = 20
 MOST = 5_000
+LEAST, LARGEST = 16, 100_000
 SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType)
 
 
@@ -22,13 +23,26 @@ def bound_of(each: object) -> "int | None":
     return each.cache_info().maxsize if type(each) is _lru_cache_wrapper else None
 
 
+def places_of(each: object) -> int:
+    """Return how many places a list has whose last ones are empty, as those of a ring that fills; 0 where it is none.
+
+    A list that grows may look like one, too: its number of places does not stay the same.
+    """
+    ring = type(each) is list and LEAST <= len(each) <= LARGEST and each[-1] is None
+    return len(each) if ring else 0  # type: ignore[arg-type]  # a list
+
+
 def size_of(each: object) -> int:
-    """Return how many entries a cache or queue holds."""
+    """Return how many entries a cache, queue or ring holds."""
+    if type(each) is list:
+        return sum(one is not None for one in each)
     return len(each) if type(each) is deque else each.cache_info().currsize  # type: ignore[attr-defined]  # the other
 
 
 def name_of(each: object) -> str:
-    """Return what a cache or queue is called."""
+    """Return what a cache, queue or ring is called."""
+    if type(each) is list:
+        return f"a list of {len(each)} places"
     if type(each) is deque:
         return f"a deque of at most {each.maxlen}"
     return f"the cache of {getattr(each, '__module__', '')}.{getattr(each, '__qualname__', '?')}"
@@ -36,8 +50,11 @@ def name_of(each: object) -> str:
 
 def weight(each: object) -> float:
     """Return about how many bytes an entry holds, from the last few."""
+    entries: list[object]
     if type(each) is deque:
-        entries: list[object] = list(islice(reversed(each), SAMPLE))
+        entries = list(islice(reversed(each), SAMPLE))
+    elif type(each) is list:
+        entries = [one for one in each if one is not None][-SAMPLE:]
     else:
         kept = next((inner for inner in get_referents(each) if type(inner) is dict), {})
         entries = list(islice(reversed(kept.values()), SAMPLE))

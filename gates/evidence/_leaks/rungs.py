@@ -8,7 +8,7 @@ from gc import collect, freeze, get_freeze_count, get_objects, unfreeze
 from tracemalloc import get_object_traceback, get_traced_memory, get_tracemalloc_memory, is_tracing
 
 from . import native
-from .bounded import bound_of, name_of, size_of, weight
+from .bounded import bound_of, name_of, places_of, size_of, weight
 from .tensors import Tensors, device_bytes, is_tensor
 
 MOST_GROWTH = 2 * 1024**3
@@ -24,6 +24,8 @@ class Rungs:
         self._first: int | None = None
         self._last: int | None = None
         self._bounded: dict[int, array[int]] = {}
+        self._places: dict[int, int] = {}
+        self._rings: list[object] = []
         self._old: list[weakref.ref[object]] = []
         self._frozen = self._own = 0
         self.troubles: set[str] = set()
@@ -32,6 +34,7 @@ class Rungs:
         """Begin to trace, and leave what is there out of each search: it does not grow, save for tensors and caches."""
         collect()
         self._old = [weakref.ref(each) for each in get_objects() if is_tensor(each) or bound_of(each)]
+        self._rings = [each for each in get_objects() if places_of(each)]  # nothing refers weakly to a list
         freeze()
         self._frozen = get_freeze_count()
         if not is_tracing():
@@ -66,12 +69,12 @@ class Rungs:
         return self._last - self._first > MOST_GROWTH or (left is not None and left < self._last - self._first)
 
     def filling(self) -> "list[dict[str, object]]":
-        """Return the caches and queues with a bound that grew to the last and have not reached it, with their rate."""
+        """Return the caches, queues and rings that grew to the last and are not full, with their rate."""
         found = []
         for each in self._objects():
             sizes = self._bounded.get(id(each), array("q"))
             late = sizes[-max(len(sizes) // 3, 2) :]
-            bound = bound_of(each)
+            bound = bound_of(each) or (places_of(each) if self._places.get(id(each)) == places_of(each) else 0)
             if bound and len(late) > 1 and late[-1] > late[0] and size_of(each) < bound:
                 rate = (late[-1] - late[0]) / (len(late) - 1)
                 found.append({"name": name_of(each), "size": size_of(each), "most": bound, "rate": rate * weight(each)})
@@ -94,11 +97,15 @@ class Rungs:
     def _look_at_bounded(self) -> None:
         before = get_traced_memory()[0]
         for each in self._objects():
-            if bound_of(each):
+            places = places_of(each)
+            if places and self._places.setdefault(id(each), places) != places:
+                self._places[id(each)] = -1  # it grows: it is no ring
+            if bound_of(each) or places:
                 self._bounded.setdefault(id(each), array("q")).append(size_of(each))
         self._own += get_traced_memory()[0] - before
 
     def _objects(self) -> Iterator[object]:
         """Yield all objects that may matter."""
         yield from (each for ref in self._old if (each := ref()) is not None)
+        yield from self._rings
         yield from get_objects()

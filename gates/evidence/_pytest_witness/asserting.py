@@ -57,10 +57,9 @@ def _kinds(caught: ast.expr | None) -> list[ast.expr]:
 
 def may_replace(statement: ast.stmt) -> bool:
     """Return whether a statement may put something in the place of something else: `a.b = c`, `setattr(...)`."""
-    if isinstance(statement, ast.Assign):
-        targets = [one.value if isinstance(one, ast.Subscript) else one for one in statement.targets]
-        if any(isinstance(one, ast.Attribute) for one in targets):  # `sys.modules["a"] = b` too
-            return True
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    if any(isinstance(node, ast.Attribute) for target in targets for node in ast.walk(target)):
+        return True  # `a.b = c`, and `sys.modules["a"] = c` too
     value = statement.value if isinstance(statement, ast.Expr | ast.Assign) else None
     return isinstance(value, ast.Call) and _called(value) in REPLACING
 

@@ -1,6 +1,7 @@
 """What the names of a module are bound to, by its syntax alone."""
 
 import ast
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -34,6 +35,7 @@ class Bindings:
         spread = (node for node in self.parents if isinstance(node, ast.Global | ast.Nonlocal))
         self._spread = {name for node in spread for name in node.names}
         self._kept: dict[ast.AST, Names] = {}
+        self._stated: dict[ast.AST, Names] = {}
         self._loaded: dict[ast.AST, dict[str, list[ast.Name]]] = {}
         self._all_names = "*" in self._of(module)
 
@@ -50,10 +52,10 @@ class Bindings:
                 for generator in node.generators:
                     if name.id in names_in(generator.target):
                         return [Each(generator.iter)]
-            elif isinstance(node, ast.Lambda) and child is node.body and name.id in parameters(node):
-                return None
-            elif isinstance(node, ast.ClassDef) and first and name.id in self._of(node):
-                return None
+            elif isinstance(node, ast.Lambda | ast.ClassDef):
+                own = parameters(node) if child is getattr(node, "body", None) else self._of(node) if first else ()
+                if name.id in own:
+                    return None
             elif isinstance(node, (*Function, ast.Module)) and any(child is statement for statement in node.body):
                 found = self._in(node, name, first=first)
                 if found is not None:
@@ -75,9 +77,9 @@ class Bindings:
     def scope(self, name: ast.Name) -> ast.AST:
         """Return the function that binds a name, or the module."""
         for child, node in self.up(name):
-            if isinstance(node, Function) and any(child is statement for statement in node.body):
-                if name.id in self._of(node) or name.id in parameters(node):
-                    return node
+            inside = isinstance(node, Function) and any(child is statement for statement in node.body)
+            if inside and (name.id in self._of(node) or name.id in parameters(node)):
+                return node
         return self._module
 
     def assigned(self, attribute: ast.Attribute) -> ast.expr | None:
@@ -86,9 +88,8 @@ class Bindings:
         for child, node in self.up(attribute):
             for block in (block for block in blocks_of(node) if any(child is one for one in block)):
                 for statement in reversed(block[: next(i for i, one in enumerate(block) if one is child)]):
-                    targets = statement.targets if isinstance(statement, ast.Assign) else ()
-                    if any(isinstance(one, ast.Attribute) and ast.unparse(one) == wanted for one in targets):
-                        return statement.value  # type: ignore[attr-defined]  # only an assignment has targets
+                    if isinstance(statement, ast.Assign) and wanted in map(ast.unparse, statement.targets):
+                        return statement.value
             if isinstance(node, Function):
                 break
         return None
@@ -132,21 +133,26 @@ class Bindings:
             for block in (block for block in blocks_of(node) if any(child is one for one in block)):
                 before = block[: next(i for i, one in enumerate(block) if one is child)]
                 for statement in reversed(before):
-                    if name.id in (bound := _of_statement(statement)):
+                    if name.id in (bound := self._bound_in(statement)):
                         plain = isinstance(statement, ast.Assign | ast.AnnAssign)
                         return bound[name.id][-1] if plain else None
             if node is scope:
                 return None
-            if isinstance(node, LOOPS) and name.id in _of_statement(node):
+            if isinstance(node, LOOPS) and name.id in self._bound_in(node):
                 return None
         return None
+
+    def _bound_in(self, statement: ast.AST) -> Names:
+        if statement not in self._stated:
+            self._stated[statement] = _of_statement(statement)
+        return self._stated[statement]
 
     def _of(self, scope: ast.AST) -> Names:
         """Return what is bound in a function, class or module, and not in what is defined inside of it."""
         if scope not in self._kept:
             found: Names = {}
             for statement in getattr(scope, "body", ()):
-                for name, values in _of_statement(statement).items():
+                for name, values in self._bound_in(statement).items():
                     found.setdefault(name, []).extend(values)
             self._kept[scope] = found
         return self._kept[scope]
@@ -174,46 +180,45 @@ def names_in(target: ast.AST) -> set[str]:
 def _of_statement(statement: ast.AST) -> Names:
     """Return what a statement binds, and what the statements in its blocks do."""
     found: Names = {}
-    edge = [statement]
+    edge = deque([statement])
     while edge:
-        node = edge.pop(0)
+        node = edge.popleft()
         for name, value in _bound_by(node):
             found.setdefault(name, []).append(value)
         if isinstance(node, (*Function, ast.ClassDef, ast.Lambda)):
             continue  # what these bind inside is theirs
-        edge += ast.iter_child_nodes(node)
+        edge.extend(ast.iter_child_nodes(node))
     return found
 
 
 def _bound_by(node: ast.AST) -> Iterator[tuple[str, Bound]]:
+    """Yield the names that a node itself binds, each with what it stands for then."""
     if isinstance(node, ast.Assign):
-        for target in node.targets:
-            for name in names_in(target):
-                yield name, node.value
+        yield from ((name, node.value) for target in node.targets for name in names_in(target))
     elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
         if isinstance(node.target, ast.Name) and node.value is not None:
             yield node.target.id, node.value
     elif isinstance(node, ast.For):
-        for name in names_in(node.target):
-            yield name, Each(node.iter)
-    elif isinstance(node, ast.AsyncFor):
-        yield from ((name, None) for name in names_in(node.target))
-    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-        yield from ((name, None) for name in names_in(node.optional_vars))
+        yield from ((name, Each(node.iter)) for name in names_in(node.target))
     elif isinstance(node, ast.FunctionDef | ast.ClassDef):
         yield node.name, node
-    elif isinstance(node, ast.AsyncFunctionDef):
-        yield node.name, None
     elif isinstance(node, ast.Import | ast.ImportFrom):
-        for alias in node.names:
-            yield (alias.asname or alias.name).split(".")[0], node
-    elif isinstance(node, ast.Delete):
-        yield from ((one.id, None) for one in ast.walk(node) if isinstance(one, ast.Name))
+        yield from (((alias.asname or alias.name).split(".")[0], node) for alias in node.names)
     else:
-        rest = getattr(node, "rest", None) if isinstance(node, ast.MatchMapping) else None
-        caught = node.name if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) else rest
-        if caught:
-            yield caught, None
+        yield from ((name, None) for name in _bound_to_something(node))
+
+
+def _bound_to_something(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a node binds to what nobody can tell."""
+    if isinstance(node, ast.AsyncFor):
+        yield from names_in(node.target)
+    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+        yield from names_in(node.optional_vars)
+    elif isinstance(node, ast.Delete):
+        yield from (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+    elif isinstance(node, ast.AsyncFunctionDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar | ast.MatchMapping):
+        name = node.rest if isinstance(node, ast.MatchMapping) else node.name
+        yield from [name] if name else []
 
 
 def _parametrized(names: ast.expr) -> set[str]:

@@ -26,6 +26,7 @@ UNITTEST = frozenset({
     "assertIsNotNone", "assertIn", "assertNotIn", "assertIsInstance", "assertAlmostEqual", "assertGreater",
     "assertGreaterEqual", "assertLess", "assertLessEqual", "assertCountEqual", "assertListEqual", "assertDictEqual",
 })  # fmt: skip
+RAISES = frozenset({"raises", "assertRaises"})
 # of these all is known where their parts are
 MADE_OF_PARTS = (
     ast.Tuple, ast.List, ast.Set, ast.Dict, ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript,
@@ -41,7 +42,10 @@ class Settled:
         self._bindings = Bindings(module)
         self._traced = traced
         self._asking: set[ast.AST] = set()
-        self._functions = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)]
+        self._methods: dict[str, list[ast.FunctionDef]] = {}
+        for node, around in self._bindings.parents.items():
+            if isinstance(node, ast.FunctionDef) and isinstance(around, ast.ClassDef):
+                self._methods.setdefault(node.name, []).append(node)
 
     def holds(self, statement: ast.stmt) -> bool:
         """Return whether a statement that asserts holds, once it is executed, whatever the code does."""
@@ -65,7 +69,7 @@ class Settled:
             called = self._bindings.values(call.func) or [None]
         else:
             of_self = isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == "self"
-            called = [node for node in self._functions if of_self and node.name == _last_name(call.func)] or [None]
+            called = [*self._methods.get(_last_name(call.func) if of_self else "", [None])]
         return all(isinstance(node, ast.FunctionDef) and any(map(asserts, ast.walk(node))) for node in called)
 
     def _always(self, test: ast.expr) -> bool:
@@ -86,41 +90,27 @@ class Settled:
             left, (operator,), (right,) = test.left, test.ops, test.comparators
             if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "len":
                 return isinstance(operator, ast.GtE) and isinstance(right, ast.Constant) and right.value == 0
-            return isinstance(operator, ast.Eq | ast.Is | ast.LtE | ast.GtE) and self._are_one(left, right)
+            return isinstance(operator, ast.Eq | ast.Is) and _are_one(left, right, operator)
         if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "isinstance":
             kind = test.args[1] if len(test.args) == 2 else None
             return isinstance(kind, ast.Name) and kind.id == "object"
         return False
-
-    def _are_one(self, left: ast.expr, right: ast.expr) -> bool:
-        """Return whether two sides are two constants that are equal, or one name for what a function returned.
-
-        An object of a class may have an `__eq__` of its own, which comparing it with itself tries.
-        """
-        if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
-            return bool(left.value == right.value)
-        if not (isinstance(left, ast.Name) and isinstance(right, ast.Name) and left.id == right.id):
-            return False
-        values = self._bindings.values(left) or [None]
-        return all(isinstance(v, ast.Call) and _last_name(v.func)[:1].islower() for v in values)
 
     def _is_settled_call(self, call: ast.Call) -> bool:
         """Return whether a call of unittest's assertions compares what is written out in the test."""
         func = call.func
         if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self"):
             return False
-        if func.attr not in UNITTEST or any(node.name == func.attr for node in self._functions) or not call.args:
+        if func.attr not in UNITTEST or func.attr in self._methods or not call.args:
             return False
         if func.attr == "assertTrue":
             return self._always(call.args[0])
-        if func.attr == "assertEqual" and len(call.args) > 1 and self._are_one(*call.args[:2]):
-            return True
         return all(map(self._fixed, call.args))
 
     def _raises_by_itself(self, statement: ast.With) -> bool:
         """Return whether what `raises` waits for is raised by the test itself, whatever comes before."""
         calls = [item.context_expr for item in statement.items]
-        if not all(isinstance(call, ast.Call) and _last_name(call.func) in {"raises", "assertRaises"} for call in calls):
+        if not all(isinstance(call, ast.Call) and _last_name(call.func) in RAISES for call in calls):
             return False
         raising = [isinstance(s, ast.Raise) and s.exc is not None and self._fixed(s.exc) for s in statement.body]
         if any(raising) and all(_waits_for_anything(call) for call in calls):
@@ -157,15 +147,16 @@ class Settled:
         return isinstance(func, ast.Lambda) and self._is_closed(func)
 
     def _is_own_method(self, func: ast.Attribute) -> bool:
-        """Return whether a method is one that a class that rests on no other defines here, and that looks at no instance."""
+        """Return whether a method is defined here, by a class that rests on no other, and looks at no instance."""
         made: Bound = func.value
         if isinstance(made, ast.Name):
             made = next(iter(self._bindings.values(made) or [None]))
         if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
             return False
         for kind in self._bindings.values(made.func) or ():
-            alone = isinstance(kind, ast.ClassDef) and not (kind.bases or kind.keywords or kind.decorator_list)
-            for method in kind.body if alone else ():
+            if not isinstance(kind, ast.ClassDef) or kind.bases or kind.keywords or kind.decorator_list:
+                continue
+            for method in kind.body:
                 if isinstance(method, ast.FunctionDef) and method.name == func.attr and self._is_closed(method):
                     instance = next(iter(parameters(method)), "")
                     return not any(isinstance(n, ast.Name) and n.id == instance for n in ast.walk(method))
@@ -280,6 +271,13 @@ class Settled:
 
     def _is_builtin(self, name: ast.Name) -> bool:
         return name.id in PURE | EXCEPTIONS and self._bindings.values(name) == []
+
+
+def _are_one(left: ast.expr, right: ast.expr, operator: ast.cmpop) -> bool:
+    """Return whether two sides are equal constants, or the same object; that may compare with itself as it likes."""
+    if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
+        return bool(left.value == right.value)
+    return isinstance(operator, ast.Is) and isinstance(left, ast.Name) and ast.dump(left) == ast.dump(right)
 
 
 def _defaults(given: ast.arguments) -> Iterable[ast.expr]:

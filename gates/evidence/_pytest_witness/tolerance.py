@@ -23,11 +23,9 @@ def is_boundless(test: ast.expr) -> bool:
 
 def _is_far(distance: ast.expr, limit: float | None) -> bool:
     """Return whether a limit is far beyond the number in `abs(x - number)`."""
-    called = isinstance(distance, ast.Call) and isinstance(distance.func, ast.Name) and distance.func.id == "abs"
-    if limit is None or not called or len(distance.args) != 1 or not isinstance(distance.args[0], ast.BinOp):
-        return False
-    of = distance.args[0]
-    if not isinstance(of.op, ast.Sub):
+    called = distance if isinstance(distance, ast.Call) and _last_name(distance.func) == "abs" else None
+    of = called.args[0] if called is not None and len(called.args) == 1 else None
+    if limit is None or not isinstance(of, ast.BinOp) or not isinstance(of.op, ast.Sub):
         return False
     return any(number is not None and _exceeds(limit, number) for number in (_number(of.left), _number(of.right)))
 

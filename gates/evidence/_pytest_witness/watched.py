@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
 
 INSTALLED = ("site-packages", "dist-packages")
 LOOKS = 1000  # in one test: what is still replaced then stays so
@@ -138,7 +137,7 @@ class Watched:
             self._seen_as_written.add(code)
         return same
 
-    def _only_spies(self, mock: Any, function: Function) -> bool:
+    def _only_spies(self, mock: object, function: Function) -> bool:
         """Return whether a mock calls the real function and hands on what that returns."""
         facts = vars(mock)
         wraps, effect = facts.get("_mock_wraps"), facts.get("_mock_side_effect")
@@ -166,7 +165,7 @@ class Watched:
         if file is None:
             return False
         path = self._path(file)
-        inside = path.startswith(self._root + os.sep) and not any(part in path.split(os.sep) for part in INSTALLED)
+        inside = path.startswith(self._root + os.sep) and not any(part in Path(path).parts for part in INSTALLED)
         return inside and not any(path == own or path.startswith(own + os.sep) for own in self._own)
 
     def _path(self, file: str) -> str:
@@ -249,7 +248,11 @@ def _are_one(one: CodeType, other: CodeType) -> bool:
     facts = ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars")
     if any(getattr(one, name) != getattr(other, name) for name in facts) or len(one.co_consts) != len(other.co_consts):
         return False
-    return all(
-        _are_one(a, b) if isinstance(a, CodeType) and isinstance(b, CodeType) else type(a) is type(b) and repr(a) == repr(b)
-        for a, b in zip(one.co_consts, other.co_consts, strict=True) if not isinstance(a, frozenset)
-    )  # fmt: skip
+    for a, b in zip(one.co_consts, other.co_consts, strict=True):
+        if isinstance(a, CodeType) and isinstance(b, CodeType):
+            same = _are_one(a, b)
+        else:
+            same = type(a) is type(b) and (isinstance(a, frozenset) or repr(a) == repr(b))
+        if not same:
+            return False
+    return True

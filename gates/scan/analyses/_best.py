@@ -31,8 +31,8 @@ def worse_kept(project: Project, module: Module) -> Iterator[tuple[ast.expr, str
             if KEPT.search(words(text_of(compare))) and _is_worse(project, module, compare, better=True):
                 yield compare, f"{text_of(compare)} is true where the value is worse"
     for node in nodes(module, ast.Assign):
-        if isinstance(node, ast.Assign) and not _has_mode(node, module):
-            yield from _picked(node)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call | ast.Subscript):
+            yield from (found for found in _picked(node) if not _has_mode(node, module))
     for call in (*module.calls.get("EarlyStopping", []), *module.calls.get("ModelCheckpoint", [])):
         mode, monitor = constant(keyword(call, "mode")), constant(keyword(call, "monitor"))
         larger = by_name(str(monitor)) if isinstance(monitor, str) else None
@@ -43,11 +43,11 @@ def worse_kept(project: Project, module: Module) -> Iterator[tuple[ast.expr, str
 def _stored_worse(project: Project, module: Module) -> Iterator[tuple[ast.expr, str]]:
     """Yield each condition under which a worse value is stored as the best one."""
     for node in nodes(module, ast.If):
-        if not isinstance(node, ast.If) or _has_mode(node, module):
-            continue
-        for compare in parts(node.test):
+        for compare in parts(node.test) if isinstance(node, ast.If) else ():
+            assert isinstance(node, ast.If)
             for body, better in ((node.body, True), (_otherwise(node, module), False)):
-                if _takes_over(compare, body) and _is_worse(project, module, compare, better=better):
+                worse = _takes_over(compare, body) and _is_worse(project, module, compare, better=better)
+                if worse and not _has_mode(node, module):
                     yield compare, f"{text_of(compare)} keeps the worst value as the best one"
 
 
@@ -80,8 +80,9 @@ def _named(module: Module) -> Iterator[ast.expr]:
             yield node.value
         elif isinstance(node, ast.Return) and node.value is not None:
             function = function_of(node, module)
-            one_way = function is not None and not EXTREME.search(words(function.name)) and not _has_mode(node, module)
-            if function is not None and BETTER.search(function.name) and one_way:
+            if function is None or not BETTER.search(function.name) or EXTREME.search(words(function.name)):
+                continue
+            if not _has_mode(node, module):
                 yield node.value
 
 
@@ -94,14 +95,9 @@ def _base(node: ast.expr) -> ast.expr:
 
 def _takes_over(compare: ast.Compare, body: list[ast.stmt]) -> bool:
     """Return whether a branch stores the one side where the other one was."""
-    sides = [_base(compare.left), _base(compare.comparators[0])]
-    texts = {text_of(side) for side in sides}
-    for statement in body:
-        for target, value in _stored(statement):
-            others = texts - {text_of(value)}
-            if text_of(value) in texts and text_of(target) in others and KEPT.search(words(text_of(target))):
-                return True
-    return False
+    stored = [pair for statement in body for pair in _stored(statement) if KEPT.search(words(tail_text(pair[0])))]
+    texts = {text_of(_base(side)) for side in (compare.left, compare.comparators[0])} if stored else set()
+    return any(text_of(value) in texts and text_of(target) in texts - {text_of(value)} for target, value in stored)
 
 
 def _stored(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -5,17 +5,22 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.analyses._code import LOOPS, callee, function_of, functions, is_backward, is_model_call
+from gates.scan.analyses._code import LOOPS, MODEL, callee, functions, is_backward, is_model_call
+from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
+from gates.scan.nodes import inner, text_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
 NAMED = re.compile(
-    r"(?i)^_*(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|accuracy|estimate_loss|estimate|"
-    r"compute_accuracy|get_accuracy|eval_(model|loop|epoch|step|one_epoch)|test|test_(model|epoch|loop))"
+    r"(?i)^_*(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|val|accuracy|estimate_loss|estimate|"
+    r"perplexity|compute_(accuracy|perplexity|metrics)|get_accuracy|(check|measure)_accuracy|"
+    r"(eval|val)_(model|loop|epoch|step|one_epoch|ppl|perplexity)|test|test_(model|epoch|loop))"
     r"(_(epoch|loop|model|one_epoch|all|set|loss|accuracy|metrics|fn|dataset|split))*$"
 )
+SURE = re.compile(r"(?i)evaluate|validat|accuracy|perplexity")
+EVALUATOR = re.compile(r"(?i)(evaluator|validator|evaluation|validation)(loop|runner|hook)?$")
+RUNS = frozenset({"__call__", "run", "loop", "epoch", "score", "compute", "predict", "execute", "perform"})
 HELD = re.compile(
     r"(?i)(^|_)(val|valid|validation|test|dev|eval|held)(_?(loader|data|set|ds|dl|dataset|dataloader|batches|"
     r"iter|iterator|split))?s?(_|$)"
@@ -26,8 +31,15 @@ TRAIN = re.compile(
 )
 BATCHES = re.compile(r"(?i)loader|batches|dataset|(^|_)data$")
 NEAR = 3
-MAX_BODY = 6
+MAX_BODY = 8
 NO_GRAD = re.compile(r"no_grad|inference_mode|set_grad_enabled|_disable_grad|without_grad|nograd")
+KEPT_BACK = re.compile(r"(?i)(^|_)(val|valid|validation|held_?out)(_|$)")
+READS = frozenset({"item", "detach", "argmax", "cpu", "numpy", "tolist", "topk", "eq", "sum", "max"})
+INFERS = re.compile(
+    r"(?i)infer(er|ence)?$|sliding_window|functional_call|(^|_)(forward|predict)(_|$)|apply_model|run_model"
+)
+HAS = frozenset({"eval", "train", "to", "cuda", "parameters", "state_dict", "load_state_dict", "requires_grad_", "half",
+                 "float", "apply", "named_parameters", "modules", "register_forward_hook", "zero_grad"})  # fmt: skip
 STEP_METHODS = re.compile(r"(training|validation|test|predict|val|eval)_step")
 
 
@@ -59,27 +71,44 @@ def _is_test(module: Module) -> bool:
 
 
 def _of(project: Project, function: Function | ast.Module, module: Module) -> Iterator[Evaluation]:
-    named = not isinstance(function, ast.Module) and NAMED.search(function.name) is not None
+    named = not isinstance(function, ast.Module) and _is_named(function, project, module)
+    owner = None if isinstance(function, ast.Module) else function
     for loop in inner(function, *LOOPS, ast.ListComp, ast.GeneratorExp):
         held = HELD.search(_over(loop)) is not None and not TRAIN.search(_over(loop))
-        told = not named and not held and _is_told(project, function, loop)
+        told = not named and not held and _is_told(project, module, function, loop)
         if not (named or held or told) or _trains(loop if held and not named else function):
             continue
-        forward = [c for c in inner(loop, ast.Call) if isinstance(c, ast.Call) and _is_forward(project, module, c)]
-        if (isinstance(loop, ast.ListComp | ast.GeneratorExp) or forward) and forward:
-            yield Evaluation(
-                module,
-                None if isinstance(function, ast.Module) else function,
-                loop,
-                min(forward, key=lambda c: c.lineno),
-                named or told,
-            )
+        forward = [c for c in inner(loop, ast.Call) if isinstance(c, ast.Call) and is_forward(project, module, c)]
+        if forward:
+            yield Evaluation(module, owner, loop, min(forward, key=lambda c: c.lineno), named or told)
+            return
+    if "torch" in {name.partition(".")[0] for name in module.aliases.values()}:
+        yield from _at_once(function, module, named=named)
+
+
+def _at_once(function: Function | ast.Module, module: Module, *, named: bool) -> Iterator[Evaluation]:
+    """Yield a forward pass over all data that is held back, outside of any loop over them."""
+    owner = None if isinstance(function, ast.Module) else function
+    sure = named and owner is not None and SURE.search(owner.name) is not None and not _trains(owner)
+    forward = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and is_model_call(c)]
+    for call in sorted(forward, key=lambda c: c.lineno):
+        names = [tail_of(arg) for arg in call.args]
+        if sure or any(KEPT_BACK.search(name) and not TRAIN.search(name) for name in names):
+            yield Evaluation(module, owner, call, call, named=False)
             return
 
 
-def _is_forward(project: Project, module: Module, call: ast.Call) -> bool:
-    """Return whether a call is a forward pass, or runs a function of the program that is one and no more."""
-    if is_model_call(call):
+def _is_named(function: Function, project: Project, module: Module) -> bool:
+    """Return whether a function is called an evaluation, or is the one that an evaluator runs."""
+    if NAMED.search(function.name):
+        return True
+    owner = project.scope_of(function, module).owner if function.name in RUNS else None
+    return owner is not None and EVALUATOR.search(owner.node.name) is not None
+
+
+def is_forward(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call is a forward pass, is handed a model to run, or runs a function that does no more."""
+    if is_model_call(call) or _is_handed_model(project, module, call) or _is_of_model(project, module, call):
         return True
     target = callee(project, module, call)
     if target is None or target.name == "forward" or any(NO_GRAD.search(text_of(d)) for d in target.decorator_list):
@@ -91,6 +120,40 @@ def _is_forward(project: Project, module: Module, call: ast.Call) -> bool:
     return bool(found) and not _trains(target) and not _off_inside(target)
 
 
+def _is_handed_model(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call hands a model to a library that runs it: `sliding_window_inference(x, size, 4, net)`."""
+    if not INFERS.search(tail_of(call.func)) or callee(project, module, call) is not None:
+        return False
+    given = [*call.args, *(k.value for k in call.keywords)]
+    return len(given) > 1 and any(isinstance(a, ast.Name | ast.Attribute) and MODEL.search(tail_of(a)) for a in given)
+
+
+def _is_of_model(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call is a forward pass by another name: `model.forward(x)`, a method of an own model."""
+    if not isinstance(call.func, ast.Attribute) or not (call.args or call.keywords) or call.func.attr in HAS:
+        return False
+    if call.func.attr == "forward":
+        return MODEL.search(tail_of(call.func.value)) is not None
+    if tail_of(call.func.value) == "self":
+        return False
+    scope = project.scope_at(call, module)
+    info = project.classes.get(project.types.of(call.func.value, scope) or "")
+    target = callee(project, module, call) if info is not None else None
+    if info is None or target is None or project.types.is_a(info.name, MODULE) is not True:
+        return False
+    if any(NO_GRAD.search(text_of(d)) for d in target.decorator_list) or _off_inside(target) or _trains(target):
+        return False
+    return any(isinstance(c, ast.Call) and _is_layer(c) for c in inner(target, ast.Call))
+
+
+def _is_layer(call: ast.Call) -> bool:
+    """Return whether a method of a model calls the model itself, or a part of it."""
+    func = call.func
+    if isinstance(func, ast.Name):
+        return func.id == "self"
+    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self"
+
+
 def _off_inside(function: Function) -> bool:
     """Return whether a function turns gradients off around its forward passes."""
     return any(
@@ -99,17 +162,35 @@ def _off_inside(function: Function) -> bool:
     )
 
 
-def _is_told(project: Project, function: Function | ast.Module, loop: ast.AST) -> bool:
+def _is_told(project: Project, module: Module, function: Function | ast.Module, loop: ast.AST) -> bool:
     """Return whether a loop over batches is an evaluation by one half of what makes one: gradients or mode are off."""
     if isinstance(function, ast.Module) or TRAIN.search(_over(loop)):
         return False
-    tails = {tail_of(c.func) for c in inner(function, ast.Call) if isinstance(c, ast.Call)}
-    if "train" in tails or "requires_grad_" in tails:
+    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
+    tails = {tail_of(c.func) for c in made}
+    if "requires_grad_" in tails:
+        return False
+    if "eval" in tails and _is_put_off(made, loop):
+        return not any(_runs_training(project, module, c) for c in made)
+    if "train" in tails:
         return False
     off = any(NO_GRAD.search(text_of(d)) for d in function.decorator_list)
     if not BATCHES.search(_over(loop)):
         return "eval" in tails and function.name == "__call__"
     return "eval" in tails or (off and bool(callers(project, function)))
+
+
+def _is_put_off(made: list[ast.Call], loop: ast.AST) -> bool:
+    """Return whether a loop runs the very model that its function puts into evaluation mode, and reads its results."""
+    models = {text_of(c.func.value) for c in made if isinstance(c.func, ast.Attribute) and turns_off(c)}
+    inside = [c for c in inner(loop, ast.Call) if isinstance(c, ast.Call)] if models else []
+    runs = any(text_of(c.func) in models and bool(c.args or c.keywords) for c in inside)
+    return runs and any(tail_of(c.func) in READS for c in inside)
+
+
+def _runs_training(project: Project, module: Module, call: ast.Call) -> bool:
+    target = callee(project, module, call)
+    return target is not None and _trains(target)
 
 
 def _trains(node: ast.AST) -> bool:
@@ -132,82 +213,12 @@ def _over(loop: ast.AST) -> str:
     return tail_of(iterated) if iterated is not None else ""
 
 
-def without_gradients(project: Project, found: Evaluation) -> bool:
-    """Return whether an evaluation runs without gradients, by its own or by its callers' doing."""
-    return _covered(project, found.module, found.forward, 3)
-
-
-def _covered(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
-    for around in module.ancestors(node):
-        if isinstance(around, ast.With | ast.AsyncWith) and (
-            any(NO_GRAD.search(text_of(i.context_expr)) or _unknown(i.context_expr) for i in around.items)
-        ):
-            return True
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-            if any(NO_GRAD.search(text_of(d)) for d in around.decorator_list):
-                return True
-            if any(
-                NO_GRAD.search(tail_of(c.func))
-                for c in inner(around, ast.Call)
-                if isinstance(c, ast.Call) and isinstance(module.parents.get(c), ast.Expr)
-            ):
-                return True  # torch.set_grad_enabled(False)
-    return depth > 0 and _by_all_callers(project, module, node, depth)
-
-
-def _unknown(context: ast.expr) -> bool:
-    """Return whether a context may well turn gradients off: one that is made elsewhere."""
-    return (
-        isinstance(context, ast.Name | ast.Attribute)
-        and "autocast" not in text_of(context)
-        and "ctx" not in text_of(context)
-    )
-
-
-def _by_all_callers(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
-    function = function_of(node, module)
-    sites = callers(project, function) if function else []
-    return bool(sites) and all(_covered(project, there, call, depth - 1) for call, there in sites)
-
-
 def callers(project: Project, function: Function) -> list[tuple[ast.Call, Module]]:
     """Return the calls that run a function, or may: those by its name."""
     return project.named.get(function.name, [])[:20]
 
 
-def in_eval_mode(project: Project, found: Evaluation) -> bool:
-    """Return whether the model is put into evaluation mode, by the evaluation itself or by its callers."""
-    return _is_made_here(found) or _set(project, found.function or found.module.tree, 3)
-
-
-def _is_made_here(found: Evaluation) -> bool:
-    """Return whether the model is made, and maybe put into evaluation mode, by what reading cannot follow."""
-    func = found.forward.func
-    if not isinstance(func, ast.Name) or found.function is None:
-        return False
-    made = [n.value for n in inner(found.function, ast.Assign) if isinstance(n, ast.Assign) and _binds(n, func.id)]
-    return any(isinstance(value, ast.Call) for value in made)
-
-
-def _binds(node: ast.Assign, name: str) -> bool:
-    return any(isinstance(t, ast.Name) and t.id == name for target in node.targets for t in walk(target))
-
-
-def _set(project: Project, function: Function | ast.Module, depth: int) -> bool:
-    for call in inner(function, ast.Call):
-        if isinstance(call, ast.Call) and _turns_off(call):
-            return True
-        if isinstance(call, ast.Call) and re.search(r"(?i)eval_mode|set_eval|evaluating|\beval\b", text_of(call.func)):
-            return True
-    sites = callers(project, function) if depth and not isinstance(function, ast.Module) else []
-    around = [(function_of(call, there), there, call) for call, there in sites]
-    return bool(sites) and all(
-        (outer is not None and _set(project, outer, depth - 1)) or (outer is None and "eval" in there.calls)
-        for outer, there, call in around
-    )
-
-
-def _turns_off(call: ast.Call) -> bool:
+def turns_off(call: ast.Call) -> bool:
     tail = tail_of(call.func)
     if tail == "eval" and isinstance(call.func, ast.Attribute):
         return True

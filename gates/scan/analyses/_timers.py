@@ -23,10 +23,9 @@ class Timed:
 def blocks(project: Project, origins: Origins, owner: ClassInfo) -> Iterator[Timed]:
     """Yield the blocks of `with` that enter an object of a class."""
     for module in project.modules.values():
-        for node in module.live.get(ast.With, []):
+        for node in module.live.get(ast.With, []) if owner.node.name in module.words else ():
             for item in node.items if isinstance(node, ast.With) else ():
-                scope = project.scope_at(item.context_expr, module)
-                if owner in origins.classes(item.context_expr, scope):
+                if owner in origins.classes(item.context_expr, project.scope_at(item.context_expr, module)):
                     yield Timed(node, module, _inside(node.body))  # type: ignore[attr-defined]  # a block
 
 
@@ -36,15 +35,13 @@ def stretches(project: Project, origins: Origins, owner: ClassInfo, begin: str, 
         for call in module.calls.get(end, ()):
             if not isinstance(call.func, ast.Attribute):
                 continue
-            if owner not in origins.classes(call.func.value, project.scope_at(call, module)):
-                continue
             around = function_of(call, module) or module.tree
             begun = [
                 one.lineno for one in calls(around)
                 if tail_of(one.func) == begin and one.lineno <= call.lineno and isinstance(one.func, ast.Attribute)
                 and tail_of(one.func.value) == tail_of(call.func.value)
             ]  # fmt: skip
-            if begun:
+            if begun and owner in origins.classes(call.func.value, project.scope_at(call, module)):
                 held = (one for one in calls(around) if max(begun) < one.lineno < call.lineno)
                 yield Timed(call, module, tuple(sorted(held, key=lambda one: one.lineno)))
 

@@ -5,14 +5,25 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, callee, calls, class_of, functions, is_backward, tail_text
-from gates.scan.analyses._evaluating import HELD, NAMED, TRAIN
+from gates.scan.analyses._code import (
+    broken,
+    callee,
+    calls,
+    class_of,
+    constant,
+    functions,
+    is_backward,
+    keyword,
+    nodes,
+    tail_text,
+)
+from gates.scan.analyses._evaluating import HELD, KEPT_BACK, NAMED, TRAIN
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("train",)
+WORDS = ("train", "train_loader", "train_set", "train_ds", "train_dl", "train_data")
 REPORTS = re.compile(r"(?i)train(ing)?_(results?|metrics?|accuracy|scores?|loss(es)?|stat(istic)?s|eval)")
 MINE = re.compile(r"(?i)train|fit|in_sample")
 OTHERS = re.compile(r"(?i)(^|_)(val|valid|validation|validated|test|dev|eval|accuracy|acc|score|metric)s?(_|$)")
@@ -23,6 +34,8 @@ def look(project: Project) -> Iterator[Site]:
     for module in project.modules.values():
         for function in (*functions(module), module.tree):
             yield from _handed(project, module, function)
+        yield from _misnamed(module)
+        yield from _handed_on(project, module)
         for function in functions(module):
             if NAMED.search(function.name):
                 yield from _gone_over(module, function)
@@ -45,6 +58,80 @@ def _handed(project: Project, module: Module, function: ast.AST) -> Iterator[Sit
             target = _target(call, module)
             if train and not held and not MINE.search(target) and (OTHERS.search(target) or not beside):
                 yield broken(module, call, f"{name} is handed the data of the training")
+
+
+def _misnamed(module: Module) -> Iterator[Site]:
+    """Find data called held back that are made of all the training data: `val_loader = DataLoader(train_set)`."""
+    for node in nodes(module, ast.Assign):
+        for target, value in _pairs(node) if isinstance(node, ast.Assign) else ():
+            name = tail_of(target)
+            if (
+                not HELD.search(name)
+                or re.search(r"(?i)train", name)
+                or not isinstance(target, ast.Name | ast.Attribute)
+            ):
+                continue
+            if _is_of_training(value) and not _is_divided(name, module):
+                yield broken(module, value, f"{name} is made of the data of the training")
+
+
+def _pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    for target in node.targets:
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            yield from zip(target.elts, node.value.elts, strict=False)
+        else:
+            yield target, node.value
+
+
+def _is_of_training(value: ast.expr) -> bool:
+    """Return whether a value is the training data, a loader of all of it, or a data set asked for that split."""
+    if isinstance(value, ast.Name | ast.Attribute):
+        return TRAIN.search(tail_of(value)) is not None
+    if not isinstance(value, ast.Call):
+        return False
+    options = {k.arg: constant(k.value) for k in value.keywords}
+    if None in options or {"sampler", "batch_sampler", "indices", "subset"} & options.keys():
+        return False
+    if tail_of(value.func).endswith(("DataLoader", "Loader")):
+        first = value.args[0] if value.args else keyword(value, "dataset")
+        return isinstance(first, ast.Name | ast.Attribute) and TRAIN.search(tail_of(first)) is not None
+    is_set = tail_of(value.func)[:1].isupper() or tail_of(value.func) == "load_dataset"
+    return is_set and (options.get("split") == "train" or options.get("train") is True)
+
+
+def _is_divided(name: str, module: Module) -> bool:
+    """Return whether a part of the data is taken later: by a subset, an index, a split."""
+    for node in nodes(module, ast.Name, ast.Attribute):
+        if isinstance(node, ast.Name | ast.Attribute) and tail_of(node) == name:
+            parent = module.parents.get(node)
+            if isinstance(parent, ast.Subscript | ast.Attribute) and parent.value is node:
+                return True
+            if isinstance(parent, ast.Call) and re.search(r"(?i)subset|split|select|fold", tail_of(parent.func)):
+                return True
+            if isinstance(parent, ast.Call) and any(k.arg in {"sampler", "batch_sampler"} for k in parent.keywords):
+                return True
+    return False
+
+
+def _handed_on(project: Project, module: Module) -> Iterator[Site]:
+    """Find a call that passes the training data both for what is trained on and for what is held back."""
+    if not any("train" in word.lower() for word in module.words):
+        return
+    for found in module.calls.values():
+        for call in found:
+            passed = [(k.arg or "", k.value) for k in call.keywords]
+            given = [tail_of(value) for value in (*call.args, *(v for _, v in passed))]
+            if not any(TRAIN.search(name) for name in given):
+                continue
+            target = callee(project, module, call) if len(call.args) > 1 else None
+            if target is not None:
+                bound = project.scope_of(target, module).owner is not None
+                names = [a.arg for a in (*target.args.posonlyargs, *target.args.args)][1 if bound else 0 :]
+                passed += zip(names, call.args, strict=False)
+            for name, value in passed:
+                same = TRAIN.search(tail_of(value)) is not None and given.count(tail_of(value)) > 1
+                if same and KEPT_BACK.search(name) and "train" not in name.lower():
+                    yield broken(module, value, f"{name} is passed the data of the training")
 
 
 def _trained(call: ast.Call) -> bool:

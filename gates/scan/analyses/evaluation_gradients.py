@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from gates.scan.analyses._evaluating import evaluations, places_of, without_gradients
+from gates.scan.analyses._evaluating import evaluations, places_of
+from gates.scan.analyses._modes import without_gradients
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("eval", "valid", "accuracy", "estimate", "test")
+WORDS = ("eval", "valid", "accuracy", "estimate", "test", "validate", "evaluate", "val_loader", "perplexity")
 
 
 def look(project: Project) -> Iterator[Site]:

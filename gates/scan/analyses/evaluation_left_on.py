@@ -11,7 +11,7 @@ from gates.scan.nodes import text_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("eval",)
+WORDS = ("eval", "train")
 DEPTH = 4
 STILL = re.compile(
     r"(?i)ema|teacher|averag|\bavg|_ref|ref_|target|frozen|vae|text_enc|inception|lpips|best|swa|pretrained"
@@ -21,19 +21,27 @@ STILL = re.compile(
 def look(project: Project) -> Iterator[Site]:
     """Yield each `eval()` in a loop that trains and never calls `train()`."""
     for module in project.modules.values():
-        for call in module.calls.get("eval", []):
+        for call in (*module.calls.get("eval", []), *filter(_is_off, module.calls.get("train", []))):
             function = function_of(call, module)
-            if not isinstance(call.func, ast.Attribute) or call.args or function is None:
+            if not isinstance(call.func, ast.Attribute) or function is None:
+                continue
+            if call.func.attr == "eval" and call.args:
                 continue
             if STILL.search(text_of(call.func.value)):
                 continue
-            if "train" in {tail_of(c.func) for c in calls(function)}:
+            if any(tail_of(c.func) == "train" and not _is_off(c) for c in calls(function)):
                 continue
             found = [loops for loops in _loops(project, module, call, function, 2) if loops]
             if found and all(_trains_on(project, there, loops) for loops, there in found):
                 yield broken(module, call, f"{text_of(call)} is never followed by train(), and the training goes on")
                 for around, there in _called(project, module, function, found):
                     yield broken(there, around, f"{text_of(around.func)}() leaves the model in evaluation mode")
+
+
+def _is_off(call: ast.Call) -> bool:
+    """Return whether a call of `train` turns it off: `model.train(False)`, `model.train(mode=False)`."""
+    given = [*call.args, *(k.value for k in call.keywords if k.arg == "mode")]
+    return bool(given) and isinstance(given[0], ast.Constant) and given[0].value is False
 
 
 def _loops(
@@ -86,7 +94,7 @@ def _runs(project: Project, module: Module, loop: Loop) -> tuple[bool, bool]:
             continue
         seen.add(node)
         for call in calls(node):
-            back = back or (tail_of(call.func) == "train" and (not call.args or text_of(call.args[0]) != "False"))
+            back = back or (tail_of(call.func) == "train" and not _is_off(call))
             backward = backward or is_backward(call)
             target = callee(project, there, call) if depth else None
             if target is not None:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from gates.scan.analyses._evaluating import evaluations, in_eval_mode, places_of
+from gates.scan.analyses._evaluating import evaluations, places_of
+from gates.scan.analyses._modes import in_eval_mode
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("eval", "valid", "accuracy", "estimate", "test")
+WORDS = ("eval", "valid", "accuracy", "estimate", "test", "validate", "evaluate", "val_loader", "perplexity")
 
 
 def look(project: Project) -> Iterator[Site]:

@@ -1,40 +1,121 @@
 """Keys that a caller reads from a dictionary which the callee never puts there."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from gates.scan.analyses._code import broken, callee, function_of
+from gates.scan.analyses._code import FUNCTIONS, broken, callee, function_of
+from gates.scan.analyses._keys import Keys, keys_returned, keys_yielded, only_reads
+from gates.scan.known import LOADER, MODULE
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
+from gates.scan.types import GENERIC, argument
 
-WORDS = ("return {",)
+WORDS = ("return {", "return dict(", "yield {", '"] = ', "'] = ")
 PLAIN = {"no_grad", "inference_mode", "enable_grad", "staticmethod", "autocast", "record_function"}
+ORDINARY = GENERIC | {"forward", "run", "compute", "evaluate", "predict", "call", "result", "results", "state", "load"}
+
+
+class Origin(NamedTuple):
+    """What a dictionary comes from: the function, which element of what it returns, and whether that is certain."""
+
+    function: Function
+    place: int | None
+    sure: bool
+    yields: bool = False
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each `result["key"]` of a call whose function returns only dictionaries without that key."""
     for module in project.modules.values():
         for node in module.live.get(ast.Subscript, []):
-            if (
-                isinstance(node, ast.Subscript)
-                and isinstance(node.slice, ast.Constant)
-                and isinstance(node.ctx, ast.Load)
-            ) and isinstance(node.slice.value, str):
-                yield from _missing(project, module, node, node.slice.value)
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+                wanted = _keys_of(node, module)
+                if wanted:
+                    yield from _missing(project, module, node, wanted)
 
 
-def _missing(project: Project, module: Module, node: ast.Subscript, key: str) -> Iterator[Site]:
-    call = _origin(module, node)
-    target = callee(project, module, call) if call is not None else None
-    if target is None or _overridden(project, module, target):
+def _keys_of(node: ast.Subscript, module: Module) -> list[str]:
+    """Return the keys that a subscript reads: the one written, or those that a loop over written ones goes over."""
+    if isinstance(node.slice, ast.Constant):
+        return [node.slice.value] if isinstance(node.slice.value, str) else []
+    if not isinstance(node.slice, ast.Name):
+        return []
+    for around in module.ancestors(node):
+        loops = [around] if isinstance(around, ast.For) else getattr(around, "generators", [])
+        for loop in loops:
+            named = isinstance(loop.target, ast.Name) and loop.target.id == node.slice.id
+            if named and isinstance(loop.iter, ast.Tuple | ast.List):
+                values = [part.value for part in loop.iter.elts if isinstance(part, ast.Constant)]
+                return [v for v in values if isinstance(v, str)] if len(values) == len(loop.iter.elts) else []
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            break
+    return []
+
+
+def _missing(project: Project, module: Module, node: ast.Subscript, wanted: list[str]) -> Iterator[Site]:
+    found = [(origin, _known(project, module, origin)) for origin in _origins(project, module, node.value)]
+    if not found or any(keys is None for _, keys in found):
         return
-    keys = _returned(target)
-    if keys is not None and key not in keys:
-        path = project.scope_of(target, module).module.path
-        listed = ", ".join(sorted(keys)) or "none"
-        yield broken(module, node, f"{target.name} ({path}:{target.lineno}) returns no key {key!r}, its keys: {listed}")
+    keys = frozenset().union(*(each for _, each in found if each is not None))
+    absent = [key for key in wanted if key not in keys]
+    if not absent or _is_asked(node, module, absent):
+        return
+    if not all(origin.sure for origin, _ in found) and not _others_fit(node, module, keys):
+        return
+    target = found[0][0].function
+    path = project.scope_of(target, module).module.path
+    listed = ", ".join(sorted(keys)) or "none"
+    said = "yields" if found[0][0].yields else "returns"
+    text = ", ".join(map(repr, absent))
+    yield broken(module, node, f"{target.name} ({path}:{target.lineno}) {said} no key {text}, its keys: {listed}")
+
+
+def _known(project: Project, module: Module, origin: Origin) -> Keys | None:
+    if _overridden(project, module, origin.function):
+        return None
+    there = project.scope_of(origin.function, module).module
+    if origin.yields:
+        return keys_yielded(project, origin.function, there)
+    return keys_returned(project, origin.function, there, origin.place)
+
+
+def _is_asked(node: ast.Subscript, module: Module, absent: list[str]) -> bool:
+    """Return whether a key is read only where it is there: under `if "key" in result`, or in a `try`."""
+    for around in module.ancestors(node):
+        if isinstance(around, ast.Try) and around.handlers:
+            return True
+        test = getattr(around, "test", None)
+        tests = [test] if isinstance(test, ast.expr) else list(around.values) if isinstance(around, ast.BoolOp) else []
+        tests += [t for each in getattr(around, "generators", ()) for t in each.ifs]
+        asked = (
+            c for t in tests for c in walk(t) if isinstance(c, ast.Compare) and isinstance(c.ops[0], ast.In | ast.NotIn)
+        )
+        if any(text_of(c.left).strip("'\"") in absent or isinstance(c.left, ast.Name) for c in asked):
+            return True
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            return any(
+                isinstance(c, ast.Compare)
+                and isinstance(c.ops[0], ast.NotIn)
+                and text_of(c.left).strip("'\"") in absent
+                for c in inner(around, ast.Compare)
+            )
+    return False
+
+
+def _others_fit(node: ast.Subscript, module: Module, keys: Keys) -> bool:
+    """Return whether other keys that are read from the same variable are among those that the function returns."""
+    body = function_of(node, module) or module.tree
+    others = [
+        other.slice.value
+        for other in walk(body)
+        if isinstance(other, ast.Subscript) and isinstance(other.slice, ast.Constant)
+        and text_of(other.value) == text_of(node.value)
+    ]  # fmt: skip
+    return isinstance(node.value, ast.Name) and any(other in keys for other in others)
 
 
 def _overridden(project: Project, module: Module, target: Function) -> bool:
@@ -42,53 +123,134 @@ def _overridden(project: Project, module: Module, target: Function) -> bool:
     scope = project.scope_of(target, module)
     if any(tail_of(d.func if isinstance(d, ast.Call) else d) not in PLAIN for d in target.decorator_list):
         return True
-    return scope.owner is not None and project.method_names[target.name] > 1
+    if scope.owner is None or project.method_names[target.name] <= 1:
+        return False
+    return bool(project.extending.get(scope.owner.name)) or target.name not in {"forward", "__getitem__", "__call__"}
 
 
-def _origin(module: Module, node: ast.Subscript) -> ast.Call | None:
-    """Return the call that a subscripted name is bound to, once and for all, and never changed."""
-    if isinstance(node.value, ast.Call):
-        return node.value
-    if not isinstance(node.value, ast.Name):
-        return None
+def _origins(project: Project, module: Module, node: ast.expr, hops: int = 2) -> list[Origin]:
+    """Return the functions that a dictionary comes from; none where one of them is not known."""
+    if isinstance(node, ast.Call):
+        found = _run(project, module, node)
+        return [Origin(found[0], None, found[1])] if found is not None else []
+    if isinstance(node, ast.Attribute):
+        return _of_attribute(project, module, node)
+    if not isinstance(node, ast.Name):
+        return []
     body = function_of(node, module) or module.tree
-    bound: list[ast.expr | None] = []
+    bound: list[Origin | None] = []
     for other in walk(body):
-        if isinstance(other, ast.Name) and other.id == node.value.id:
+        if isinstance(other, ast.Name) and other.id == node.id and other in module.parents:
             parent = module.parents.get(other)
             if isinstance(other.ctx, ast.Store):
-                bound.append(parent.value if isinstance(parent, ast.Assign) and other in parent.targets else None)
-            elif not _only_reads(parent, other):
-                return None
-        elif isinstance(other, ast.arg) and other.arg == node.value.id:
-            return None
-    if len(bound) == 1 and isinstance(bound[0], ast.Call):
-        return bound[0]
-    return None
+                bound.append(_bound(project, module, other, parent))
+            elif not only_reads(parent, other, module):
+                return []
+        elif isinstance(other, ast.arg) and other.arg == node.id:
+            passed = _passed(project, module, body, node.id, hops) if isinstance(body, FUNCTIONS) and hops else []
+            bound += passed or [None]
+    known = [origin for origin in bound if origin is not None]
+    return known if len(known) == len(bound) else []
 
 
-def _only_reads(parent: ast.AST | None, name: ast.Name) -> bool:
-    """Return whether a use of a dictionary leaves it as it is and does not hand it on."""
-    if isinstance(parent, ast.Subscript):
-        return parent.value is name and isinstance(parent.ctx, ast.Load)
-    if isinstance(parent, ast.Attribute):
-        return parent.attr in {"get", "items", "keys", "values", "copy"}
-    if isinstance(parent, ast.Call):
-        return text_of(parent.func) in {"print", "len", "sorted", "list", "str", "repr", "json.dumps", "dict"}
-    return isinstance(parent, ast.Compare | ast.FormattedValue | ast.For | ast.Return | ast.Dict)
+def _passed(project: Project, module: Module, function: ast.AST, name: str, hops: int) -> list[Origin | None]:
+    """Return what all calls of a function pass for a parameter."""
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return []
+    found: list[Origin | None] = []
+    bound = project.scope_of(function, module).owner is not None
+    for call, there in project.named.get(function.name, [])[:20]:
+        value = argument(call, function, name, bound=bound) if callee(project, there, call) is function else None
+        found += (_origins(project, there, value, hops - 1) or [None]) if value is not None else [None]
+    return found
 
 
-def _returned(function: Function) -> set[str] | None:
-    """Return the keys of the dictionaries that a function returns; `None` where they are not all literals."""
-    if isinstance(function, ast.AsyncFunctionDef) or any(True for _ in inner(function, ast.Yield, ast.YieldFrom)):
+def _of_attribute(project: Project, module: Module, node: ast.Attribute) -> list[Origin]:
+    """Return the function that an attribute keeps the dictionary of, where nothing ever adds to it."""
+    behind = project.scope_at(node, module).through(node)
+    if behind is None or not isinstance(behind[0], ast.Call):
+        return []
+    read = project.once(_attributes)[0].get(node.attr, ())
+    if not all(only_reads(there.parents.get(other), other, there) for other, there in read):
+        return []
+    found = _run(project, behind[1].module, behind[0])
+    return [Origin(found[0], None, found[1])] if found is not None else []
+
+
+def _attributes(project: Project) -> Iterator[dict[str, list[tuple[ast.AST, Module]]]]:
+    """Yield the uses of all attributes by their names."""
+    found: dict[str, list[tuple[ast.AST, Module]]] = defaultdict(list)
+    for module in project.modules.values():
+        for node in module.live.get(ast.Attribute, []):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                found[node.attr].append((node, module))
+    yield found
+
+
+def _bound(project: Project, module: Module, name: ast.Name, parent: ast.AST | None) -> Origin | None:
+    """Return what a name is set to, where that is what a call of the program returns, or an element of it."""
+    index: int | None = None
+    if isinstance(parent, ast.Tuple) and not any(isinstance(part, ast.Starred) for part in parent.elts):
+        index, parent = parent.elts.index(name), module.parents.get(parent)
+        value = parent.value if isinstance(parent, ast.Assign) else None
+        if isinstance(value, ast.Tuple):
+            value, index = (value.elts[index], None) if len(value.elts) > index else (None, None)
+    elif isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr):
+        value = parent.value
+    elif isinstance(parent, ast.For | ast.comprehension) and parent.target is name:
+        return _element(project, module, parent.iter)
+    else:
         return None
-    keys: set[str] = set()
-    returns = [n for n in inner(function, ast.Return) if isinstance(n, ast.Return)]
-    for ret in returns:
-        if not isinstance(ret.value, ast.Dict):
-            return None
-        for key in ret.value.keys:
-            if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
-                return None
-            keys.add(key.value)
-    return keys if returns else None
+    found = _run(project, module, value) if isinstance(value, ast.Call) else None
+    return Origin(found[0], index, found[1]) if found is not None else None
+
+
+def _element(project: Project, module: Module, iterated: ast.expr) -> Origin | None:
+    """Return where the elements come from that a loop goes over: a generator, or a loader of a data set."""
+    if isinstance(iterated, ast.Call):
+        target = callee(project, module, iterated)
+        if target is not None:
+            return Origin(target, None, sure=True, yields=True)
+    behind = project.scope_at(iterated, module).through(iterated)
+    made = behind[0] if behind is not None else iterated
+    if not isinstance(made, ast.Call) or behind is None or project.types.of(made, behind[1]) != LOADER or not made.args:
+        return None
+    if any(k.arg in {"collate_fn", None} for k in made.keywords):
+        return None
+    info = project.classes.get(project.types.of(made.args[0], behind[1]) or "")
+    found = project.method(info, "__getitem__") if info is not None else None
+    return Origin(found[0], None, sure=True) if found is not None else None
+
+
+def _run(project: Project, module: Module, call: ast.Call) -> tuple[Function, bool] | None:
+    """Return the function that a call runs, and whether that is certain.
+
+    Where the object is not known, it is the only method of that name which takes what is passed.
+    """
+    target = callee(project, module, call)
+    if target is not None:
+        return target, True
+    scope = project.scope_at(call, module)
+    named = project.types.of(call.func, scope) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    info = project.classes.get(named or "")
+    if info is not None:
+        found = project.method(info, "forward" if project.types.is_a(named, MODULE) else "__call__")
+        return (found[0], True) if found is not None else None
+    if not isinstance(call.func, ast.Attribute) or project.is_module(call.func.value, scope):
+        return None
+    if call.func.attr in ORDINARY or project.types.of(call.func.value, scope) is not None:
+        return None
+    owners = [info for info in project.by_method.get(call.func.attr, ()) if call.func.attr in info.methods]
+    if len(owners) != 1 or project.method_names[call.func.attr] != 1:
+        return None
+    function = owners[0].methods[call.func.attr]
+    return (function, False) if _takes(function, call) else None
+
+
+def _takes(function: Function, call: ast.Call) -> bool:
+    """Return whether a method may be called so."""
+    named = {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    most = len(function.args.posonlyargs) + len(function.args.args) - 1
+    if function.args.kwarg is None and any(k.arg is not None and k.arg not in named for k in call.keywords):
+        return False
+    return function.args.vararg is not None or len(call.args) <= most

@@ -141,10 +141,22 @@ def _is_crossed(iterated: ast.expr, seed: ast.expr, used: set[str]) -> bool:
     return crossed and isinstance(seed, ast.Name) and seed.id in used
 
 
+def _seeded(project: Project) -> Iterator[frozenset[str]]:
+    """Yield the names of all functions and classes of the program that have a parameter or a field `seed`."""
+    found: set[str] = set()
+    for name, (function, _) in project.functions.items():
+        if any(a.arg == "seed" for a in (*function.args.posonlyargs, *function.args.args)):
+            found |= {function.name, name.split(".")[-2] if function.name == "__init__" else function.name}
+    for info in project.classes.values():
+        fields = (n.target for n in info.node.body if isinstance(n, ast.AnnAssign))
+        found |= {info.node.name for field in fields if tail_of(field) == "seed"}
+    yield frozenset(found)
+
+
 def _given(project: Project, module: Module, call: ast.Call) -> ast.expr | None:
     """Return the seed that a call passes, by its name or at its place."""
     named = next((found for name in NAMES if (found := keyword(call, name)) is not None), None)
-    if named is not None or not call.args:
+    if named is not None or not call.args or tail_of(call.func) not in project.once(_seeded)[0]:
         return named
     target = callee(project, module, call)
     if target is not None:

@@ -1,0 +1,55 @@
+"""Code of the kind that a pattern speaks of, as it is written: whether any of it in a line can run."""
+
+import ast
+from collections import defaultdict
+
+from gates.evidence._uses import unread_in
+from gates.evidence.symbols import Resolver
+from gates.model import Location
+from gates.scan.pattern import Pattern
+from gates.syntax import Unparsed, live_nodes
+
+ALSO: dict[type[ast.AST], type[ast.AST]] = {
+    ast.With: ast.AsyncWith, ast.For: ast.AsyncFor, ast.FunctionDef: ast.AsyncFunctionDef,
+    ast.Attribute: ast.Name, ast.Name: ast.Attribute,
+}  # fmt: skip
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Written:
+    """Looks for code of a pattern's kind in lines of files; each file is read once."""
+
+    def __init__(self, pattern: Pattern, resolver: Resolver) -> None:
+        kind = type(pattern.body[0]) if isinstance(pattern.body, tuple) else type(pattern.body)
+        self._kinds = (kind, ALSO.get(kind, kind))
+        self._resolver = resolver
+        self._files: dict[str, tuple[dict[int, list[ast.AST]], frozenset[ast.AST]]] = {}
+
+    def may_run(self, place: Location) -> bool:
+        """Return whether some code of the kind that begins in a line can run, or none is found there."""
+        if place.path not in self._files:
+            self._files[place.path] = self._read(place.path)
+        by_line, live = self._files[place.path]
+        here = by_line.get(place.line or 1, [])
+        alive = [node for node in here if node in live]
+        if not here or not alive:
+            return not here
+        return any(node not in self._unread(node, live) for node in alive)
+
+    def _read(self, path: str) -> tuple[dict[int, list[ast.AST]], frozenset[ast.AST]]:
+        found: dict[int, list[ast.AST]] = defaultdict(list)
+        try:
+            tree = self._resolver.module(self._resolver.root / path).tree
+        except Unparsed:
+            return found, frozenset()
+        for node in ast.walk(tree):
+            if isinstance(node, self._kinds):
+                found[getattr(node, "lineno", 1)].append(node)
+        return found, frozenset(live_nodes(tree))
+
+    def _unread(self, node: ast.AST, live: frozenset[ast.AST]) -> set[ast.AST]:
+        """Return what nobody reads in the outermost function that a node stands in."""
+        line = getattr(node, "lineno", 1)
+        around = [one for one in live if isinstance(one, Function) and one.lineno <= line <= (one.end_lineno or line)]
+        outermost = min(around, key=lambda one: one.lineno, default=None)
+        return unread_in(list(live_nodes(outermost))) if outermost else set()

@@ -1,0 +1,143 @@
+"""Whether an evaluation runs without gradients and in evaluation mode, by its own or by its callers' doing."""
+
+import ast
+import re
+
+from gates.scan.analyses._code import MODEL, callee, function_of, statement_of
+from gates.scan.analyses._evaluating import INFERS, NO_GRAD, Evaluation, callers, turns_off
+from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
+from gates.scan.project import Project
+
+DEPTH = 3
+SETS = re.compile(r"(?i)eval_mode|set_eval|evaluating|\beval\b")
+LASTING = re.compile(r"set_grad_enabled|_disable_grad|without_grad|nograd")
+
+
+def without_gradients(project: Project, found: Evaluation) -> bool:
+    """Return whether an evaluation runs without gradients."""
+    return _covered(project, found.module, found.forward, DEPTH)
+
+
+def _covered(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
+    for around in module.ancestors(node):
+        if isinstance(around, ast.With | ast.AsyncWith) and (
+            any(_is_off(project, module, i.context_expr) for i in around.items)
+        ):
+            return True
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            if any(_is_off(project, module, d) for d in around.decorator_list):
+                return True
+            alone = (c for c in inner(around, ast.Call) if isinstance(module.parents.get(c), ast.Expr))
+            if any(isinstance(c, ast.Call) and LASTING.search(tail_of(c.func)) and not _is_on(c) for c in alone):
+                return True  # torch.set_grad_enabled(False)
+    return depth > 0 and _by_all_callers(project, module, node, depth)
+
+
+def _is_off(project: Project, module: Module, context: ast.expr) -> bool:
+    """Return whether a context or a decorator turns gradients off, or may well do so: one that is made elsewhere."""
+    if NO_GRAD.search(text_of(context)):
+        return not _is_on(context)
+    if isinstance(context, ast.Name | ast.Attribute):
+        scope = project.scope_at(context, module)
+        own = project.functions.get(scope.dotted(context) or "")
+        if own is not None:
+            return NO_GRAD.search(text_of(own[0])) is not None
+        text = text_of(context)
+        return isinstance(module.parents.get(context), ast.withitem) and "autocast" not in text and "ctx" not in text
+    if not isinstance(context, ast.Call):
+        return False
+    target = callee(project, module, context)
+    if target is not None:
+        return NO_GRAD.search(text_of(target)) is not None
+    info = project.classes.get(project.types.of(context, project.scope_at(context, module)) or "")
+    return info is not None and NO_GRAD.search(text_of(info.node)) is not None
+
+
+def _is_on(context: ast.expr) -> bool:
+    """Return whether a switch of gradients is told to leave them on: `set_grad_enabled(True)`."""
+    if not isinstance(context, ast.Call):
+        return False
+    given = [*context.args, *(k.value for k in context.keywords)][:1]
+    value = given[0].value if given and isinstance(given[0], ast.Constant) else None
+    return value is (tail_of(context.func) != "inference_mode") if isinstance(value, bool) else False
+
+
+def _by_all_callers(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
+    function = function_of(node, module)
+    sites = callers(project, function) if function else []
+    return bool(sites) and all(_covered(project, there, call, depth - 1) for call, there in sites)
+
+
+def in_eval_mode(project: Project, found: Evaluation) -> bool:
+    """Return whether the model is put into evaluation mode, by the evaluation itself or by its callers."""
+    if _is_made_here(found):
+        return True
+    if found.function is not None and (_is_set_late(found, found.function) or _is_set_back(found, found.function)):
+        return False
+    return _set(project, found.module, found.function or found.module.tree, DEPTH)
+
+
+def _is_set_late(found: Evaluation, function: Function) -> bool:
+    """Return whether the one `eval()` of a function stands after the loop of its evaluation."""
+    last = found.loop.end_lineno or 0  # type: ignore[attr-defined]  # a statement or an expression
+    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and turns_off(c)]
+    around = any(isinstance(a, ast.For | ast.While) for a in found.module.ancestors(found.loop))
+    return bool(made) and not around and all(c.lineno > last for c in made)
+
+
+def _is_set_back(found: Evaluation, function: Function) -> bool:
+    """Return whether a model is put back into training mode before the evaluation begins."""
+    name, begin = f"{text_of(_model(found))}.train", getattr(found.loop, "lineno", 0)
+    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
+    before = [c for c in made if c.lineno < begin and text_of(c.func) == name]
+    on = [c for c in before if not turns_off(c) and statement_of(c, found.module) in function.body]
+    return bool(on) and not any(turns_off(c) and max(o.lineno for o in on) < c.lineno for c in made)
+
+
+def _model(found: Evaluation) -> ast.expr:
+    """Return the model that a forward pass runs: what is called, what is handed on, or whose method is called."""
+    func, call = found.forward.func, found.forward
+    if MODEL.search(tail_of(func)):
+        return func
+    given = [a for a in (*call.args, *(k.value for k in call.keywords)) if MODEL.search(tail_of(a))]
+    if given and INFERS.search(tail_of(func)):
+        return given[0]
+    return func.value if isinstance(func, ast.Attribute) and tail_of(func.value) != "self" else func
+
+
+def _is_made_here(found: Evaluation) -> bool:
+    """Return whether the model is made, and maybe put into evaluation mode, by what reading cannot follow."""
+    func = _model(found)
+    if not isinstance(func, ast.Name) or found.function is None:
+        return False
+    made = [n.value for n in inner(found.function, ast.Assign) if isinstance(n, ast.Assign) and _binds(n, func.id)]
+    return any(isinstance(value, ast.Call) for value in made)
+
+
+def _binds(node: ast.Assign, name: str) -> bool:
+    return any(isinstance(t, ast.Name) and t.id == name for target in node.targets for t in walk(target))
+
+
+def _set(project: Project, module: Module, function: Function | ast.Module, depth: int) -> bool:
+    """Return whether a function, a helper that it calls, or all that call it put a model into evaluation mode."""
+    if _sets(project, module, function, 2 if depth == DEPTH else 0):
+        return True
+    sites = callers(project, function) if depth and not isinstance(function, ast.Module) else []
+    around = [(function_of(call, there), there) for call, there in sites]
+    return bool(sites) and all(
+        (outer is not None and _set(project, there, outer, depth - 1)) or (outer is None and "eval" in there.calls)
+        for outer, there in around
+    )
+
+
+def _sets(project: Project, module: Module, function: ast.AST, hops: int) -> bool:
+    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
+    if any(turns_off(call) or SETS.search(text_of(call.func)) for call in made):
+        return True
+    for call in made if hops else ():
+        target = callee(project, module, call)
+        there = project.scope_of(target, module).module if target is not None else module
+        if target is not None and target is not function and _sets(project, there, target, hops - 1):
+            return True
+    return False

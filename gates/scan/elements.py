@@ -1,0 +1,120 @@
+"""What is in a list that code goes through: written out, handed to a constructor, or added piece by piece."""
+
+import ast
+from collections.abc import Iterator
+
+from gates.scan.module import tail_of
+from gates.scan.scope import Scope
+from gates.scan.types import argument
+from gates.scan.values import Place, Value
+
+COPIES = frozenset({"list", "tuple", "sorted", "reversed", "iter", "set"})
+ADDS = frozenset({"append", "add"})
+MAX_ELEMENTS, MAX_OBJECTS, MAX_HOPS, MAX_CALLERS = 4, 8, 6, 20
+
+
+def elements(node: ast.expr, place: Place) -> list[Value] | None:
+    """Return the values that a loop goes through, or `None` where these are not known."""
+    found = _written(node, place, MAX_HOPS)
+    if found:
+        return found if 0 < len(found) <= (MAX_OBJECTS if all(map(_is_object, found)) else MAX_ELEMENTS) else None
+    held = _copied(node)
+    objects = list(_handed(held, place, MAX_HOPS)) if isinstance(held, ast.Name | ast.Attribute) else []
+    unique = list({value.key: value for value in objects}.values())
+    return unique if 0 < len(unique) <= MAX_OBJECTS else None
+
+
+def _is_object(value: Value) -> bool:
+    """Return whether a value is an object of a class of the program, or a function of it."""
+    if value.place is None or value.node is None:
+        return False
+    project = value.place.project
+    return value.type in project.classes or value.place.dotted(value.node) in project.functions
+
+
+def _copied(node: ast.expr) -> ast.expr:
+    """Return what `list(x)`, `x or []` and the like go through."""
+    while True:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in COPIES and node.args:
+            node = node.args[0]
+        elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+            node = node.values[0]
+        else:
+            return node
+
+
+def _written(node: ast.expr, place: Place, hops: int) -> list[Value] | None:
+    """Return the values of a list that is written out, through variables and copies."""
+    node = _copied(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "values":
+        node = node.func.value
+    if isinstance(node, ast.Tuple | ast.List):
+        if any(isinstance(element, ast.Starred) for element in node.elts):
+            return None
+        return [place.value(element) for element in node.elts]
+    if isinstance(node, ast.Dict):
+        return [place.value(element) for element in node.values] if None not in node.keys else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and hops:
+        left, right = (_written(part, place, hops - 1) for part in (node.left, node.right))
+        return [*left, *right] if left is not None and right is not None else None
+    behind = place.through(node) if isinstance(node, ast.Name | ast.Attribute) and hops else None
+    return _written(behind[0], behind[1], hops - 1) if behind is not None else None
+
+
+def _handed(node: ast.expr, place: Place, hops: int) -> Iterator[Value]:
+    """Yield the objects of the program in a list that callers hand over, or that others add to."""
+    scope = place.scope
+    if isinstance(node, ast.Attribute) and hops:
+        owner = place.owner_of(node.value)
+        for binding, where in place.project.attribute(owner, node.attr) if owner is not None else ():
+            if binding.kind == "value" and isinstance(binding.node, ast.expr):
+                yield from _objects(binding.node, where, hops - 1)
+        if owner is not None:
+            yield from _added(node.attr, place, hops - 1)
+    elif isinstance(node, ast.Name):
+        yield from _objects(node, scope, hops)
+
+
+def _objects(node: ast.expr, scope: Scope, hops: int) -> Iterator[Value]:
+    """Yield the objects of the program in a list: written out, or handed over by some caller."""
+    node, place = _copied(node), Place(scope.project, scope, {}, {})
+    found = _written(node, place, MAX_HOPS)
+    if found:
+        yield from (value for value in found if _is_object(value))
+    elif isinstance(node, ast.Name) and hops:
+        behind = scope.through(node)
+        if behind is not None:
+            yield from _objects(behind[0], behind[1], hops - 1)
+        for value, where in _passed(node.id, scope):
+            yield from _objects(value, where, hops - 1)
+
+
+def _passed(name: str, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    """Yield what callers pass for a parameter."""
+    found = scope.lookup(name)
+    function = found[0].function if found else None
+    if found is None or not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return
+    owner = found[0].owner
+    called = owner.node.name if owner is not None and function.name == "__init__" else function.name
+    for call, module in scope.project.named.get(called, [])[:MAX_CALLERS]:
+        value = argument(call, function, name, bound=owner is not None)
+        if value is not None:
+            yield value, scope.project.scope_at(call, module)
+
+
+def _added(name: str, place: Place, hops: int) -> Iterator[Value]:
+    """Yield the objects of the program that some code adds to the list that an attribute is."""
+    for verb in ADDS:
+        for call, module in place.project.named.get(verb, []):
+            held = call.func.value if isinstance(call.func, ast.Attribute) else None
+            if not isinstance(held, ast.Attribute) or held.attr != name or len(call.args) != 1:
+                continue
+            where = place.project.scope_at(call, module)
+            given = [(call.args[0], where)]
+            if isinstance(call.args[0], ast.Name):
+                given += list(_passed(tail_of(call.args[0]), where)) if hops else []
+            for node, there in given:
+                value = Place(place.project, there, {}, {}).value(node)
+                if _is_object(value):
+                    yield value

@@ -1,0 +1,123 @@
+"""Which assertions hold whatever the code does: each settled one is told, and none that the code has a part in."""
+
+import ast
+
+import pytest
+
+from gates.evidence._inventory import Names, written_tests
+from gates.evidence._pytest_witness.asserting import asserts, expects_failure
+from gates.evidence._pytest_witness.settled import Settled
+
+HEAD = "import pytest, math, unittest\nfrom unittest.mock import Mock\nfrom pkg.core import double, Calc, Base\n"
+
+
+def settled_in(code: str) -> list[bool]:
+    tree = ast.parse(HEAD + code)
+    reading = Settled(tree, frozenset({"times"}))
+    return [reading.holds(node) for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+
+
+SETTLED = {
+    "a constant": "assert 1 == 1",
+    "true by its first part": "assert True or double(2)",
+    "true by its last part": "assert double(2) == 5 or True",
+    "everything is an object": "assert isinstance(double(2), object)",
+    "no length is negative": "assert len([double(2)]) >= 0",
+    "a tuple": "assert (double(2) == 5, 'not five')",
+    "a name of a constant": "x = 4\n    double(2)\n    assert x == 4",
+    "a name given again": "x = double(2)\n    x = 4\n    assert x == 4",
+    "a list that nobody has": "x = [1]\n    x.append(2)\n    assert x == [1, 2]",
+    "a function of the test": "f = lambda x: x * 2\n    assert f(2) == 4",
+    "an attribute in the place of the code": "c = Calc()\n    c.times = lambda x: 4\n    assert c.times(2) == 4",
+    "a mock of the test": "m = Mock(return_value=4)\n    assert m(2) == 4",
+    "in a loop over constants": "for a, b in [(1, 2)]:\n        double(a)\n        assert a * 2 == b",
+    "a tolerance beyond all": "assert abs(double(3) - 6) < 1e9",
+    "a tolerance of a hundred times": "assert double(3) == pytest.approx(6, rel=100)",
+}
+OPEN = {
+    "what the code returned": "assert double(2) == 4",
+    "the same twice": "assert double(2) == double(2)",
+    "itself, by an __eq__ of its own": "x = Calc()\n    assert x == x",
+    "one that must not be reached": "try:\n        double(None)\n        assert False\n    except TypeError: pass",
+    "a list that the code has": "x = []\n    double(x)\n    assert x == [4]",
+    "a list that a callback fills": "x = []\n    def f(): x.append(1)\n    double(f)\n    assert x == [1]",
+    "a list that is filled in a branch": "x = []\n    if double(2) == 4:\n        x.append(1)\n    assert x == [1]",
+    "a name set in a handler": "x = 0\n    try: double(None)\n    except TypeError: x = 1\n    assert x == 1",
+    "a name set in a branch": "x = 0\n    if double(2) == 4:\n        x = 1\n    assert x == 1",
+    "a name set elsewhere": "x = 0\n    def f():\n        nonlocal x\n        x = 1\n    double(f)\n    assert x == 1",
+    "where a loop was left": "for n in range(5):\n        if double(n) == 4: break\n    assert n == 2",
+    "an instance that may be a proxy": "c = Calc()\n    c.other = lambda x: 4\n    assert c.other(2) == 4",
+    "a class that rests on the code": "class A(Base):\n        def f(self): return 1\n    assert A().f() == 1",
+    "a tolerance of half": "assert double(3) == pytest.approx(6, rel=0.5)",
+    "a limit beside no number": "a, b = double(1), double(2)\n    assert abs(a - b) < 1e9",
+    "a limit of one side": "assert double(2) < 1e12",
+    "a default of the code": "def f(x=double(2)): return x\n    assert f() == 4",
+}
+
+
+@pytest.mark.parametrize("case", SETTLED)
+def test_what_holds_whatever_the_code_does_is_settled(case: str) -> None:
+    assert settled_in(f"def test_it():\n    {SETTLED[case]}\n") == [True]
+
+
+@pytest.mark.parametrize("case", OPEN)
+def test_what_the_code_has_a_part_in_is_open(case: str) -> None:
+    assert settled_in(f"def test_it():\n    {OPEN[case]}\n") == [False]
+
+
+TABLE = "@pytest.mark.parametrize('text, good', [('1', True), ('x', False)])\ndef test_it(text, good):\n    "
+
+
+def test_parameter_is_settled_only_where_the_test_has_one_way() -> None:
+    assert settled_in(TABLE + "double(text)\n    assert (text == '1') is good\n") == [True]
+    assert settled_in(TABLE + "try: double(text)\n    except ValueError: assert not good\n    else: assert good\n") == [
+        False, False,
+    ]  # fmt: skip
+
+
+def test_names_of_modules_are_settled_where_nothing_can_change_them() -> None:
+    assert settled_in("CASES = [(1, 2)]\ndef test_it():\n    for a, b in CASES:\n        assert a < b\n") == [True]
+    assert settled_in("CASES = [(1, 2)]\ndouble(CASES)\ndef test_it():\n    assert CASES == [(1, 2)]\n") == [False]
+    assert settled_in("N = 0\ndef f():\n    global N\n    N = 1\ndef test_it():\n    assert N == 0\n") == [False]
+    assert settled_in("from pkg.core import *\ndef test_it():\n    assert sum([1, 1]) == 2\n") == [False]
+
+
+def statement(code: str) -> tuple[Settled, ast.stmt]:
+    tree = ast.parse(HEAD + f"def check(x):\n    assert x\nclass TestIt:\n    def test_it(self):\n        {code}\n")
+    return Settled(tree), next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) if node.args.args
+                               if node.name == "test_it").body[0]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [("self.assertEqual(1, 1)", True), ("self.assertEqual(double(1), 2)", False), ("check(4)", True),
+     ("check(double(2))", False), ("self.assertConverts('a', 'b')", False),
+     ("with pytest.raises(ValueError): raise ValueError('x')", True),
+     ("with pytest.raises(ValueError): double('x')", False),
+     ("with pytest.raises(Exception):\n            double(2)\n            raise KeyError", True)],
+)  # fmt: skip
+def test_statements_that_assert_are_settled_by_what_they_are_given(code: str, expected: bool) -> None:
+    reading, found = statement(code)
+    assert asserts(found)
+    assert reading.holds(found) is expected
+
+
+def test_call_of_a_function_with_assertions_is_left_to_these() -> None:
+    for code, left in (("check(double(2))", True), ("other.check(double(2))", False), ("self.check(2)", False)):
+        reading, found = statement(code)
+        assert reading.is_left_to_others(found) is left
+
+
+@pytest.mark.parametrize(
+    ("caught", "expected"), [("ValueError", True), ("(KeyError, ValueError)", True), ("AssertionError", False),
+                             ("(KeyError, Exception)", False), ("", False)],
+)  # fmt: skip
+def test_try_expects_a_failure_unless_it_catches_its_own(caught: str, expected: bool) -> None:
+    (found,) = ast.parse(f"try:\n    double(2)\n    assert False\nexcept {caught}: pass\n").body
+    assert expects_failure(found) is expected
+
+
+def test_test_is_read_with_the_line_of_what_is_settled_in_it() -> None:
+    source = b"def test_it():\n    assert 1\n    assert double(2) == 4\n"
+    (test,) = written_tests(source, Names(functions=("test",), classes=("Test",)))
+    assert (test.settled, test.assertion) == (2, 3)
