@@ -42,6 +42,8 @@ FIRST = {
     "foreign_a": "35 of 50, findings on none of 20 sound projects; by somebody who had not seen the rules",
     "foreign_b": "31 of 50, findings on 3 of 20 sound projects (one blocking); by somebody who had not seen the rules",
     "foreign_c": "40 of 44, findings on none of 12 sound projects; by somebody who had not seen the rules",
+    "foreign_d": "24 of 40, findings on 2 of 16 sound projects (one blocking); by somebody who had not seen the rules",
+    "foreign_e": "20 of 40, findings on 3 of 16 sound projects (two blocking); by somebody who had not seen the rules",
 }
 
 

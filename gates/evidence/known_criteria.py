@@ -16,7 +16,7 @@ from gates.task import Task
 
 
 class Misspelt(Model):
-    """A mark that binds nothing: one that only looks like a marker, as `pytest.mark.criteria("T035/AC3")`, or no name."""
+    """A mark that binds nothing: it only looks like a marker, as `pytest.mark.criteria("T1/AC3")`, or names none."""
 
     written: str
     criterion: str

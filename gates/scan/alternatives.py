@@ -17,11 +17,11 @@ PROPERTIES = frozenset({"property", "cached_property"})
 
 
 class Alternatives:
-    """Answers which classes an expression may be of; nothing where one is all that there is, or where it is not known."""
+    """Answers which classes an object may be of; nothing where that is one alone, or not known."""
 
     def __init__(self, project: "Project") -> None:
         self._project = project
-        self._known: dict[tuple[ast.expr, Scope], tuple["ClassInfo", ...]] = {}
+        self._known: dict[tuple[ast.expr, Scope], tuple[ClassInfo, ...]] = {}
 
     def of(self, node: ast.expr, scope: Scope) -> "tuple[ClassInfo, ...]":
         """Return the classes that an object may be of, two at least."""
@@ -62,23 +62,10 @@ class Alternatives:
 
     def _classes(self, node: ast.expr, scope: Scope, hops: int) -> "Iterator[ClassInfo]":
         """Yield the classes that an expression may name."""
-        if not hops:
-            return
-        if isinstance(node, ast.IfExp):
-            for part in (node.body, node.orelse):
-                yield from self._classes(part, scope, hops)
-            return
-        if isinstance(node, ast.Dict):
-            for value in node.values:
-                yield from self._classes(value, scope, hops - 1)
-            return
-        if isinstance(node, ast.Subscript):
-            yield from self._classes(node.value, scope, hops - 1)
-            return
-        if isinstance(node, ast.Call) and tail_of(node.func) == "get" and isinstance(node.func, ast.Attribute):
-            yield from self._classes(node.func.value, scope, hops - 1)
-            return
-        if not isinstance(node, ast.Name | ast.Attribute):
+        parts = _parts(node) if hops else []
+        for part in parts:
+            yield from self._classes(part, scope, hops - 1)
+        if parts or not isinstance(node, ast.Name | ast.Attribute) or not hops:
             return
         values = list(self._values(node, scope))
         for value, where in values:
@@ -105,3 +92,15 @@ class Alternatives:
             if binding.kind == "value" and isinstance(binding.node, ast.expr):
                 yield binding.node, where
 
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    """Return what a class is chosen of: the sides of a choice, what a dictionary holds, what a key is looked up in."""
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    if isinstance(node, ast.Dict):
+        return node.values
+    if isinstance(node, ast.Subscript):
+        return [node.value]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+        return [node.func.value]
+    return []

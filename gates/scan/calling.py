@@ -226,7 +226,8 @@ class Calling(Finding):
         if tail_of(node.func) in PUSHES and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
             return [(after, Value("None")) for path in paths for after in self.pushed_on(node, path, scope)]
         found: Run = []
-        for path in (side for path in paths for side in self._sorted(node.func, path, scope)):
+        paths = [side for path in paths for side in self._sorted(node.func, path, scope)]
+        for path in paths:
             place = self.place(path, scope)
             happened = self.happening.of_call(node, place, path)
             if happened is not None and (happened[1] or self.closure(node.func, path, scope) is None):
@@ -327,6 +328,7 @@ class Calling(Finding):
             ended = self.decorated(node, inside, scope)
         finally:
             self.stack.pop()
+        ended = [replace(each, names=path.names).forgets(path.heap) for each in ended]
         return [
             (
                 replace(

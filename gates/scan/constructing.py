@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from gates.scan.finding import parameters_of
 from gates.scan.module import tail_of
@@ -50,7 +51,7 @@ def _kept(
             continue
         value = _passed(bindings[0][0].node, inside)
         if value is not None and not project.is_reset(kind, name):
-            yield f"{made.key}.{name}", value
+            yield f"{made.key}.{name}", replace(value, given=True)
     for inner in below(function) if hops else ():
         if isinstance(inner, ast.Call) and tail_of(inner.func) == "__init__" and _is_super(inner.func):
             further = tuple(inside.value(arg) for arg in inner.args if not isinstance(arg, ast.Starred))
@@ -68,7 +69,7 @@ def _fields(
     names = [s.target.id for s in owner.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
     for name, value in {**dict(zip(names, arguments, strict=False)), **named}.items():
         if not value.is_known and not owner.scope.project.is_reset(kind, name):
-            yield f"{made.key}.{name}", value
+            yield f"{made.key}.{name}", replace(value, given=True)
 
 
 def _passed(node: object, inside: Place) -> Value | None:

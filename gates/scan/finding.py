@@ -36,8 +36,8 @@ class Finding(Contexts):
             return self._partial(node, place, path)
         if isinstance(node, ast.Call) and tail_of(node.func) == "getattr" and len(node.args) > 1:
             name = _text(node.args[1], place)
-            named = ast.copy_location(ast.Attribute(node.args[0], name, ast.Load()), node) if name else None
-            return self._method(named, place) if named is not None else None
+            asked = ast.copy_location(ast.Attribute(node.args[0], name, ast.Load()), node) if name else None
+            return self._method(asked, place) if asked is not None else None
         if isinstance(node, ast.Call):
             owner = self.project.classes.get(place.dotted(node.func) or "")
             return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None

@@ -10,6 +10,7 @@ one of its turns begins, `done` where it is left.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from gates.yaml_source import did_you_mean
 
@@ -17,6 +18,7 @@ MARKERS = ("start", "end", "loop", "turn", "done")
 KEYWORDS = ("any", "not")
 MAX_LENGTH = 2000
 MAX_DEPTH = 50
+MAX_KEPT = 10_000
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*)|([()|*+?])|(\S))")
 
 
@@ -46,6 +48,8 @@ class Order:
     _states: tuple[_State, ...] = field(repr=False, compare=False)
     _closures: tuple[tuple[int, ...], ...] = field(repr=False, compare=False)
     _last: int = field(repr=False, compare=False)
+    _within_turn: bool = field(default=False, repr=False, compare=False)
+    _found: dict[tuple[str, ...], tuple[int, int] | None] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def parse(cls, text: str, events: Iterable[str], *, within_turn: bool = False) -> "Order":
@@ -58,7 +62,51 @@ class Order:
         closures = tuple(_closure(parser.states, state) for state in range(len(parser.states)))
         if last in closures[0]:
             raise OrderError("the expression matches where there is no event at all; ask for one", 1)
-        return cls(text, frozenset(parser.names), tuple(parser.positive), tuple(parser.states), closures, last)
+        names, states = frozenset(parser.names), tuple(parser.states)
+        return cls(text, names, tuple(parser.positive), states, closures, last, within_turn)
+
+    def find(self, word: tuple[str, ...]) -> tuple[int, int] | None:
+        """Return what `search` does; of many paths that differ in events not spoken of only one is searched."""
+        if not self._is_loose:
+            return self.search(word)
+        places = self._telling(word)
+        short = tuple(word[at] for at in places)
+        if short not in self._found:
+            if len(self._found) >= MAX_KEPT:
+                self._found.clear()
+            self._found[short] = self.search(short) if self.can_match(frozenset(short)) else None
+        span = self._found[short]
+        return (places[span[0]], places[span[1] - 1] + 1) if span is not None else None
+
+    def _telling(self, word: Sequence[str]) -> list[int]:
+        """Return where the events stand that count: those that the order names, and loops that hold some."""
+        kept = {*self.names, *(MARKERS if self.names & set(MARKERS) or self._within_turn else ())}
+        found: list[int] = []
+        opened: list[int] = []
+        for at, event in enumerate(word):
+            if event not in kept:
+                continue
+            if event == "loop":
+                opened.append(len(found))
+            elif event == "done" and opened:
+                begun = opened.pop()
+                if "loop" not in self.names and all(word[each] in MARKERS for each in found[begun:]):
+                    del found[begun:]
+                    continue
+            found.append(at)
+        return found
+
+    @cached_property
+    def _is_loose(self) -> bool:
+        """Return whether events that the order does not name may stand anywhere between those that it asks for."""
+        targets = {t for state in self._states for names, negated, t in state.words if not negated} - {self._last}
+        for target in targets:
+            here = self._closures[target]
+            after = {t for state in here for names, negated, t in self._states[state].words if negated}
+            reached = {each for t in after for each in self._closures[t]}
+            if not {s for s in here if self._states[s].words or s == self._last} <= reached:
+                return False
+        return True
 
     def search(self, word: Sequence[str]) -> tuple[int, int] | None:
         """Return the first match to end, the shortest of those, as (first, last + 1); `None` where there is none.

@@ -84,7 +84,7 @@ def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:
             continue
         for word in words:
             for projected in _projections(order.order, word):
-                span = order.order.search([event.name for event in projected])
+                span = order.order.find(tuple(event.name for event in projected))
                 if span is not None:
                     yield _broken(rule, order, projected[span[0] : span[1]], trace)
 
@@ -129,7 +129,8 @@ def _elsewhere(found: Iterable[Trace]) -> dict[str, dict[str, set[str]]]:
 
 def _to_blame(at: Event, order: Order, trace: Trace, found: Iterable[Trace]) -> Event | Frame:
     """Return the call of what has an event, where the same code is called as it should be elsewhere; or the event."""
-    frames, sound = trace.calls.get(at, ()), set()
+    frames = trace.calls.get(at, ())
+    sound: set[Frame] = set()
     for other in found if frames else ():
         same = {e for w in other.words for e in w if (e.name, e.path, e.line) == (at.name, at.path, at.line)}
         for event in same if other is not trace else ():

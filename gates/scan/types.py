@@ -104,9 +104,9 @@ class Types:
         if isinstance(node, ast.NamedExpr | ast.Await):
             return self.of(node.value, scope)
         if isinstance(node, ast.Subscript):
-            found = self._contained(node.value, node.slice, scope, 3)
-            is_text = isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
-            return found or (self._under(node.slice.value) if is_text else None)  # type: ignore[attr-defined]
+            held = self._contained(node.value, node.slice, scope, 3)
+            key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+            return held or (self._under(key) if isinstance(key, str) else None)
         return None
 
     def _under(self, name: str) -> str | None:

@@ -1,6 +1,7 @@
 """What a walk along one path of a program knows: values, the state of the path, and the place that code stands in."""
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ class _Unset:
     """No constant is known."""
 
 
+MADE = re.compile(r"\w+@[^()\[\],]*\.\w+")  # an attribute of what a constructor made
 UNSET = _Unset()
 STABLE = frozenset(
     {
@@ -55,7 +57,10 @@ class Closure:
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """An object: `key` is its identity along a path; `node`, read at `place`, is the expression that made it."""
+    """An object: `key` is its identity along a path; `node`, read at `place`, is the expression that made it.
+
+    One that is `given` is what an object keeps of what its constructor was passed; paths that differ in it may join.
+    """
 
     key: str
     node: ast.expr | None = None
@@ -64,10 +69,13 @@ class Value:
     closure: Closure | None = None
     owner: ClassInfo | None = None
     kind: str | None = None
+    given: bool = False
 
     @cached_property
     def tells(self) -> bool | str:
         """Return whether it is told from others whatever is looked for, or what the call that made it is called."""
+        if self.given:
+            return False
         if self.is_known or self.closure is not None or (self.owner is not None and self.node is None):
             return True
         tail = tail_of(self.node.func) if isinstance(self.node, ast.Call) else ""
@@ -156,11 +164,22 @@ class State:
 
     def binds(self, name: str, value: Value) -> "State":
         """Return the path with a variable set."""
+        value = replace(value, given=False) if value.given else value
         return replace(self, names={**self.names, name: value})
 
     def stores(self, key: str, value: Value) -> "State":
         """Return the path with an attribute set."""
         return replace(self, heap={**self.heap, key: value})
+
+    def forgets(self, before: Mapping[str, Value]) -> "State":
+        """Return the path without the attributes of objects that were made since, and that nothing holds any more."""
+        fresh = [key for key in self.heap if "@" in key and key not in before and MADE.fullmatch(key)]
+        if not fresh:
+            return self
+        values = (*self.names.values(), *self.heap.values(), *([self.returned] if self.returned else ()))
+        held = "\n".join(value.key for value in values)
+        dead = {key for key in fresh if key.rpartition(".")[0] not in held}
+        return replace(self, heap={k: v for k, v in self.heap.items() if k not in dead}) if dead else self
 
     def assumes(self, key: str, *, truth: bool) -> "State":
         """Return the path on which a condition is so."""

@@ -51,6 +51,8 @@ OPEN = {
     "a tolerance of half": "assert double(3) == pytest.approx(6, rel=0.5)",
     "a limit beside no number": "a, b = double(1), double(2)\n    assert abs(a - b) < 1e9",
     "a limit of one side": "assert double(2) < 1e12",
+    "a default of a lambda": "f = double(lambda x=abs(2): x)\n    assert double(lambda y=f: y)",
+    "thousands of parts": "assert " + " + ".join(["1"] * 600) + " == double(2)",
     "a default of the code": "def f(x=double(2)): return x\n    assert f() == 4",
 }
 

@@ -203,6 +203,13 @@ def pytest_sessionfinish(session):
 """
 
 
+def test_counting_that_is_replaced_is_not_believed(tmp_path: Path) -> None:
+    counts = "from _pytest.assertion import rewrite\ndef test_it():\n    rewrite.gates_asserts = lambda: None\n"
+    run = run_of(tmp_path, counts + "    assert print\n")
+    assert "something replaced the counting of assertions" in texts(run)
+    assert decide(found(run)).decision is Decision.INCONCLUSIVE
+
+
 def test_witness_whose_functions_are_replaced_is_not_believed(tmp_path: Path) -> None:
     run = run_of(tmp_path, BAD, conftest=FORGED)
     assert run.process.exit_code == 0

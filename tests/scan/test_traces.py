@@ -4,6 +4,8 @@
 import pytest
 from scanning import broken, sites
 
+from gates.scan.reading import project_of
+
 HEAD = "import torch\nclip = torch.nn.utils.clip_grad_norm_\n"
 RIGHT = (
     "scaler.scale(loss).backward(); scaler.unscale_(optimizer); clip(ps, 1.0); scaler.step(optimizer); scaler.update()"
@@ -132,3 +134,37 @@ def test_exit_stack_leaves_at_the_end_of_its_block_what_helpers_entered(indent: 
 def test_gradients_that_a_caller_clears_are_not_missed() -> None:
     body = "def norms(ps):\n    for p in ps:\n        p.grad.clamp_(-1, 1)\nclass S:\n    def __init__(self):\n        self.s = torch.amp.GradScaler()\n    def __call__(self, loss, optimizer, ps):\n        self.s.scale(loss).backward()\n        self.s.unscale_(optimizer)\n        norms(ps)\n        self.s.step(optimizer); self.s.update()\n"
     assert lines(body, "amp-missing-zero-grad") == []
+
+
+FRAMEWORK = """
+import torch
+class Wrapped:
+    def __init__(self, inner, scaler): self.inner, self.scaler = inner, scaler
+    def step(self): self.scaler.step(self.inner); self.scaler.update()
+    def zero_grad(self): self.inner.zero_grad()
+class Engine:
+    def __init__(self): self.scaler = torch.amp.GradScaler("cuda")
+    def prepare(self, *parts): return tuple(self.wrap(part) for part in parts)
+    def wrap(self, part): return Wrapped(part, self.scaler) if isinstance(part, torch.optim.Optimizer) else part
+    def backward(self, loss): self.scaler.scale(loss).backward()
+def main(model, loader):
+    engine = Engine()
+    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = engine.prepare(model, optimizer)
+    for batch in loader:
+        optimizer.zero_grad()
+        engine.backward(model(batch))
+        optimizer.step()
+"""
+
+
+def test_a_framework_in_the_program_itself_may_step_what_it_prepared() -> None:
+    bare = FRAMEWORK.replace("    model, optimizer = engine.prepare(model, optimizer)\n", "")
+    assert broken("amp-plain-step", FRAMEWORK) == []
+    assert len(broken("amp-plain-step", bare)) == 1
+
+
+def test_star_imports_in_a_circle_give_nothing() -> None:
+    project = project_of({"a.py": b"from b import *\n", "b.py": b"from a import *\n"})
+    assert project.classes == {}
+    assert project.starred("name", project.modules["a.py"]) is None

@@ -76,6 +76,11 @@ def _leaves(number: int) -> None:
 REACHED = {"executed": executed, "asserts": _asserts, "enters": _enters, "leaves": _leaves, "looks": watched.look}
 
 
+def are_reached() -> bool:
+    """Return whether the statements that were put in still reach what counts them."""
+    return not all(_known) or all(getattr(rewrite, f"gates_{name}", None) is one for name, one in REACHED.items())
+
+
 def unheld() -> bool:
     """Return whether the last assertion that was executed has not held."""
     return executed[1] != executed[0]

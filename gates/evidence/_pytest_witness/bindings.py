@@ -53,8 +53,8 @@ class Bindings:
                     if name.id in names_in(generator.target):
                         return [Each(generator.iter)]
             elif isinstance(node, ast.Lambda | ast.ClassDef):
-                own = parameters(node) if child is getattr(node, "body", None) else self._of(node) if first else ()
-                if name.id in own:
+                of_class = self._of(node) if isinstance(node, ast.ClassDef) and first else ()
+                if name.id in of_class or (child is node.body and name.id in parameters(node)):
                     return None
             elif isinstance(node, (*Function, ast.Module)) and any(child is statement for statement in node.body):
                 found = self._in(node, name, first=first)

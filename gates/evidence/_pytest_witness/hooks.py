@@ -76,6 +76,8 @@ def _functions() -> dict[tuple[str, str], tuple[object, object]]:
 
 def _tampered() -> str:
     """Return the name of a function of this plugin that is not what it was when the plugin was loaded, or nothing."""
+    if not assertions.are_reached():
+        return "the counting of assertions"
     now = _functions()
     return next((".".join(key) for key, value in _loaded.items() if now.get(key) != value), "")
 

@@ -5,12 +5,11 @@ What cannot be told by reading one module is open: an assertion is settled only 
 
 import ast
 import builtins
-from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
 from .asserting import asserts
 from .bindings import COMPREHENSIONS, Bindings, Bound, Each, parameters
-from .tolerance import is_boundless
+from .tolerance import is_boundless, last_name
 
 PURE = frozenset({
     "abs", "all", "any", "ascii", "bin", "bool", "bytes", "chr", "complex", "dict", "divmod", "enumerate", "float",
@@ -49,6 +48,12 @@ class Settled:
 
     def holds(self, statement: ast.stmt) -> bool:
         """Return whether a statement that asserts holds, once it is executed, whatever the code does."""
+        try:
+            return self._holds(statement)
+        except RecursionError:  # an expression of thousands of parts
+            return False
+
+    def _holds(self, statement: ast.stmt) -> bool:
         if isinstance(statement, ast.Assert):
             return self._always(statement.test)
         if isinstance(statement, ast.If):
@@ -69,7 +74,7 @@ class Settled:
             called = self._bindings.values(call.func) or [None]
         else:
             of_self = isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == "self"
-            called = [*self._methods.get(_last_name(call.func) if of_self else "", [None])]
+            called = [*self._methods.get(last_name(call.func) if of_self else "", [None])]
         return all(isinstance(node, ast.FunctionDef) and any(map(asserts, ast.walk(node))) for node in called)
 
     def _always(self, test: ast.expr) -> bool:
@@ -110,7 +115,7 @@ class Settled:
     def _raises_by_itself(self, statement: ast.With) -> bool:
         """Return whether what `raises` waits for is raised by the test itself, whatever comes before."""
         calls = [item.context_expr for item in statement.items]
-        if not all(isinstance(call, ast.Call) and _last_name(call.func) in RAISES for call in calls):
+        if not all(isinstance(call, ast.Call) and last_name(call.func) in RAISES for call in calls):
             return False
         raising = [isinstance(s, ast.Raise) and s.exc is not None and self._fixed(s.exc) for s in statement.body]
         if any(raising) and all(_waits_for_anything(call) for call in calls):
@@ -259,7 +264,8 @@ class Settled:
     def _is_closed(self, function: ast.Lambda | ast.FunctionDef) -> bool:
         """Return whether a function looks at nothing but its parameters and what it makes of them."""
         given = function.args
-        if getattr(function, "decorator_list", ()) or not all(map(self._fixed, _defaults(given))):
+        defaults = (*given.defaults, *(value for value in given.kw_defaults if value is not None))
+        if getattr(function, "decorator_list", ()) or not all(map(self._fixed, defaults)):
             return False
         body = [function.body] if isinstance(function, ast.Lambda) else function.body
         nodes = [node for part in body for node in ast.walk(part)]
@@ -280,10 +286,6 @@ def _are_one(left: ast.expr, right: ast.expr, operator: ast.cmpop) -> bool:
     return isinstance(operator, ast.Is) and isinstance(left, ast.Name) and ast.dump(left) == ast.dump(right)
 
 
-def _defaults(given: ast.arguments) -> Iterable[ast.expr]:
-    return (*given.defaults, *(value for value in given.kw_defaults if value is not None))
-
-
 def _waits_for_anything(call: ast.expr) -> bool:
     first = call.args[0] if isinstance(call, ast.Call) and call.args else None
     return isinstance(first, ast.Name) and first.id in {"Exception", "BaseException"}
@@ -294,7 +296,3 @@ def _is_value(node: ast.AST) -> bool:
     if isinstance(getattr(node, "ctx", None), ast.Store):
         return False
     return isinstance(node, ast.expr | ast.comprehension)
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

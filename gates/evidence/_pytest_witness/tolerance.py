@@ -23,7 +23,7 @@ def is_boundless(test: ast.expr) -> bool:
 
 def _is_far(distance: ast.expr, limit: float | None) -> bool:
     """Return whether a limit is far beyond the number in `abs(x - number)`."""
-    called = distance if isinstance(distance, ast.Call) and _last_name(distance.func) == "abs" else None
+    called = distance if isinstance(distance, ast.Call) and last_name(distance.func) == "abs" else None
     of = called.args[0] if called is not None and len(called.args) == 1 else None
     if limit is None or not isinstance(of, ast.BinOp) or not isinstance(of.op, ast.Sub):
         return False
@@ -32,7 +32,7 @@ def _is_far(distance: ast.expr, limit: float | None) -> bool:
 
 def _is_wide_call(call: ast.expr) -> bool:
     """Return whether a call of `approx`, `isclose` and the like is given a tolerance without bounds."""
-    if not isinstance(call, ast.Call) or not _last_name(call.func).startswith(COMPARING):
+    if not isinstance(call, ast.Call) or not last_name(call.func).startswith(COMPARING):
         return False
     expected = [number for argument in call.args[:2] if (number := _number(argument)) is not None]
     for word in call.keywords:
@@ -64,5 +64,6 @@ def _number(node: ast.expr) -> float | None:
     return None
 
 
-def _last_name(node: ast.expr) -> str:
+def last_name(node: ast.expr) -> str:
+    """Return the last part of a dotted name, or nothing."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

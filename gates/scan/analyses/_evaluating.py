@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.analyses._code import LOOPS, MODEL, callee, functions, is_backward, is_model_call
+from gates.scan.analyses import _flow
+from gates.scan.analyses._code import LOOPS, MODEL, callee, function_of, functions, is_backward, is_model_call
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of
@@ -26,14 +27,25 @@ HELD = re.compile(
     r"iter|iterator|split))?s?(_|$)"
 )
 TRAIN = re.compile(
-    r"(?i)^(train|training)(_?(loader|data|set|ds|dl|dataset|dataloader|batches|iter|split))?s?(_|$)|^trainloader$|"
+    r"(?i)^(train|training)(?!_?(step|fn|func|epoch|one_|loop|mode|arg|config|cfg|kwarg|size|batch_size|state|time|loss|"
+    r"metric|dir|path|name|env))(_?(loader|data|set|ds|dl|dataset|dataloader|batches|iter|split))?s?(_|$)|^trainloader$|"
     r"(^|_)(loader|data|dataset|set|dl|ds|dataloader|iter|batches|x)_(train|training)$"
 )
 BATCHES = re.compile(r"(?i)loader|batches|dataset|(^|_)data$")
 NEAR = 3
 MAX_BODY = 8
 NO_GRAD = re.compile(r"no_grad|inference_mode|set_grad_enabled|_disable_grad|without_grad|nograd")
-KEPT_BACK = re.compile(r"(?i)(^|_)(val|valid|validation|held_?out)(_|$)")
+AUXILIARY = re.compile(
+    r"_*(is|has|get|set|to|from|check|count|unwrap|validate|train|evaluate|eval|build|make|create|load|save|init|prepare|"
+    r"print|log|update|setup|wrap|resolve|find|copy|convert|freeze|fit|export|register|reset|parse)_"
+)
+KEPT_BACK = re.compile(
+    r"(?i)(^|_)(val|valid|validation|held_?out)_?(loader|data|dataloader|set|dataset|ds|dl|batches|iter|split|x|data_loader)s?$"
+)
+HELD_INPUT = re.compile(
+    r"(?i)^(x|inputs?|data|images?|features?|batch|tokens?|ids)_(val|valid|validation|held_?out)$|"
+    r"^(val|valid|validation|held_?out)_?(x|inputs?|data|images?|features?|batch|tokens?|ids|set)$|^xval$"
+)
 READS = frozenset({"item", "detach", "argmax", "cpu", "numpy", "tolist", "topk", "eq", "sum", "max"})
 INFERS = re.compile(
     r"(?i)infer(er|ence)?$|sliding_window|functional_call|(^|_)(forward|predict)(_|$)|apply_model|run_model"
@@ -57,7 +69,7 @@ class Evaluation:
 def evaluations(project: Project) -> Iterator[Evaluation]:
     """Yield the evaluation loops of a program."""
     for module in project.modules.values():
-        if not any(is_model_call(c) for found in module.calls.values() for c in found[:1]):
+        if not any(is_model_call(found[0]) or INFERS.search(name) for name, found in module.calls.items()):
             continue
         for function in (*functions(module), module.tree):
             if not STEP_METHODS.search(getattr(function, "name", "")) and not _is_test(module):
@@ -78,24 +90,54 @@ def _of(project: Project, function: Function | ast.Module, module: Module) -> It
         told = not named and not held and _is_told(project, module, function, loop)
         if not (named or held or told) or _trains(loop if held and not named else function):
             continue
-        forward = [c for c in inner(loop, ast.Call) if isinstance(c, ast.Call) and is_forward(project, module, c)]
+        forward = _forward(project, module, function, loop)
         if forward:
             yield Evaluation(module, owner, loop, min(forward, key=lambda c: c.lineno), named or told)
             return
     if "torch" in {name.partition(".")[0] for name in module.aliases.values()}:
-        yield from _at_once(function, module, named=named)
+        yield from _at_once(project, function, module, named=named)
 
 
-def _at_once(function: Function | ast.Module, module: Module, *, named: bool) -> Iterator[Evaluation]:
+def _forward(project: Project, module: Module, function: ast.AST, loop: ast.AST) -> list[ast.Call]:
+    """Return the forward passes of a loop: of models by their names, or that its function puts off, before others."""
+    inside = [c for c in inner(loop, ast.Call) if isinstance(c, ast.Call)]
+    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and turns_off(c)]
+    models = {text_of(c.func.value) for c in made if isinstance(c.func, ast.Attribute)}
+    direct = [c for c in inside if _is_call_of_model(c) or text_of(c.func) in models]
+    return direct or [c for c in inside if is_forward(project, module, c)]
+
+
+def _is_call_of_model(call: ast.Call) -> bool:
+    """Return whether a call is of a model by its name: not `is_peft_model(x)`."""
+    return is_model_call(call) and not AUXILIARY.match(tail_of(call.func))
+
+
+def _at_once(project: Project, function: Function | ast.Module, module: Module, *, named: bool) -> Iterator[Evaluation]:
     """Yield a forward pass over all data that is held back, outside of any loop over them."""
     owner = None if isinstance(function, ast.Module) else function
-    sure = named and owner is not None and SURE.search(owner.name) is not None and not _trains(owner)
-    forward = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and is_model_call(c)]
+    sure = (
+        named and owner is not None and SURE.search(owner.name) is not None and not _is_trained(project, owner, module)
+    )
+    forward = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and _runs_model(project, module, c)]
     for call in sorted(forward, key=lambda c: c.lineno):
         names = [tail_of(arg) for arg in call.args]
-        if sure or any(KEPT_BACK.search(name) and not TRAIN.search(name) for name in names):
+        if sure or any(HELD_INPUT.search(name) for name in names):
             yield Evaluation(module, owner, call, call, named=False)
             return
+
+
+def _runs_model(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call is the forward pass of a model beyond doubt."""
+    return _is_call_of_model(call) and _flow.is_forward(project, module, call)
+
+
+def _is_trained(project: Project, function: Function, module: Module) -> bool:
+    """Return whether what a function computes may be trained on, by itself or by a caller, or is part of a model."""
+    owner = project.scope_of(function, module).owner
+    if _trains(function) or (owner is not None and project.types.is_a(owner.name, MODULE) is not False):
+        return True
+    around = (function_of(call, there) for call, there in callers(project, function))
+    return any(outer is not None and _trains(outer) for outer in around)
 
 
 def _is_named(function: Function, project: Project, module: Module) -> bool:
@@ -108,7 +150,7 @@ def _is_named(function: Function, project: Project, module: Module) -> bool:
 
 def is_forward(project: Project, module: Module, call: ast.Call) -> bool:
     """Return whether a call is a forward pass, is handed a model to run, or runs a function that does no more."""
-    if is_model_call(call) or _is_handed_model(project, module, call) or _is_of_model(project, module, call):
+    if _is_call_of_model(call) or _is_handed_model(project, module, call) or _is_of_model(project, module, call):
         return True
     target = callee(project, module, call)
     if target is None or target.name == "forward" or any(NO_GRAD.search(text_of(d)) for d in target.decorator_list):
@@ -116,7 +158,7 @@ def is_forward(project: Project, module: Module, call: ast.Call) -> bool:
     owner = project.scope_of(target, module).owner
     if len(target.body) > MAX_BODY or (owner is not None and any(base not in project.classes for base in owner.bases)):
         return False  # more than a forward pass, or a hook of a framework
-    found = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and is_model_call(c)]
+    found = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and _is_call_of_model(c)]
     return bool(found) and not _trains(target) and not _off_inside(target)
 
 

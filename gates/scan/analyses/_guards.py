@@ -1,4 +1,4 @@
-"""What a condition asks: whether gradients are finite, whether mixed precision is on; also through variables and helpers."""
+"""What a condition asks, itself or in a helper: whether gradients are finite, whether mixed precision is on."""
 
 import ast
 import re
@@ -14,7 +14,9 @@ from gates.scan.project import Project
 AMP = re.compile(r"(?i)(^|_)(use_|enable_|with_)?(amp|fp16|mixed_precision|half|mixed)(_enabled)?$")
 BAD, FINITE = {"isnan", "isinf"}, {"isfinite"}
 BROKEN = re.compile(r"(?i)^found_inf$|^overflow(ed)?$|^skipped$")
-SAYS_BAD = re.compile(r"(?i)overflow|bad|nan|(^|_)inf|skip|non_?finite|not_finite|infinite|invalid|diverge|unstable|explod")
+SAYS_BAD = re.compile(
+    r"(?i)overflow|bad|nan|(^|_)inf|skip|non_?finite|not_finite|infinite|invalid|diverge|unstable|explod"
+)
 SAYS_FINE = re.compile(r"(?i)finite|(^|_)(ok|okay|good|healthy|valid|sane|stable)(_|$)")
 HALF = {"float16", "fp16", "half", "16", 16, "16-mixed", "amp"}
 OTHER = {"float32", "fp32", "full", "32", 32, "32-true", "bfloat16", "bf16", "bf16-mixed", "no", "none", "off"}

@@ -4,7 +4,17 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import FUNCTIONS, LOOPS, accelerated, callee, calls, function_of, functions, is_backward, nodes
+from gates.scan.analyses._code import (
+    FUNCTIONS,
+    LOOPS,
+    accelerated,
+    callee,
+    calls,
+    function_of,
+    functions,
+    is_backward,
+    nodes,
+)
 from gates.scan.analyses._origins import COMPREHENSIONS
 from gates.scan.analyses._steps import Steps
 from gates.scan.module import Function, Module, tail_of
@@ -12,10 +22,15 @@ from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 
 TRANSPARENT = re.compile(r"scaler|amp|half|fp16|mixed|clip|grad_norm|None|precision|sync_gradients")
-STEADY = frozenset({"isinstance", "hasattr", "callable", "is_tensor", "is_available", "issubclass", "is_floating_point"})
+STEADY = frozenset(
+    {"isinstance", "hasattr", "callable", "is_tensor", "is_available", "issubclass", "is_floating_point"}
+)
 FIXED = re.compile(r"\.(is_cuda|requires_grad|ndim|device)\b|\bdevice\b.*['\"]c(uda|pu)")
-SELDOM = re.compile(r"(?i)every|interval|freq|period|should|(^|_|\b)(log|due|report|print|verbose|debug)(_|\b)|next_|(^|_|\b)last_")
-SMALL = re.compile(r"(?i)call_?backs?$|hooks?$|met(er|ric)s$|loss(es)?$|terms$|listeners$|observers$|plugins$|handlers$|monitors$")
+SELDOM = re.compile(r"(?i)every|interval|freq|period|should|(^|_|\b)(log|due|report|print|verbose|debug)(_|\b)")
+SMALL = re.compile(
+    r"(?i)call_?backs?$|hooks?$|met(er|ric)s$|loss(es)?$|terms$|listeners$|observers$|plugins$|handlers$|monitors$"
+)
+MEMORY = re.compile(r"memory_(allocated|reserved|stats)$")
 REPEATS = (*LOOPS, *COMPREHENSIONS)
 MAX_DEPTH = 3
 NAMES = frozenset({"backward", "manual_backward", "step"})
@@ -41,6 +56,13 @@ def helper_of(project: Project, module: Module, node: ast.AST) -> Function | Non
     if not isinstance(root, FUNCTIONS) or root not in steps(project).sites or _is_training(project, module, root):
         return None
     return root
+
+
+def measures_memory(function: ast.AST) -> bool:
+    """Return whether a function asks how much memory there is in use, as only a measurement does."""
+    return any(MEMORY.search(tail_of(call.func)) for call in calls(function)) and not any(
+        map(is_backward, calls(function))
+    )
 
 
 def steps(project: Project) -> Steps:
@@ -85,9 +107,9 @@ def _root(project: Project, module: Module, node: ast.AST) -> ast.AST | None:
             return None
         if isinstance(inside, ast.stmt) and _is_left_before(inside, around):
             return None
-        if isinstance(around, REPEATS) and _trains(project, module, around, MAX_DEPTH):
+        if isinstance(around, LOOPS) and not _is_small(project, module, around):
             return around
-        if isinstance(around, LOOPS) and not _is_small(around):
+        if isinstance(around, COMPREHENSIONS) and _trains(project, module, around, MAX_DEPTH):
             return around
         if isinstance(around, FUNCTIONS):
             return around
@@ -95,16 +117,22 @@ def _root(project: Project, module: Module, node: ast.AST) -> ast.AST | None:
     return None
 
 
-def _is_small(loop: ast.AST) -> bool:
+def _is_small(project: Project, module: Module, loop: ast.AST) -> bool:
     """Return whether a loop goes over a handful of things, all with each step: values by name, callbacks, losses."""
     if not isinstance(loop, ast.For):
         return False
     over = loop.iter
-    while isinstance(over, ast.Call) and tail_of(over.func) in {"enumerate", "zip", "list", "sorted", "reversed"} and over.args:
+    while (
+        isinstance(over, ast.Call)
+        and tail_of(over.func) in {"enumerate", "zip", "list", "sorted", "reversed"}
+        and over.args
+    ):
         over = over.args[0]
     if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr in {"items", "values"}:
         return True
-    return isinstance(over, ast.List | ast.Tuple) or SMALL.search(tail_of(over)) is not None
+    behind = project.scope_at(loop, module).through(over)
+    is_listed = any(isinstance(one, ast.List | ast.Tuple) and one.elts for one in (over, behind[0] if behind else None))
+    return is_listed or SMALL.search(tail_of(over)) is not None
 
 
 def _is_left_before(statement: ast.stmt, around: ast.AST) -> bool:
@@ -185,7 +213,9 @@ def _trains(project: Project, module: Module, node: ast.AST, depth: int) -> bool
 def _takes(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
     around_steps = any(_trains(project, module, loop, depth) for loop in inner(node, *LOOPS))
     for call in calls(node):
-        if tail_of(call.func) not in _leading(project) or any(isinstance(a, REPEATS) for a in _between(call, node, module)):
+        if tail_of(call.func) not in _leading(project) or any(
+            isinstance(a, REPEATS) for a in _between(call, node, module)
+        ):
             continue
         if around_steps and any(isinstance(a, ast.If) and _is_guard(a.test) for a in _between(call, node, module)):
             continue  # what an accumulation left over

@@ -12,8 +12,35 @@ from gates.scan.scope import Scope
 READS = frozenset({"item", "tolist", "cpu", "numpy"})
 MAX_DEPTH = 4
 REDUCES = frozenset(
-    "abs amax amin clamp clone contiguous detach exp float double log max mean min norm pow sqrt sum std squeeze view"
-    " reshape flatten argmax softmax to var".split()
+    {
+        "abs",
+        "amax",
+        "amin",
+        "clamp",
+        "clone",
+        "contiguous",
+        "detach",
+        "exp",
+        "float",
+        "double",
+        "log",
+        "max",
+        "mean",
+        "min",
+        "norm",
+        "pow",
+        "sqrt",
+        "sum",
+        "std",
+        "squeeze",
+        "view",
+        "reshape",
+        "flatten",
+        "argmax",
+        "softmax",
+        "to",
+        "var",
+    }
 )
 
 
@@ -31,7 +58,7 @@ def _is_result(project: Project, origins: Origins, origin: Origin, depth: int) -
     if not isinstance(node, ast.Call):
         return False
     named = origin.scope.dotted(node.func) or ""
-    if named.startswith("torch.nn.functional.") or named.startswith("torch.nn.utils.clip_grad_norm"):
+    if named.startswith(("torch.nn.functional.", "torch.nn.utils.clip_grad_norm")):
         return True
     if isinstance(node.func, ast.Attribute) and node.func.attr == "detach":
         return True

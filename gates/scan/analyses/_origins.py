@@ -20,7 +20,9 @@ Path = tuple[int | None, ...]
 Way = tuple[ast.expr, Scope, Path]
 Sites = Iterable[tuple[ast.Call, Module]]
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
-HOLDS = frozenset({"list", "tuple", "sorted", "reversed", "iter", "set", "deque", "tqdm", "track", "ModuleList", "copy"})
+HOLDS = frozenset(
+    {"list", "tuple", "sorted", "reversed", "iter", "set", "deque", "tqdm", "track", "ModuleList", "copy"}
+)
 ADDS = frozenset({"append", "add", "insert", "appendleft", "register", "extend"})
 FETCHES = frozenset({"get", "setdefault", "pop"})
 
@@ -106,8 +108,11 @@ class Origins:
         """Yield what may be taken out of a container that is written out."""
         at, rest = path[0], path[1:]
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
-            if at is not None and not any(isinstance(part, ast.Starred) for part in node.elts):
-                yield from ((part, scope, rest) for part in node.elts[at : at + 1])
+            if at is not None:
+                known = node.elts[: at + 1]  # what stands after a starred part is at no known place
+                yield from (
+                    (part, scope, rest) for part in known[at:] if not any(isinstance(p, ast.Starred) for p in known)
+                )
             else:
                 yield from ((part, scope, path if isinstance(part, ast.Starred) else rest) for part in node.elts)
         elif isinstance(node, ast.Dict):
@@ -130,6 +135,8 @@ class Origins:
             elif isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 break
         found = scope.lookup(node.id)
+        for star in scope.module.stars if found is None else ():
+            yield from self._imported(f"{star}.{node.id}", scope, path)
         for binding in found[1] if found else ():
             yield from self._bound(binding, found[0], node.id, path)  # type: ignore[index]  # it was found
         if path and found is not None:
@@ -256,4 +263,3 @@ def _names(*args: ast.arg | None) -> set[str]:
 def _is_same(one: ast.expr, other: ast.expr) -> bool:
     """Return whether two expressions name the same variable, or the same attribute of an instance."""
     return type(one) is type(other) and isinstance(one, ast.Name | ast.Attribute) and tail_of(one) == tail_of(other)
-

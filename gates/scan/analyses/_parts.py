@@ -45,30 +45,36 @@ def _looped(module: Module, node: ast.AST, name: str) -> ast.expr | None:
 
 def _listed(node: ast.expr, scope: Scope, hops: int, *, named: bool) -> Iterator[Part]:
     """Yield what a container holds, followed to where it is written out."""
-    if isinstance(node, ast.Dict):
-        for key, value in zip(node.keys, node.values, strict=True):
-            if key is None and hops:
-                yield from _listed(value, scope, hops - 1, named=named)
-            elif key is not None:
-                yield (str(constant(key)) if named else tail_of(value)), value, scope
-    elif isinstance(node, ast.List | ast.Tuple):
-        for value in node.elts:
-            last = value.elts[-1] if isinstance(value, ast.Tuple) and value.elts else value
-            yield (str(constant(last)) if named else tail_of(last)), last, scope
-    elif not hops:
+    if isinstance(node, ast.Dict | ast.List | ast.Tuple):
+        yield from _written(node, scope, hops, named=named)
         return
-    elif isinstance(node, ast.Call):
-        target = callee(scope.project, scope.module, node)
-        if target is not None:
-            there = scope.project.scope_of(target, module_of(scope.project, target, scope.module))
-            for value in inner(target, ast.Return):
-                if isinstance(value, ast.Return) and value.value is not None:
-                    yield from _listed(value.value, there, hops - 1, named=named)
-        elif tail_of(node.func) in VIEWS:
-            inside = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
-            if inside is not None:
-                yield from _listed(inside, scope, hops - 1, named=named)
-    else:
-        behind = scope.through(node)
-        if behind is not None:
-            yield from _listed(behind[0], behind[1], hops - 1, named=named)
+    further = list(_behind(node, scope)) if hops else []
+    for inside, where in further:
+        yield from _listed(inside, where, hops - 1, named=named)
+
+
+def _written(node: ast.Dict | ast.List | ast.Tuple, scope: Scope, hops: int, *, named: bool) -> Iterator[Part]:
+    keys: list[ast.expr | None] = node.keys if isinstance(node, ast.Dict) else [*node.elts]
+    for key, value in zip(keys, node.values if isinstance(node, ast.Dict) else node.elts, strict=True):
+        if key is None:
+            yield from _listed(value, scope, hops - 1, named=named) if hops else ()
+            continue
+        last = value.elts[-1] if isinstance(value, ast.Tuple) and value.elts else value
+        text = key if isinstance(node, ast.Dict) else last
+        yield (str(constant(text)) if named else tail_of(last)), last, scope
+
+
+def _behind(node: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    """Yield what a variable is made by, what a function returns, what a view or a copy is of."""
+    target = callee(scope.project, scope.module, node) if isinstance(node, ast.Call) else None
+    if target is not None:
+        there = scope.project.scope_of(target, module_of(scope.project, target, scope.module))
+        for found in inner(target, ast.Return):
+            if isinstance(found, ast.Return) and found.value is not None:
+                yield found.value, there
+    elif isinstance(node, ast.Call) and tail_of(node.func) in VIEWS:
+        held = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
+        if held is not None:
+            yield held, scope
+    elif (made := scope.through(node)) is not None:
+        yield made

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import constant, inner, keyword
 from gates.scan.analyses._flow import passed
-from gates.scan.analyses._settings import behind_of, defaults, item, setting
+from gates.scan.analyses._settings import behind_of, defaults, setting, under
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.project import Project
 from gates.scan.scope import Scope
@@ -31,7 +31,7 @@ SCALES = re.compile(r"(?i)scaler|scale_loss|loss_scale|^(accelerator|fabric)$")
 FRAMEWORKS = re.compile(r"^(accelerate|lightning|pytorch_lightning|deepspeed|apex|transformers|ignite|composer)(\.|$)")
 OTHERS = re.compile(r"^sklearn\.|(Standard|MinMax|Robust|MaxAbs)Scaler$")
 HALF, BRAIN, WHOLE = "torch.float16", "torch.bfloat16", "torch.float32"
-SAME = {"torch.half": HALF, "torch.float16": HALF, "torch.bfloat16": BRAIN, "torch.float32": WHOLE, "torch.float": WHOLE}
+SAME = {"torch.half": HALF, "torch.float16": HALF, "torch.bfloat16": BRAIN, "torch.float32": WHOLE}
 
 
 def autocasts(project: Project, module: Module) -> Iterator[tuple[ast.Call, Scope]]:
@@ -77,7 +77,7 @@ def type_named(node: ast.expr, scope: Scope, hops: int = 4) -> str | None:
         return _under(node.value, key, scope, hops)
     if isinstance(node, ast.Call) and tail_of(node.func) == "getattr" and len(node.args) > 1:
         return SAME.get(f"{scope.dotted(node.args[0])}.{setting(node.args[1], scope)}")
-    if isinstance(node, ast.Call) and tail_of(node.func) == "get" and isinstance(node.func, ast.Attribute) and node.args:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
         return _under(node.func.value, setting(node.args[0], scope), scope, hops)
     through = behind_of(node, scope) if hops else None
     through = through or (next(defaults(node, scope), None) if hops and isinstance(node, ast.Attribute) else None)
@@ -97,7 +97,7 @@ def _handed(node: ast.Name, scope: Scope, hops: int) -> str | None:
 
 def _under(container: ast.expr, key: object, scope: Scope, hops: int) -> str | None:
     """Return the type of numbers that stands under a key of a dictionary that is written out."""
-    found = item(container, key, scope, 8)
+    found = under(container, key, scope, 8)
     return type_named(found[0], found[1], hops - 1) if found is not None and hops else None
 
 

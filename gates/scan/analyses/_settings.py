@@ -21,13 +21,12 @@ def setting(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> object:
     if hops <= 0:
         return None
     if isinstance(node, ast.Call):
-        asked = tail_of(node.func) in LOOKUPS and len(node.args) == 2
-        if asked:
+        if tail_of(node.func) in LOOKUPS and len(node.args) == 2:
             return setting(node.args[1], scope, hops - 1)
-        inside = node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr in {"lower", "strip"} else None
-        return setting(inside, scope, hops - 1) if inside is not None else None
+        is_same = isinstance(node.func, ast.Attribute) and node.func.attr in {"lower", "strip"}
+        return setting(node.func.value, scope, hops - 1) if is_same else None  # type: ignore[attr-defined]
     if isinstance(node, ast.Subscript):
-        behind = item(node.value, setting(node.slice, scope, hops - 1), scope, 8)
+        behind = under(node.value, setting(node.slice, scope, hops - 1), scope, 8)
     else:
         behind = scope.through(node) or next(defaults(node, scope), None)
     return setting(behind[0], behind[1], hops - 1) if behind is not None else None
@@ -111,7 +110,7 @@ def _names(call: ast.Call) -> set[str]:
     return {str(constant(keyword(call, "dest")) or "")} | {text.lstrip("-").replace("-", "_") for text in texts}
 
 
-def item(container: ast.expr, key: object, scope: Scope, hops: int) -> tuple[ast.expr, Scope] | None:
+def under(container: ast.expr, key: object, scope: Scope, hops: int) -> tuple[ast.expr, Scope] | None:
     """Return what stands under a key of a dictionary, followed to where that is written out."""
     if isinstance(container, ast.Dict):
         values = [v for k, v in zip(container.keys, container.values, strict=True) if constant(k) == key]
@@ -119,10 +118,10 @@ def item(container: ast.expr, key: object, scope: Scope, hops: int) -> tuple[ast
     if not hops:
         return None
     if isinstance(container, ast.Subscript) and isinstance(container.slice, ast.Constant):
-        outer = item(container.value, container.slice.value, scope, hops - 1)
-        return item(outer[0], key, outer[1], hops - 1) if outer is not None else None
+        outer = under(container.value, container.slice.value, scope, hops - 1)
+        return under(outer[0], key, outer[1], hops - 1) if outer is not None else None
     behind = behind_of(container, scope)
-    return item(behind[0], key, behind[1], hops - 1) if behind is not None else None
+    return under(behind[0], key, behind[1], hops - 1) if behind is not None else None
 
 
 def behind_of(node: ast.expr, scope: Scope) -> Made | None:

@@ -13,9 +13,12 @@ from gates.scan.module import Function, Module
 from gates.scan.nodes import inner
 from gates.scan.project import Project
 
+WORLD = re.compile(r"Env($|[A-Z_0-9])|Environment|Simulator")
 MAX_FUNCTIONS = 300
 MAX_DEPTH = 4
-IsFree = Callable[[Module, ast.AST, ast.AST], bool]  # whether a node runs with each turn of a loop, or call of a function
+IsFree = Callable[
+    [Module, ast.AST, ast.AST], bool
+]  # whether a node runs with each turn of a loop, or call of a function
 
 
 class Steps:
@@ -69,7 +72,12 @@ class Steps:
     def _reached(self, module: Module, call: ast.Call, node: ast.AST) -> list[Function]:
         if not self._is_free(module, call, node):
             return []
-        return [target for target in self.targets.of(call, module) if target.name != "__init__"]
+        return [target for target in self.targets.of(call, module) if not self._is_apart(target, module)]
+
+    def _is_apart(self, target: Function, module: Module) -> bool:
+        """Return whether a function is no part of a step: it makes an object, or is the world that an agent acts in."""
+        owner = self._project.scope_of(target, module).owner
+        return target.name == "__init__" or (owner is not None and WORLD.search(owner.node.name) is not None)
 
 
 def _is_timed(node: ast.AST, module: Module) -> bool:
@@ -77,4 +85,3 @@ def _is_timed(node: ast.AST, module: Module) -> bool:
     if re.search(r"(?i)bench|profil", module.path) or "statistics" in module.aliases.values():
         return True
     return is_benchmark(node, module)
-

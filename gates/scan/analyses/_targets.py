@@ -1,4 +1,4 @@
-"""Which functions of the program a call may run: methods of all that its object may be, callbacks, what is handed on."""
+"""Which functions a call may run: methods of all that its object may be, callbacks, what is handed on."""
 
 import ast
 import re
@@ -11,9 +11,61 @@ from gates.scan.scope import Scope
 
 CALLED = ("__call__", "forward")
 COMMON = frozenset(
-    "add append backward call clear close copy count eval extend format forward get index info insert items join keys load"
-    " log next open pop print put read record register remove report reset run sample save send set setup sort split start"
-    " state_dict load_state_dict step stop sum to train update values write zero_grad parameters".split()
+    {
+        "add",
+        "append",
+        "backward",
+        "call",
+        "clear",
+        "close",
+        "copy",
+        "count",
+        "eval",
+        "extend",
+        "format",
+        "forward",
+        "get",
+        "index",
+        "info",
+        "insert",
+        "items",
+        "join",
+        "keys",
+        "load",
+        "log",
+        "next",
+        "open",
+        "pop",
+        "print",
+        "put",
+        "read",
+        "record",
+        "register",
+        "remove",
+        "report",
+        "reset",
+        "run",
+        "sample",
+        "save",
+        "send",
+        "set",
+        "setup",
+        "sort",
+        "split",
+        "start",
+        "state_dict",
+        "load_state_dict",
+        "step",
+        "stop",
+        "sum",
+        "to",
+        "train",
+        "update",
+        "values",
+        "write",
+        "zero_grad",
+        "parameters",
+    }
 )
 
 
@@ -63,8 +115,8 @@ class Targets:
                 return
         if isinstance(func, ast.Name | ast.Attribute) and scope.dotted(func) is None:
             yield from (one for one in self.behind(func, scope) if not isinstance(one, ast.Lambda))
-            for owner in self._origins.classes(func, scope):
-                yield from [m for name in CALLED for m in self._method(owner, name)][:1]
+            for held in self._origins.classes(func, scope):
+                yield from [m for name in CALLED for m in self._method(held, name)][:1]
         elif isinstance(func, ast.Name) and (owner := self._project.classes.get(scope.dotted(func) or "")):
             yield from self._method(owner, "__init__")
 
@@ -96,7 +148,7 @@ class Targets:
                 yield info.methods[function.name]
 
     def _only(self, func: ast.Attribute, scope: Scope) -> Iterator[Function]:
-        """Yield the one method of a name that the program has, where its object is called as its class is, or it is rare."""
+        """Yield the one method of a name that there is, of an object called as its class is, or of a rare name."""
         if not isinstance(func.value, ast.Name | ast.Attribute) or self._project.method_names.get(func.attr, 0) != 1:
             return
         if self._project.types.of(func.value, scope) is not None or self._project.is_module(func.value, scope):

@@ -1,4 +1,4 @@
-"""Timers of a program's own, and what is timed with them: blocks, stretches between two calls, functions handed over."""
+"""Timers of a program's own, and what is timed with them: blocks, and stretches between two calls."""
 
 import ast
 from collections.abc import Iterator
@@ -8,7 +8,6 @@ from gates.scan.analyses._code import calls, function_of
 from gates.scan.analyses._origins import Origins
 from gates.scan.module import Module, tail_of
 from gates.scan.project import ClassInfo, Project
-
 
 
 @dataclass(frozen=True)

@@ -43,14 +43,20 @@ def _handed(project: Project) -> Iterator[Site]:
         for function in functions(module):
             for node in inner(function, ast.Call, ast.Assign, ast.AugAssign):
                 kept = _kept(node)
-                if kept is None or not _is_kept_there(kept, function, project, module) or _runs_own(project, module, node):
+                if (
+                    kept is None
+                    or not _is_kept_there(kept, function, project, module)
+                    or _runs_own(project, module, node)
+                ):
                     continue
                 sites = _sites(project, function)
                 bad = [(call, there) for call, there in sites if _hands_graph(project, kept, function, call, there)]
                 if bad and len(bad) == len(sites):
                     yield broken(module, node, f"{text_of(kept[1])} keeps {kept[0].id} with the graph that made it")
                 elif bad:
-                    yield from (broken(there, call, f"{text_of(call)} keeps the graph of a loss") for call, there in bad)
+                    yield from (
+                        broken(there, call, f"{text_of(call)} keeps the graph of a loss") for call, there in bad
+                    )
 
 
 def _runs_own(project: Project, module: Module, node: ast.AST) -> bool:
@@ -91,7 +97,7 @@ def _root_of(node: ast.expr) -> str | None:
 def _hands_graph(
     project: Project, kept: tuple[ast.Name, ast.expr], function: Function, call: ast.Call, there: Module
 ) -> bool:
-    """Return whether a call hands a function a loss that a backward pass starts from, for something that outlives it."""
+    """Return whether a call hands a function the loss of a backward pass, for something that outlives it."""
     known = steps(project)
     scope = project.scope_of(function, there)
     only = Origins(project, lambda asked: [(call, there)] if asked is function else known.called(asked))
@@ -128,7 +134,9 @@ def _summed(body: ast.AST) -> set[str]:
             for part in walk(node.value):
                 over = part.func.value if isinstance(part, ast.Call) and tail_of(part.func) == "values" else None  # type: ignore[attr-defined]  # a method
                 over = part.value if isinstance(part, ast.Subscript) else over
-                over = part.args[0] if isinstance(part, ast.Call) and tail_of(part.func) == "sum" and part.args else over
+                over = (
+                    part.args[0] if isinstance(part, ast.Call) and tail_of(part.func) == "sum" and part.args else over
+                )
                 found |= {over.id} if isinstance(over, ast.Name) else set()
     return found
 
@@ -207,13 +215,18 @@ def _kept(node: ast.AST) -> tuple[ast.Name, ast.expr] | None:
     elif isinstance(node, ast.AugAssign):
         return _single(node.value, node.target) if isinstance(node.op, ast.Add) else None
     elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.BinOp):
-        target, sides = text_of(node.targets[0]), (node.value.left, node.value.right)
+        sides = (node.value.left, node.value.right)
         for one, other in (sides, sides[::-1]):
-            if isinstance(one, ast.Call) and tail_of(one.func) == "get" and isinstance(node.targets[0], ast.Subscript):
-                one, target = one.func, f"{text_of(node.targets[0].value)}.get"
-            if isinstance(node.value.op, ast.Add) and text_of(one) == target:
+            if isinstance(node.value.op, ast.Add) and _is_before(one, node.targets[0]):
                 return _single(other, node.targets[0])
     return None
+
+
+def _is_before(value: ast.expr, target: ast.expr) -> bool:
+    """Return whether a value is what a target held before: `total`, `sums.get(key, 0)` of `sums[key]`."""
+    if isinstance(value, ast.Call) and tail_of(value.func) == "get" and isinstance(target, ast.Subscript):
+        return text_of(value.func) == f"{text_of(target.value)}.get"
+    return text_of(value) == text_of(target)
 
 
 def _single(value: ast.expr, into: ast.expr) -> tuple[ast.Name, ast.expr] | None:

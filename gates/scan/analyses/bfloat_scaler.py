@@ -72,14 +72,17 @@ def _of_class(project: Project, info: ClassInfo) -> Iterator[ast.AST]:
                 yield call if owner is info else next(place for _, place in kinds)
 
 
-def _kinds(project: Project, info: ClassInfo, function: Function, module: Module) -> Iterator[tuple[str | None, ast.AST]]:
+def _kinds(
+    project: Project, info: ClassInfo, function: Function, module: Module
+) -> Iterator[tuple[str | None, ast.AST]]:
     """Yield the types that the autocast contexts of a method have for a class, and where it says so."""
     scope = project.scope_of(function, module)
     for call in inner(function, ast.Call):
         if not isinstance(call, ast.Call) or scope.dotted(call.func) not in AUTOCAST:
             continue
         dtype = keyword(call, "dtype")
-        bound = project.attribute(info, dtype.attr) if isinstance(dtype, ast.Attribute) and _is_own(dtype, scope) else []
+        is_own = isinstance(dtype, ast.Attribute) and _is_own(dtype, scope)
+        bound = project.attribute(info, dtype.attr) if is_own and isinstance(dtype, ast.Attribute) else []
         if len(bound) == 1 and isinstance(bound[0][0].node, ast.expr):
             yield type_named(bound[0][0].node, bound[0][1]), bound[0][0].node
         else:

@@ -29,7 +29,7 @@ def look(project: Project) -> Iterator[Site]:
                 continue
             if STILL.search(text_of(call.func.value)):
                 continue
-            if any(tail_of(c.func) == "train" and not _is_off(c) for c in calls(function)):
+            if any(tail_of(c.func) == "train" and not _is_off(c) and c.lineno > call.lineno for c in calls(function)):
                 continue
             found = [loops for loops in _loops(project, module, call, function, 2) if loops]
             if found and all(_trains_on(project, there, loops) for loops, there in found):

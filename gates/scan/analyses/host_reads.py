@@ -22,7 +22,7 @@ def look(project: Project) -> Iterator[Site]:
             continue
         losses = _losses(module)
         said: set[int] = set()
-        for call in hot_calls(project, module, READS | {"float", "print"}):
+        for call in hot_calls(project, module, {*READS, "float", "print"}):
             if call.lineno not in said and _reads(call, losses) and helper_of(project, module, call) is None:
                 said.add(call.lineno)
                 yield broken(module, call, f"{text_of(call)} waits for the device with each step")

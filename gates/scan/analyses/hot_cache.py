@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken
-from gates.scan.analyses._hot import hot_calls
+from gates.scan.analyses._hot import helper_of, hot_calls, measures_memory, steps
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -14,4 +14,6 @@ def look(project: Project) -> Iterator[Site]:
     """Yield each `empty_cache()` in the hot path."""
     for module in project.modules.values():
         for call in hot_calls(project, module, {"empty_cache"}):
-            yield broken(module, call, "the cache of the allocator is emptied with each step")
+            helper = helper_of(project, module, call)
+            if helper is None or not (helper in steps(project).timed or measures_memory(helper)):
+                yield broken(module, call, "the cache of the allocator is emptied with each step")

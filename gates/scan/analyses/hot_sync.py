@@ -1,17 +1,14 @@
 """The device waited for with each step."""
 
-import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses._benching import is_benchmark
-from gates.scan.analyses._code import broken, calls
-from gates.scan.analyses._hot import helper_of, hot_calls, steps
-from gates.scan.module import tail_of
+from gates.scan.analyses._code import broken
+from gates.scan.analyses._hot import helper_of, hot_calls, measures_memory, steps
 from gates.scan.project import Project
 from gates.scan.site import Site
 
 WORDS = ("synchronize",)
-PEAKS = frozenset({"reset_peak_memory_stats", "max_memory_allocated", "max_memory_reserved"})
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -22,10 +19,6 @@ def look(project: Project) -> Iterator[Site]:
             if helper is None:
                 is_measured = is_benchmark(call, module)
             else:
-                is_measured = helper in steps(project).timed or bool(PEAKS & _asked(helper))
+                is_measured = helper in steps(project).timed or measures_memory(helper)
             if not is_measured:
                 yield broken(module, call, "the host waits for the device with each step")
-
-
-def _asked(function: ast.AST) -> set[str]:
-    return {tail_of(call.func) for call in calls(function)}

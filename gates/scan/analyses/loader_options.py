@@ -16,6 +16,7 @@ from gates.scan.site import Site
 WORDS = ("DataLoader",)
 TRAINS = {"train", "fit", "evaluate", "train_one_epoch", "train_epoch", "train_model"}
 MOVES = {"to", "cuda", "setup_dataloaders", "prepare"}
+MAKERS = re.compile(r"data|load|build|factor|input|setup")
 NO_WORKERS = "the loader has no workers, so the device waits while a batch is made"
 NOT_PINNED = "the loader does not pin its memory, so copies to the device block"
 BY_POSITION = 5  # arguments before that for the workers
@@ -61,10 +62,12 @@ def _fed(project: Project) -> set[str]:
     found = {module.path for module in feeding}
     for module in feeding:
         near = _imported(project, module)
-        found |= {m.path for m in (*near, *(far for one in near for far in _imported(project, one)))}
+        makers = [one for one in near if MAKERS.search(one.name.rpartition(".")[2])]
+        found |= {m.path for m in (*near, *(far for one in makers for far in _imported(project, one)))}
     return found | {
         module.path for module in project.modules.values()
-        if "DataLoader" in module.calls and not _is_test(module) and any(m in feeding for m in _imported(project, module))
+        if "DataLoader" in module.calls and not _is_test(module)
+        and any(one in feeding for one in _imported(project, module))
     }  # fmt: skip
 
 
@@ -81,9 +84,9 @@ def _is_test(module: Module) -> bool:
 
 def _imported(project: Project, module: Module) -> list[Module]:
     """Return the files of the program from which a file takes something."""
+    names = [name for dotted in module.aliases.values() for name in (dotted, project.canonical(dotted, module))]
     found = (
-        project.find_module(dotted.rpartition(".")[0], module) or project.find_module(dotted, module)
-        for dotted in module.aliases.values()
+        project.find_module(name.rpartition(".")[0], module) or project.find_module(name, module) for name in names
     )
     return [one for one in {m.path: m for m in found if m is not None}.values() if one is not module]
 
@@ -105,9 +108,14 @@ def _loaders(project: Project, module: Module, origins: Origins) -> Iterator[Loa
 def _handed(
     more: ast.expr, scope: Scope, origins: Origins, call: ast.Call
 ) -> Iterator[tuple[Options, ast.Call, Module]]:
-    """Yield the options that a function hands on as `**options`, by its callers; nothing where they are not all known."""
+    """Yield the options that a function hands on as `**options`, by its callers."""
     function = function_of(call, scope.module)
-    if function is None or not isinstance(more, ast.Name) or not function.args.kwarg or function.args.kwarg.arg != more.id:
+    if (
+        function is None
+        or not isinstance(more, ast.Name)
+        or not function.args.kwarg
+        or function.args.kwarg.arg != more.id
+    ):
         return
     if any(isinstance(n, ast.Name) and n.id == more.id and n is not more for n in ast.walk(function)):
         return  # it may add to them
@@ -138,7 +146,9 @@ def _is_called(origins: Origins, function: ast.AST | None) -> bool:
 def _default(function: ast.FunctionDef, name: str) -> ast.expr | None:
     names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     pairs = dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
-    pairs |= {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None}
+    pairs |= {
+        a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None
+    }
     return pairs.get(name)
 
 

@@ -22,8 +22,9 @@ def look(project: Project) -> Iterator[Site]:
             loop = loop_of(call, module)
             if loop is None or not _directly(call, loop, module) or _every_nth(project, call, loop, module):
                 continue
-            if _delegated(call, module, delegated) or not any(_runs_backward(project, module, c, 2) for c in calls(loop) if loop_of(c, module) is loop):
-                continue  # the micro-batches are the turns of another loop
+            own = [c for c in calls(loop) if loop_of(c, module) is loop]
+            if _delegated(call, module, delegated) or not any(_runs_backward(project, module, c, 2) for c in own):
+                continue  # a framework's, or the micro-batches are the turns of another loop
             steps = [c for c in calls(loop) if _is_step(project, module, c, 2)]
             if steps and all(_every_nth(project, c, loop, module) for c in steps):
                 yield broken(module, call, "gradients are cleared with each micro-batch, the step is for several")

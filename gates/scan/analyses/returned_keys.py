@@ -9,7 +9,7 @@ from gates.scan.analyses._code import FUNCTIONS, broken, callee, function_of
 from gates.scan.analyses._keys import Keys, keys_returned, keys_yielded, only_reads
 from gates.scan.known import LOADER, MODULE
 from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
+from gates.scan.nodes import inner, kept, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 from gates.scan.types import GENERIC, argument
@@ -138,30 +138,57 @@ def _origins(project: Project, module: Module, node: ast.expr, hops: int = 2) ->
     if not isinstance(node, ast.Name):
         return []
     body = function_of(node, module) or module.tree
-    bound: list[Origin | None] = []
-    for other in walk(body):
-        if isinstance(other, ast.Name) and other.id == node.id and other in module.parents:
-            parent = module.parents.get(other)
-            if isinstance(other.ctx, ast.Store):
-                bound.append(_bound(project, module, other, parent))
-            elif not only_reads(parent, other, module):
-                return []
-        elif isinstance(other, ast.arg) and other.arg == node.id:
-            passed = _passed(project, module, body, node.id, hops) if isinstance(body, FUNCTIONS) and hops else []
-            bound += passed or [None]
-    known = [origin for origin in bound if origin is not None]
-    return known if len(known) == len(bound) else []
+    bound: list[Origin] = []
+    uses = kept(body, _named).get(node.id, [])
+    if any(_is_handed_on(other, module) for other in uses):
+        return []
+    for other in uses:
+        more: list[Origin] = []
+        if isinstance(other, ast.arg):
+            more = _passed(project, module, body, node.id, hops) if isinstance(body, FUNCTIONS) and hops else []
+        elif isinstance(other, ast.Name) and isinstance(other.ctx, ast.Store) and other in module.parents:
+            origin = _bound(project, module, other, module.parents.get(other))
+            more = [origin] if origin is not None else []
+        else:
+            continue
+        if not more:
+            return []
+        bound += more
+    return bound
 
 
-def _passed(project: Project, module: Module, function: ast.AST, name: str, hops: int) -> list[Origin | None]:
-    """Return what all calls of a function pass for a parameter."""
+def _named(body: ast.AST) -> dict[str, list[ast.AST]]:
+    """Return the names and the parameters in a body, by what they are called."""
+    found: dict[str, list[ast.AST]] = defaultdict(list)
+    for node in walk(body):
+        if isinstance(node, ast.Name):
+            found[node.id].append(node)
+        elif isinstance(node, ast.arg):
+            found[node.arg].append(node)
+    return found
+
+
+def _is_handed_on(node: ast.AST, module: Module) -> bool:
+    """Return whether a use of a variable hands the dictionary on to what may change it."""
+    if not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Store) or node not in module.parents:
+        return False
+    return not only_reads(module.parents.get(node), node, module)
+
+
+def _passed(project: Project, module: Module, function: ast.AST, name: str, hops: int) -> list[Origin]:
+    """Return what all calls of a function pass for a parameter; none where one of them is not known."""
     if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
         return []
-    found: list[Origin | None] = []
+    found: list[Origin] = []
     bound = project.scope_of(function, module).owner is not None
     for call, there in project.named.get(function.name, [])[:20]:
-        value = argument(call, function, name, bound=bound) if callee(project, there, call) is function else None
-        found += (_origins(project, there, value, hops - 1) or [None]) if value is not None else [None]
+        value = argument(call, function, name, bound=bound)
+        if not isinstance(value, ast.Name | ast.Call | ast.Attribute) or callee(project, there, call) is not function:
+            return []
+        more = _origins(project, there, value, hops - 1)
+        if not more:
+            return []
+        found += more
     return found
 
 
@@ -240,11 +267,15 @@ def _run(project: Project, module: Module, call: ast.Call) -> tuple[Function, bo
         return None
     if call.func.attr in ORDINARY or project.types.of(call.func.value, scope) is not None:
         return None
-    owners = [info for info in project.by_method.get(call.func.attr, ()) if call.func.attr in info.methods]
-    if len(owners) != 1 or project.method_names[call.func.attr] != 1:
+    if project.method_names[call.func.attr] != 1:
         return None
-    function = owners[0].methods[call.func.attr]
+    function = project.once(_methods)[0][call.func.attr]
     return (function, False) if _takes(function, call) else None
+
+
+def _methods(project: Project) -> Iterator[dict[str, Function]]:
+    """Yield a method of each name."""
+    yield {name: method for info in project.classes.values() for name, method in info.methods.items()}
 
 
 def _takes(function: Function, call: ast.Call) -> bool:

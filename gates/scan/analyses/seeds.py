@@ -29,19 +29,30 @@ from gates.scan.types import argument
 WORDS = ("seed",)
 SEEDING = re.compile(r"(?i)seed")
 DATA = re.compile(r"(?i)worker|spawn|generate_state")
-NAMES = ("seed", "base_seed", "manual_seed", "random_seed", "rng_seed", "random_state")
+NAMES = frozenset({"seed", "base_seed", "manual_seed", "random_seed", "rng_seed", "random_state"})
 SEEDS = {"manual_seed", "seed_everything", "set_seed", "manual_seed_all"}
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield the second of two arms that gets another seed than the first."""
     for module in project.modules.values():
+        if not _speaks(project, module):
+            continue
         for body in (module.tree, *module.live.get(ast.FunctionDef, [])):
             yield from _by_keyword(project, module, body)
             yield from _by_statement(module, body)
         yield from _by_turn(project, module)
         yield from _by_entry(module)
         yield from _by_function(module)
+
+
+def _speaks(project: Project, module: Module) -> bool:
+    """Return whether a file sets or passes any seeds."""
+    if any(SEEDING.search(name) for name in module.calls) or project.once(_seeded)[0] & module.calls.keys():
+        return True
+    if any(isinstance(node, ast.keyword) and node.arg in NAMES for node in module.live.get(ast.keyword, ())):
+        return True
+    return any(isinstance(node, ast.Dict) and _under(node) is not None for node in module.live.get(ast.Dict, ()))
 
 
 def _by_keyword(project: Project, module: Module, body: ast.AST) -> Iterator[Site]:
@@ -155,7 +166,7 @@ def _seeded(project: Project) -> Iterator[frozenset[str]]:
 
 def _given(project: Project, module: Module, call: ast.Call) -> ast.expr | None:
     """Return the seed that a call passes, by its name or at its place."""
-    named = next((found for name in NAMES if (found := keyword(call, name)) is not None), None)
+    named = next((k.value for k in call.keywords if k.arg in NAMES), None)
     if named is not None or not call.args or tail_of(call.func) not in project.once(_seeded)[0]:
         return named
     target = callee(project, module, call)

@@ -27,6 +27,8 @@ WAITS = {"synchronize", "item", "elapsed_time", "tolist", "numpy", "cpu", "wait_
 WORK = re.compile(
     r"(?i)model|net\b|forward|train|step|backward|run|infer|loop|epoch|generate|work|func|fn\b|matmul|call"
 )
+BEGINS = {"__enter__", "start", "begin", "tic", "reset", "restart", "__init__"}
+ENDS = {"__exit__", "stop", "end", "finish", "toc", "elapsed", "lap", "seconds", "pause"}
 CUDA = re.compile(r"cuda|GradScaler|autocast")
 
 
@@ -106,7 +108,8 @@ def _since_attribute(project: Project, module: Module, function: Function, origi
         used = list(_timed(project, origins, scope.owner, begins, function.name))
         if any(_is_waited_for(project, one) for one in used):
             continue
-        if any(is_sure for _, is_sure in begins) or any(_is_measured(one) for one in used):
+        is_timer = function.name in ENDS and any(is_sure and m.name in BEGINS for m, is_sure in begins)
+        if is_timer or any(_is_measured(one) for one in used):
             yield broken(module, end, "the clock is read while the device may still work")
 
 
