@@ -1,6 +1,7 @@
 """What `gates check` does: apply the code rules to files and folders, without a task, and without running anything."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from gates.scan.site import Site
 from gates.terminal import visible
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
+SHOWN = 20  # functions that are not decided
 
 
 @dataclass(frozen=True)
@@ -74,14 +76,20 @@ def _python_files(path: Path) -> list[Path]:
 
 
 def _text(broken: Sequence[tuple[Rule, Site]], found: Checked) -> Iterator[str]:
-    for rule, site in broken:
+    decided = [(rule, site) for rule, site in broken if not site.undecided]
+    for rule, site in decided:
         way = f" ({' -> '.join(site.trace)})" if site.trace else ""
-        doubt = "not decided: " if site.undecided else ""
-        yield f"{site.path}:{site.line}: {rule.form.severity.value} {rule.id}: {doubt}{site.message}{way}"
+        yield f"{site.path}:{site.line}: {rule.form.severity.value} {rule.id}: {site.message}{way}"
+    left = Counter((site.path, site.line, site.message) for _, site in broken if site.undecided)
+    for (path, line, message), rules in list(left.items())[:SHOWN]:
+        yield f"{path}:{line}: not decided: {message} ({rules} of {len(found.sites)} rules)"
+    if len(left) > SHOWN:
+        yield f"{len(left) - SHOWN} more functions are not decided"
     for problem in _unread(found):
         yield f"{problem} (not checked)"
-    stopping = sum(rule.form.severity in BLOCKING and not site.undecided for rule, site in broken)
-    yield f"{found.files} files, {found.read} read, {len(broken)} findings, {stopping} of them critical or high"
+    stopping = sum(rule.form.severity in BLOCKING for rule, _ in decided)
+    rest = f", {len(left)} functions not decided" if left else ""
+    yield f"{found.files} files, {found.read} read, {len(decided)} findings, {stopping} of them critical or high{rest}"
 
 
 def _record(rule: Rule, site: Site) -> dict[str, object]:

@@ -15,6 +15,7 @@ from gates.scan.module import Function, tail_of
 from gates.scan.nodes import below, walk
 from gates.scan.project import Project
 from gates.scan.scope import PREPARES, Scope
+from gates.scan.types import is_choice
 from gates.scan.values import Closure, Event, Frame, Place, State, Value
 
 MAX_DEPTH = 6
@@ -245,7 +246,9 @@ class Calling(Finding):
             return [path]
         place = self.place(path, scope)
         known = place.find(held)
-        if known is not None and (known.owner is not None or known.node is not None):
+        made = known.node if known is not None else None
+        chosen = isinstance(made, ast.Call) and known.place is not None and is_choice(made.func, known.place.scope)  # type: ignore[union-attr]  # it made something
+        if known is not None and (known.owner is not None or (made is not None and not chosen)):
             return [path]
         kinds = self.project.alternatives.of(held, scope)
         found: Paths = []

@@ -83,6 +83,8 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, memory: Memo
         for group, judged in chosen_alone(alone, facts) if alone else ():
             _check_group(Group(group, facts, judged), alone, paths, found, memory)
         wanted = chosen(linked, facts) if linked else set()
+        if wanted and len(facts) <= FEW:
+            wanted = set(facts)
         for group in [sorted(wanted)] if 0 < len(wanted) <= FEW else groups(wanted, facts):
             _check_group(Group(group, facts, frozenset(group)), linked, paths, found, memory)
     memory.save()

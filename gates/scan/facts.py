@@ -13,6 +13,7 @@ from gates.scan.reading import content
 
 MAX_LINES = 4
 LENT = "\0"  # before a word that is looked for under another name, too
+STEM = "*"  # after a word that may be a part of a longer one
 _CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _PLAIN = {b"utf-8", b"utf8", b"utf-8-sig", b"ascii", b"us-ascii", b"latin-1", b"iso-8859-1", b"iso-8859-15", b"cp1252"}
 _NAME = r"[^\W\d]\w*"
@@ -38,7 +39,7 @@ def facts_of(path: Path, shown: str, words: Sequence[str]) -> FileFacts:
     digest = hashlib.sha256(raw).hexdigest()
     if text is None:
         return FileFacts(digest, (), (), is_text=False)
-    there = {word for word in {word.removeprefix(LENT) for word in words} if word.encode() in text}
+    there = {word for word in {word.removeprefix(LENT) for word in words} if word.removesuffix(STEM).encode() in text}
     lends = tuple(sorted(_kept(text, sorted(word for word in there if f"{LENT}{word}" in words))))
     present = tuple(word for word in words if word in there and has(word, text))
     return FileFacts(digest, present, imported(text, shown), lends=lends)
@@ -72,8 +73,10 @@ def is_utf8(raw: bytes) -> bool:
 
 
 def has(word: str, text: bytes) -> bool:
-    """Return whether a file has a word; a name counts only where it stands by itself."""
-    return any(True for _ in _places(word, b"", text)) if word.isidentifier() else word.encode() in text
+    """Return whether a file has a word; a name counts only where it stands by itself, unless it is a stem (`seed*`)."""
+    if word.isidentifier():
+        return any(True for _ in _places(word, b"", text))
+    return word.removesuffix(STEM).encode() in text
 
 
 def _places(name: str, after: bytes, text: bytes) -> Iterator[int]:

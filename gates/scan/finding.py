@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gates.scan.contexts import Contexts
 from gates.scan.module import Function, tail_of
@@ -10,11 +11,15 @@ from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
 from gates.scan.values import Closure, Place, State, Value
 
+if TYPE_CHECKING:
+    from gates.scan.hot import Hot
+
 
 class Finding(Contexts):
     """The part of a walk that finds the functions which calls run."""
 
     project: Project
+    hot: "Hot"
 
     def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
         """Return the function of the program that an expression is, with what it is bound to."""
@@ -37,12 +42,12 @@ class Finding(Contexts):
         if isinstance(node, ast.Call) and tail_of(node.func) == "getattr" and len(node.args) > 1:
             name = _text(node.args[1], place)
             asked = ast.copy_location(ast.Attribute(node.args[0], name, ast.Load()), node) if name else None
-            return self._method(asked, place) if asked is not None else None
+            return (self._method(asked, place) or self._hook(asked, place)) if asked is not None else None
         if isinstance(node, ast.Call):
             owner = self.project.classes.get(place.dotted(node.func) or "")
             return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
         if isinstance(node, ast.Attribute):
-            method = self._method(node, place)
+            method = self._method(node, place) or self._hook(node, place)
             if method is not None:
                 return method
         if isinstance(node, ast.Name | ast.Attribute):
@@ -69,6 +74,10 @@ class Finding(Contexts):
         if isinstance(receiver, ast.Call) and tail_of(receiver.func) == "super":
             around = place.scope.self_class
             self_value = place.names.get(place.scope.self_name or "")
+            owner = self_value.owner if self_value is not None else None
+            above = self.project.above(owner, around, node.attr) if owner and around and owner is not around else None
+            if above is not None:
+                return self._bound(above, (node.attr,), self_value)
             for base in around.bases if around else ():
                 info = self.project.classes.get(base or "")
                 found = self._bound(info, (node.attr,), self_value) if info else None
@@ -77,6 +86,22 @@ class Finding(Contexts):
             return None
         owner = place.owner_of(receiver)
         return self._bound(owner, (node.attr,), place.value(receiver)) if owner else None
+
+    def _hook(self, node: ast.Attribute, place: Place) -> Closure | None:
+        """Return the one method that fills in a hook, where it is called on an object that nothing is known of.
+
+        A hook is a method of a base class that has no events of its own.
+        """
+        if not isinstance(node.value, ast.Name) or place.type_of(node.value) is not None:
+            return None
+        found = [info for info in self.project.by_method.get(node.attr, ()) if node.attr in info.methods]
+        filled = [info for info in found if info.methods[node.attr] in self.hot.functions]
+        if len(filled) != 1 or filled[0].twice:
+            return None
+        above = [info for info in self.project.ancestors_of(filled[0]) if info in found]
+        related = above and all(info is above[-1] or above[-1] in self.project.ancestors_of(info) for info in found)
+        is_once = not place.key(node.value).endswith("[2]")  # of the turns of a loop one alone comes to it
+        return self._bound(filled[0], (node.attr,), place.value(node.value)) if related and is_once else None
 
     def _bound(self, owner: ClassInfo, names: tuple[str, ...], instance: Value | None) -> Closure | None:
         for name in names:

@@ -160,7 +160,14 @@ class Mention:
             return self.is_open or (self._family is not None and owner in self._family)
         if self._method is function or (self._method is None and self._may_be_set_to(function)):
             return True
-        return self.project.types.is_a(owner.name, self._owner.name) is not False
+        return self.project.types.is_a(owner.name, self._owner.name) is not False or owner in self._mixed
+
+    @cached_property
+    def _mixed(self) -> frozenset[ClassInfo]:
+        """Return the classes that others extend beside the object's own: mixins, whose methods may take its place."""
+        if self._owner is None or self._owner.name not in self.project.extending:
+            return frozenset()
+        return family_of(self._owner, self.project) - {*self.project.ancestors_of(self._owner)}
 
     def _may_be_set_to(self, function: Function) -> bool:
         return tail_of(self.node) != function.name or self._may_hold

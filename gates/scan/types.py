@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gates.scan.known import OPTIMIZER, SCALER, SCHEDULER, is_kind
 from gates.scan.module import Binding, Function, tail_of
-from gates.scan.nodes import below, children
+from gates.scan.nodes import below, children, kept
 from gates.scan.scope import PREPARES, SAME, Scope
 from gates.scan.stored import stored_in
 
@@ -213,6 +213,7 @@ class Types:
         if used >= SCALING or "unscale_" in used:
             own = self._having(used)
             return own[0].name if len(own) == 1 else None if own else SCALER
+        used = used or _used_of_attribute(parameter, function, scope.owner)
         if len(used) < 2 or not used - GENERIC:
             return None
         found = self._having(used)
@@ -234,7 +235,7 @@ class Types:
                 return inner
         named = scope.dotted(node.func)
         if named is not None and (named in self._project.classes or _is_constructor(named)):
-            return named
+            return None if is_choice(node.func, scope) and self._project.alternatives.of(node, scope) else named
         if tail in PREPARES and len(node.args) == 1:
             return self.of(node.args[0], scope)
         if tail == "lr_schedulers" and isinstance(node.func, ast.Attribute):
@@ -287,6 +288,36 @@ def argument(call: ast.Call, function: Function, parameter: str, *, bound: bool)
         index = names.index(parameter)
         return call.args[index] if index < len(call.args) else None
     return None
+
+
+def _used_of_attribute(parameter: str, function: Function, owner: "ClassInfo | None") -> set[str]:
+    """Return the methods that a class calls on the attribute in which its constructor keeps a parameter."""
+    if owner is None or function.name != "__init__":
+        return set()
+    names = {
+        name for name, bound in owner.attributes.items()
+        if len(bound) == 1 and isinstance(bound[0][0].node, ast.Name) and bound[0][0].node.id == parameter
+    }  # fmt: skip
+    called = (pair for method in owner.methods.values() for pair in kept(method, _called_on_attributes))
+    return {method for name, method in called if name in names} if names else set()
+
+
+def _called_on_attributes(method: Function) -> frozenset[tuple[str, str]]:
+    """Return the attributes of `self` that a method calls methods of, and these."""
+    return frozenset(
+        (node.func.value.attr, node.func.attr)
+        for node in below(method)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Attribute)
+        and isinstance(node.func.value.value, ast.Name) and node.func.value.value.id == "self"
+    )  # fmt: skip
+
+
+def is_choice(func: ast.expr, scope: Scope) -> bool:
+    """Return whether what is called may be chosen of several: `(A if fast else B)()`, or a variable set to that."""
+    if isinstance(func, ast.Name) and (found := scope.lookup(func.id)) is not None:
+        return any(binding.kind == "value" and isinstance(binding.node, ast.IfExp) for binding in found[1])
+    return isinstance(func, ast.IfExp)
 
 
 def _is_key(key: ast.expr | None, wanted: ast.expr | None) -> bool:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from gates.scan.calling import Calling
+from gates.scan.calling import Calling, Run
 from gates.scan.conditions import branch
 from gates.scan.elements import elements
 from gates.scan.module import tail_of
@@ -105,7 +105,7 @@ class Walker(Calling):
         if node.value is None:
             return paths
         found: Paths = []
-        for path, value in self.run(node.value, paths, scope):
+        for path, value in self._prepared(node.value, self.run(node.value, paths, scope)):
             here = path
             if isinstance(node, ast.AugAssign):
                 here = self._set(node.target, None, path, scope, node)
@@ -117,6 +117,15 @@ class Walker(Calling):
                 self.calls.setdefault(happened, tuple(self.frames))
             found.append(here.happens(happened) if happened else here)
         return found
+
+    def _prepared(self, node: ast.expr, run: Run) -> Run:
+        """Return what a framework in the program itself made as something unknown, where its method does not tell."""
+        if not isinstance(node, ast.Call) or tail_of(node.func) not in self.prepares:
+            return run
+        return [
+            (path, value if value.node is node or _is_told(value) else replace(value, kind=UNKNOWN))
+            for path, value in run
+        ]
 
     def _set(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
         """Bind a target; without a value it becomes something that nothing is known of."""
@@ -144,6 +153,8 @@ class Walker(Calling):
         return f"{place.key(target.value)}.{target.attr}"  # type: ignore[attr-defined]  # a Place
 
     def _element(self, made: ast.expr | None, value: Value | None, index: int, size: int) -> Value | None:
+        if value is not None and value.kind == UNKNOWN:
+            return Value(f"{value.key}[{index}]", kind=UNKNOWN)
         if value is None or value.place is None or made is None:
             return None
         if isinstance(made, ast.Tuple | ast.List) and len(made.elts) == size:
@@ -180,7 +191,7 @@ class Walker(Calling):
         guard = ast.unparse(node.test)
         for path, _ in self.run(node.test, paths, scope) if node.test in self.hot else [(p, None) for p in paths]:
             for side, is_true in branch(node.test, path, self.place(path, scope)):
-                guarded = replace(side, guards=(*side.guards, guard))
+                guarded = replace(side, guards=(*side.guards, guard if is_true else f"else {guard}"))
                 after = self.block(node.body if is_true else node.orelse, [guarded], scope)
                 found += [replace(each, guards=path.guards) for each in after]
         return found
@@ -329,6 +340,10 @@ class Walker(Calling):
         if node.value is None:
             return [replace(path, ended="return", returned=None) for path in paths]
         return [replace(path, ended="return", returned=value) for path, value in self.run(node.value, paths, scope)]
+
+
+def _is_told(value: Value) -> bool:
+    return isinstance(value.node, ast.Tuple | ast.List) or value.type is not None
 
 
 def _is_of_turn(key: str, node: ast.For | ast.AsyncFor | ast.While, before: State) -> bool:

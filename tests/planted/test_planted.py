@@ -7,6 +7,7 @@ import pytest
 from planting import SETS, Case, planted, replaced, sound
 
 from gates.model import Severity
+from gates.scan.checking import check
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
 from gates.scan.reading import project_of
@@ -48,6 +49,18 @@ def test_corpus_is_large_enough() -> None:
 def test_every_planted_defect_is_found_at_its_line(kind: str) -> None:
     missed = {case.id for case in planted(kind) if not is_found(case, findings(kind)[case.id])}
     assert missed == {name for name in MISSED if name in findings(kind)}
+
+
+@pytest.mark.parametrize("rule", sorted(set(RULES) - {COMBINED}))
+def test_a_rule_by_itself_reads_the_files_in_which_it_finds_a_defect(rule: str, tmp_path: Path) -> None:
+    cases = [case for kind in SETS for case in planted(kind) if rule in case.rules]
+    found = {}
+    for number, case in enumerate(cases):
+        case.write(tmp_path / str(number))
+        seen = check([RULES[rule]], sorted((tmp_path / str(number)).rglob("*.py")), tmp_path / str(number))
+        found[case.id] = [(rule, site) for site in seen.sites[rule] if not site.ok and not site.undecided]
+    together = {case.id for case in cases if {site[0] for site in findings(case.kind)[case.id]} >= {rule}}
+    assert {name for name in together if not found[name]} == set()
 
 
 @pytest.mark.parametrize("kind", SETS)

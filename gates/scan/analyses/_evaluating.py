@@ -271,8 +271,8 @@ def turns_off(call: ast.Call) -> bool:
     )
 
 
-def places_of(found: Evaluation, message: str) -> Iterator[Site]:
-    """Yield an evaluation as a place that breaks a rule: its head, and its forward pass where that stands far below.
+def places_of(project: Project, found: Evaluation, message: str) -> Iterator[Site]:
+    """Yield an evaluation as a place that breaks a rule: its head, and its forward pass where that stands elsewhere.
 
     The head is its loop, or its function where that is far.
     """
@@ -282,3 +282,8 @@ def places_of(found: Evaluation, message: str) -> Iterator[Site]:
     for here in (line, found.forward.lineno):
         if here == line or here - line > NEAR:
             yield Site(found.module.path, here, here, ok=False, message=message)
+    target = callee(project, found.module, found.forward)
+    inside = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and _is_call_of_model(c)] if target else []
+    if target is not None and inside and not _is_call_of_model(found.forward):
+        path, first = project.scope_of(target, found.module).module.path, min(c.lineno for c in inside)
+        yield Site(path, first, first, ok=False, message=message)

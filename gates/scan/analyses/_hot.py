@@ -11,9 +11,7 @@ from gates.scan.analyses._code import (
     callee,
     calls,
     function_of,
-    functions,
     is_backward,
-    nodes,
 )
 from gates.scan.analyses._origins import COMPREHENSIONS
 from gates.scan.analyses._steps import Steps
@@ -76,12 +74,16 @@ def _steps(project: Project) -> Iterator[Steps]:
 
 
 def _trainings(project: Project, module: Module) -> Iterator[ast.AST]:
-    """Yield the loops and the functions of a file that take a step."""
-    if not _leading(project) & module.calls.keys():
-        return
-    for node in (*nodes(module, *REPEATS), *functions(module)):
-        if _is_training(project, module, node):
-            yield node
+    """Yield the loops and the functions of a file that take a step, where it knows of an accelerator."""
+    found: dict[ast.AST, None] = {}
+    for tail in _leading(project) & module.calls.keys():
+        for call in module.calls[tail]:
+            for around in module.ancestors(call):
+                if isinstance(around, (*REPEATS, *FUNCTIONS)):
+                    found[around] = None
+                if isinstance(around, FUNCTIONS):
+                    break
+    yield from (node for node in found if _is_training(project, module, node)) if found and accelerated(module) else ()
 
 
 def _is_training(project: Project, module: Module, node: ast.AST) -> bool:

@@ -1,6 +1,7 @@
 """What lies on the device for certain: losses, results of models, and what is reckoned from these."""
 
 import ast
+import re
 
 from gates.scan.analyses._code import calls, is_backward
 from gates.scan.analyses._flow import is_forward
@@ -10,6 +11,7 @@ from gates.scan.project import Project
 from gates.scan.scope import Scope
 
 READS = frozenset({"item", "tolist", "cpu", "numpy"})
+MAKER = re.compile(r"(?i)klass|class|cls|factory|builder")
 MAX_DEPTH = 4
 REDUCES = frozenset(
     {
@@ -64,7 +66,7 @@ def _is_result(project: Project, origins: Origins, origin: Origin, depth: int) -
         return True
     if isinstance(node.func, ast.Attribute) and node.func.attr in REDUCES and depth:
         return not _to_host(node) and is_on_device(project, origins, node.func.value, origin.scope, depth - 1)
-    return is_forward(project, origin.module, node)
+    return bool(node.args) and not MAKER.search(tail_of(node.func)) and is_forward(project, origin.module, node)
 
 
 def _to_host(call: ast.Call) -> bool:

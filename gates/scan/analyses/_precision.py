@@ -4,9 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import constant, inner, keyword
+from gates.scan.analyses._code import constant, inner, keyword, tail_text
 from gates.scan.analyses._flow import passed
 from gates.scan.analyses._settings import behind_of, defaults, setting, under
+from gates.scan.known import OPTIMIZER
+from gates.scan.known import SCALER as SCALERS
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.project import Project
 from gates.scan.scope import Scope
@@ -27,6 +29,7 @@ SCALER = {
     "torch.cuda.amp.grad_scaler.GradScaler",
     "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
 }
+STEPPED = re.compile(r"(?i)scaler|optim|\bopt|opt\b|_opt")
 SCALES = re.compile(r"(?i)scaler|scale_loss|loss_scale|^(accelerator|fabric)$")
 FRAMEWORKS = re.compile(r"^(accelerate|lightning|pytorch_lightning|deepspeed|apex|transformers|ignite|composer)(\.|$)")
 OTHERS = re.compile(r"^sklearn\.|(Standard|MinMax|Robust|MaxAbs)Scaler$")
@@ -111,10 +114,49 @@ def scalers(project: Project, module: Module) -> Iterator[tuple[ast.Call, Scope]
                     yield call, scope
 
 
+def is_step(project: Project, module: Module, func: ast.expr) -> bool:
+    """Return whether a method steps an optimizer or a scaler: by what its object is called, or by its class."""
+    if not isinstance(func, ast.Attribute) or func.attr != "step":
+        return False
+    if STEPPED.search(tail_text(func.value)):
+        return True
+    named = project.types.of(func.value, project.scope_at(func, module))
+    return any(project.types.is_a(named, kind) for kind in (OPTIMIZER, SCALERS))
+
+
 def is_on(call: ast.Call) -> bool:
     """Return whether a scaler or a context is turned on for sure."""
     enabled = keyword(call, "enabled")
     return enabled is None or constant(enabled) is True
+
+
+def holds(node: ast.expr, scope: Scope) -> bool | None:
+    """Return whether a condition on settings holds where nobody changes these; `None` where that is not known."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        inside = holds(node.operand, scope)
+        return None if inside is None else not inside
+    if isinstance(node, ast.BoolOp):
+        parts = [holds(part, scope) for part in node.values]
+        ending = isinstance(node.op, ast.Or)
+        return ending if ending in parts else None if None in parts else not ending
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        right = node.comparators[0]
+        several = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else [right]
+        left, others = _meant(node.left, scope), [_meant(part, scope) for part in several]
+        known = isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In | ast.NotIn)
+        if left is None or None in others or not known:
+            return None
+        return (left in others) is not isinstance(node.ops[0], ast.NotEq | ast.IsNot | ast.NotIn)
+    through = scope.through(node)
+    if through is not None and isinstance(through[0], ast.Compare | ast.BoolOp | ast.UnaryOp):
+        return holds(through[0], through[1])
+    value = setting(node, scope)
+    return value if isinstance(value, bool) else None
+
+
+def _meant(node: ast.expr, scope: Scope) -> object:
+    """Return the type of numbers, or the constant, that an expression is."""
+    return type_named(node, scope) or setting(node, scope)
 
 
 def knows_scaling(project: Project, module: Module) -> bool:

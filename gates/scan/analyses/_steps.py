@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from gates.scan.analyses._benching import is_benchmark
-from gates.scan.analyses._code import accelerated, calls
+from gates.scan.analyses._code import calls
 from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._targets import Targets
 from gates.scan.module import Function, Module
@@ -33,8 +33,7 @@ class Steps:
         self._is_free = is_free
         todo: list[tuple[Function, int]] = []
         for module, node in begun:
-            if accelerated(module):
-                todo += [(f, 1) for f in self._from(module, node, timed=_is_timed(node, module))]
+            todo += [(f, 1) for f in self._from(module, node, timed=_is_timed(node, module))]
         while todo and len(self.sites) < MAX_FUNCTIONS:
             function, depth = todo.pop(0)
             if depth < MAX_DEPTH:

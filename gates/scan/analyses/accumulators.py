@@ -14,7 +14,7 @@ from gates.scan.scope import Scope
 from gates.scan.site import Site
 from gates.scan.types import argument
 
-WORDS = ("backward", "training_step", "scaler")
+WORDS = ("backward*", "training_step", "scaler*")
 STARTS = re.compile(r"^_*(?!is_|has_|on_|in_|for_|no_|register_)(\w+_)?backward(_pass|_step)?$")
 CUT = {"detach", "item", "float", "tolist", "numpy", "cpu", "clone_detached"}
 

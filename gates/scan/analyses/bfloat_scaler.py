@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, class_of, function_of, keyword, nodes
 from gates.scan.analyses._evaluating import NAMED, NO_GRAD
-from gates.scan.analyses._precision import AUTOCAST, BRAIN, context_of, dtype_of, is_on, scalers, type_named
+from gates.scan.analyses._precision import AUTOCAST, BRAIN, context_of, dtype_of, holds, is_on, scalers, type_named
 from gates.scan.module import Function, Module
 from gates.scan.nodes import inner, text_of
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
 
-WORDS = ("bfloat16",)
+WORDS = ("bfloat16*",)
 PROBLEM = "a dynamic loss scale is used with bfloat16, which needs none"
 
 
@@ -20,13 +20,15 @@ def look(project: Project) -> Iterator[Site]:
     """Yield each dynamic scaler in the function, class or file whose autocast contexts are all in bfloat16."""
     seen: set[ast.AST] = set()
     for module in project.modules.values():
-        found = [call for call, _ in scalers(project, module)]
-        near = [module, *(m for call in found for m in _users(project, module, call))] if found else []
+        found = list(scalers(project, module))
+        near = [module, *(m for call, _ in found for m in _users(project, module, call))] if found else []
         trained = [made for each in {m.path: m for m in near}.values() for made in _trained(project, each)]
         if {dtype_of(*made) for made in trained} != {BRAIN}:
             continue
-        for call in found:
-            if is_on(call) or _same(call, [made[0] for made in trained]):
+        for call, scope in found:
+            enabled = keyword(call, "enabled")
+            known = enabled is None or holds(enabled, scope)
+            if known or _same(call, [made[0] for made in trained]):
                 seen.add(call)
                 yield broken(module, call, PROBLEM)
     for info in project.classes.values() if any("caler" in name for name in project.named) else ():

@@ -14,9 +14,9 @@ from gates.scan.nodes import text_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("speed", "faster", "saved", "saving", "reduction", "reduced", "overhead", "drop", "degradation", "diff",
-         "best", "floor", "limit", "budget", "minimum", "better", "improved", "accept", "tolerance", "monitor",
-         "passed", "verdict", "max_")  # fmt: skip
+WORDS = ("speed*", "faster*", "saved*", "saving*", "reduction*", "reduced*", "overhead*", "drop*",
+         "degradation*", "diff*", "best*", "floor*", "limit*", "budget*", "minimum*", "better*", "improved*",
+         "accept*", "tolerance*", "monitor*", "passed*", "verdict*", "max_*")  # fmt: skip
 MORE = re.compile(r"(?i)speed_?up|faster|acceleration|saved|saving|reduction|reduced|decrease|throughput")
 LESS = re.compile(
     r"(?i)overhead|degradation|(^|_)drop(_|$)|_drop|drop_|accuracy_loss|(^|_)(abs_?|max_?)?diff(erence)?(_|$)|"

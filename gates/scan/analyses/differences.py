@@ -12,8 +12,9 @@ from gates.scan.nodes import inner, text_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("baseline", "fp32", "float32", "reference", "control", "eager", "base_", "full_", "_ref", "ref_", "expected",
-         "naive", "plain", "vanilla", "atol", "rtol", "tolerance", "golden", "double")  # fmt: skip
+WORDS = ("baseline*", "fp32*", "float32", "reference*", "control*", "eager*", "base_*", "full_*", "_ref*",
+         "ref_*", "expected*", "naive*", "plain*", "vanilla*", "atol", "rtol", "tolerance*", "golden*",
+         "double")  # fmt: skip
 BAR = re.compile(r"(?i)tol|eps|delta|thresh|limit|max_|margin|within")
 CLOSE = re.compile(r"(?i)(^|[^a-z])([ar]?tol|tolerances?|eps|epsilon)([^a-z]|$)")
 ALIKE = re.compile(r"(?i)close|equal|same|match|parity|agree|identical|equivalen|consisten|within|accurate|toleran")
@@ -23,9 +24,7 @@ MINE = re.compile(
 )
 REDUCES = frozenset({"max", "min", "mean", "amax", "sum", "item", "float", "double", "cpu", "numpy", "flatten",
                      "median", "detach", "any", "all", "maximum"})  # fmt: skip
-EITHER = re.compile(
-    r"(?i)drop|worse|regress|no_loss|increase|exceed|slower|higher|lower|too_|below|above|converge"
-)
+EITHER = re.compile(r"(?i)drop|worse|regress|no_loss|increase|exceed|slower|higher|lower|too_|below|above|converge")
 
 
 def look(project: Project) -> Iterator[Site]:

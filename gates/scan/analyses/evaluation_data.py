@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+from gates.scan.analyses._benching import words
 from gates.scan.analyses._code import (
     broken,
     callee,
@@ -13,19 +14,25 @@ from gates.scan.analyses._code import (
     constant,
     functions,
     is_backward,
+    is_model_call,
     keyword,
     nodes,
     tail_text,
 )
 from gates.scan.analyses._evaluating import HELD, KEPT_BACK, NAMED, TRAIN
+from gates.scan.analyses._splits import split_name, splits_passed
 from gates.scan.module import Module, tail_of
-from gates.scan.nodes import text_of, walk
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("train", "train_loader", "train_set", "train_ds", "train_dl", "train_data")
+WORDS = ("train*", "backward*")
 REPORTS = re.compile(r"(?i)train(ing)?_(results?|metrics?|accuracy|scores?|loss(es)?|stat(istic)?s|eval)")
 MINE = re.compile(r"(?i)train|fit|in_sample")
+SCORES = re.compile(r"(?i)(^| )(acc|accuracy|loss|losses|correct|right|hits?|metrics?|error|score|scores|f1|auc|iou|dice|top1)( |$)|entropy|loss$")
+PART = re.compile(r"(?i)^(train|training)_(mask|x|y|inputs?|targets?|labels?|images?|data|idx)$|^[xy]_?train$")
+OTHER = re.compile(r"(?i)(^|_)(val|valid|validation|test|dev|held)(_|$)|^[xy]_?(val|test|dev|valid)$|(?<!train)_idx$")
+FITS = frozenset({"fit", "knn", "cross_val_score"})
 OTHERS = re.compile(r"(?i)(^|_)(val|valid|validation|validated|test|dev|eval|accuracy|acc|score|metric)s?(_|$)")
 
 
@@ -36,6 +43,7 @@ def look(project: Project) -> Iterator[Site]:
             yield from _handed(project, module, function)
         yield from _misnamed(module)
         yield from _handed_on(project, module)
+        yield from _scored_on(module)
         for function in functions(module):
             if NAMED.search(function.name):
                 yield from _gone_over(module, function)
@@ -46,14 +54,14 @@ def _handed(project: Project, module: Module, function: ast.AST) -> Iterator[Sit
     found: dict[str, list[tuple[ast.Call, bool, bool]]] = defaultdict(list)
     for call in calls(function):
         if _evaluates(project, module, call):
-            names = [tail_of(arg) for arg in (*call.args, *(k.value for k in call.keywords))]
+            names = list(splits_passed(call, module))
             found[tail_of(call.func)].append(
                 (call, any(TRAIN.search(n) for n in names), any(HELD.search(n) and not TRAIN.search(n) for n in names))
             )
     if REPORTS.search(getattr(function, "name", "")):
         return
     for name, sites in found.items():
-        beside = any(not _trained(call) for call in module.calls.get(name, []))
+        beside = any(not _trained(call, module) for call in module.calls.get(name, []))
         for call, train, held in sites:
             target = _target(call, module)
             if train and not held and not MINE.search(target) and (OTHERS.search(target) or not beside):
@@ -134,8 +142,8 @@ def _handed_on(project: Project, module: Module) -> Iterator[Site]:
                     yield broken(module, value, f"{name} is passed the data of the training")
 
 
-def _trained(call: ast.Call) -> bool:
-    return any(TRAIN.search(tail_of(arg)) for arg in (*call.args, *(k.value for k in call.keywords)))
+def _trained(call: ast.Call, module: Module) -> bool:
+    return any(TRAIN.search(name) for name in splits_passed(call, module))
 
 
 def _evaluates(project: Project, module: Module, call: ast.Call) -> bool:
@@ -143,13 +151,43 @@ def _evaluates(project: Project, module: Module, call: ast.Call) -> bool:
     if NAMED.search(tail_of(call.func)):
         return True
     owner = tail_of(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-    if not _trained(call):
+    if not _trained(call, module):
         return False
     target = callee(project, module, call)
     if target is None:
         return re.fullmatch(r"(?i)(val|valid|validat(e|or)|evaluat(e|or))", owner) is not None
     tails = {tail_of(c.func) for c in calls(target)}
-    return "eval" in tails and not tails & {"backward", "step", "fit"}
+    return "eval" in tails and not tails & {"backward", "step", "fit"} and _scores(target)
+
+
+def _scores(function: ast.AST) -> bool:
+    """Return whether a function reckons a score, rather than to gather features or statistics."""
+    tails = (tail_of(n.func) if isinstance(n, ast.Call) else tail_of(n) for n in inner(function, ast.Call, ast.Name))  # type: ignore[arg-type]
+    return any(SCORES.search(words(tail)) for tail in tails) or any(
+        isinstance(op, ast.Eq) and any(isinstance(side, ast.Call | ast.Name) for side in n.comparators)
+        for n in inner(function, ast.Compare)
+        if isinstance(n, ast.Compare)
+        for op in n.ops
+    )
+
+
+def _scored_on(module: Module) -> Iterator[Site]:
+    """Find a score called held back that is reckoned of targets of the training: `val_acc = f(model(x_train), y_train)`."""
+    for node in nodes(module, ast.Assign):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        name = tail_of(node.targets[0])
+        if not HELD.search(name) or MINE.search(name) or not SCORES.search(words(name)):
+            continue
+        used = [tail_of(n) for n in walk(node.value) if isinstance(n, ast.Name | ast.Attribute)]
+        if any(PART.search(n) for n in used) and not any(OTHER.search(n) for n in used):
+            if any(n in used for n in FITS) or not any(is_model_call(c) or _compares(c) for c in calls(node)):
+                continue
+            yield broken(module, node.value, f"{name} is reckoned of the data of the training")
+
+
+def _compares(call: ast.Call) -> bool:
+    return any(isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq) for n in walk(call))
 
 
 def _target(call: ast.Call, module: Module) -> str:
@@ -176,7 +214,7 @@ def _target(call: ast.Call, module: Module) -> str:
 def _gone_over(module: Module, function: ast.AST) -> Iterator[Site]:
     """Find a loop over training data in a function that evaluates and knows of no others."""
     loops = [n for n in walk(function) if isinstance(n, ast.For | ast.comprehension)]
-    names = [(n, tail_of(n.iter)) for n in loops]
+    names = [(n, split_name(n.iter, module)) for n in loops]
     if any(HELD.search(name) and not TRAIN.search(name) for _, name in names):
         return
     for node, name in names:

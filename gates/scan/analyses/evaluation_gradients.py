@@ -7,11 +7,13 @@ from gates.scan.analyses._modes import without_gradients
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("eval", "valid", "accuracy", "estimate", "test", "validate", "evaluate", "val_loader", "perplexity")
+WORDS = ("eval*", "valid*", "accuracy*", "estimate*", "test", "val_loader", "perplexity*", "score*", "predict*")
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each evaluation without `no_grad()` or `inference_mode()`."""
     for found in project.once(evaluations):
         if not without_gradients(project, found):
-            yield from places_of(found, "the model is evaluated with gradients: each forward pass keeps its graph")
+            yield from places_of(
+                project, found, "the model is evaluated with gradients: each forward pass keeps its graph"
+            )

@@ -7,11 +7,13 @@ from gates.scan.analyses._modes import in_eval_mode
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("eval", "valid", "accuracy", "estimate", "test", "validate", "evaluate", "val_loader", "perplexity")
+WORDS = ("eval*", "valid*", "accuracy*", "estimate*", "test", "val_loader", "perplexity*", "score*", "predict*")
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each evaluation without `eval()`."""
     for found in project.once(evaluations):
         if not in_eval_mode(project, found):
-            yield from places_of(found, "the model is evaluated without eval(): dropout and batch statistics go on")
+            yield from places_of(
+                project, found, "the model is evaluated without eval(): dropout and batch statistics go on"
+            )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, callee, calls, module_of, nodes, tail_text
 from gates.scan.analyses._flow import passed
+from gates.scan.analyses._precision import is_step
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
@@ -13,7 +14,9 @@ from gates.scan.site import Site
 
 WORDS = ("except", "suppress", "__exit__")
 WIDE = {"Exception", "BaseException", "RuntimeError"}
+RAISED = {"AssertionError", "ValueError"}  # by the scaler, where it is used wrongly
 OBJECT = re.compile(r"(?i)scaler|wandb|tracker|mlflow|tensorboard|\brun\b|writer|comet|neptune|aim_run")
+SCALERS = re.compile(r"(?i)scaler")
 MUTE = {"debug"}  # of a logger: what is said there is not shown
 TIDY = {"empty_cache", "collect", "zero_grad", "sleep"}
 DEPTH = 2
@@ -23,14 +26,15 @@ def look(project: Project) -> Iterator[Site]:
     """Yield each wide `except` that says nothing, around calls of a scaler or a tracker."""
     for module in project.modules.values():
         for node in nodes(module, ast.Try):
-            handlers = [h for h in node.handlers if _is_wide(h) and _is_silent(h)] if isinstance(node, ast.Try) else []
-            about = _tried(project, module, node.body) if handlers and isinstance(node, ast.Try) else None
-            for handler in handlers if about else ():
-                yield broken(module, handler, f"what goes wrong in {about} is not told to anybody")
+            for handler in node.handlers if isinstance(node, ast.Try) else ():
+                about = _unheard(project, module, handler, node.body) if isinstance(node, ast.Try) else None
+                if about:
+                    yield broken(module, handler, f"what goes wrong in {about} is not told to anybody")
         for call in module.calls.get("suppress", []):
             around = module.parents.get(module.parents.get(call, call))
             wide = any(tail_of(arg) in WIDE for arg in call.args)
-            about = _tried(project, module, around.body) if wide and isinstance(around, ast.With) else None
+            step = not wide and any(tail_of(arg) in RAISED for arg in call.args)
+            about = _tried(project, module, around.body, step) if wide | step and isinstance(around, ast.With) else None
             if about:
                 yield broken(module, call, f"what goes wrong in {about} is not told to anybody")
         for node in nodes(module, ast.With):
@@ -51,15 +55,23 @@ def _mute_exit(project: Project, module: Module, context: ast.expr) -> tuple[ast
     return (last, method[1]) if alone and is_true and method is not None and isinstance(last, ast.Return) else None
 
 
-def _tried(project: Project, module: Module, body: list[ast.stmt]) -> str | None:
-    """Return the call of a scaler, an optimizer or a tracker in what is tried, itself or in a function that runs."""
+def _unheard(project: Project, module: Module, handler: ast.ExceptHandler, body: list[ast.stmt]) -> str | None:
+    """Return the call that a handler keeps all exceptions of to itself; of a step, what is said in a whisper, too."""
+    if _is_wide(handler, WIDE) and _is_silent(handler):
+        return _tried(project, module, body)
+    silent = _is_wide(handler, WIDE | RAISED) and _is_silent(handler, whispers=True)
+    return _tried(project, module, body, step=True) if silent else None
+
+
+def _tried(project: Project, module: Module, body: list[ast.stmt], step: bool = False) -> str | None:
+    """Return the call of a step, or of a tracker, in what is tried, itself or in a function that runs."""
     if any(isinstance(statement, ast.Import | ast.ImportFrom) for statement in body):
         return None
     for statement in body:
         for call in calls(statement):
-            if _is_about(call) or _runs(project, module, call, DEPTH):
+            if _is_about(project, module, call, step) or _runs(project, module, call, DEPTH):
                 return f"{text_of(call.func)}()"
-            handed = next((arg for arg in call.args if isinstance(arg, ast.Attribute) and _is_step(arg)), None)
+            handed = next((arg for arg in call.args if _is_step(project, module, arg)), None)
             if handed is not None:
                 return f"{text_of(handed)}()"
     return None
@@ -69,49 +81,51 @@ def _runs(project: Project, module: Module, call: ast.Call, depth: int) -> bool:
     """Return whether the function that a call runs steps an optimizer or a scaler."""
     target = callee(project, module, call)
     if target is None:
-        return any(_is_step(func) for func in _handed(project, module, call))
+        return any(_is_step(project, there, func) for func, there in _handed(project, module, call))
     there = module_of(project, target, module)
     return any(
-        (isinstance(c.func, ast.Attribute) and _is_step(c.func)) or (depth > 1 and _runs(project, there, c, depth - 1))
+        _is_step(project, there, c.func) or (depth > 1 and _runs(project, there, c, depth - 1))
         for c in inner(target, ast.Call) if isinstance(c, ast.Call)
     )  # fmt: skip
 
 
-def _handed(project: Project, module: Module, call: ast.Call) -> Iterator[ast.Attribute]:
+def _handed(project: Project, module: Module, call: ast.Call) -> Iterator[tuple[ast.expr, Module]]:
     """Yield the methods that callers hand to a function which calls its parameter."""
     found = project.scope_at(call, module).lookup(call.func.id) if isinstance(call.func, ast.Name) else None
     if found is None or not isinstance(call.func, ast.Name) or any(b.kind != "parameter" for b in found[1]):
         return
-    for value, _, _ in passed(project, call.func.id, found[0]):
-        if isinstance(value, ast.Attribute):
-            yield value
+    for value, scope, _ in passed(project, call.func.id, found[0]):
+        yield value, scope.module
 
 
-def _is_step(func: ast.Attribute) -> bool:
+def _is_step(project: Project, module: Module, func: ast.expr) -> bool:
     """Return whether a method is one of a training step: a backward pass, or a step of an optimizer or a scaler."""
-    stepped = func.attr == "step" and re.search(r"(?i)opt|scaler", tail_text(func.value))
-    return func.attr in {"backward", "unscale_"} or bool(stepped)
+    if not isinstance(func, ast.Attribute):
+        return False
+    return func.attr in {"backward", "unscale_"} or is_step(project, module, func)
 
 
-def _is_about(call: ast.Call) -> bool:
-    """Return whether a call is one of a training step, or of a tracker."""
+def _is_about(project: Project, module: Module, call: ast.Call, step: bool) -> bool:
+    """Return whether a call is one of a training step, or of a tracker unless steps alone are asked for."""
     if not isinstance(call.func, ast.Attribute) or any(isinstance(n, ast.Call) for n in walk(call.func.value)):
         return False
-    owner = tail_text(call.func.value)
-    return _is_step(call.func) or (OBJECT.search(owner) is not None and call.func.attr not in QUIET)
+    if _is_step(project, module, call.func):
+        return True
+    about = SCALERS if step else OBJECT
+    return about.search(tail_text(call.func.value)) is not None and call.func.attr not in QUIET
 
 
 QUIET = {"finish", "close", "end", "teardown", "get"}
 
 
-def _is_wide(handler: ast.ExceptHandler) -> bool:
+def _is_wide(handler: ast.ExceptHandler, wide: set[str]) -> bool:
     if handler.type is None:
         return True
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(tail_of(kind) in WIDE for kind in kinds)
+    return any(tail_of(kind) in wide for kind in kinds)
 
 
-def _is_silent(handler: ast.ExceptHandler) -> bool:
+def _is_silent(handler: ast.ExceptHandler, *, whispers: bool = False) -> bool:
     """Return whether nothing in a handler says, keeps or passes on what happened."""
     for statement in handler.body:
         if isinstance(statement, ast.Pass | ast.Continue | ast.Break):
@@ -121,16 +135,16 @@ def _is_silent(handler: ast.ExceptHandler) -> bool:
         if isinstance(statement, ast.Return) and (statement.value is None or isinstance(statement.value, ast.Constant)):
             continue
         is_call = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
-        if is_call and _is_mute(statement.value, handler.name):  # type: ignore[attr-defined]  # it is an ast.Expr
+        if is_call and _is_mute(statement.value, handler.name, whispers):  # type: ignore[attr-defined]  # it is an ast.Expr
             continue
         return False
     return True
 
 
-def _is_mute(call: ast.Call, name: str | None) -> bool:
+def _is_mute(call: ast.Call, name: str | None, whispers: bool) -> bool:
     """Return whether a call says nothing of what went wrong: it tidies up, or says at most that something did."""
     tail = tail_of(call.func)
     if tail in TIDY:
         return True
     told = any(isinstance(n, ast.Name) and n.id == name for arg in call.args for n in walk(arg))
-    return tail in MUTE and not told and not call.keywords
+    return tail in MUTE and (whispers or (not told and not call.keywords))

@@ -13,7 +13,7 @@ from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
 
-WORDS = ("autocast",)
+WORDS = ("autocast*",)
 Body = Function | ast.Lambda | ast.Module
 CAST = re.compile(r"(?i)cast|amp|ctx|context|precision")
 

@@ -11,7 +11,7 @@ from gates.scan.nodes import inner, text_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("backward", "step")
+WORDS = ("backward*", "step")
 MAKES = {"float", "int", "bool", "print", "str"}
 
 

@@ -8,7 +8,7 @@ from gates.scan.analyses._hot import helper_of, hot_calls, measures_memory, step
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("synchronize",)
+WORDS = ("synchronize*",)
 
 
 def look(project: Project) -> Iterator[Site]:

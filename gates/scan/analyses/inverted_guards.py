@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, callee, calls, class_of, constant, function_of, keyword, module_of, nodes
 from gates.scan.analyses._guards import BAD, FINITE, finite, mixed, named
-from gates.scan.analyses._precision import autocasts, scalers
+from gates.scan.analyses._precision import autocasts, is_step, scalers
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("caler", "isfinite", "isnan", "isinf")
+WORDS = ("caler*", "isfinite", "isnan", "isinf")
 USED = {"scale", "unscale_", "step", "update"}
 CAST = re.compile(r"(?i)^(use_|enable_|with_)?(amp|mixed_precision)(_enabled)?$")
 
@@ -130,12 +130,7 @@ def _steps(project: Project, module: Module, branch: list[ast.stmt]) -> bool:
         target = callee(project, module, call)
         there = module_of(project, target, module) if target is not None else module
         found += [(c, there) for c in calls(target)] if target is not None else []
-    return any(
-        isinstance(c.func, ast.Attribute)
-        and c.func.attr == "step"
-        and re.search(r"(?i)scaler|optim|^opt", tail_of(c.func.value))
-        for c, _ in found
-    )
+    return any(is_step(project, there, c.func) for c, there in found)
 
 
 def _switches(project: Project, module: Module) -> Iterator[Site]:

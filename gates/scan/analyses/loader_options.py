@@ -13,7 +13,7 @@ from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
 
-WORDS = ("DataLoader",)
+WORDS = ("DataLoader*",)
 TRAINS = {"train", "fit", "evaluate", "train_one_epoch", "train_epoch", "train_model"}
 MOVES = {"to", "cuda", "setup_dataloaders", "prepare"}
 MAKERS = re.compile(r"data|load|build|factor|input|setup")

@@ -11,7 +11,7 @@ from gates.scan.nodes import walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("zero_grad",)
+WORDS = ("zero_grad*",)
 
 
 def look(project: Project) -> Iterator[Site]:

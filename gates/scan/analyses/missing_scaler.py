@@ -11,7 +11,7 @@ from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
 
-WORDS = ("autocast",)
+WORDS = ("autocast*",)
 
 
 def look(project: Project) -> Iterator[Site]:

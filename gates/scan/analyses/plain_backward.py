@@ -9,7 +9,7 @@ from gates.scan.module import tail_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("backward",)
+WORDS = ("backward*",)
 INSTEAD = {
     "Accelerate": "{}.backward(loss)",
     "Fabric": "{}.backward(loss)",

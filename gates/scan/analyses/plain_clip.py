@@ -8,7 +8,7 @@ from gates.scan.module import tail_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("clip_grad",)
+WORDS = ("clip_grad*",)
 TORCH = {
     "torch.nn.utils.clip_grad_norm_",
     "torch.nn.utils.clip_grad_value_",

@@ -15,8 +15,8 @@ SHARE = re.compile(r"(?i)ratio|factor|left|remain|_x$|fold")
 ACCURACY = re.compile(r"(?i)(^|[^a-z])(acc|accuracy|top1|hit_rate|precision|recall)([^a-z]|$)")
 HITS = re.compile(r"(?i)(^|[^a-z])(correct|hits?|right|matche[sd]|matching|tp)([^a-z]|$)")
 WHOLE = re.compile(r"(?i)(^|[^a-z])(total|n|count|seen|len|size|numel|num|examples|samples)([^a-z]|$)")
-WORDS = ("speed", "faster", "saved", "saving", "reduction", "reduced", "acceleration", "throughput", "per_sec",
-         "_per_s", "accuracy")  # fmt: skip
+WORDS = ("speed*", "faster*", "saved*", "saving*", "reduction*", "reduced*", "acceleration*", "throughput*", "per_sec*",
+         "_per_s*", "accuracy*")  # fmt: skip
 
 
 def look(project: Project) -> Iterator[Site]:

@@ -14,7 +14,7 @@ from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
 
-WORDS = ("state_dict",)
+WORDS = ("state_dict*",)
 OPTIMIZER = re.compile(r"(?i)opt")
 NAMED = re.compile(r"(?i)scaler")
 Body = Function | ast.Module

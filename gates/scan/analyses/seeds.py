@@ -26,7 +26,7 @@ from gates.scan.project import Project
 from gates.scan.site import Site
 from gates.scan.types import argument
 
-WORDS = ("seed",)
+WORDS = ("seed*",)
 SEEDING = re.compile(r"(?i)seed")
 DATA = re.compile(r"(?i)worker|spawn|generate_state")
 NAMES = frozenset({"seed", "base_seed", "manual_seed", "random_seed", "rng_seed", "random_state"})

@@ -23,6 +23,7 @@ CLOCKS = {
     "time.monotonic_ns",
     "timeit.default_timer",
 }
+TAILS = {name.rpartition(".")[2] for name in CLOCKS}
 WAITS = {"synchronize", "item", "elapsed_time", "tolist", "numpy", "cpu", "wait_for_everyone", "barrier"}
 WORK = re.compile(
     r"(?i)model|net\b|forward|train|step|backward|run|infer|loop|epoch|generate|work|func|fn\b|matmul|call"
@@ -35,12 +36,12 @@ CUDA = re.compile(r"cuda|GradScaler|autocast")
 def look(project: Project) -> Iterator[Site]:
     """Yield each reading of the clock at the end of a timed region that nothing waited in."""
     for module in project.modules.values():
-        if not any(
-            tail in module.calls for tail in ("perf_counter", "monotonic", "time", "default_timer", "perf_counter_ns")
-        ):
+        if not TAILS & module.calls.keys():
             continue
         origins = project.once(_origins)[0]
         for function in functions(module):
+            if not any(tail_of(call.func) in TAILS for call in calls(function)):
+                continue
             is_known = is_benchmark(function, module) and _on_device(module)
             if is_known:
                 yield from _regions(project, module, function)

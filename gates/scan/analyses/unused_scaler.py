@@ -3,15 +3,16 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, callee, class_of, function_of
-from gates.scan.analyses._precision import scalers
-from gates.scan.module import Module
+from gates.scan.analyses._code import broken, callee, class_of, constant, function_of, is_backward
+from gates.scan.analyses._precision import HALF, dtype_of, entered_by, scalers
+from gates.scan.module import Module, tail_of
 from gates.scan.nodes import text_of, walk
-from gates.scan.project import Project
+from gates.scan.project import ClassInfo, Project
 from gates.scan.site import Site
 from gates.scan.types import argument
 
-WORDS = ("caler",)
+WORDS = ("caler*",)
+Place = tuple[Module, ast.AST]
 IDLE = {"state_dict", "load_state_dict", "get_scale", "is_enabled", "get_growth_factor", "get_backoff_factor"}
 
 
@@ -26,7 +27,83 @@ def look(project: Project) -> Iterator[Site]:
                 if isinstance(target, ast.Name) and _idle_name(project, module, target, call):
                     yield broken(module, call, f"{target.id} is made and scales nothing")
                 elif isinstance(target, ast.Attribute) and _idle_attribute(project, module, target):
-                    yield broken(module, call, f"{text_of(target)} is made and scales nothing")
+                    there, place = _left_out(project, module, target) or (module, call)
+                    yield broken(there, place, f"{text_of(target)} is made and scales nothing")
+                elif isinstance(target, ast.Attribute):
+                    for info in _extending(project, module, target):
+                        if (found := _passes_by(project, info, target.attr)) is not None:
+                            yield broken(*found, f"{text_of(target)} is made and does not scale the loss here")
+
+
+def _left_out(project: Project, module: Module, target: ast.Attribute) -> Place | None:
+    """Return the backward pass that leaves a scaler out, where that is a class's which extends the scaler's own."""
+    owner = class_of(target, module)
+    if owner is None or any(is_backward(call) for call in _calls(owner)):
+        return None
+    return next((found for info in _extending(project, module, target) if (found := _plain(info)) is not None), None)
+
+
+def _extending(project: Project, module: Module, target: ast.Attribute) -> Iterator[ClassInfo]:
+    """Yield the classes that extend the one which makes a scaler."""
+    owner = project.scope_at(target, module).self_class
+    todo, seen = [owner] if owner is not None else [], set()
+    while todo:
+        for info in project.extending.get(todo.pop().name, ()):
+            if info not in seen and not info.twice:
+                seen.add(info)
+                todo.append(info)
+                yield info
+
+
+def _plain(info: ClassInfo) -> Place | None:
+    """Return the plain backward pass of a loss in a class that steps an optimizer itself."""
+    found = list(_calls(info.node))
+    stepped = any(isinstance(c.func, ast.Attribute) and c.func.attr == "step" and not c.args for c in found)
+    passes = [c for c in found if is_backward(c) and isinstance(c.func, ast.Attribute) and not c.args]
+    plain = [c for c in passes if isinstance(c.func, ast.Attribute) and isinstance(c.func.value, ast.Name)]
+    return (info.scope.module, plain[0]) if stepped and plain and len(plain) == len(passes) else None
+
+
+def _passes_by(project: Project, info: ClassInfo, name: str) -> Place | None:
+    """Return the backward pass of a class that does not use the scaler which its base makes, under float16."""
+    place = _plain(info)
+    if place is None or any(_mentions(n, name) or _says_off(n) for n in walk(info.node)):
+        return None
+    names = {name for each in (info, *project.ancestors_of(info)) for name in each.methods}
+    methods = [found for each in sorted(names) if (found := project.method(info, each)) is not None]
+    if any(_mentions(node, name) and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+           and not _is_idle(node, module) for function, module, _ in methods for node in walk(function)):  # fmt: skip
+        return None
+    kinds = [dtype_of(*made) for function, module, _ in methods for made in entered_by(project, function, module)]
+    return place if kinds and set(kinds) == {HALF} and not _used_outside(project, name) else None
+
+
+def _calls(owner: ast.ClassDef) -> Iterator[ast.Call]:
+    """Yield the calls in the methods of a class."""
+    yield from (node for node in walk(owner) if isinstance(node, ast.Call))
+
+
+def _mentions(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name
+
+
+def _is_idle(node: ast.Attribute, module: Module) -> bool:
+    parent = module.parents.get(node)
+    return isinstance(parent, ast.Attribute) and parent.attr in IDLE
+
+
+def _says_off(node: ast.AST) -> bool:
+    """Return whether a call switches something off, as `super().__init__(fp16=False)` does."""
+    return isinstance(node, ast.Call) and any(k.arg and constant(k.value) is False for k in node.keywords)
+
+
+def _used_outside(project: Project, name: str) -> bool:
+    """Return whether code uses the scaler of an object other than its own."""
+    return any(
+        _mentions(node, name) and isinstance(node, ast.Attribute) and tail_of(node.value) != "self"
+        and not _is_idle(node, module)
+        for module in project.modules.values() for node in module.live.get(ast.Attribute, [])
+    )  # fmt: skip
 
 
 def _wrappers(project: Project, module: Module) -> Iterator[ast.Call]:
