@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 FOLDER = Path(__file__).parent / "planted"
-SETS = ("tuned", "held_out", "fresh", "last", "foreign_a", "foreign_b", "foreign_c", "foreign_d", "foreign_e")
+SETS = ("tuned", "held_out", "fresh", "last", *(f"foreign_{letter}" for letter in "abcdefg"))
 NEAR = 3
 MARK = "# <-"
 

@@ -48,6 +48,9 @@ class Alternatives:
         elif isinstance(node, ast.Name | ast.Attribute):
             for value, where in self._values(node, scope):
                 yield from self._objects(value, where, hops - 1)
+            found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
+            if found is not None and [b.kind for b in found[1]] == ["parameter"] and found[1][0].node is None:
+                yield from self._project.types.kept_as(node.id, found[0])  # type: ignore[union-attr]  # it is a name
 
     def _made(self, call: ast.Call, scope: Scope, hops: int) -> "Iterator[ClassInfo]":
         """Yield the classes of what a call returns: of a constructor, or of a function's returns."""

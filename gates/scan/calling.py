@@ -248,6 +248,7 @@ class Calling(Finding):
         known = place.find(held)
         made = known.node if known is not None else None
         chosen = isinstance(made, ast.Call) and known.place is not None and is_choice(made.func, known.place.scope)  # type: ignore[union-attr]  # it made something
+        chosen = chosen or (isinstance(made, ast.Name) and known is not None and known.type is None)
         if known is not None and (known.owner is not None or (made is not None and not chosen)):
             return [path]
         kinds = self.project.alternatives.of(held, scope)
@@ -286,7 +287,9 @@ class Calling(Finding):
         )
         if about in self._quiet:
             return [(path, self._made(node, path, scope))]
-        is_plain = closure.scope.owner is None
+        is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
+        sole = is_own and self.project.method_names[tail_of(node.func)] == 1
+        is_plain = closure.scope.owner is None or sole
         self.frames.append(Frame(scope.module.path, node.lineno, node.end_lineno or node.lineno, is_plain))
         found = self.enter(closure, arguments, named, path)
         self.frames.pop()

@@ -1,9 +1,11 @@
 """What is in a list that code goes through: written out, handed to a constructor, or added piece by piece."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.scan.module import tail_of
+from gates.scan.module import Module, tail_of
+from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.types import argument
 from gates.scan.values import Place, Value
@@ -105,16 +107,23 @@ def _passed(name: str, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
 
 def _added(name: str, place: Place, hops: int) -> Iterator[Value]:
     """Yield the objects of the program that some code adds to the list that an attribute is."""
-    for verb in ADDS:
-        for call, module in place.project.named.get(verb, []):
+    for call, module in place.project.once(additions)[0].get(name, ()):
+        where = place.project.scope_at(call, module)
+        given = [(call.args[0], where)]
+        if isinstance(call.args[0], ast.Name):
+            given += list(_passed(tail_of(call.args[0]), where)) if hops else []
+        for node, there in given:
+            value = Place(place.project, there, {}, {}).value(node)
+            if _is_object(value):
+                yield value
+
+
+def additions(project: Project) -> Iterator[dict[str, list[tuple[ast.Call, Module]]]]:
+    """Yield the calls that add one object to a list, by the attribute that the list is."""
+    found: dict[str, list[tuple[ast.Call, Module]]] = defaultdict(list)
+    for verb in sorted(ADDS):
+        for call, module in project.named.get(verb, []):
             held = call.func.value if isinstance(call.func, ast.Attribute) else None
-            if not isinstance(held, ast.Attribute) or held.attr != name or len(call.args) != 1:
-                continue
-            where = place.project.scope_at(call, module)
-            given = [(call.args[0], where)]
-            if isinstance(call.args[0], ast.Name):
-                given += list(_passed(tail_of(call.args[0]), where)) if hops else []
-            for node, there in given:
-                value = Place(place.project, there, {}, {}).value(node)
-                if _is_object(value):
-                    yield value
+            if isinstance(held, ast.Attribute) and len(call.args) == 1:
+                found[held.attr].append((call, module))
+    yield found

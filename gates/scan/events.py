@@ -4,9 +4,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.known import OPTIMIZER, is_called
+from gates.scan.known import OPTIMIZER, SCALER, is_called
 from gates.scan.module import names_of, tail_of
 from gates.scan.pattern import Hole, Holes, Pattern, match
+from gates.scan.project import Project
 from gates.scan.rule import EventKind, Need, Needs
 from gates.scan.values import Event, Place, State
 
@@ -190,4 +191,14 @@ def _is_type(node: ast.expr, place: Place, wanted: str) -> bool | None:
     if known is not None:
         return known
     called = [*names_of(node), place.key(node).partition("(")[0].partition("@")[0].rpartition(".")[2].partition("[")[0]]
-    return True if any(is_called(name, wanted) for name in called if name) else None
+    if any(is_called(name, wanted) for name in called if name):
+        return True
+    return False if wanted == SCALER and any(place.project.once(own_steps)) else None
+
+
+def own_steps(project: Project) -> Iterator[str]:
+    """Yield the program's classes whose objects take a step with an optimizer, as a scaler does."""
+    for info in project.classes.values():
+        method = info.methods.get("step")
+        if method is not None and any(is_called(arg.arg, OPTIMIZER) for arg in method.args.args[1:]):
+            yield info.name

@@ -33,7 +33,7 @@ class Finding(Contexts):
             return self.behind(found.node, found.place, path)
         return self.behind(node, place, path)
 
-    def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:
+    def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:  # noqa: C901  # a case for each
         """Return the function of the program that an expression at a place is."""
         if isinstance(node, ast.Lambda):
             return place.lambda_(node)
@@ -43,6 +43,8 @@ class Finding(Contexts):
             name = _text(node.args[1], place)
             asked = ast.copy_location(ast.Attribute(node.args[0], name, ast.Load()), node) if name else None
             return (self._method(asked, place) or self._hook(asked, place)) if asked is not None else None
+        if isinstance(node, ast.Subscript):
+            return self._listed(node, place, path)
         if isinstance(node, ast.Call):
             owner = self.project.classes.get(place.dotted(node.func) or "")
             return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
@@ -87,14 +89,31 @@ class Finding(Contexts):
         owner = place.owner_of(receiver)
         return self._bound(owner, (node.attr,), place.value(receiver)) if owner else None
 
+    def _listed(self, node: ast.Subscript, place: Place, path: State) -> Closure | None:
+        """Return the function that stands under a key of a mapping which is written out, in this file or another."""
+        name = _text(node.slice, place)
+        behind = place.through(node.value)
+        scope, is_name = place.scope, isinstance(node.value, ast.Name | ast.Attribute)
+        named = scope.dotted(node.value) if behind is None and is_name else None
+        module = self.project.find_module(named.rpartition(".")[0], scope.module) if named else None
+        if module is not None and named is not None:
+            bound = [b.node for b in module.bindings.get(named.rpartition(".")[2], []) if b.kind == "value"]
+            there = Place(self.project, self.project.scope_of(module.tree, module), {}, place.heap)
+            behind = (bound[0], there) if len(bound) == 1 and isinstance(bound[0], ast.expr) else None
+        if behind is None or not isinstance(behind[0], ast.Dict) or name is None:
+            return None
+        pairs = zip(behind[0].keys, behind[0].values, strict=True)
+        found = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == name]
+        return self.behind(found[-1], behind[1], path) if found and not isinstance(found[-1], ast.Subscript) else None
+
     def _hook(self, node: ast.Attribute, place: Place) -> Closure | None:
         """Return the one method that fills in a hook, where it is called on an object that nothing is known of.
 
         A hook is a method of a base class that has no events of its own.
         """
-        if not isinstance(node.value, ast.Name) or place.type_of(node.value) is not None:
-            return None
         found = [info for info in self.project.by_method.get(node.attr, ()) if node.attr in info.methods]
+        if len(found) < 2 or not isinstance(node.value, ast.Name) or place.type_of(node.value) is not None:
+            return None
         filled = [info for info in found if info.methods[node.attr] in self.hot.functions]
         if len(filled) != 1 or filled[0].twice:
             return None

@@ -2,7 +2,7 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from gates.scan.events import Happening, tails_of
@@ -33,10 +33,8 @@ class Hot:
         self._reach: dict[ast.AST, frozenset[ast.AST]] = {}
         self._spread_names: set[tuple[str, ast.AST]] = set()
         self._mentions = project.once(mentions_of)[0]
-        self._called: dict[str, list[tuple[ast.AST, Module, ast.AST]]] = {}
         self._possible: dict[ast.AST, frozenset[str]] | None = None
-        self._marked: set[Sense] = set()
-        self._any: dict[str, ast.AST] = {}  # what stands for all methods of a name
+        self._any: dict[object, ast.AST] = {}  # what stands for all functions that some places may run
         todo: list[ast.AST] = []
         for kind, needs in happening.kinds:
             for pattern in (*kind.calls, *kind.enters, *kind.leaves):
@@ -166,12 +164,10 @@ class Hot:
         found: list[ast.AST] = []
         if scope.owner is not None:
             found += self._open(name, function)
-        for sense in self._mentions.senses(name):
-            if scope.owner is not None and sense.first.is_open:
-                leads = True  # marked for all methods of this name at once
-            elif leads := sense.first.means(function, scope.owner):
+        for sense in self._mentions.senses(name).meaning(function, scope.owner):
+            if scope.owner is None or not sense.first.is_open:  # those are marked for all methods of this name at once
                 found += self._led(sense, function)
-            for alias in sense.aliases if leads else ():
+            for alias in sense.aliases:
                 found += self._under(alias, function, scope)
         for alias in self._mentions.renamed.get(name, set()) - {name}:
             found += self._under(alias, function, scope)
@@ -186,13 +182,10 @@ class Hot:
 
     def _in_lists(self, name: str, function: Function) -> list[ast.AST]:
         """Mark what calls the variable of a loop, where a function, or an object that is one, stands in a list."""
-        found: list[ast.AST] = []
         if not any(_is_listed(mention.node, mention.module) for mention in self._mentions.of(name)):
-            return found
-        for node, module, around in self.project.once(called_in_loops):
-            self._link(around, function)
-            found += self._mark(node, module) if node not in self._hot else []
-        return found
+            return []
+        places = (*self.project.once(called_in_loops), *self.project.once(called_by_key))
+        return self._lead("lists", places, function)
 
     def _by_text(self, function: Function) -> list[ast.AST]:
         """Mark the calls of methods by texts, `getattr(hook, name)(...)`, which may mean a method."""
@@ -206,26 +199,22 @@ class Hot:
 
     def _led(self, sense: Sense, function: Function) -> list[ast.AST]:
         """Mark mentions that mean a function."""
-        for around in sense.arounds:
-            self._link(around, function)
-        if sense in self._marked:
-            return []
-        self._marked.add(sense)
-        return [
-            each for mention in sense.mentions if mention.node not in self._hot
-            for each in self._mark(mention.node, mention.module)
-        ]  # fmt: skip
+        return self._lead(sense, ((m.node, m.module, m.around) for m in sense.mentions), function)
 
     def _open(self, name: str, function: Function) -> list[ast.AST]:
         """Mark the mentions that may mean any method of a name, once for all of these."""
+        places = ((m.node, m.module, m.around) for m in self._mentions.of(name) if m.is_open)
+        return self._lead(("open", name), places, function)
+
+    def _lead(self, key: object, places: Iterable[tuple[ast.AST, Module, ast.AST]], function: ast.AST) -> list[ast.AST]:
+        """Let places lead to a function by way of what stands for all that they may run; mark them the first time."""
         found: list[ast.AST] = []
-        if name not in self._any:
-            self._any[name] = ast.Name(name, ast.Load())
-            for mention in self._mentions.of(name):
-                if mention.is_open:
-                    self.leads[mention.around].add(self._any[name])
-                    found += self._mark(mention.node, mention.module) if mention.node not in self._hot else []
-        self.leads[self._any[name]].add(function)
+        if key not in self._any:
+            self._any[key] = ast.Name("any", ast.Load())
+            for node, module, around in places:
+                self.leads[around].add(self._any[key])
+                found += self._mark(node, module) if node not in self._hot else []
+        self.leads[self._any[key]].add(function)
         return found
 
     @cached_property
@@ -241,18 +230,13 @@ class Hot:
                 elif target is not around:
                     found.add(target)
         for any_one, members in groups.items():
-            found |= {member for member in members if arounds[any_one] - {member}}
+            by = arounds[any_one]
+            found |= members if len(by) > 1 else {member for member in members if by and member not in by}
         return found
 
     def _instances(self, name: str, function: Function) -> list[ast.AST]:
         """Mark the places that call instances of a class."""
-        if name not in self._called:
-            self._called[name] = list(self._calls_of(name))
-        found: list[ast.AST] = []
-        for node, module, around in self._called[name]:
-            self._link(around, function)
-            found += self._mark(node, module) if node not in self._hot else []
-        return found
+        return self._lead(("instances", name), self._calls_of(name), function)
 
     def _calls_of(self, name: str) -> Iterator[tuple[ast.AST, Module, ast.AST]]:
         """Yield what calls an instance of a class, or enters one: by the variables that one is bound to."""
@@ -325,7 +309,7 @@ def _is_listed(node: ast.AST, module: Module) -> bool:
     around = module.parents.get(node)
     around = module.parents.get(around) if isinstance(around, ast.Call) and around.func is node else around
     added = isinstance(around, ast.Call) and tail_of(around.func) in {"append", "add", "register", "add_hook"}
-    return added or isinstance(around, ast.List | ast.Tuple)
+    return added or isinstance(around, ast.List | ast.Tuple | ast.Dict)
 
 
 def called_in_loops(project: Project) -> Iterator[tuple[ast.AST, Module, ast.AST]]:
@@ -336,6 +320,17 @@ def called_in_loops(project: Project) -> Iterator[tuple[ast.AST, Module, ast.AST
             for call in module.calls.get(name, []) if name else ():
                 if isinstance(call.func, ast.Name) and loop in module.ancestors(call):
                     yield call.func, module, next(a for a in module.ancestors(call) if isinstance(a, DEFINING))
+
+
+def called_by_key(project: Project) -> Iterator[tuple[ast.AST, Module, ast.AST]]:
+    """Yield where what stands under a key is called, directly or by a variable that is set to it."""
+    for module in project.modules.values():
+        found: list[ast.expr] = [c.func for c in module.calls.get("", []) if isinstance(c.func, ast.Subscript)]
+        for node in module.live.get(ast.Assign, []):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):
+                found += [call.func for target in node.targets for call in module.calls.get(tail_of(target), ())]
+        for func in found:
+            yield func, module, next(a for a in module.ancestors(func) if isinstance(a, DEFINING))
 
 
 def called_by_text(project: Project) -> Iterator[tuple[ast.Call, Module, str, frozenset[str]]]:

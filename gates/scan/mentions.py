@@ -143,6 +143,19 @@ class Mention:
         known = (self._named, self._is_of_module, self._owner, self._method)
         return (*known, self.is_open, self._family, holds, self._is_handed)
 
+    @property
+    def plain(self) -> tuple[bool, frozenset[ast.AST]]:
+        """Return whether it may mean any function that is no method, and which it means in any case."""
+        if isinstance(self.node, ast.Name):
+            bound, loose, nodes = self._bound
+            return loose or (not bound and bool(self.module.stars)), nodes
+        return self._is_of_module, frozenset({self._named} if self._named is not None else ())
+
+    @property
+    def may_be_method(self) -> bool:
+        """Return whether it may mean a method at all."""
+        return isinstance(self.node, ast.Attribute) and (self._is_handed or self._named is not None)
+
     def means(self, function: Function, owner: ClassInfo | None) -> bool:
         """Return whether it may mean a function, that of a class where an owner is named."""
         if isinstance(self.node, ast.Name):
@@ -181,14 +194,33 @@ class Sense:
         self.first = mentions[0]
 
     @cached_property
-    def arounds(self) -> frozenset[ast.AST]:
-        """Return the functions and modules that they stand in."""
-        return frozenset(mention.around for mention in self.mentions)
-
-    @cached_property
     def aliases(self) -> tuple[str, ...]:
         """Return the variables that are set to what they name."""
         return tuple(dict.fromkeys(alias for mention in self.mentions for alias in mention.aliases))
+
+
+class Senses:
+    """The senses of one name, by what they may mean: of thousands few are asked whether they mean a function."""
+
+    def __init__(self, senses: tuple[Sense, ...]) -> None:
+        self.all = senses
+        self._loose: list[Sense] = []
+        self._sure: dict[ast.AST, list[Sense]] = defaultdict(list)
+        self._methods: list[Sense] = []
+        for sense in senses:
+            loose, nodes = sense.first.plain
+            if loose:
+                self._loose.append(sense)
+            for node in nodes if not loose else ():
+                self._sure[node].append(sense)
+            if sense.first.may_be_method:
+                self._methods.append(sense)
+
+    def meaning(self, function: Function, owner: ClassInfo | None) -> list[Sense]:
+        """Return those that may mean a function, that of a class where an owner is named."""
+        if owner is None:
+            return [*self._loose, *self._sure.get(function, ())]
+        return [sense for sense in self._methods if sense.first.is_open or sense.first.means(function, owner)]
 
 
 class Mentions:
@@ -197,7 +229,7 @@ class Mentions:
     def __init__(self, project: Project) -> None:
         self.named: dict[str, list[Mention]] = defaultdict(list)
         self.renamed: dict[str, set[str]] = defaultdict(set)
-        self._senses: dict[str, tuple[Sense, ...]] = {}
+        self._senses: dict[str, Senses] = {}
         self._meaning: dict[str, tuple[Mention, ...]] = {}
         for module in project.modules.values():
             own: dict[str, list[Mention]] = defaultdict(list)
@@ -223,13 +255,13 @@ class Mentions:
         """Return the mentions of a name, those under another that an import gives it too."""
         return self.named.get(name, [])
 
-    def senses(self, name: str) -> tuple[Sense, ...]:
+    def senses(self, name: str) -> Senses:
         """Return the mentions of a name by what they mean; of thousands most mean the same."""
         if name not in self._senses:
             found: dict[tuple[object, ...], list[Mention]] = defaultdict(list)
             for mention in self.of(name):
                 found[(type(mention.node), *mention.sense)].append(mention)
-            self._senses[name] = tuple(map(Sense, found.values()))
+            self._senses[name] = Senses(tuple(map(Sense, found.values())))
         return self._senses[name]
 
     def meaning(self, tail: str) -> tuple[Mention, ...]:
@@ -242,14 +274,11 @@ class Mentions:
         names, todo = {tail}, [tail]
         while todo:
             name = todo.pop()
-            others = {alias for mention in self.of(name) for alias in mention.aliases}
+            others = {alias for m in self.of(name) if m.aliases and _names(m, tail) for alias in m.aliases}
             for other in (others | self.renamed.get(name, set())) - names:
                 names.add(other)
                 todo.append(other)
-                for mention in self.of(other):
-                    dotted = mention.scope.dotted(mention.node)
-                    if dotted is not None and dotted.endswith(f".{tail}"):
-                        yield mention
+                yield from (mention for mention in self.of(other) if _names(mention, tail))
 
 
 def mentions_of(project: Project) -> Iterator[Mentions]:
@@ -265,6 +294,11 @@ def family_of(info: ClassInfo, project: Project) -> frozenset[ClassInfo]:
         below |= found
         todo += found
     return frozenset(base for each in below for base in project.ancestors_of(each)) - {info}
+
+
+def _names(mention: Mention, tail: str) -> bool:
+    """Return whether a mention stands for what ends with a name."""
+    return (mention.scope.dotted(mention.node) or "").endswith(f".{tail}")
 
 
 def _is_none(node: ast.AST | None) -> bool:

@@ -101,14 +101,15 @@ def _broken(rule: Rule, order: OrderRule, events: Word, found: Trace) -> Site:
 
 
 def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:
-    """Return the call of a plain function that has this event and no other kind: where it is called is the fault."""
+    """Return the call of a helper that has this event and no other kind: where it is called is the fault."""
     frames = found.calls.get(here, ()) if here.name in INNOCENT else ()
     others = [found.calls.get(event, ()) for event in events if event != here]
-    depth = max((_shared(frames, other) for other in others), default=len(frames))
-    if depth >= len(frames) or not all(frame.is_plain for frame in frames[depth:]):
-        return None
-    inside = {event.name for event, calls in found.calls.items() if calls[: depth + 1] == frames[: depth + 1]}
-    return frames[depth] if inside <= {here.name} else None
+    shared = max((_shared(frames, other) for other in others), default=len(frames))
+    for depth in range(shared, len(frames)):
+        inside = {event.name for event, calls in found.calls.items() if calls[: depth + 1] == frames[: depth + 1]}
+        if inside <= {here.name}:
+            return frames[depth] if all(frame.is_plain for frame in frames[depth:]) else None
+    return None
 
 
 def _shared(one: Sequence[Frame], other: Sequence[Frame]) -> int:

@@ -105,6 +105,12 @@ class Pattern:
         return frozenset(word for part in body for word in _written(part))
 
     @cached_property
+    def roots(self) -> frozenset[str]:
+        """Return the last names of what stands in it under a dotted name."""
+        body = self.body if isinstance(self.body, tuple) else (self.body,)
+        return frozenset(name.rpartition(".")[2] for part in body for name in _rooted(part) if "." in name)
+
+    @cached_property
     def called(self) -> str:
         """Return the last name of what a call pattern calls by a dotted name, or nothing."""
         root = _root(self.body.func) if isinstance(self.body, ast.Call) and self.tail is None else None
@@ -129,6 +135,15 @@ def _written(node: ast.AST) -> Iterator[str]:
         yield from (word for name in named for word in name.split(".") if word and not word.startswith((_HOLE, _MANY)))
     for child in ast.iter_child_nodes(node):
         yield from _written(child)
+
+
+def _rooted(node: ast.AST) -> Iterator[str]:
+    root = _root(node) if isinstance(node, ast.Name | ast.Attribute) else None
+    if root is not None:
+        yield root
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _rooted(child)
 
 
 def _names_in(node: ast.AST) -> Iterator[str]:

@@ -28,10 +28,18 @@ def find(piece: Piece, module: Module, project: Project) -> Iterator[tuple[ast.A
     for pattern in piece.patterns:
         if not pattern.words <= project.words:
             continue  # nothing can fit
+        if not all(_may_name(root, module, project) for root in pattern.roots):
+            continue
         for node, holes in _candidates(pattern, module, project):
             if node not in seen and _fits_around(piece, node, holes, module, project):
                 seen.add(node)
                 yield node, holes
+
+
+def _may_name(root: str, module: Module, project: Project) -> bool:
+    """Return whether a module writes a name, or one that may stand for it."""
+    names = project.names_for(root)
+    return names is None or not names.isdisjoint(module.words)
 
 
 def _candidates(pattern: Pattern, module: Module, project: Project) -> Iterator[tuple[ast.AST, Holes]]:

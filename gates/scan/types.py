@@ -214,10 +214,17 @@ class Types:
             own = self._having(used)
             return own[0].name if len(own) == 1 else None if own else SCALER
         used = used or _used_of_attribute(parameter, function, scope.owner)
-        if len(used) < 2 or not used - GENERIC:
-            return None
-        found = self._having(used)
+        found = self._having(used) if len(used) >= 2 and used - GENERIC else []
         return found[0].name if len(found) == 1 else None
+
+    def kept_as(self, parameter: str, scope: Scope) -> "list[ClassInfo]":
+        """Return the classes of the program that have all the methods which a class calls on what it was made with."""
+        function = scope.function
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            return []
+        used = _used_of_attribute(parameter, function, scope.owner)
+        found = self._having(used) if len(used) >= 2 and used - GENERIC else []
+        return found if scope.owner not in found else []
 
     def _having(self, methods: set[str]) -> "list[ClassInfo]":
         first = min(methods, key=lambda name: len(self._project.by_method.get(name, ())))

@@ -114,7 +114,7 @@ class Event(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A call that a walk is inside of, and whether it runs a plain function rather than a method."""
+    """A call that a walk is inside of, and whether it runs a function, or an own method that nothing overrides."""
 
     path: str
     line: int

@@ -37,7 +37,7 @@ def test_mentions_that_are_taken_together_mean_the_same_functions() -> None:
     functions: list[Function] = [node for node, _ in project.functions.values()]
     grouped = 0
     for name in ("step", "go", "s", "t"):
-        senses = mentions.senses(name)
+        senses = mentions.senses(name).all
         assert sorted(map(id, mentions.of(name))) == sorted(id(m) for sense in senses for m in sense.mentions)
         for sense in senses:
             grouped += len(sense.mentions) > 1
@@ -45,6 +45,10 @@ def test_mentions_that_are_taken_together_mean_the_same_functions() -> None:
             for function in functions:
                 for owner in (None, *project.classes.values()):
                     assert len({mention.means(function, owner) for mention in sense.mentions}) == 1
+        for function in functions:
+            for owner in (None, *project.classes.values()):
+                meant = {s for s in senses if s.first.means(function, owner) or (owner and s.first.is_open)}
+                assert set(mentions.senses(name).meaning(function, owner)) == meant
     assert grouped > 2
 
 

@@ -79,10 +79,13 @@ def _measures(node: ast.AST, module: Module) -> bool:
 
 
 def is_benchmark(node: ast.AST, module: Module) -> bool:
+    """Return whether code stands in what is called a benchmark, or in a function that measures."""
+    return is_called_benchmark(node, module) or _measures(node, module)
+
+
+def is_called_benchmark(node: ast.AST, module: Module) -> bool:
     """Return whether code stands in a file, class or function that is called a benchmark."""
     if BENCH.search(module.path.rpartition("/")[2]):
-        return True
-    if _measures(node, module):
         return True
     named = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     around = (node, *module.ancestors(node))

@@ -96,7 +96,11 @@ def _base(node: ast.expr) -> ast.expr:
 def _takes_over(compare: ast.Compare, body: list[ast.stmt]) -> bool:
     """Return whether a branch stores the one side where the other one was."""
     stored = [pair for statement in body for pair in _stored(statement) if KEPT.search(words(tail_text(pair[0])))]
-    texts = {text_of(_base(side)) for side in (compare.left, compare.comparators[0])} if stored else set()
+    sides = [_base(side) for side in (compare.left, compare.comparators[0])] if stored else []
+    texts = {text_of(side) for side in sides}
+    held = [side.value for side in sides if isinstance(side, ast.Subscript | ast.Attribute)]
+    if len(held) == 2 and len({text_of(s).removeprefix(text_of(h)) for s, h in zip(sides, held, strict=True)}) == 1:
+        texts |= {text_of(each) for each in held}  # records with the same field
     return any(text_of(value) in texts and text_of(target) in texts - {text_of(value)} for target, value in stored)
 
 

@@ -73,6 +73,27 @@ def statement_of(node: ast.AST, module: Module) -> ast.stmt | None:
     return next((a for a in (node, *module.ancestors(node)) if isinstance(a, ast.stmt)), None)
 
 
+def stays_on_cpu(project: Project) -> bool:
+    """Return whether a program says of devices only that parameters are the CPU by default."""
+    defaults = [given for m in project.modules.values() for f in functions(m) for given in _given(f.args, "device")]
+    if not defaults or not all(constant(given) == "cpu" for given in defaults):
+        return False
+    fields = (n for m in project.modules.values() for n in nodes(m, ast.Attribute))
+    if any(isinstance(n, ast.Attribute) and n.attr == "device" for n in fields):
+        return False
+    return all({t for t in _words(m) if ACCELERATOR.search(t)} <= {"device"} for m in project.modules.values())
+
+
+def _given(args: ast.arguments, name: str) -> Iterator[ast.expr | None]:
+    """Yield the default of a parameter, or nothing where there is no such one."""
+    names = [arg.arg for arg in (*args.posonlyargs, *args.args)]
+    if name in names:
+        yield dict(zip(reversed(names), reversed(args.defaults), strict=False)).get(name)
+    for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+        if arg.arg == name:
+            yield default
+
+
 def accelerated(module: Module) -> bool:
     """Return whether a file knows of an accelerator at all."""
     found = {text for text in _words(module) if ACCELERATOR.search(text)}

@@ -8,7 +8,7 @@ from gates.scan.analyses._benching import words
 from gates.scan.analyses._code import callee, class_of, constant, function_of, nodes, tail_text
 from gates.scan.analyses._flow import set_before
 from gates.scan.module import Function, Module
-from gates.scan.nodes import text_of
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.types import argument
 
@@ -27,6 +27,10 @@ LOWEST = re.compile(
 HIGHEST = re.compile(
     r"(?i)(higher|larger|bigger|more) (is|=|means) better|the (higher|larger) the better|\b(highest|largest|greatest)\b"
 )
+CERTAIN = re.compile(
+    r"(?i)(^|[^a-z])(loss|accuracy|perplexity|ppl|wer|cer|mae|mse|rmse|acc|top1|f1|auc|auroc|bleu|iou|miou|psnr|dice)([^a-z]|$)"
+)
+SEARCHED = re.compile(r"(?i)attack|advers|perturb|hardest|worst|mining|maximi[sz]e|minimi[sz]e|negat|lr_find")
 INFINITY = re.compile(r"""(?i)-?((math|np|numpy|torch)\.inf|float\(['"][-+]?inf(inity)?['"]\))""")
 HUGE = 1e6
 HOPS = 3
@@ -52,10 +56,23 @@ def directions(project: Project, module: Module, value: ast.expr, stored: ast.ex
     named = by_name(text)
     if named and not by_name(WEAK.sub(" ", words(text))) and _is_composed(value, module):
         named = None
+    if named is not None and named not in found and found and _is_certain(project, module, value):
+        return {named}  # the search begins at the wrong end, too
     found |= {named} if named is not None else set()
     if not found:
         found = {told for told in _told(project, module, value) if told is not None}
     return found
+
+
+def _is_certain(project: Project, module: Module, value: ast.expr) -> bool:
+    """Return whether a value is what its name says, whatever a search for the best one began with."""
+    if not CERTAIN.search(words(tail_text(value))) or _is_composed(value, module):
+        return False
+    around = function_of(value, module)
+    if SEARCHED.search(text_of(around) if around is not None else text_of(value)):
+        return False
+    made = [f for _, f in origins(project, module, value, HOPS) if f is not None]
+    return not any(isinstance(n, ast.USub) for f in made for each in inner(f, ast.Return) for n in walk(each))
 
 
 def _is_composed(value: ast.expr, module: Module) -> bool:

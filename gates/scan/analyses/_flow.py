@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gates.scan.analyses._code import MODEL, callee
+from gates.scan.analyses._targets import only_method
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, kept, walk
@@ -112,6 +113,8 @@ def runs(project: Project, module: Module, call: ast.Call) -> list[Function]:
     """Return the functions that a call may run: of an own method those too that classes which extend this one have."""
     target = callee(project, module, call)
     found = [target] if target is not None else []
+    if target is None and isinstance(call.func, ast.Attribute):
+        found = list(only_method(project, call.func, project.scope_at(call, module)))
     if not isinstance(call.func, ast.Attribute) or tail_of(call.func.value) != "self":
         return found
     owner = project.scope_at(call, module).self_class

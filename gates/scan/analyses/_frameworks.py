@@ -93,11 +93,13 @@ def _manual(project: Project, module: Module, function: Function) -> tuple[str, 
     owner = class_of(function, module)
     if function.name != "training_step" or owner is None:
         return None
-    scope = project.scope_at(owner, module)
-    if not any(scope.dotted(base) in LIGHTNING for base in owner.bases):
+    info = project.scope_of(function, module).owner
+    family = project.order_of(info) if info is not None else []
+    if not any(each.scope.dotted(base) in LIGHTNING for each in family for base in each.node.bases):
         return None
     off = any(
         isinstance(n, ast.Assign) and tail_of(n.targets[0]) == "automatic_optimization" and text_of(n.value) == "False"
-        for n in walk(owner)
+        for each in family
+        for n in walk(each.node)
     )
     return ("Lightning", "self") if off else None

@@ -214,7 +214,10 @@ class Origins:
     def _call(self, node: ast.Call, scope: Scope, path: Path) -> Iterator[Way]:
         tail = tail_of(node.func)
         target = self._project.types.function(node, scope)
-        if target is not None:
+        made = self._project.classes.get(scope.dotted(node.func) or "") if path else None
+        if made is not None:
+            yield from self._kept_in(made, path)
+        elif target is not None:
             inside = self._project.scope_of(target, scope.module)
             for result in inner(target, ast.Return):
                 if isinstance(result, ast.Return) and result.value is not None:
@@ -226,6 +229,22 @@ class Origins:
             yield from ((default, scope, path) for default in node.args[1:2])
         elif path:
             yield from self._taken(node, tail, scope, path)
+
+    def _kept_in(self, owner: ClassInfo, path: Path) -> Iterator[Way]:
+        """Yield what is in an object of a class that is a container: what it makes by itself for a key it lacks."""
+        for name in ("__missing__", "__getitem__"):
+            found = self._project.method(owner, name)
+            for result in inner(found[0], ast.Return) if found else ():
+                if found and isinstance(result, ast.Return) and result.value is not None:
+                    yield result.value, self._project.scope_of(found[0], found[1]), path[1:]
+        for info in self._project.order_of(owner):
+            begun = info.methods.get("__init__")
+            if begun is None or not any(str(base).endswith("defaultdict") for base in info.bases):
+                continue
+            where = self._project.scope_of(begun, info.scope.module)
+            for call in inner(begun, ast.Call):
+                if isinstance(call, ast.Call) and tail_of(call.func) == "__init__":
+                    yield from ((ast.Call(arg, [], []), where, path[1:]) for arg in call.args[:1])
 
     def _taken(self, node: ast.Call, tail: str, scope: Scope, path: Path) -> Iterator[Way]:
         """Yield what may be taken out of what a call returns."""

@@ -37,7 +37,7 @@ def defaults(node: ast.expr, scope: Scope) -> Iterator[Made]:
     if isinstance(node, ast.Name):
         yield from _of_parameter(node.id, scope)
     elif isinstance(node, ast.Attribute):
-        owner = scope.class_of(node.value)
+        owner = scope.class_of(node.value) or _class_by_default(node.value, scope)
         if owner is not None:
             yield from _of_field(scope.project, owner, node.attr)
         else:
@@ -52,6 +52,12 @@ def _of_parameter(name: str, scope: Scope) -> Iterator[Made]:
     default = _default(function, name)
     if default is not None:
         yield default, found[0].outer
+
+
+def _class_by_default(node: ast.expr, scope: Scope) -> ClassInfo | None:
+    """Return the class of what a parameter is by default: of `config=Config()`."""
+    made = next(_of_parameter(node.id, scope), None) if isinstance(node, ast.Name) else None
+    return made[1].class_of(made[0]) if made is not None else None
 
 
 def _default(function: Function, name: str) -> ast.expr | None:

@@ -10,9 +10,13 @@ from gates.scan.analyses._flow import set_before
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner
 
-SETTINGS = re.compile(r"(?i)(^|_)(cfg|conf|config|args|opts?|params|settings|schema|hparams|options|paths?|dirs?)s?(_|$)")
+SETTINGS = re.compile(
+    r"(?i)(^|_)(cfg|conf|config|args|opts?|params|settings|schema|hparams|options|paths?|dirs?)s?(_|$)"
+)
 PASSING = frozenset({"iter", "enumerate", "tqdm", "islice", "list", "tuple", "track", "zip", "trange", "next", "cycle"})
-LOADS = re.compile(r"(?i)(loaders?|batches|dataset|dataloader)$|^(get|make|build|create|load)_\w*(data|split|set|loader)s?$")
+LOADS = re.compile(
+    r"(?i)(loaders?|batches|dataset|dataloader)$|^(get|make|build|create|load)_\w*(data|split|set|loader)s?$"
+)
 SPLIT = frozenset({"split", "subset", "partition", "fold", "part", "data", "dataset"})
 
 

@@ -69,6 +69,20 @@ COMMON = frozenset(
 )
 
 
+def only_method(project: Project, func: ast.Attribute, scope: Scope) -> Iterator[Function]:
+    """Yield the one method of a name that there is, of an object called as its class is, or of a rare name."""
+    if not isinstance(func.value, ast.Name | ast.Attribute) or project.method_names.get(func.attr, 0) != 1:
+        return
+    if project.types.of(func.value, scope) is not None or project.is_module(func.value, scope):
+        return
+    owner = next((i for i in project.by_method.get(func.attr, ()) if func.attr in i.methods), None)
+    if owner is None or owner.twice:
+        return
+    word = re.sub(r"[\W_\d]", "", tail_of(func.value)).lower()
+    if func.attr not in COMMON or (len(word) > 3 and word in owner.node.name.lower()):
+        yield owner.methods[func.attr]
+
+
 class Targets:
     """Answers what a call may run."""
 
@@ -110,7 +124,7 @@ class Targets:
                 return
             owners = self._origins.classes(func.value, scope)
             found = [method for owner in owners for method in self._method(owner, func.attr)]
-            yield from found or self._only(func, scope)
+            yield from found or only_method(self._project, func, scope)
             if found:
                 return
         if isinstance(func, ast.Name | ast.Attribute) and scope.dotted(func) is None:
@@ -146,16 +160,3 @@ class Targets:
             todo += self._project.extending.get(info.name, ())
             if function.name in info.methods:
                 yield info.methods[function.name]
-
-    def _only(self, func: ast.Attribute, scope: Scope) -> Iterator[Function]:
-        """Yield the one method of a name that there is, of an object called as its class is, or of a rare name."""
-        if not isinstance(func.value, ast.Name | ast.Attribute) or self._project.method_names.get(func.attr, 0) != 1:
-            return
-        if self._project.types.of(func.value, scope) is not None or self._project.is_module(func.value, scope):
-            return
-        owner = next((i for i in self._project.by_method.get(func.attr, ()) if func.attr in i.methods), None)
-        if owner is None or owner.twice:
-            return
-        word = re.sub(r"[\W_\d]", "", tail_of(func.value)).lower()
-        if func.attr not in COMMON or (len(word) > 3 and word in owner.node.name.lower()):
-            yield owner.methods[func.attr]

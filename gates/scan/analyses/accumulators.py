@@ -16,6 +16,7 @@ from gates.scan.types import argument
 
 WORDS = ("backward*", "training_step", "scaler*")
 STARTS = re.compile(r"^_*(?!is_|has_|on_|in_|for_|no_|register_)(\w+_)?backward(_pass|_step)?$")
+ADDS = {"append", "add", "appendleft", "extend"}
 CUT = {"detach", "item", "float", "tolist", "numpy", "cpu", "clone_detached"}
 
 
@@ -208,12 +209,13 @@ def _named(value: ast.expr) -> Iterator[str]:
 def _kept(node: ast.AST) -> tuple[ast.Name, ast.expr] | None:
     """Return what a node adds to something, as it is, and to what."""
     if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and node.func.attr in {"append", "add"} and len(node.args) == 1:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ADDS and len(node.args) == 1:
             into = node.func.value
             is_made = isinstance(into, ast.Call) and tail_of(into.func) == "setdefault"
-            return _single(node.args[0], into.func.value if is_made else into)  # type: ignore[attr-defined]  # a method
+            given = _element(node.args[0]) if node.func.attr == "extend" else node.args[0]
+            return _single(given, into.func.value if is_made else into)  # type: ignore[attr-defined]  # a method
     elif isinstance(node, ast.AugAssign):
-        return _single(node.value, node.target) if isinstance(node.op, ast.Add) else None
+        return _single(_element(node.value), node.target) if isinstance(node.op, ast.Add) else None
     elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.BinOp):
         sides = (node.value.left, node.value.right)
         for one, other in (sides, sides[::-1]):
@@ -226,12 +228,20 @@ def _is_before(value: ast.expr, target: ast.expr) -> bool:
     """Return whether a value is what a target held before: `total`, `sums.get(key, 0)` of `sums[key]`."""
     if isinstance(value, ast.Call) and tail_of(value.func) == "get" and isinstance(target, ast.Subscript):
         return text_of(value.func) == f"{text_of(target.value)}.get"
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):  # what a running mean keeps
+        return text_of(target) in {text_of(value.left), text_of(value.right)}
     return text_of(value) == text_of(target)
+
+
+def _element(value: ast.expr) -> ast.expr:
+    """Return the only element of a list or tuple: of `[loss]`, `loss`."""
+    return value.elts[0] if isinstance(value, ast.List | ast.Tuple) and len(value.elts) == 1 else value
 
 
 def _single(value: ast.expr, into: ast.expr) -> tuple[ast.Name, ast.expr] | None:
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult | ast.Div):
-        value = value.left
+        turned = isinstance(value.op, ast.Mult) and isinstance(value.left, ast.Constant | ast.BinOp)
+        value = value.right if turned else value.left
     return (value, into) if isinstance(value, ast.Name) else None
 
 

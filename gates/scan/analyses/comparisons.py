@@ -8,6 +8,7 @@ from gates.scan.analyses._benching import called, is_baseline, is_benchmark, wor
 from gates.scan.analyses._best import parts, worse_kept
 from gates.scan.analyses._code import broken, constant, nodes, tail_text
 from gates.scan.analyses._directions import by_name
+from gates.scan.analyses._siblings import beside, is_written
 from gates.scan.analyses._verdicts import verdicts
 from gates.scan.module import Module
 from gates.scan.nodes import text_of
@@ -45,8 +46,32 @@ def look(project: Project) -> Iterator[Site]:
             for compare, wanted in _conjuncts(value, wanted=good):
                 if (problem := _turned(module, compare, name, wanted=wanted)) is not None:
                     yield broken(module, compare, f"{name}: {problem}")
-        for place, problem in (*worse_kept(project, module), *_failures(module)):
+        for place, problem in (*worse_kept(project, module), *_failures(module), *_odd(module)):
             yield broken(module, place, problem)
+
+
+def _odd(module: Module) -> Iterator[tuple[ast.Compare, str]]:
+    """Yield the comparison that is true of what is bad where those beside it are true of what is good."""
+    for entries, told in beside(module):
+        judged = [(c, _is_good(module, c)) for value in entries for c, _ in _conjuncts(value, wanted=True)]
+        good = sum(says is True for _, says in judged)
+        bad = sum(says is False for _, says in judged)
+        wanted = good > bad if good != bad else told
+        if not good or not bad or wanted is None or (told is not None and told is not wanted):
+            continue
+        plain = (isinstance(c.comparators[0], ast.Constant) and is_written(c, module) for c, _ in judged)
+        if told is None and all(plain):
+            continue
+        for compare, says in judged:
+            if says is not None and says is not wanted:
+                what = f"{text_of(compare).lstrip('.')} is true of what is {'bad' if wanted else 'good'}"
+                yield compare, f"{what}, unlike those beside"
+
+
+def _is_good(module: Module, compare: ast.Compare) -> bool | None:
+    """Return whether a comparison is true of what is good; `None` where its names do not tell."""
+    found = [_turned(module, compare, "", wanted=wanted) for wanted in (False, True)]
+    return None if found == [None, None] else found[0] is not None
 
 
 def _conjuncts(value: ast.expr, *, wanted: bool) -> Iterator[tuple[ast.Compare, bool]]:

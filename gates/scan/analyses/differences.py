@@ -24,6 +24,7 @@ MINE = re.compile(
 )
 REDUCES = frozenset({"max", "min", "mean", "amax", "sum", "item", "float", "double", "cpu", "numpy", "flatten",
                      "median", "detach", "any", "all", "maximum"})  # fmt: skip
+CONVERTS = frozenset({"asarray", "array", "tensor", "as_tensor", "float", "stack"})
 EITHER = re.compile(r"(?i)drop|worse|regress|no_loss|increase|exceed|slower|higher|lower|too_|below|above|converge")
 
 
@@ -48,12 +49,24 @@ def look(project: Project) -> Iterator[Site]:
 def _is_bar(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, float) and 0 < node.value < 1
-    return BAR.search(tail_text(node)) is not None
+    return BAR.search(tail_text(node)) is not None or (isinstance(node, ast.BinOp | ast.Call) and _is_close(node))
+
+
+def _tolerances(node: ast.expr) -> list[ast.expr]:
+    """Return the names that a bar is reckoned of: of `atol + rtol * abs(ref)`, each."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult | ast.Div):
+        return [*_tolerances(node.left), *_tolerances(node.right)]
+    if isinstance(node, ast.Call) and tail_of(node.func) in {"max", "maximum"}:
+        return [each for arg in node.args for each in _tolerances(arg)]
+    return [node]
 
 
 def _is_close(node: ast.expr) -> bool:
     """Return whether a bar is called a tolerance, as for what should be the same."""
-    return isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and bool(CLOSE.search(words(tail_text(node))))
+    return any(
+        isinstance(each, ast.Name | ast.Attribute | ast.Subscript) and bool(CLOSE.search(words(tail_text(each))))
+        for each in _tolerances(node)
+    )
 
 
 def _behind(node: ast.expr, module: Module, hops: int) -> ast.BinOp | None:
@@ -65,6 +78,8 @@ def _behind(node: ast.expr, module: Module, hops: int) -> ast.BinOp | None:
     if isinstance(node, ast.GeneratorExp | ast.ListComp):
         return _behind(node.elt, module, hops)
     if isinstance(node, ast.Call):
+        if (made := _subtracted(node)) is not None:
+            return made
         if len([a for a in node.args if not isinstance(a, ast.Constant)]) > 1:
             return None  # the larger one of two
         inside = node.func.value if isinstance(node.func, ast.Attribute) and not node.args else None
@@ -75,6 +90,15 @@ def _behind(node: ast.expr, module: Module, hops: int) -> ast.BinOp | None:
         found = set_before(function_of(node, module) or module.tree, node.id, node.lineno)
         return _behind(found[0][0], module, hops - 1) if len(found) == 1 else None
     return None
+
+
+def _subtracted(call: ast.Call) -> ast.BinOp | None:
+    """Return the difference that a method or a function makes: `out.sub(ref)`, `np.subtract(out, ref)`."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in {"sub", "subtract"} or call.keywords:
+        return None
+    of_library = isinstance(call.func.value, ast.Name) and call.func.value.id in {"torch", "np", "numpy", "jnp"}
+    sides = call.args if of_library else [call.func.value, *call.args]
+    return ast.copy_location(ast.BinOp(sides[0], ast.Sub(), sides[1]), call) if len(sides) == 2 else None
 
 
 def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module) -> bool:
@@ -92,8 +116,13 @@ def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module) -> bool:
 
 def _plain(node: ast.expr) -> ast.expr:
     """Return the value under conversions: of `out.float()`, `out`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
-        node = node.func.value
+    while isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and not node.args:
+            node = node.func.value
+        elif tail_of(node.func) in CONVERTS and len(node.args) == 1:
+            node = node.args[0]
+        else:
+            break
     return node
 
 

@@ -29,7 +29,10 @@ from gates.scan.site import Site
 WORDS = ("train*", "backward*")
 REPORTS = re.compile(r"(?i)train(ing)?_(results?|metrics?|accuracy|scores?|loss(es)?|stat(istic)?s|eval)")
 MINE = re.compile(r"(?i)train|fit|in_sample")
-SCORES = re.compile(r"(?i)(^| )(acc|accuracy|loss|losses|correct|right|hits?|metrics?|error|score|scores|f1|auc|iou|dice|top1)( |$)|entropy|loss$")
+SCORES = re.compile(
+    r"(?i)(^| )(acc|accuracy|loss|losses|correct|right|hits?|metrics?|error|score|scores|f1|auc|iou|dice|top1)( |$)|"
+    r"entropy|loss$"
+)
 PART = re.compile(r"(?i)^(train|training)_(mask|x|y|inputs?|targets?|labels?|images?|data|idx)$|^[xy]_?train$")
 OTHER = re.compile(r"(?i)(^|_)(val|valid|validation|test|dev|held)(_|$)|^[xy]_?(val|test|dev|valid)$|(?<!train)_idx$")
 FITS = frozenset({"fit", "knn", "cross_val_score"})
@@ -172,7 +175,7 @@ def _scores(function: ast.AST) -> bool:
 
 
 def _scored_on(module: Module) -> Iterator[Site]:
-    """Find a score called held back that is reckoned of targets of the training: `val_acc = f(model(x_train), y_train)`."""
+    """Find a score called held back that is reckoned of the training's targets: `val = f(model(x_train), y_train)`."""
     for node in nodes(module, ast.Assign):
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
             continue

@@ -8,7 +8,7 @@ from gates.scan.analyses._code import Loop, broken, callee, calls, function_of, 
 from gates.scan.analyses._evaluating import callers
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import text_of
-from gates.scan.project import Project
+from gates.scan.project import ClassInfo, Project
 from gates.scan.site import Site
 
 WORDS = ("eval", "train")
@@ -57,10 +57,31 @@ def _loops(
     if found:
         yield found, module
         return
-    for call, there in callers(project, function) if depth else ():
+    owner = project.scope_of(function, module).owner
+    is_object = owner is not None and function.name == "__call__"
+    sites = _callers_of_object(project, owner) if owner is not None and is_object else callers(project, function)
+    for call, there in sites if depth else ():
         outer = function_of(call, there)
         if callee(project, there, call) in {function, None} and outer is not None:
             yield from _loops(project, there, call, outer, depth - 1)
+
+
+def _callers_of_object(project: Project, owner: ClassInfo) -> list[tuple[ast.Call, Module]]:
+    """Return the calls of what is named after a class, or one that it extends: `hook(...)`, of an `EvalHook`."""
+    ends = [info.node.name.lower() for info in (owner, *project.ancestors_of(owner))]
+    found = [
+        pair for name, pairs in project.named.items()
+        if len(name) > 3 and name == name.lower() and any(end.endswith(name.replace("_", "")) for end in ends)
+        for pair in pairs if isinstance(pair[0].func, ast.Name | ast.Attribute)
+    ]  # fmt: skip
+    found += [
+        (c, m) for m in project.modules.values() if owner.node.name in m.words
+        for pairs in m.calls.values() for c in pairs
+        if isinstance(c.func, ast.Name | ast.Attribute) and (c, m) not in found
+        and project.types.of(c.func, project.scope_at(c, m)) == owner.name
+    ]  # fmt: skip
+    unknown = [(c, m) for c, m in found if project.types.of(c.func, project.scope_at(c, m)) in {None, owner.name}]
+    return [(c, m) for c, m in unknown if not project.is_module(c.func, project.scope_at(c, m))][:20]
 
 
 def _called(

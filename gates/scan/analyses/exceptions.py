@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gates.scan.analyses._code import broken, callee, calls, module_of, nodes, tail_text
 from gates.scan.analyses._flow import passed
 from gates.scan.analyses._precision import is_step
-from gates.scan.module import Module, tail_of
+from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
@@ -81,7 +81,11 @@ def _runs(project: Project, module: Module, call: ast.Call, depth: int) -> bool:
     """Return whether the function that a call runs steps an optimizer or a scaler."""
     target = callee(project, module, call)
     if target is None:
-        return any(_is_step(project, there, func) for func, there in _handed(project, module, call))
+        handed = any(_is_step(project, there, func) for func, there in _handed(project, module, call))
+        return handed or any(
+            _is_step(project, there, c.func) for function, there in _decorated(project, module, call)
+            for c in inner(function, ast.Call) if isinstance(c, ast.Call)
+        )  # fmt: skip
     there = module_of(project, target, module)
     return any(
         _is_step(project, there, c.func) or (depth > 1 and _runs(project, there, c, depth - 1))
@@ -96,6 +100,17 @@ def _handed(project: Project, module: Module, call: ast.Call) -> Iterator[tuple[
         return
     for value, scope, _ in passed(project, call.func.id, found[0]):
         yield value, scope.module
+
+
+def _decorated(project: Project, module: Module, call: ast.Call) -> Iterator[tuple[Function, Module]]:
+    """Yield the functions that a decorator is written at, where a call in it runs what it decorates."""
+    found = project.scope_at(call, module).lookup(call.func.id) if isinstance(call.func, ast.Name) else None
+    decorator = found[0].function if found and all(b.kind == "parameter" for b in found[1]) else None
+    for each in project.modules.values() if isinstance(decorator, ast.FunctionDef) else ():
+        for function in nodes(each, ast.FunctionDef):
+            named = [tail_of(d) for d in function.decorator_list] if isinstance(function, ast.FunctionDef) else []
+            if isinstance(decorator, ast.FunctionDef) and decorator.name in named:
+                yield function, each  # type: ignore[misc]  # it has decorators
 
 
 def _is_step(project: Project, module: Module, func: ast.expr) -> bool:

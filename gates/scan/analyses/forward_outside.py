@@ -9,7 +9,7 @@ from gates.scan.analyses._evaluating import NO_GRAD
 from gates.scan.analyses._flow import Source, is_forward, sources
 from gates.scan.analyses._precision import around, context_of, entered_by
 from gates.scan.module import Function, Module, tail_of
-from gates.scan.project import Project
+from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
 
@@ -40,9 +40,38 @@ def _outside(project: Project, call: ast.Call, scope: Scope) -> Iterator[tuple[a
     for source in found:
         for node in ast.walk(source.node):
             if isinstance(node, ast.Call) and is_forward(project, source.module, node):
+                if not _runs(project, scope, source):
+                    continue
                 chain = ((node, source.module), *source.through)
                 if not any(_covered(project, there, each) for each, there in chain) and not _own(project, source, node):
-                    yield node, source.module
+                    yield _place(project, source, node)
+
+
+def _place(project: Project, source: Source, node: ast.Call) -> tuple[ast.Call, Module]:
+    """Return what stands beside an autocast block: a forward pass, or the call by which a helper runs it."""
+    for call, module in ((node, source.module), *reversed(source.through)):
+        body = _body(project, call, module)
+        if isinstance(body, ast.Lambda):
+            continue
+        if any(context_of(i, project.scope_of(body, module)) for w in inner(body, ast.With) for i in w.items):  # type: ignore[attr-defined]  # a with
+            return call, module
+    return node, source.module
+
+
+def _runs(project: Project, scope: Scope, source: Source) -> bool:
+    """Return whether an object whose method scales a loss runs a method, rather than one that takes its place."""
+    owner, other = scope.owner, source.scope.owner
+    if owner is None or other is None or owner is other:
+        return True
+    if other in project.ancestors_of(owner):
+        return _is_own(project, owner, source.scope.function)
+    return owner not in project.ancestors_of(other) or _is_own(project, other, scope.function)
+
+
+def _is_own(project: Project, owner: ClassInfo, function: object) -> bool:
+    """Return whether the objects of a class have a method as it is, and no other in its place."""
+    found = project.method(owner, getattr(function, "name", ""))
+    return found is None or found[0] is function
 
 
 def _use_autocast(project: Project, found: Iterable[Source]) -> bool:

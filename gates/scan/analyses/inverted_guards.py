@@ -20,12 +20,29 @@ CAST = re.compile(r"(?i)^(use_|enable_|with_)?(amp|mixed_precision)(_enabled)?$"
 def look(project: Project) -> Iterator[Site]:
     """Yield each scaler used where it is `None`, or off, and each step taken where gradients are not finite."""
     for module in project.modules.values():
-        if not any("caler" in text or text in BAD | FINITE for text in _names(module)):
+        if not _is_concerned(project, module):
             continue
         for node in nodes(module, ast.If):
             if isinstance(node, ast.If):
                 yield from _branches(project, module, node)
         yield from _switches(project, module)
+
+
+def _asking(project: Project) -> Iterator[str]:
+    """Yield the names of the program's functions that ask whether something is finite."""
+    for module in project.modules.values():
+        for name in (BAD | FINITE) & module.calls.keys():
+            for call in module.calls[name]:
+                function = function_of(call, module)
+                if function is not None:
+                    yield function.name
+
+
+def _is_concerned(project: Project, module: Module) -> bool:
+    """Return whether a file has a scaler, asks whether something is finite, or steps and has that asked elsewhere."""
+    if any("caler" in text or text in BAD | FINITE for text in _names(module)):
+        return True
+    return "step" in module.calls and any(name in module.calls for name in project.once(_asking))
 
 
 def _names(module: Module) -> Iterator[str]:

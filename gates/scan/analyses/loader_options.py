@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.analyses._code import accelerated, broken, constant, function_of
+from gates.scan.analyses._code import accelerated, broken, constant, function_of, stays_on_cpu
 from gates.scan.analyses._origins import Origins
 from gates.scan.known import canonical
 from gates.scan.module import Module
@@ -59,6 +59,8 @@ def look(project: Project) -> Iterator[Site]:
 def _fed(project: Project) -> set[str]:
     """Return the files whose loaders feed a training on an accelerator."""
     feeding = [module for module in project.modules.values() if _feeds(module)]
+    if not feeding or stays_on_cpu(project):
+        return set()
     found = {module.path for module in feeding}
     for module in feeding:
         near = _imported(project, module)
@@ -101,8 +103,30 @@ def _loaders(project: Project, module: Module, origins: Origins) -> Iterator[Loa
         if not more:
             yield Loader(call, module, own, call, module)
         elif len(more) == 1:
+            written = _written(more[0], scope)
+            if written is not None:
+                yield Loader(call, module, {**own, **written}, call, module)
             for options, at, place in _handed(more[0], scope, origins, call):
                 yield Loader(call, module, {**own, **options}, at, place)
+
+
+def _written(more: ast.expr, scope: Scope) -> Options | None:
+    """Return the options of a dictionary that is written out, where nothing is added to it."""
+    uses = 0
+    if isinstance(more, ast.Name):
+        found = scope.lookup(more.id)
+        values = [b.node for b in found[1]] if found else []
+        body = (found[0].function or found[0].module.tree) if found else None
+        for node in ast.walk(body) if body is not None else ():
+            if isinstance(node, ast.Name) and node.id == more.id and not isinstance(node.ctx, ast.Store):
+                parent = scope.module.parents.get(node)
+                uses += not (isinstance(parent, ast.keyword) and parent.arg is None)
+        more = values[0] if len(values) == 1 and isinstance(values[0], ast.Dict) else more
+    elif isinstance(more, ast.Call) and isinstance(more.func, ast.Name) and more.func.id == "dict" and not more.args:
+        return {k.arg: k.value for k in more.keywords if k.arg} if all(k.arg for k in more.keywords) else None
+    if uses or not isinstance(more, ast.Dict) or not all(isinstance(k, ast.Constant) for k in more.keys):
+        return None
+    return {str(constant(k)): v for k, v in zip(more.keys, more.values, strict=True)}
 
 
 def _handed(

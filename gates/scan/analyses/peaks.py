@@ -2,16 +2,19 @@
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 
-from gates.scan.analyses._benching import is_benchmark
-from gates.scan.analyses._code import broken, function_of
-from gates.scan.module import Module
-from gates.scan.nodes import text_of
+from gates.scan.analyses._arms import over_arms
+from gates.scan.analyses._benching import is_baseline, is_benchmark, is_called_benchmark, is_candidate
+from gates.scan.analyses._code import Comprehension, broken, callee, constant, function_of, nodes, tail_text
+from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("max_memory_allocated", "max_memory_reserved")
+WORDS = ("max_memory_allocated", "max_memory_reserved", "memory_stats")
 RESETS = (
     "reset_peak_memory_stats",
     "reset_max_memory_allocated",
@@ -19,18 +22,145 @@ RESETS = (
     "reset_accumulated_memory_stats",
 )
 
+HOPS = 3
+MAX_CALLS = 10
+MAX_SEEN = 200
+PEAK = re.compile(r"(?i)mem|peak|footprint|vram|usage")
+AFRESH = re.compile(
+    r"(?i)reset_.*(mem|peak)|subprocess|^spawn|^Process$|^Popen$|^fork$|ProcessPool|(track|watch|record|monitor).*mem|"
+    r"mem.*(track|watch|record|monitor)"
+)
+
 
 def look(project: Project) -> Iterator[Site]:
-    """Yield each reading of the peak in a benchmark whose file never sets it back."""
+    """Yield each reading of the peak in a benchmark that never sets it back, or of arms that run one after another."""
     for module in project.modules.values():
-        if any(name in module.calls for name in RESETS):
+        found = list(_readings(module))
+        for call, name in found:
+            if not _is_ever_set_back(project) and _is_compared(project, call, module):
+                yield broken(module, call, f"{name}() holds the peak of all that ran before")
+            elif any(not _is_set_back(project, turn) for turn in _turns(project, module, call, HOPS)):
+                yield broken(module, call, f"{name}() holds the peak of the arms that ran before")
+        for call, name in _later(project, module, [call for call, _ in found]):
+            yield broken(module, call, f"{name} holds the peak of the arm that ran before")
+
+
+def _is_compared(project: Project, call: ast.Call, module: Module) -> bool:
+    """Return whether a peak is read by a benchmark or a probe, rather than told at the end of one long run."""
+    told = any(isinstance(around, ast.FormattedValue) for around in module.ancestors(call))
+    if told and function_of(call, module) and not is_called_benchmark(call, module):
+        return False
+    return is_benchmark(call, module) or _is_probe(project, call, module)
+
+
+def _is_ever_set_back(project: Project) -> bool:
+    return any(name in module.calls for name in RESETS for module in project.modules.values())
+
+
+def _readings(module: Module) -> Iterator[tuple[ast.Call, str]]:
+    """Yield what reads a peak, and what that is called."""
+    for name in WORDS[:2]:
+        yield from ((call, name) for call in module.calls.get(name, []))
+    for call in module.calls.get("memory_stats", []):
+        parent = module.parents.get(call)
+        key = constant(parent.slice) if isinstance(parent, ast.Subscript) else None
+        if isinstance(key, str) and key.endswith(".peak"):
+            yield call, "memory_stats"
+
+
+def _turns(project: Project, module: Module, node: ast.AST, hops: int) -> Iterator[ast.AST]:
+    """Yield what runs once an arm and reads a peak: the loop over the arms, or the function that is called for each."""
+    for around in module.ancestors(node):
+        if isinstance(around, ast.For | Comprehension) and _is_over_arms(project, module, around, node):
+            yield around
+            return
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            if hops:
+                yield from _called(project, around, hops)
+            return
+
+
+def _is_over_arms(project: Project, module: Module, loop: ast.AST, node: ast.AST) -> bool:
+    each = loop if isinstance(loop, ast.For) else loop.generators[0] if isinstance(loop, Comprehension) else None
+    if each is None:
+        return False
+    named = {n.id for n in walk(each.target) if isinstance(n, ast.Name)}
+    if over_arms(project, module, each.iter, named):
+        return True
+    numbers = [constant(e) for e in each.iter.elts] if isinstance(each.iter, ast.Tuple | ast.List) else []
+    sizes = len(numbers) > 1 and all(isinstance(n, int) and not isinstance(n, bool) for n in numbers)
+    return sizes and isinstance(node, ast.Call) and PEAK.search(tail_of(node.func)) is not None
+
+
+def _called(project: Project, function: Function, hops: int) -> Iterator[ast.AST]:
+    """Yield the turns that a function is called in, and what calls it for one arm after the other."""
+    arms: dict[ast.AST, set[str]] = defaultdict(set)
+    for call, module in project.named.get(function.name, [])[:MAX_CALLS]:
+        target = callee(project, module, call)
+        if target is not function and (target is not None or project.method_names[function.name] != 1):
             continue
-        for name in ("max_memory_allocated", "max_memory_reserved"):
-            for call in module.calls.get(name, []):
-                if (is_benchmark(call, module) or _is_probe(project, call, module)) and not any(
-                    r in project.named for r in RESETS
-                ):
-                    yield broken(module, call, f"{name}() holds the peak of all that ran before")
+        arms[function_of(call, module) or module.tree].add(_arm(call, module))
+        yield from _turns(project, module, call, hops - 1)
+    yield from (around for around, told in arms.items() if {"new", "old"} <= told)
+
+
+def _arm(call: ast.Call, module: Module) -> str:
+    """Return which arm a call is for, by its arguments and by what its result is called."""
+    texts = [str(a.value) if isinstance(a, ast.Constant) else tail_text(a) for a in call.args]
+    for option in call.keywords:
+        value, name = constant(option.value), option.arg or ""
+        off = value is False or (isinstance(option.value, ast.Constant) and value is None)
+        texts.append("baseline" if off and is_candidate(name) else name if value is True else str(value or ""))
+    parent = module.parents.get(call)
+    texts += [tail_text(parent.targets[0])] if isinstance(parent, ast.Assign) else []
+    told = {is_candidate(text) for text in texts if is_candidate(text) is not is_baseline(text)}
+    return "" if len(told) != 1 else "new" if told.pop() else "old"
+
+
+def _later(project: Project, module: Module, readings: list[ast.Call]) -> Iterator[tuple[ast.Call, str]]:
+    """Yield the second of two readings for two arms in one function, where nothing sets the peak back in between."""
+    ordered = sorted(readings, key=lambda call: call.lineno)
+    for first, second in pairwise(ordered):
+        function = function_of(second, module)
+        if function is None or function_of(first, module) is not function:
+            continue
+        names = [_target(call, module) for call in (first, second)]
+        if {(is_candidate(n), is_baseline(n)) for n in names} != {(True, False), (False, True)}:
+            continue
+        between = [n for n in walk(function) if first.lineno < getattr(n, "lineno", 0) <= second.lineno]
+        if not any(_is_set_back(project, n) for n in between if isinstance(n, ast.stmt)):
+            yield second, names[1].strip()
+
+
+def _target(call: ast.Call, module: Module) -> str:
+    statement = next((a for a in module.ancestors(call) if isinstance(a, ast.stmt)), None)
+    return tail_text(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+
+
+def _is_set_back(project: Project, turn: ast.AST) -> bool:
+    """Return whether a turn may set the peak back or start afresh: by any name in it, and in what it may run."""
+    seen, todo = {turn}, [turn]
+    known = project.once(_definitions)[0]
+    while todo and len(seen) < MAX_SEEN:
+        for node in walk(todo.pop()):
+            if not isinstance(node, ast.Name | ast.Attribute):
+                continue
+            name = tail_of(node)
+            if name in RESETS or AFRESH.search(name):
+                return True
+            more = [d for d in known.get(name, ()) if d not in seen]
+            seen.update(more)
+            todo += more
+    return len(seen) >= MAX_SEEN
+
+
+def _definitions(project: Project) -> Iterator[dict[str, list[ast.AST]]]:
+    """Yield the functions and classes of a program by their names."""
+    found: dict[str, list[ast.AST]] = defaultdict(list)
+    for module in project.modules.values():
+        for node in nodes(module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
+            found[getattr(node, "name", "")].append(node)
+    yield found
 
 
 def _is_probe(project: Project, call: ast.Call, module: Module) -> bool:

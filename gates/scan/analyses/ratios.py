@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from gates.scan.analyses._benching import GAIN, RATE, SAVED, called, is_baseline, is_candidate, words
 from gates.scan.analyses._code import broken, function_of, nodes, tail_text
@@ -15,6 +16,7 @@ SHARE = re.compile(r"(?i)ratio|factor|left|remain|_x$|fold")
 ACCURACY = re.compile(r"(?i)(^|[^a-z])(acc|accuracy|top1|hit_rate|precision|recall)([^a-z]|$)")
 HITS = re.compile(r"(?i)(^|[^a-z])(correct|hits?|right|matche[sd]|matching|tp)([^a-z]|$)")
 WHOLE = re.compile(r"(?i)(^|[^a-z])(total|n|count|seen|len|size|numel|num|examples|samples)([^a-z]|$)")
+LABEL = re.compile(r"([A-Za-z][\w -]{2,30}?)\s*[:=]?\s*$")
 WORDS = ("speed*", "faster*", "saved*", "saving*", "reduction*", "reduced*", "acceleration*", "throughput*", "per_sec*",
          "_per_s*", "accuracy*")  # fmt: skip
 
@@ -79,6 +81,7 @@ def _left(name: str, value: ast.expr, module: Module) -> str | None:
 
 def _formulas(module: Module) -> Iterator[tuple[str, ast.expr]]:
     """Yield each expression with the name that it is given: a variable's, a key's, a keyword's, a function's."""
+    yield from _printed(module)
     for node in nodes(module, ast.Assign, ast.AnnAssign, ast.Dict, ast.keyword, ast.Return):
         if isinstance(node, ast.Assign):
             yield tail_text(node.targets[0]), node.value
@@ -94,6 +97,17 @@ def _formulas(module: Module) -> Iterator[tuple[str, ast.expr]]:
             function = function_of(node, module)
             if function is not None and isinstance(node.value, ast.BinOp | ast.Call):
                 yield function.name, node.value
+
+
+def _printed(module: Module) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what is printed behind its name: `f"speedup: {a / b}"`, `print("speedup", a / b)`."""
+    for node in nodes(module, ast.JoinedStr, ast.Call):
+        parts = node.values if isinstance(node, ast.JoinedStr) else node.args if isinstance(node, ast.Call) else []
+        for label, value in pairwise(parts):
+            text = label.value if isinstance(label, ast.Constant) and isinstance(label.value, str) else ""
+            inside = value.value if isinstance(value, ast.FormattedValue) else value
+            if isinstance(inside, ast.BinOp | ast.Call) and (named := LABEL.search(text)):
+                yield named[1], inside
 
 
 def _quotients(value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -148,7 +148,10 @@ def _added(project: Project, owner: ClassInfo, verb: str) -> bool:
     """Return whether each class that extends this one and keeps a scaler deals with its state itself."""
     below = [i for i in project.classes.values() if i is not owner and project.types.is_a(i.name, owner.name)]
     keeping = [info for info in below if _keeps(project, info, extended=False)]
-    return bool(keeping) and all(_deals(info.node, verb) for info in keeping)
+    return bool(keeping) and all(
+        any(_deals(each.node, verb) for each in (info, *project.ancestors_of(info)) if each is not owner)
+        for info in keeping
+    )
 
 
 def _deals(node: ast.AST, verb: str) -> bool:

@@ -4,8 +4,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._benching import is_benchmark
-from gates.scan.analyses._code import broken, callee, calls, class_of, functions
+from gates.scan.analyses._benching import BENCH, is_benchmark
+from gates.scan.analyses._code import broken, callee, calls, class_of, function_of, functions, loop_of
+from gates.scan.analyses._flow import is_forward
 from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._targets import Targets
 from gates.scan.analyses._timers import Timed, blocks, stretches
@@ -14,7 +15,7 @@ from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import ClassInfo, Project
 from gates.scan.site import Site
 
-WORDS = ("perf_counter", "monotonic", "time.time", "time()", "perf_counter_ns", "monotonic_ns")
+WORDS = ("timeit", "perf_counter", "monotonic", "time.time", "time()", "perf_counter_ns", "monotonic_ns")
 CLOCKS = {
     "time.time",
     "time.perf_counter",
@@ -30,12 +31,14 @@ WORK = re.compile(
 )
 BEGINS = {"__enter__", "start", "begin", "tic", "reset", "restart", "__init__"}
 ENDS = {"__exit__", "stop", "end", "finish", "toc", "elapsed", "lap", "seconds", "pause"}
+MAX_HOPS = 2
 CUDA = re.compile(r"cuda|GradScaler|autocast")
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each reading of the clock at the end of a timed region that nothing waited in."""
     for module in project.modules.values():
+        yield from _by_library(project, module)
         if not TAILS & module.calls.keys():
             continue
         origins = project.once(_origins)[0]
@@ -48,6 +51,18 @@ def look(project: Project) -> Iterator[Site]:
             elif not _on_device(module) and function.args.args:
                 yield from _of_callers(project, module, function, origins)
             yield from _since_attribute(project, module, function, origins)
+
+
+def _by_library(project: Project, module: Module) -> Iterator[Site]:
+    """Yield each `timeit.timeit(lambda: model(x))` of work on a device that nothing waits for."""
+    for call in (*module.calls.get("timeit", ()), *module.calls.get("repeat", ())):
+        scope = project.scope_at(call, module)
+        if scope.dotted(call.func) not in {"timeit.timeit", "timeit.repeat"} or not call.args or not _on_device(module):
+            continue
+        work = [c for c in walk(call.args[0]) if isinstance(c, ast.Call)]
+        timed = isinstance(call.args[0], ast.Lambda) and any(map(_is_work, work)) and is_benchmark(call, module)
+        if timed and not any(_waits(project, module, c, 3) for c in work):
+            yield broken(module, call, "the clock is read while the device still works")
 
 
 def _on_device(module: Module) -> bool:
@@ -87,7 +102,7 @@ def _regions(project: Project, module: Module, function: Function) -> Iterator[S
             continue
         end = ends[0]
         region = [c for c in calls(function) if start < c.lineno <= end.lineno and c not in clocks]
-        work = [c for c in region if _is_work(c)]
+        work = [c for c in region if _works(project, module, c)]
         if work and not any(_waits(project, module, c, 3) for c in region if c.lineno >= work[-1].lineno or c in work):
             yield broken(module, end, f"the clock is read while the device still works ({text_of(work[-1].func)})")
 
@@ -164,6 +179,32 @@ def _names(node: ast.expr) -> set[str]:
 
 def _is_work(call: ast.Call) -> bool:
     return WORK.search(tail_of(call.func)) is not None
+
+
+def _works(project: Project, module: Module, call: ast.Call, depth: int = MAX_HOPS) -> bool:
+    """Return whether a call is work by its name, runs what its function was handed, or a helper of it does."""
+    by_name = _is_work(call) if depth == MAX_HOPS else is_forward(project, module, call)
+    if by_name or tail_of(call.func) == "backward":
+        return True
+    around = function_of(call, module)
+    is_named = around is not None and isinstance(call.func, ast.Name) and BENCH.search(around.name) is not None
+    if depth == MAX_HOPS and loop_of(call, module) is None and not is_named:
+        return False  # what is done once may be anything
+    if around is not None and isinstance(call.func, ast.Name) and call.func.id in _handed(around):
+        return True
+    kept = project.scope_at(call, module).through(call.func) if isinstance(call.func, ast.Attribute) else None
+    made = kept[1].function if kept is not None else None
+    if kept is not None and isinstance(made, ast.FunctionDef) and isinstance(kept[0], ast.Name):
+        return kept[0].id in _handed(made)
+    if (project.scope_at(call, module).dotted(call.func) or "").startswith("torch.autograd."):
+        return True
+    target = callee(project, module, call) if depth else None
+    there = project.scope_of(target, module).module if target is not None else module
+    return target is not None and any(_works(project, there, c, depth - 1) for c in calls(target))
+
+
+def _handed(function: Function) -> set[str]:
+    return {arg.arg for arg in (*function.args.args, *function.args.kwonlyargs)}
 
 
 def _waits(project: Project, module: Module, call: ast.Call, depth: int) -> bool:

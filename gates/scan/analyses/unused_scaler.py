@@ -20,19 +20,27 @@ def look(project: Project) -> Iterator[Site]:
     """Yield each scaler of a program's own whose `scale` nobody calls and that nobody is handed."""
     for module in project.modules.values():
         for call in (*(call for call, _ in scalers(project, module)), *_wrappers(project, module)):
-            parent = _assignment(call, module)
-            if parent is None:
-                continue
-            for target in parent.targets:
-                if isinstance(target, ast.Name) and _idle_name(project, module, target, call):
-                    yield broken(module, call, f"{target.id} is made and scales nothing")
-                elif isinstance(target, ast.Attribute) and _idle_attribute(project, module, target):
-                    there, place = _left_out(project, module, target) or (module, call)
-                    yield broken(there, place, f"{text_of(target)} is made and scales nothing")
-                elif isinstance(target, ast.Attribute):
-                    for info in _extending(project, module, target):
-                        if (found := _passes_by(project, info, target.attr)) is not None:
-                            yield broken(*found, f"{text_of(target)} is made and does not scale the loss here")
+            for target in _targets(call, module):
+                yield from _idle_sites(project, module, call, target)
+
+
+def _idle_sites(project: Project, module: Module, call: ast.Call, target: ast.expr) -> Iterator[Site]:
+    """Yield where what a scaler is bound to scales nothing: where it is made, or the backward pass that passes by."""
+    about = f"{text_of(target)} is made and scales nothing"
+    statement = module.parents.get(target, target)
+    if isinstance(target, ast.Name) and isinstance(module.parents.get(statement), ast.ClassDef):
+        if _idle_attribute(project, module, target, target.id):
+            yield broken(module, call, about)
+    elif isinstance(target, ast.Name):
+        if _idle_name(project, module, target, call):
+            yield broken(module, call, about)
+    elif isinstance(target, ast.Attribute) and _idle_attribute(project, module, target, target.attr):
+        there, place = _left_out(project, module, target) or (module, call)
+        yield broken(there, place, about)
+    elif isinstance(target, ast.Attribute):
+        for info in _extending(project, module, target):
+            if (found := _passes_by(project, info, target.attr)) is not None:
+                yield broken(*found, f"{text_of(target)} is made and does not scale the loss here")
 
 
 def _left_out(project: Project, module: Module, target: ast.Attribute) -> Place | None:
@@ -118,11 +126,18 @@ def _wrappers(project: Project, module: Module) -> Iterator[ast.Call]:
                     yield call
 
 
-def _assignment(call: ast.Call, module: Module) -> ast.Assign | None:
+def _targets(call: ast.Call, module: Module) -> list[ast.expr]:
+    """Return what a scaler is bound to, that of a field's default too."""
     parent = module.parents.get(call)
-    if isinstance(parent, ast.IfExp):
-        parent = module.parents.get(parent)
-    return parent if isinstance(parent, ast.Assign) else None
+    while isinstance(parent, ast.IfExp | ast.Lambda | ast.keyword) or _is_field(parent):
+        parent = module.parents.get(parent) if parent is not None else None
+    if isinstance(parent, ast.Assign):
+        return parent.targets
+    return [parent.target] if isinstance(parent, ast.AnnAssign) else []
+
+
+def _is_field(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Call) and tail_of(node.func) == "field"
 
 
 def _idle_name(project: Project, module: Module, target: ast.Name, call: ast.Call) -> bool:
@@ -159,12 +174,43 @@ def _idle(project: Project, module: Module, body: ast.AST, name: str, depth: int
             called = module.parents.get(parent)
             if parent.attr not in IDLE and isinstance(called, ast.Call) and called.func is parent:
                 return False
-        elif isinstance(parent, ast.Call) and node in parent.args and depth:
-            if not _idle_argument(project, module, parent, node, depth):
+        elif isinstance(parent, ast.Dict | ast.Call) and depth:
+            if not _idle_part(project, module, parent, node, depth):
                 return False
         elif not isinstance(parent, ast.Compare | ast.If | ast.IfExp):
             return False
     return True
+
+
+def _idle_part(project: Project, module: Module, around: ast.Dict | ast.Call, node: ast.Name, depth: int) -> bool:
+    """Return whether nothing lets a scaler scale that is put into a mapping, or handed to a function."""
+    if isinstance(around, ast.Dict):
+        return node in around.values and _idle_key(project, around.keys[around.values.index(node)])
+    return node in around.args and _idle_argument(project, module, around, node, depth)
+
+
+def _idle_key(project: Project, key: ast.expr | None) -> bool:
+    """Return whether what a mapping holds under a key is nowhere more than saved, in a program that trains."""
+    name = constant(key) if key is not None else None
+    if not isinstance(name, str) or "backward" not in project.named:
+        return False
+    read = 0
+    for module in project.modules.values():
+        if any(_mentions(node, name) for node in module.live.get(ast.Attribute, [])):
+            return False
+        for node in module.live.get(ast.Constant, []):
+            if not isinstance(node, ast.Constant) or node.value != name or node is key:
+                continue
+            if not _is_key(module, node):
+                return False
+            held = module.parents.get(node)
+            around = module.parents.get(held) if isinstance(held, ast.Subscript) else None
+            if isinstance(held, ast.Subscript) and isinstance(held.ctx, ast.Load):
+                saved = isinstance(around, ast.Attribute) and around.attr in IDLE
+                if not saved and not (isinstance(around, ast.Call) and tail_of(around.func) in IDLE):
+                    return False
+                read += saved
+    return read > 0
 
 
 def _idle_argument(project: Project, module: Module, call: ast.Call, node: ast.Name, depth: int) -> bool:
@@ -178,20 +224,20 @@ def _idle_argument(project: Project, module: Module, call: ast.Call, node: ast.N
     return False
 
 
-def _idle_attribute(project: Project, module: Module, target: ast.Attribute) -> bool:
+def _idle_attribute(project: Project, module: Module, target: ast.expr, name: str) -> bool:
     """Return whether an attribute is nowhere in the program more than stored, saved and asked for its scale."""
     if class_of(target, module) is None or _subclassed(project, module, target):
         return False
     for other in project.modules.values():
         for node in other.live.get(ast.Attribute, []):
-            if isinstance(node, ast.Attribute) and node.attr == target.attr and isinstance(node.ctx, ast.Load):
+            if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
                 parent = other.parents.get(node)
                 if isinstance(parent, ast.Attribute) and parent.attr in IDLE:
                     continue
                 if not isinstance(parent, ast.Compare | ast.If | ast.IfExp):
                     return False
         for node in other.live.get(ast.Constant, []):
-            if isinstance(node, ast.Constant) and node.value == target.attr and not _is_key(other, node):
+            if isinstance(node, ast.Constant) and node.value == name and not _is_key(other, node):
                 return False
     return True
 
@@ -202,7 +248,7 @@ def _is_key(module: Module, node: ast.Constant) -> bool:
     return isinstance(parent, ast.Subscript | ast.Compare) or (isinstance(parent, ast.Dict) and node in parent.keys)
 
 
-def _subclassed(project: Project, module: Module, target: ast.Attribute) -> bool:
+def _subclassed(project: Project, module: Module, target: ast.expr) -> bool:
     """Return whether the class has bases outside of the program, whose methods may use the attribute."""
     owner = class_of(target, module)
     scope = project.scope_at(owner, module) if owner else None
