@@ -45,7 +45,7 @@ FIRST = {
     "foreign_d": "24 of 40, findings on 2 of 16 sound projects (one blocking); by somebody who had not seen the rules",
     "foreign_e": "20 of 40, findings on 3 of 16 sound projects (two blocking); by somebody who had not seen the rules",
     "foreign_f": "31 of 40, findings on none of 16 sound projects; by somebody who had not seen the rules",
-    "foreign_g": "26 of 36, findings on none of 5 sound projects that were seen; by somebody who had not seen the rules",
+    "foreign_g": "26 of 36, findings on 1 of 14 sound projects; by somebody who had not seen the rules",
 }
 
 

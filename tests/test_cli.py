@@ -90,9 +90,10 @@ def test_second_run_prints_the_same_bytes_but_for_times(passing: tuple[Path, End
 
 
 def timeless(text: str) -> str:
-    """A page without durations, start times, and the sizes and digests of raw files."""
+    """A page without durations, start times, peaks of memory, and the sizes and digests of raw files."""
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", text)
     text = re.sub(r"\b\d+\.\d+( s\b| \|)", r"SECONDS\1", text)
+    text = re.sub(r"\b\d+ MiB\b", "MEMORY", text)
     return re.sub(r"(`evidence/[^`]*` \|) \d+ \| `[0-9a-f]{64}`", r"\1 DIGEST", text)
 
 

@@ -42,12 +42,12 @@ def check(templates: Path | None) -> None:
     world = environment(templates)
     for name in world.list_templates():
         if name.endswith(".j2"):
-            with _clear_errors(templates):
+            with _clear_errors(templates, name):
                 world.get_template(name)
 
 
 @contextmanager
-def _clear_errors(templates: Path | None) -> Iterator[None]:
+def _clear_errors(templates: Path | None, name: str = SUMMARY) -> Iterator[None]:
     """Turn what is wrong in a template into one clear line, with the template and the line that is wrong."""
     try:
         yield
@@ -55,8 +55,9 @@ def _clear_errors(templates: Path | None) -> Iterator[None]:
         raise _wrong(str(error.filename or error.name), error.lineno, str(error.message), templates) from error
     except MISTAKES as error:
         lines = [(f.filename, f.lineno or 1) for f in extract_tb(error.__traceback__) if f.filename.endswith(".j2")]
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise _wrong(*(lines or [("a template", 1)])[-1], reason, templates) from error
+        own = templates / name if templates else Path(name)
+        place = lines[-1] if lines else (str(own) if own.is_file() else name, 1)
+        raise _wrong(*place, " ".join(str(error).split()) or type(error).__name__, templates) from error
 
 
 def _wrong(file: str, line: int, reason: str, templates: Path | None) -> GatesError:
@@ -64,8 +65,8 @@ def _wrong(file: str, line: int, reason: str, templates: Path | None) -> GatesEr
     if templates and templates.is_dir():
         own = Path(file).is_relative_to(templates)
         mend = "mend or remove the template" if own else f"a template in {templates} may lack what it needs: mend that"
-        return UsageError(f"{file}:{line}:1: template error: {reason}; {mend}")
-    return GatesError(f"{file}:{line}:1: template error: {reason}; this is a fault of gates, report it")
+        return UsageError(f"{file}:{line}:1: wrong template: {reason}; {mend}")
+    return GatesError(f"{file}:{line}:1: wrong template: {reason}; this is a fault of gates, report it")
 
 
 def environment(templates: Path | None) -> jinja2.Environment:

@@ -20,7 +20,12 @@ GENERIC = frozenset(
     | {"append", "add", "get", "items", "keys", "values", "close", "write", "read", "join", "split", "copy", "pop"}
 )
 READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tuple", "set"} | {
-    "object", "abc", "typing", "enum", "collections", "contextlib"
+    "object",
+    "abc",
+    "typing",
+    "enum",
+    "collections",
+    "contextlib",
 }  # all kinds are known
 UNIONS = {"typing.Optional", "typing.Union", "typing.Annotated"}
 

@@ -162,7 +162,8 @@ def test_a_framework_in_the_program_itself_may_step_what_it_prepared() -> None:
     bare = FRAMEWORK.replace("    model, optimizer = engine.prepare(model, optimizer)\n", "")
     assert broken("amp-plain-step", FRAMEWORK) == []
     walked = FRAMEWORK.replace(
-        "    def prepare(self, *parts): return", "    def prepare(self, *parts):\n        for p in parts: p.step()\n        return"
+        "    def prepare(self, *parts): return",
+        "    def prepare(self, *parts):\n        for p in parts: p.step()\n        return",
     )
     assert broken("amp-plain-step", walked) == []
     assert len(broken("amp-plain-step", bare)) == 1
