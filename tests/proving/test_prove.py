@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from building import Ended, a_project, a_task, clean, gates
@@ -266,7 +267,7 @@ def test_no_criterion_of_a_task_without_proof_is_held_to_it() -> None:
 
 def test_what_is_done_is_handed_over_before_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "TELL_S", 0.01)
-    taken: list[object] = []
+    taken: list[Any] = []
     results = tmp_path / "results.jsonl"
     results.write_text('{"id": "AC1 a", "end": "killed"}\n{"id": "AC1 b", "en', encoding="utf-8")
     with bench._told([results], 2, lambda _line: None, taken.append):
