@@ -257,8 +257,8 @@ class Types:
             return named if named and any(is_kind(named, k) for k in _MAKERS) else None
         inner_scope = self._project.scope_of(target, scope.module)
         annotated = self._annotated(target.returns, inner_scope) if target.returns else None
-        if annotated is not None:
-            return annotated
+        if annotated is not None:  # a scheduler annotated as an optimizer is one by its name
+            return SCHEDULER if annotated == OPTIMIZER and "sched" in target.name.lower() else annotated
         return self._one({self.of(value, inner_scope) for value in _returned(target) if not _is_none(value)})
 
     def _has_own(self, name: str, method: str) -> bool:
@@ -282,8 +282,12 @@ class Types:
         if isinstance(call.func, ast.Attribute):
             owner = scope.class_of(call.func.value)
             found = self._project.method(owner, call.func.attr) if owner else None
-            return found[0] if found else None
+            return found[0] if found and not _is_property(found[0]) else None  # else what it returns is called
         return None
+
+
+def _is_property(function: Function) -> bool:
+    return any("property" in tail_of(decorator) for decorator in function.decorator_list)
 
 
 _MAKERS = ("torch.optim.lr_scheduler.LRScheduler", "torch.optim.Optimizer", "torch.nn.Module")
