@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._benching import BENCH, is_benchmark
+from gates.scan.analyses._benching import BENCH, is_benchmark, is_called_benchmark
 from gates.scan.analyses._code import broken, callee, calls, class_of, function_of, functions, loop_of
 from gates.scan.analyses._flow import is_forward
 from gates.scan.analyses._origins import Origins
@@ -188,8 +188,8 @@ def _works(project: Project, module: Module, call: ast.Call, depth: int = MAX_HO
         return True
     around = function_of(call, module)
     is_named = around is not None and isinstance(call.func, ast.Name) and BENCH.search(around.name) is not None
-    if depth == MAX_HOPS and loop_of(call, module) is None and not is_named:
-        return False  # what is done once may be anything
+    if depth == MAX_HOPS and not is_named and (loop_of(call, module) is None or not is_called_benchmark(call, module)):
+        return False  # what is done once, or in a training, may be anything
     if around is not None and isinstance(call.func, ast.Name) and call.func.id in _handed(around):
         return True
     kept = project.scope_at(call, module).through(call.func) if isinstance(call.func, ast.Attribute) else None
