@@ -15,7 +15,7 @@ EMPTY_BASES = {"object", "ABC", "Protocol", "Generic"}
 
 def is_hollow(node: Function | ast.ClassDef) -> bool:
     """Return whether a definition is only a promise: an `@overload`, or a body that is nothing but a refusal."""
-    names = {_last_name(part) for part in node.decorator_list}
+    names = {last_name(part) for part in node.decorator_list}
     if "overload" in names:
         return True
     if "abstractmethod" in names or isinstance(node, ast.ClassDef):
@@ -31,20 +31,20 @@ def is_stub(node: ast.stmt) -> bool:
     if isinstance(node, Function):
         return is_plain(node) and _does_nothing(list(_told(node.body)))
     if isinstance(node, ast.ClassDef):
-        bare = all(_last_name(base) in EMPTY_BASES for base in node.bases) and not _keywords(node)
+        bare = all(last_name(base) in EMPTY_BASES for base in node.bases) and not _keywords(node)
         return is_plain(node) and bare and all(map(is_stub, _members(node)))
     return False
 
 
 def is_overload(node: ast.stmt) -> bool:
     """Return whether a definition only tells the types of another one of its name."""
-    return isinstance(node, Function) and any(_last_name(part) == "overload" for part in node.decorator_list)
+    return isinstance(node, Function) and any(last_name(part) == "overload" for part in node.decorator_list)
 
 
 def is_accessor(node: ast.stmt) -> bool:
     """Return whether a definition is the setter or deleter of a property of its name, which keeps its getter."""
     return isinstance(node, ast.FunctionDef) and any(
-        isinstance(part, ast.Attribute) and part.attr in {"setter", "deleter"} and _last_name(part.value) == node.name
+        isinstance(part, ast.Attribute) and part.attr in {"setter", "deleter"} and last_name(part.value) == node.name
         for part in node.decorator_list
     )
 
@@ -86,15 +86,15 @@ def _members(node: ast.ClassDef) -> Iterator[ast.stmt]:
 
 
 def _keywords(node: ast.ClassDef) -> list[ast.keyword]:
-    return [word for word in node.keywords if not (word.arg == "metaclass" and _last_name(word.value) == "ABCMeta")]
+    return [word for word in node.keywords if not (word.arg == "metaclass" and last_name(word.value) == "ABCMeta")]
 
 
 def is_plain(node: Function | ast.ClassDef) -> bool:
     """Return whether no decorator may make of a definition something else than what is written."""
-    return all(_last_name(part) in PLAIN for part in node.decorator_list)
+    return all(last_name(part) in PLAIN for part in node.decorator_list)
 
 
-def _last_name(node: ast.expr) -> str:
+def last_name(node: ast.expr) -> str:
     """Return the last name of a decorator or base: `c` for `a.b.c`, `a.b.c[T]` and `a.b.c(...)`."""
     while isinstance(node, ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value

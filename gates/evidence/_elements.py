@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
+from gates.syntax import Comprehension
 
 HOLDS_MANY = frozenset({
     "list", "List", "Sequence", "MutableSequence", "Iterable", "Iterator", "Generator", "set", "Set", "frozenset",
@@ -13,7 +14,6 @@ HOLDS_MANY = frozenset({
 MAPS = frozenset({"dict", "Dict", "Mapping", "MutableMapping", "defaultdict", "DefaultDict", "OrderedDict"})
 AS_THEY_ARE = frozenset({"reversed", "sorted", "list", "tuple", "iter", "set"})
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 class Elements:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.module import Function, Module
 from gates.scan.project import ClassInfo, Project
+from gates.stub import last_name
 
 Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 BUILT_BY = ("__new__", "__init__", "__post_init__")
@@ -139,13 +140,7 @@ class Members:
 
 def decorators(function: Function) -> frozenset[str]:
     """Return the last names of a function's decorators."""
-    return frozenset(map(_last_name, function.decorator_list))
-
-
-def _last_name(node: ast.expr) -> str:
-    while isinstance(node, ast.Call | ast.Subscript):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return frozenset(map(last_name, function.decorator_list))
 
 
 def is_super(node: ast.expr) -> bool:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from gates.stub import is_hollow
+from gates.evidence._private_names import is_private
+from gates.stub import is_hollow, last_name
 from gates.syntax import SourceModule, live_statements, origin
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -65,7 +66,7 @@ def innermost(bodies: list[Body], line: int) -> Body | None:
 def _in(statements: list[ast.stmt], owner: str, *, public: bool, promise: bool) -> Iterator[Body]:
     for node in live_statements(statements):
         if isinstance(node, ast.ClassDef):
-            seen = public and not _is_private(node.name)
+            seen = public and not is_private(node.name)
             yield from _in(node.body, f"{owner}{node.name}.", public=seen, promise=_is_protocol(node))
         elif isinstance(node, Function):
             yield _body(node, owner, public=public, promise=promise)
@@ -77,14 +78,14 @@ def _body(node: Function, owner: str, *, public: bool, promise: bool) -> Body:
     first = min((_first_line(part) for part in rest), default=node.end_lineno or node.lineno)
     head = [node.args, *node.decorator_list, *([node.returns] if node.returns else [])]
     signature = max([node.lineno, *(getattr(part, "end_lineno", 0) or 0 for top in head for part in ast.walk(top))])
-    decorators = {name for part in node.decorator_list if (name := _last_name(part))}
+    decorators = {name for part in node.decorator_list if (name := last_name(part))}
     return Body(
         name=owner + node.name,
         head=_first_line(node),
         line=node.lineno,
         first=first,
         last=node.end_lineno or node.lineno,
-        public=public and not _is_private(node.name),
+        public=public and not is_private(node.name),
         promise=promise or not rest or is_hollow(node) or any("abstract" in name for name in decorators),
         told=first > signature and not decorators & COMPILING,
         cached=any("cache" in name for name in decorators),
@@ -96,25 +97,14 @@ def _first_line(node: ast.stmt) -> int:
     return min([node.lineno, *(part.lineno for part in decorators)])
 
 
-def _is_private(name: str) -> bool:
-    return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
-
-
 def _is_private_path(path: str) -> bool:
-    return any(_is_private(part) for part in path.removesuffix(".py").split("/"))
+    return any(is_private(part) for part in path.removesuffix(".py").split("/"))
 
 
 def _is_protocol(node: ast.ClassDef) -> bool:
-    return any(_last_name(base) == "Protocol" for base in node.bases)
+    return any(last_name(base) == "Protocol" for base in node.bases)
 
 
 def _dotted(path: str) -> str:
     """Return the dotted name of a file from the project's root on."""
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-
-
-def _last_name(node: ast.expr) -> str:
-    """Return the last name of a decorator or base: `c` for `a.b.c`, `a.b.c[T]` and `a.b.c(...)`."""
-    while isinstance(node, ast.Call | ast.Subscript):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -16,7 +16,6 @@ THROTTLED = 0.05
 SLOW_CLOCK = 0.75
 TIMES = ("step_time_s", "run_time_s", "items_per_s")
 CPU_TIME = {"step_time_s": "step_cpu_time_s", "run_time_s": "run_cpu_time_s"}
-LOGARITHMIC = {"ratio", "reduction"}
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gates.scan.module import tail_of
+from gates.scan.module import is_property
 from gates.scan.nodes import below
 from gates.scan.scope import Scope
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 MAX_HOPS = 5
 MAX_CLASSES = 4
-PROPERTIES = frozenset({"property", "cached_property"})
 
 
 class Alternatives:
@@ -86,7 +85,7 @@ class Alternatives:
             bindings = scope.attribute(node)
             owner = scope.class_of(node.value) if not bindings else None
             method = self._project.method(owner, node.attr) if owner else None
-            if method is not None and any(tail_of(d) in PROPERTIES for d in method[0].decorator_list):
+            if method is not None and is_property(method[0]):
                 where = self._project.scope_of(method[0], method[1])
                 for inner in below(method[0]):
                     if isinstance(inner, ast.Return) and inner.value is not None:

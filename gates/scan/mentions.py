@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import is_none
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
 
@@ -116,7 +117,7 @@ class Mention:
         """Return whether it is of an object that is written out, such as a list."""
         assert isinstance(self.node, ast.Attribute)
         behind = self.scope.through(self.node.value)
-        return behind is not None and isinstance(behind[0], DISPLAYS) and not _is_none(behind[0])
+        return behind is not None and isinstance(behind[0], DISPLAYS) and not is_none(behind[0])
 
     @cached_property
     def _may_hold(self) -> bool:
@@ -124,7 +125,7 @@ class Mention:
         if self._owner is None:
             return False
         bound = [binding.node for binding, _ in self.project.attribute(self._owner, tail_of(self.node))]
-        return not any(isinstance(node, DISPLAYS) and not _is_none(node) for node in bound)
+        return not any(isinstance(node, DISPLAYS) and not is_none(node) for node in bound)
 
     @cached_property
     def _bound(self) -> tuple[bool, bool, frozenset[ast.AST]]:
@@ -299,7 +300,3 @@ def family_of(info: ClassInfo, project: Project) -> frozenset[ClassInfo]:
 def _names(mention: Mention, tail: str) -> bool:
     """Return whether a mention stands for what ends with a name."""
     return (mention.scope.dotted(mention.node) or "").endswith(f".{tail}")
-
-
-def _is_none(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

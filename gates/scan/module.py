@@ -11,6 +11,7 @@ from gates.syntax import SourceModule, constant_truth, leaves, live_statements, 
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Owner = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+PROPERTIES = frozenset({"property", "cached_property"})
 _MAY_BE_DEAD = frozenset(
     {
         ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While,
@@ -271,3 +272,8 @@ def definitions(node: ast.AST, *, lambdas: bool) -> Iterator[Function | ast.Lamb
                 stack.extend(child.decorator_list)
         else:
             stack.extend(children(child))
+
+
+def is_property(function: Function) -> bool:
+    """Return whether a method is read like an attribute, so that a call of it calls what it returns."""
+    return any(tail_of(decorator) in PROPERTIES for decorator in function.decorator_list)

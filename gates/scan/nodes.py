@@ -121,3 +121,8 @@ def chain_of(node: ast.AST) -> str | None:
         return None
     parts.append(node.id)
     return ".".join(reversed(parts))
+
+
+def is_none(node: ast.AST | None) -> bool:
+    """Return whether an expression is `None` written out."""
+    return isinstance(node, ast.Constant) and node.value is None

@@ -4,8 +4,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from gates.scan.known import OPTIMIZER, SCALER, SCHEDULER, is_kind
-from gates.scan.module import Binding, Function, tail_of
-from gates.scan.nodes import below, children, kept
+from gates.scan.module import Binding, Function, is_property, tail_of
+from gates.scan.nodes import below, children, is_none, kept
 from gates.scan.scope import PREPARES, SAME, Scope
 from gates.scan.stored import stored_in
 
@@ -103,9 +103,9 @@ class Types:
             bindings = scope.attribute(node)
             return self._agreed(bindings, None) if bindings else self._under(node.attr)
         if isinstance(node, ast.IfExp):
-            return self._one({self.of(n, scope) for n in (node.body, node.orelse) if not _is_none(n)})
+            return self._one({self.of(n, scope) for n in (node.body, node.orelse) if not is_none(n)})
         if isinstance(node, ast.BoolOp):
-            return self._one({self.of(n, scope) for n in node.values if not _is_none(n)})
+            return self._one({self.of(n, scope) for n in node.values if not is_none(n)})
         if isinstance(node, ast.NamedExpr | ast.Await):
             return self.of(node.value, scope)
         if isinstance(node, ast.Subscript):
@@ -117,7 +117,7 @@ class Types:
     def _under(self, name: str) -> str | None:
         """Return the kind of all that the program puts under a key or a name, where that trains a model."""
         stored = self._project.once(stored_in)[0].get(name, ())
-        values = [(value, self._project.scope_at(value, module)) for value, module in stored if not _is_none(value)]
+        values = [(value, self._project.scope_at(value, module)) for value, module in stored if not is_none(value)]
         kind = self._one({self.of(value, scope) for value, scope in values})
         return kind if kind is not None and any(is_kind(kind, k) for k in (OPTIMIZER, SCHEDULER, SCALER)) else None
 
@@ -141,7 +141,7 @@ class Types:
         found = {
             self._bound(binding, scope, parameter)
             for binding, scope in bindings
-            if not (binding.kind == "value" and isinstance(binding.node, ast.expr) and _is_none(binding.node))
+            if not (binding.kind == "value" and isinstance(binding.node, ast.expr) and is_none(binding.node))
         }
         found = {name for name in found if name is not None} if len(found) > 1 and parameter is None else found
         return self._one(found)
@@ -180,11 +180,11 @@ class Types:
             except (SyntaxError, ValueError):
                 return None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            return self._one({self._annotated(n, scope) for n in (node.left, node.right) if not _is_none(n)})
+            return self._one({self._annotated(n, scope) for n in (node.left, node.right) if not is_none(n)})
         if isinstance(node, ast.Subscript):
             if scope.dotted(node.value) in UNIONS:
                 inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-                return self._one({self._annotated(n, scope) for n in inner if not _is_none(n)})
+                return self._one({self._annotated(n, scope) for n in inner if not is_none(n)})
             return None
         return scope.dotted(node) if isinstance(node, ast.Name | ast.Attribute) else None
 
@@ -200,7 +200,7 @@ class Types:
             if function.name != "__init__" and not self._may_run(call, function, where):
                 continue
             value = argument(call, function, parameter, bound=scope.owner is not None)
-            if value is not None and not _is_none(value):
+            if value is not None and not is_none(value):
                 found.add(self.of(value, where))
         return self._one(found)
 
@@ -259,7 +259,7 @@ class Types:
         annotated = self._annotated(target.returns, inner_scope) if target.returns else None
         if annotated is not None:  # a scheduler annotated as an optimizer is one by its name
             return SCHEDULER if annotated == OPTIMIZER and "sched" in target.name.lower() else annotated
-        return self._one({self.of(value, inner_scope) for value in _returned(target) if not _is_none(value)})
+        return self._one({self.of(value, inner_scope) for value in _returned(target) if not is_none(value)})
 
     def _has_own(self, name: str, method: str) -> bool:
         """Return whether a class of the program says itself what a method returns."""
@@ -282,12 +282,8 @@ class Types:
         if isinstance(call.func, ast.Attribute):
             owner = scope.class_of(call.func.value)
             found = self._project.method(owner, call.func.attr) if owner else None
-            return found[0] if found and not _is_property(found[0]) else None  # else what it returns is called
+            return found[0] if found and not is_property(found[0]) else None  # else what it returns is called
         return None
-
-
-def _is_property(function: Function) -> bool:
-    return any("property" in tail_of(decorator) for decorator in function.decorator_list)
 
 
 _MAKERS = ("torch.optim.lr_scheduler.LRScheduler", "torch.optim.Optimizer", "torch.nn.Module")
@@ -355,7 +351,3 @@ def _returned(function: Function) -> list[ast.expr]:
 def _is_constructor(dotted: str) -> bool:
     last = dotted.rpartition(".")[2]
     return last[:1].isupper() and not last.isupper()
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

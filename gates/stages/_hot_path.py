@@ -20,7 +20,7 @@ from gates.hot_path import HotPath
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText
 from gates.report import Section
 from gates.stages._about import FAILED, UNKNOWN
-from gates.stages._hot_path_sections import sections
+from gates.stages._hot_path_sections import COUNTED, sections
 from gates.stages._said import Said
 from gates.task import Criterion, Task
 
@@ -37,7 +37,6 @@ RULES = (
         "it is counted all the same: an accelerator would be waited for.",
     ),
 )
-COUNTED = ("host-reads", "synchronisations", "empty-cache")
 ASPECTS = (*COUNTED, "stall")
 TITLES = {
     "host-reads": "Reads no value back to the host at each step",

@@ -8,7 +8,7 @@ from gates.hot_path import HotPath
 from gates.report import Section
 from gates.stages._sparkline import sparkline
 
-ASPECTS = ("host-reads", "synchronisations", "empty-cache")
+COUNTED = ("host-reads", "synchronisations", "empty-cache")
 LONGEST = 20
 
 
@@ -23,7 +23,7 @@ def sections(path: HotPath, seen: HotSeen) -> Iterator[Section]:
         columns=("Phase", "Time a step", "Share of the time", "Without it at most", "Course", "Line seen most"),
         rows=tuple(_row(seen, name, share) for name, share in _shares(seen) if share.value > 0),
     )
-    lines = [(aspect, line) for aspect in ASPECTS for line in lines_of(seen.steps, aspect)]
+    lines = [(aspect, line) for aspect in COUNTED for line in lines_of(seen.steps, aspect)]
     if lines:
         yield Section(
             title=f"Reads and waits: {path.name}",

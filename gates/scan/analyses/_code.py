@@ -153,11 +153,6 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((k.value for k in call.keywords if k.arg == name), None)
 
 
-def takes_more(call: ast.Call) -> bool:
-    """Return whether a call passes arguments that reading cannot tell: `**options`."""
-    return any(k.arg is None for k in call.keywords)
-
-
 def tail_text(node: ast.AST) -> str:
     """Return the words that name an expression: of `a.b["c"]`, `b c`."""
     if isinstance(node, ast.Subscript):

@@ -32,6 +32,7 @@ TRAIN = re.compile(
     r"(^|_)(loader|data|dataset|set|dl|ds|dataloader|iter|batches|x)_(train|training)$"
 )
 BATCHES = re.compile(r"(?i)loader|batches|dataset|(^|_)data$")
+WORDS = ("eval*", "valid*", "accuracy*", "estimate*", "test", "val_loader", "perplexity*", "score*", "predict*")
 NEAR = 3
 MAX_BODY = 8
 NO_GRAD = re.compile(r"no_grad|inference_mode|set_grad_enabled|_disable_grad|without_grad|nograd")

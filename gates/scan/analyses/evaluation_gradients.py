@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from gates.scan.analyses._evaluating import evaluations, places_of
+from gates.scan.analyses._evaluating import WORDS, evaluations, places_of
 from gates.scan.analyses._modes import without_gradients
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("eval*", "valid*", "accuracy*", "estimate*", "test", "val_loader", "perplexity*", "score*", "predict*")
+__all__ = ["WORDS", "look"]
 
 
 def look(project: Project) -> Iterator[Site]:

@@ -122,10 +122,12 @@ def _is_partial(project: Project, info: ClassInfo) -> bool:
     """Return whether a class counts on others for its members: one that is extended, made to be, or only named."""
     if any(word in info.node.name.lower() for word in ("mixin", "base", "abstract", "protocol", "interface")):
         return True
-    has_none = not info.attributes and not CONSTRUCTORS & info.methods.keys()
-    if has_none and not any(info.node.name in module.calls for module in project.modules.values()):
-        return True  # nothing here makes one of it: a library is told its name
-    return info.name in project.extended
+    if info.name in project.extended:
+        return True
+    if info.attributes or CONSTRUCTORS & info.methods.keys():
+        return False
+    # where nothing here makes one of it, a library is told its name
+    return not any(info.node.name in module.calls for module in project.modules.values())
 
 
 def _asked_for(module: Module, node: ast.Attribute) -> bool:
