@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -274,6 +275,7 @@ def written(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 def a_context(root: Path, *, timeout_s: float = 60) -> Context:
     """The world of a project, with a fresh folder for raw files beside it."""
     folder = root.parent / f"{root.name}-evidence"
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return Context(root=root, evidence=folder, python=sys.executable, timeout_s=timeout_s)
 

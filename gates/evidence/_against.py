@@ -11,9 +11,8 @@ from gates.evidence._attempt import attempt
 from gates.evidence._baseline import Baseline
 from gates.evidence._import_paths import import_roots
 from gates.evidence._own_code import loaded, refuse_other_code
-from gates.evidence._timed import code_digest, work_of
+from gates.evidence._timed import attempts_key
 from gates.measurement import Arm, Measurement
-from gates.measuring import machine
 from gates.measuring.bench import Launch, launch
 from gates.measuring.comparison import BASELINE, CANDIDATE, limits_of
 from gates.measuring.ledger import Recalled, key_of
@@ -21,7 +20,6 @@ from gates.measuring.session import Plan
 from gates.measuring.taken import Taken, frozen_digest
 from gates.measuring.wire import ArmFailed
 from gates.regression import Regression
-from gates.revision import processor
 from gates.samples import Samples
 from gates.task import Task
 
@@ -69,9 +67,8 @@ def compare_arms(
     launches = {side: partial(sides.launch, side, measurement.arms[arm], measurement, device) for side in sides.folders}
     limit = measurement.timeout_s or min(sides.context.timeout_s, 300.0)
     _check_code(sides, measurement.arms[arm], launches, folder, limit)
-    work = work_of(measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}}))
-    key = key_of(code_digest(sides.task, measurement, sides.context), METHOD, sides.baseline.code, work,
-                 device, processor(), machine.name())  # fmt: skip
+    one = measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}})
+    key = key_of(attempts_key(sides.task, one, device, sides.context), METHOD, sides.baseline.code)
     plan = Plan(
         arms=launches, frozen=digest, talks=measurement.arms[arm].time is None, threads=measurement.threads,
         budget_s=measurement.budget_s, restarts=measurement.restarts, most=measurement.pairs, clock=measurement.clock,

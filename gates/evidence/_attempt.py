@@ -1,10 +1,11 @@
 """An attempt to answer a measurement: in the ledger from before its first sample on, however it ends."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring import answers
 from gates.measuring.answers import Source
 from gates.measuring.fitness import contended, disturbed
@@ -43,6 +44,32 @@ def attempt(
     }  # fmt: skip
     unwritten = ledger.append(begun.model_copy(update=told))
     return samples, taken, Recalled(attempts=earlier, problem=recalled.problem or unwritten)
+
+
+def handed_over(
+    measures: Sequence[Measure], key: str, root: Path, run: Callable[[], MeasurementRun]
+) -> MeasurementRun:
+    """Run what hands over its samples itself; return it with the earlier attempts.
+
+    The ledger keeps what it missed, not the samples: with the same seeds those of two attempts are the same ones.
+    """
+    ledger = Ledger(root)
+    recalled = ledger.recall(key)
+    begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
+    ledger.append(begun)
+    ended = run()
+    samples = ended.samples
+    told: dict[str, object] = {"ended": ended.ended, "unfit": (ended.problem,)}
+    if samples:
+        missed = answers.missed(_applying(measures, samples), Source(samples))
+        told = {"ended": ended.ended, "unfit": (), "pairs": _longest(samples), "missed": missed}
+    unwritten = ledger.append(begun.model_copy(update=told))
+    earlier = Recalled(attempts=counted(recalled.attempts), problem=recalled.problem or unwritten)
+    return ended.model_copy(update={"earlier": earlier})
+
+
+def _longest(samples: Samples) -> int:
+    return max(len(values) for metric in samples.metrics.values() for values in metric.arms.values())
 
 
 def counted(lines: Sequence[Attempt]) -> tuple[Attempt, ...]:

@@ -1,5 +1,6 @@
 """Measurements whose arms the gate times itself, and those that other tools' benchmarks make, one sample a run."""
 
+import itertools
 import json
 import tempfile
 import time
@@ -12,6 +13,7 @@ from gates.context import Context
 from gates.deciding.spending import looks_until
 from gates.evidence._attempt import attempt
 from gates.evidence._import_paths import import_roots
+from gates.evidence._installed import installed
 from gates.measurement import Arm, Measurement
 from gates.measuring import machine
 from gates.measuring.answers import ALPHA
@@ -40,13 +42,21 @@ def time_arms(
     digest = frozen_digest(facts)
     frozen = folder / f"{measurement.id}-{device}.frozen.json"
     frozen.write_text(json.dumps({"digest": digest, **facts}, indent=1, default=str) + "\n", encoding="utf-8")
-    key = key_of(code_digest(task, measurement, context), work_of(measurement), device, processor(), machine.name())
+    key = attempts_key(task, measurement, device, context)
     logs = context.folder(f"workers-{measurement.id}-{device}").evidence
     return attempt(plan(used, device, digest, task, context), measures, key, context.root, logs)
 
 
+def attempts_key(task: Task, measurement: Measurement, device: str, context: Context) -> str:
+    """Return what the attempts at a measurement are known by: the same code, packages and work on the same machine."""
+    code = code_digest(task, measurement, context)
+    return key_of(code, installed(context.python), work_of(measurement), device, processor(), machine.name())
+
+
 def work_of(measurement: Measurement) -> str:
-    """Return the digest of the work that is timed, by which attempts are known: limits and budgets make no other."""
+    """Return the digest of the work that is measured, by which attempts are known: limits and budgets make no other."""
+    if measurement.run:
+        return frozen_digest({"run": measurement.run, "read": measurement.read})
     arms = [arm.model_dump(mode="json") for arm in measurement.arms.values()]
     return frozen_digest({"method": METHOD, "arms": arms, "threads": measurement.threads})
 
@@ -128,10 +138,14 @@ def code_digest(task: Task, measurement: Measurement, context: Context) -> str:
 
 
 def own_files(task: Task, measurement: Measurement, context: Context) -> Iterator[str]:
-    """Yield the files of the project that the arms name: the module of a call, the scripts of a command."""
-    for arm in measurement.arms.values():
-        module = (arm.call or "").partition(":")[0].replace(".", "/")
-        named = [f"{module}.py", f"{module}/__init__.py"] if module else [*(arm.run or ()), *(arm.time or ())]
-        for path in (root / name for root in import_roots(task, context) for name in named):
+    """Yield the files of the project that a measurement names: the module of a call, the scripts of a command."""
+    commands = [measurement.run or (), *((*(arm.run or ()), *(arm.time or ())) for arm in measurement.arms.values())]
+    modules = [arm.call.partition(":")[0] for arm in measurement.arms.values() if arm.call]
+    for command in commands:
+        modules += [word for flag, word in itertools.pairwise(command) if flag == "-m"]
+    inside = ("", "/__init__", "/__main__")
+    files = [f"{module.replace('.', '/')}{name}.py" for module in modules for name in inside]
+    for name in (*files, *itertools.chain.from_iterable(commands)):
+        for path in (root / name for root in import_roots(task, context)):
             if len(str(path)) < LONGEST and path.is_file() and path.resolve().is_relative_to(context.root):
                 yield path.relative_to(context.root).as_posix()

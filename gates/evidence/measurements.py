@@ -3,13 +3,15 @@
 import shutil
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from gates import process
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._timed import run_again_and_again, time_arms
+from gates.evidence._attempt import handed_over
+from gates.evidence._timed import attempts_key, measures_of, run_again_and_again, time_arms
 from gates.evidence.bundles import answering
 from gates.evidence.kind import Evidence
 from gates.evidence.measurement_run import MeasurementRun
@@ -96,7 +98,15 @@ def _not_tried(task: Task, measurement: Measurement, device: str, context: Conte
 
 
 def take(task: Task, measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
-    """Take a measurement in the way that the task asks for."""
+    """Take a measurement in the way that the task asks for; the ledger remembers it."""
+    run = partial(_take, task, measurement, device, context, folder)
+    if measurement.arms:
+        return run()
+    key = attempts_key(task, cut_short(measurement, task), device, context)
+    return handed_over(measures_of(task, measurement, device), key, context.root, run)
+
+
+def _take(task: Task, measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
     if not measurement.arms and measurement.read == "samples":
         return _run(cut_short(measurement, task), device, context, folder)
     facts = MeasurementRun(id=measurement.id, device=device, process=None, samples=None)

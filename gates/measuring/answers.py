@@ -135,9 +135,16 @@ def outcome(measure: Measure, source: Source, alpha: float = ALPHA) -> Outcome:
 
 
 def decided(measure: Measure, source: Source, seen: Estimate) -> Outcome:
-    """Return what an interval decides; what an earlier attempt missed stays missed where this one leaves it open."""
+    """Return what an interval decides; what an earlier attempt missed stays missed where this one leaves it open.
+
+    Where the samples of that attempt are not among those of this interval, the interval alone does not clear it.
+    """
     found = compare(seen, *measure.bound)
-    return Outcome.FAILED if found is Outcome.UNKNOWN and missed_before(measure, source) else found
+    if not missed_before(measure, source):
+        return found
+    if found is Outcome.PASSED and source.taken is None:
+        return Outcome.UNKNOWN
+    return Outcome.FAILED if found is Outcome.UNKNOWN else found
 
 
 def missed_before(measure: Measure, source: Source) -> int:

@@ -23,6 +23,8 @@ SHARED = "it misses the target alone, but not with the error shared by all crite
 BYTES = "bytes"
 BARE = {"none", "1"}  # of what has no unit
 STAYS = "attempt {} missed it, and with this one it is too uncertain to say otherwise"
+DISAGREE = "this attempt meets it, and attempt {} with the same code on the same machine missed it"
+SETTLE = "Find what differed between the two, or have it measured by 'arms', where the pairs of all attempts count."
 MORE_STARTS = "Give it the time to start its processes at least three times: a larger 'budget_s'."
 
 
@@ -155,8 +157,12 @@ def told_by(run: MeasurementRun | None, measure: Measure, problem: str = "", alp
     if few := answers.few_starts(source):
         return Answer(Outcome.UNKNOWN, run, seen, few, clock=clock, remedy=MORE_STARTS)
     found, first = answers.decided(measure, source, seen), answers.missed_before(measure, source)
-    stays = compare(seen, *measure.bound) is Outcome.UNKNOWN and found is Outcome.FAILED
-    return Answer(found, run, seen, STAYS.format(first) if stays else "", clock=clock)
+    alone = compare(seen, *measure.bound)
+    if found is alone:
+        return Answer(found, run, seen, clock=clock)
+    if alone is Outcome.PASSED:
+        return Answer(found, run, seen, DISAGREE.format(first), clock=clock, remedy=SETTLE)
+    return Answer(found, run, seen, STAYS.format(first), clock=clock)
 
 
 def _merged(measure: Measure, told: list[Answer]) -> Answer:

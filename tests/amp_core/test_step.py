@@ -1,7 +1,7 @@
 """Tests of the training step: the order of its calls, its gradients, its skips, and its bits."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.distributed import ProcessGroup
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from amp_core import checkpoint
@@ -423,6 +425,32 @@ def test_weighted_ragged_windows_equal_one_large_batch(name: str, weigh: Any) ->
     torch.testing.assert_close(several.grad_norm, one.grad_norm, rtol=tolerance, atol=tolerance)
     equally = a_step(name, model=a_model())(*window)
     assert abs(equally.grad_norm - one.grad_norm) > 0.05  # a mean of means is another thing
+
+
+@pytest.fixture
+def process_group(tmp_path: Path) -> Iterator[None]:
+    torch.distributed.init_process_group("gloo", f"file://{tmp_path / 'meeting'}", rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.criterion("T035/AC3")
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("batches", [1, 3])
+@pytest.mark.usefixtures("process_group")
+def test_replicas_exchange_gradients_with_the_last_batch_of_a_window_alone(name: str, batches: int) -> None:
+    exchanged: list[int] = []
+    model = nn.parallel.DistributedDataParallel(a_model())
+
+    def exchange(group: ProcessGroup, bucket: Any) -> torch.futures.Future[Tensor]:
+        exchanged.append(bucket.index())
+        return allreduce_hook(group, bucket)
+
+    model.register_comm_hook(torch.distributed.group.WORLD, exchange)
+    step = a_step(name, model=model)
+    for steps in (1, 2):
+        step(*(a_batch(seed) for seed in range(batches)))
+        assert exchanged == [0] * steps
 
 
 def test_a_window_that_weighs_nothing_is_skipped() -> None:

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import a_context, a_criterion, a_measure, a_task, raw_samples, written
+from building import a_context, a_criterion, a_measure, a_task, evidence, raw_samples, written
 
 from gates.errors import EvidenceUnavailable
 from gates.evidence.measurements import MeasurementRun, Measurements
+from gates.model import Outcome
+from gates.stages.performance import judge
 
 BENCH = """
 import json, sys
@@ -92,3 +94,62 @@ def test_samples_of_before_the_measurement_are_refused(tmp_path: Path) -> None:
     assert (run.samples, run.problem) == (
         None, "the samples file was written before the measurement began: it is an old one",
     )  # fmt: skip
+
+
+TIMES = {"fast": (2.0, 1.0), "slow": (1.0, 1.0)}
+REPEATED = """
+import json, sys
+old, new = json.load(open("times.json"))
+samples = json.load(open("samples.json"))
+samples["metrics"]["step_time_s"]["arms"] = {"old": old, "new": new}
+json.dump(samples, open(sys.argv[1], "w"))
+"""
+
+
+def attempted(root: Path, speed: str, **task: Any) -> tuple[Outcome, str, int]:
+    """Measure once more, at a speed that the code does not decide; return outcome, message and earlier attempts."""
+    columns = [[seconds + i / 1000 for i in range(12)] for seconds in TIMES[speed]]
+    (root / "times.json").write_text(json.dumps(columns), encoding="utf-8")
+    measurements = [{"id": "bench", "run": ["python", "repeated.py", "{out}"]}]
+    asking = a_task(criteria=[a_criterion(tests=[], measures=[a_measure()])], measurements=measurements, **task)
+    seen = Measurements.collect(asking, a_context(root))
+    (finding,) = judge(asking, evidence(seen))
+    return finding.outcome, finding.message, len(seen.runs[0].earlier.attempts)
+
+
+def a_repeated(tmp_path: Path) -> Path:
+    files = {"repeated.py": REPEATED, "samples.json": json.dumps(raw_samples()), "pkg/core.py": "x = 1\n"}
+    return written(tmp_path / "project", files)
+
+
+def test_what_a_command_missed_is_no_pass_when_it_is_run_again(tmp_path: Path) -> None:
+    root = a_repeated(tmp_path)
+    assert attempted(root, "slow")[::2] == (Outcome.FAILED, 0)
+    outcome, message, earlier = attempted(root, "fast")
+    assert (outcome, earlier) == (Outcome.UNKNOWN, 1)
+    assert message.endswith("this attempt meets it, and attempt 1 with the same code on the same machine missed it")
+    assert attempted(root, "fast")[::2] == (Outcome.UNKNOWN, 2)
+    assert attempted(root, "slow")[::2] == (Outcome.FAILED, 3)
+
+
+@pytest.mark.parametrize("path", ["repeated.py", "pkg/core.py"])
+def test_other_code_of_a_command_is_another_attempt(tmp_path: Path, path: str) -> None:
+    root = a_repeated(tmp_path)
+    attempted(root, "slow")
+    with (root / path).open("a", encoding="utf-8") as file:
+        file.write("\n# faster\n")
+    assert attempted(root, "fast")[::2] == (Outcome.PASSED, 0)
+
+
+def test_what_a_command_meets_it_meets_again(tmp_path: Path) -> None:
+    root = a_repeated(tmp_path)
+    assert [attempted(root, "fast")[::2] for _ in range(3)] == [(Outcome.PASSED, earlier) for earlier in (0, 1, 2)]
+
+
+def test_a_command_without_samples_is_no_attempt_and_takes_none_back(tmp_path: Path) -> None:
+    root = a_repeated(tmp_path)
+    attempted(root, "slow")
+    (root / "samples.json").rename(root / "kept.json")
+    assert attempted(root, "fast")[::2] == (Outcome.UNKNOWN, 1)
+    (root / "kept.json").rename(root / "samples.json")
+    assert attempted(root, "fast")[::2] == (Outcome.UNKNOWN, 1)
