@@ -55,7 +55,11 @@ def _tests(task: Task, criterion: Criterion, run: PytestRun | None) -> Iterator[
 
 
 def _traces(findings: Sequence[Finding], *prefixes: str) -> Iterator[Trace]:
+    """Yield what stands for a criterion, once each: a run that answers several checks alike is one trace."""
+    seen = set()
     for finding in findings:
-        if finding.check.startswith(prefixes) and finding.outcome is not Outcome.NOT_APPLICABLE:
-            name = finding.subject or finding.message
+        name = finding.subject or finding.message
+        told = (name, finding.location, finding.outcome)
+        if finding.check.startswith(prefixes) and finding.outcome is not Outcome.NOT_APPLICABLE and told not in seen:
+            seen.add(told)
             yield Trace(name=name, location=finding.location, outcome=finding.outcome, detail=finding.actual)

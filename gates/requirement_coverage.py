@@ -54,5 +54,5 @@ def judge_coverage(task: Task, coverage: Coverage) -> Finding:
         actual=f"{passed}/{coverage.counting} ({coverage.share:.1%})",
         message=f"{passed} of {coverage.counting} criteria ({coverage.share:.1%}) are verified{left_out} "
         f"({coverage.words}); {coverage.asked:.0%} are asked for.",
-        remediation="" if met else "Implement and test the criteria that are named above.",
+        remediation="" if met else "Bring more criteria to PASS; the findings of each say what it lacks.",
     )  # fmt: skip

@@ -13,18 +13,25 @@ SPECIAL = re.compile(r"([\\`*|~$]|](?=[(\[:]))")
 EDGE_UNDERSCORE = re.compile(r"(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
 LEADING = re.compile(r"^([#>+=-]+(?=\s|$))")
 NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
+SPAN = re.compile(r"((?<!`)`[^`|\n]+`(?!`))")
 LIMIT = 600
 
 
 def markdown(text: object) -> Markup:
     """Return text for the flow of a page: one line, no markup, no control characters, no list or heading begun."""
-    return Markup(NUMBERED.sub(r"\1\\\2", LEADING.sub(r"\\\1", str(inline(text)))))  # noqa: S704  # escaped by inline
+    return _begun(inline(text))
 
 
 def inline(text: object) -> Markup:
     """Return text for the middle of a line, such as a table's cell: one line, no markup, no control characters."""
-    plain = html.escape(visible(_one_line(str(text))), quote=False)
-    return Markup(EDGE_UNDERSCORE.sub(r"\\_", SPECIAL.sub(r"\\\1", plain)))  # noqa: S704  # escaped in this line
+    return _escaped(_one_line(str(text)))
+
+
+def prose(text: object) -> Markup:
+    """Return what gates itself advises, as flowing text or a cell; what stands between backticks is a code span."""
+    pieces = SPAN.split(_one_line(str(text)))
+    shown = [code(piece[1:-1]) or _escaped(piece) if i % 2 else _escaped(piece) for i, piece in enumerate(pieces)]
+    return _begun(Markup("").join(shown))
 
 
 def code(text: object) -> Markup:
@@ -61,6 +68,16 @@ def block(text: object) -> Markup:
     longest = max((len(run) for line in lines for run in re.findall(r"`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     return Markup("\n".join([f"{fence}text", *lines, fence]))  # noqa: S704  # nothing in it can close the block
+
+
+def _begun(line: Markup) -> Markup:
+    """Return an escaped line that begins no list and no heading."""
+    return Markup(NUMBERED.sub(r"\1\\\2", LEADING.sub(r"\\\1", str(line))))  # noqa: S704  # as it was
+
+
+def _escaped(line: str) -> Markup:
+    plain = html.escape(visible(line), quote=False)
+    return Markup(EDGE_UNDERSCORE.sub(r"\\_", SPECIAL.sub(r"\\\1", plain)))  # noqa: S704  # escaped in this line
 
 
 def _one_line(text: str) -> str:

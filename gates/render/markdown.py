@@ -82,7 +82,7 @@ def environment(templates: Path | None) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    shown = (escape.inline, escape.code, escape.cell, escape.link, escape.block)
+    shown = (escape.inline, escape.prose, escape.code, escape.cell, escape.link, escape.block)
     world.filters |= {form.__name__: form for form in shown}
     return world
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gates.render.escape import block, cell, code, inline, markdown
+from gates.render.escape import block, cell, code, inline, markdown, prose
 from gates.terminal import visible
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -45,6 +45,22 @@ def test_flowing_text_is_one_paragraph_of_itself(text: str) -> None:
         assert shown(inside(tokens)) == plain
     else:
         assert tokens == []
+
+
+@given(hostile)
+@example("run `gates run T1 --gate performance`, then `x`.")
+@example("`1. a` \\`b` ``c`d`` `")
+def test_advice_is_text_and_code_spans(text: str) -> None:
+    tokens = inside(PARSER.parse(f"x {prose(text)} y"))
+    assert {token.type for token in tokens} <= {"text", "text_special", "code_inline"}
+    plain = "".join(f"`{t.content}`" if t.type == "code_inline" else t.content for t in tokens)
+    assert plain.replace(" ", "") == f"x{one_line(text)}y".replace(" ", "")
+    (first,) = PARSER.parse(str(prose(text)))[:1] or [None]
+    assert first is None or first.type == "paragraph_open"
+
+
+def test_what_stands_between_backticks_of_an_advice_is_code() -> None:
+    assert str(prose("Run `gates run T1`, *then* `a|b`.")) == "Run `gates run T1`, \\*then\\* \\`a\\|b\\`."
 
 
 @given(hostile)
