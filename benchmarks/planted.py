@@ -46,6 +46,10 @@ FIRST = {
     "foreign_e": "20 of 40, findings on 3 of 16 sound projects (two blocking); by somebody who had not seen the rules",
     "foreign_f": "31 of 40, findings on none of 16 sound projects; by somebody who had not seen the rules",
     "foreign_g": "26 of 36, findings on 1 of 14 sound projects; by somebody who had not seen the rules",
+    "foreign_h": "31 of 40, findings on none of 20 sound projects; by somebody who had not seen the rules",
+    "foreign_i": "36 of 40, findings on 1 of 20 sound projects (not blocking); by somebody who had not seen the rules",
+    "foreign_j": "33 of 40, findings on 1 of 20 sound projects (not blocking); by somebody who had not seen the rules",
+    "foreign_k": "48 of 50, findings on 1 of 16 sound projects (not blocking); by somebody who had not seen the rules",
 }
 
 

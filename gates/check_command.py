@@ -88,7 +88,7 @@ def _text(broken: Sequence[tuple[Rule, Site]], found: Checked) -> Iterator[str]:
     for problem in _unread(found):
         yield f"{problem} (not checked)"
     stopping = sum(rule.form.severity in BLOCKING for rule, _ in decided)
-    rest = f", {len(left)} functions not decided" if left else ""
+    rest = f", {len(left):,} of {found.functions:,} functions not decided" if left else ""
     yield f"{found.files} files, {found.read} read, {len(decided)} findings, {stopping} of them critical or high{rest}"
 
 

@@ -7,22 +7,21 @@ from functools import cached_property
 
 from gates.scan.conditions import branch
 from gates.scan.constructing import given
-from gates.scan.contexts import PUSHES
+from gates.scan.contexts import PUSHES, is_manager
+from gates.scan.elements import elements
 from gates.scan.events import Happening
-from gates.scan.finding import Finding, parameters_of
+from gates.scan.finding import Finding, parameters_of, passed_on
+from gates.scan.hooks import hooks_of
 from gates.scan.hot import Hot
 from gates.scan.module import Function, tail_of
-from gates.scan.nodes import below, walk
+from gates.scan.nodes import below, kept, walk
 from gates.scan.project import Project
 from gates.scan.scope import PREPARES, Scope
 from gates.scan.types import is_choice
 from gates.scan.values import Closure, Event, Frame, Place, State, Value
 
 MAX_DEPTH = 6
-FEW = 400  # what each function gets before any gets more
 MAX_WORK = 20_000
-MAX_SPENT = 110_000  # after this none gets more
-MAX_TOTAL = 150_000
 TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
 Run = list[tuple[State, Value]]
 Paths = list[State]
@@ -43,7 +42,6 @@ class Calling(Finding):
         self.hot = hot
         self.walked: set[ast.AST] = set()
         self.constructed: dict[str, Paths] = {}
-        self.total = 0
         self.entered: set[ast.AST] = set()
         self.tries = 0
         self._work, self.limit = 0, MAX_WORK
@@ -59,6 +57,11 @@ class Calling(Finding):
         """Return the events that some code of the program may be."""
         return frozenset().union(*self.hot.kinds.values())
 
+    @cached_property
+    def _hooks(self) -> set[Function]:
+        """Return the functions that are kept under an event, and are to blame for what they do in its place."""
+        return self.project.once(hooks_of)[0].functions
+
     def block(self, body: list[ast.stmt], paths: Paths, scope: Scope) -> Paths:
         """Walk statements."""
         raise NotImplementedError
@@ -73,10 +76,14 @@ class Calling(Finding):
     def count(self, paths: int) -> None:
         """Count the work; raise `TooMany` where it is too much."""
         self._work += paths
-        self.total += paths
-        if self._work > self.limit or self.total > MAX_TOTAL:
+        if self._work > self.limit:
             self.cut = True
             raise TooMany
+
+    @property
+    def work(self) -> int:
+        """Return how much work this walk was."""
+        return self._work
 
     @property
     def is_short(self) -> bool:
@@ -121,6 +128,9 @@ class Calling(Finding):
         """Run an expression on each path; return the paths with its value."""
         if isinstance(node, ast.IfExp):
             return self._chosen(node, paths, scope)
+        if isinstance(node, ast.Yield | ast.YieldFrom) and self.yields:
+            inner = self.yields[-1]
+            return [(path, Value("None")) for path in inner(paths)]
         if node not in self.hot:
             return [self._built(node, path, scope) for path in paths]
         if isinstance(node, ast.Call):
@@ -136,9 +146,6 @@ class Calling(Finding):
             return found
         if isinstance(node, ast.BoolOp):
             return self._short(node, paths, scope)
-        if isinstance(node, ast.Yield | ast.YieldFrom) and self.yields:
-            inner = self.yields[-1]
-            return [(path, Value("None")) for path in inner(paths)]
         for part in ast.iter_child_nodes(node):
             if isinstance(part, ast.expr):
                 paths = [path for path, _ in self.run(part, paths, scope)]
@@ -199,23 +206,47 @@ class Calling(Finding):
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, paths: Paths, scope: Scope
     ) -> Run:
-        """Run a comprehension as two turns of a loop."""
+        """Run a comprehension as a loop, of two turns where it is not known what that goes through."""
         for generator in node.generators:
             paths = [path for path, _ in self.run(generator.iter, paths, scope)]
+        known = self._gone_through(node, paths, scope)
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         line = node.lineno
         loop, mark, done = (Event(name, (), scope.module.path, line, line) for name in ("loop", "turn", "done"))
         paths = [path.happens(loop) for path in paths]
-        for turn in (1, 2):
+        for turn in range(1, len(known or (1, 2)) + 1):
             paths = [replace(p, turns=f"{p.turns}/{line}.{turn}").happens(mark) for p in paths]
+            if known:
+                paths = [p.binds(tail_of(node.generators[0].target), known[turn - 1]) for p in paths]
             for part in parts:
                 paths = [path for path, _ in self.run(part, paths, scope)]
             paths = [replace(p, turns=p.turns.rpartition("/")[0]) for p in paths]
         paths = [path.happens(done) for path in paths]
         return [(path, self.place(path, scope).value(node)) for path in paths]
 
+    def _gone_through(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, paths: Paths, scope: Scope
+    ) -> list[Value] | None:
+        """Return what a comprehension of one plain variable goes through, where all paths agree."""
+        one = node.generators[0] if len(node.generators) == 1 else None
+        if one is None or not isinstance(one.target, ast.Name) or one.ifs or not paths:
+            return None
+        found = [elements(one.iter, self.place(path, scope)) for path in paths]
+        keys = {tuple(value.key for value in each) if each is not None else None for each in found}
+        return found[0] if len(keys) == 1 else None
+
+    def _of_choice(self, node: ast.Call, chosen: ast.IfExp, paths: Paths, scope: Scope) -> Run:
+        """Run the method of what is chosen of two: `(scaler.scale(loss) if scaler else loss).backward()`."""
+        found: Run = []
+        for path in paths:
+            for side, truth in branch(chosen.test, path, self.place(path, scope)):
+                found += self._call(kept(node, _sides)[not truth], [side], scope)
+        return found
+
     def _call(self, node: ast.Call, paths: Paths, scope: Scope) -> Run:
         """Run a call: what it is made of, then the event that it is, or the function that it runs."""
+        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.IfExp):
+            return self._of_choice(node, node.func.value, paths, scope)
         parts = [node.func.value] if isinstance(node.func, ast.Attribute) else []
         parts += [arg.value if isinstance(arg, ast.Starred) else arg for arg in node.args]
         parts += [keyword.value for keyword in node.keywords]
@@ -226,6 +257,8 @@ class Calling(Finding):
             paths = [self._filled(made, self.place(path, scope).value(made), path, scope) for path in paths]
         if tail_of(node.func) in PUSHES and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
             return [(after, Value("None")) for path in paths for after in self.pushed_on(node, path, scope)]
+        if isinstance(node.func, ast.Attribute) and node.func.attr in {"__enter__", "__exit__"}:
+            return [(each, Value("None")) for path in paths for each in self.crossed(node, node.func, path, scope)]
         found: Run = []
         paths = [side for path in paths for side in self._sorted(node.func, path, scope)]
         for path in paths:
@@ -272,14 +305,11 @@ class Calling(Finding):
 
     def _inlined(self, node: ast.Call, path: State, scope: Scope, place: Place) -> Run:
         closure = self.closure(node.func, path, scope)
-        if closure is None or closure.node not in self.hot or closure.node in self.stack:
-            return [self._built(node, path, scope)]
+        if closure is None or closure.node not in self.hot or closure.node in self.stack or is_manager(closure.node):
+            return [self._built(node, path, scope)]  # what a context manager does begins where it is entered
         if len(self.stack) >= MAX_DEPTH:
             return [(path, self._made(node, path, scope))]
-        arguments = tuple(place.value(a) for a in node.args if not isinstance(a, ast.Starred))
-        if any(isinstance(a, ast.Starred) for a in node.args):
-            arguments = ()
-        named = {k.arg: place.value(k.value) for k in node.keywords if k.arg}
+        arguments, named = passed_on(node, place)
         about = (
             closure.node,
             *(value.key.partition("#")[0] for value in (*closure.bound, *arguments, *named.values())),
@@ -289,7 +319,7 @@ class Calling(Finding):
             return [(path, self._made(node, path, scope))]
         is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
         sole = is_own and self.project.method_names[tail_of(node.func)] == 1
-        is_plain = closure.scope.owner is None or sole
+        is_plain = (closure.scope.owner is None or sole) and closure.node not in self._hooks
         self.frames.append(Frame(scope.module.path, node.lineno, node.end_lineno or node.lineno, is_plain))
         found = self.enter(closure, arguments, named, path)
         self.frames.pop()
@@ -359,3 +389,14 @@ class Calling(Finding):
             return found
 
         return inner([d for d in node.decorator_list if d in self.hot], [path])
+
+
+def _sides(node: ast.Call) -> tuple[ast.Call, ast.Call]:
+    """Return the calls of a method of the one and of the other side of a choice."""
+    assert isinstance(node.func, ast.Attribute)
+    assert isinstance(node.func.value, ast.IfExp)
+    one, other = (
+        ast.copy_location(ast.Attribute(part, node.func.attr, ast.Load()), node.func)
+        for part in (node.func.value.body, node.func.value.orelse)
+    )
+    return tuple(ast.copy_location(ast.Call(func, node.args, node.keywords), node) for func in (one, other))  # type: ignore[return-value]  # two

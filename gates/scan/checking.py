@@ -68,6 +68,7 @@ class Checked:
     problems: dict[str, str] = field(default_factory=dict)
     files: int = 0
     read: int = 0
+    functions: int = 0
 
 
 def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, memory: Memory | None = None) -> Checked:
@@ -80,6 +81,7 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, memory: Memo
     with garbage_collection.put_off():
         facts = _facts(rules, paths, memory)
         found.unparsed += [fact.problem for fact in facts.values() if fact.problem]
+        found.functions = sum(fact.functions for fact in facts.values())
         for group, judged in chosen_alone(alone, facts) if alone else ():
             _check_group(Group(group, facts, judged), alone, paths, found, memory)
         wanted = chosen(linked, facts) if linked else set()
@@ -88,7 +90,7 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, memory: Memo
         for group in [sorted(wanted)] if 0 < len(wanted) <= FEW else groups(wanted, facts):
             _check_group(Group(group, facts, frozenset(group)), linked, paths, found, memory)
     memory.save()
-    found.read = memory.read
+    found.read = len(memory.read)
     for sites in found.sites.values():
         sites.sort()
     return found
@@ -112,7 +114,7 @@ def _check_group(
         read = [_module(shown, paths[shown]) for shown in group.files]
         unparsed = [text for text in read if isinstance(text, str)]
         scanner = Scanner(Project([module for module in read if isinstance(module, Module)], unparsed), group.judged)
-        memory.read += len(group.files)
+        memory.read.update(group.files)
         for rule in wanted:
             sites, problem = _sites(scanner, rule)
             memory.keep(group.key, rule, sites, unparsed, problem)

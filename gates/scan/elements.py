@@ -4,8 +4,10 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+from gates.scan.hooks import Hook, hooks_of
 from gates.scan.module import Module, tail_of
 from gates.scan.project import Project
+from gates.scan.registries import keyed
 from gates.scan.scope import Scope
 from gates.scan.types import argument
 from gates.scan.values import Place, Value
@@ -19,14 +21,40 @@ def elements(node: ast.expr, place: Place) -> list[Value] | None:
     """Return the values that a loop goes through, or `None` where these are not known."""
     found = _written(node, place, MAX_HOPS)
     if found:
-        return found if 0 < len(found) <= (MAX_OBJECTS if all(map(_is_object, found)) else MAX_ELEMENTS) else None
+        return found if 0 < len(found) <= (MAX_OBJECTS if all(map(is_object, found)) else MAX_ELEMENTS) else None
+    kept = hooks(node, place)
+    if kept:
+        return kept if len(kept) <= MAX_OBJECTS else None
     held = _copied(node)
     objects = list(_handed(held, place, MAX_HOPS)) if isinstance(held, ast.Name | ast.Attribute) else []
     unique = list({value.key: value for value in objects}.values())
     return unique if 0 < len(unique) <= MAX_OBJECTS else None
 
 
-def _is_object(value: Value) -> bool:
+def hooks(node: ast.expr, place: Place) -> list[Value]:
+    """Return the functions that the program keeps under an event, in the order in which it adds them."""
+    holder, asked = keyed(node)
+    behind = place.through(holder) if asked is None and isinstance(holder, ast.Name) else None
+    if behind is not None and keyed(behind[0])[1] is not None:
+        return hooks(*behind)
+    event = "" if asked is None else place.value(asked).constant
+    event = place.dotted(asked) if asked is not None and not isinstance(event, str) else event
+    known = place.project.once(hooks_of)[0]
+    return (
+        [_of_hook(hook, event, place) for hook in known.under(tail_of(holder), event)] if isinstance(event, str) else []
+    )
+
+
+def _of_hook(hook: Hook, event: str, place: Place) -> Value:
+    """Return the function that a hook is; a method of the own instance is one of the instance that runs it."""
+    own, instance = hook.scope.self_class, place.names.get(place.scope.self_name or "")
+    known = instance.owner if instance is not None else None
+    is_same = own is not None and known is not None and own in place.project.order_of(known)
+    names = {hook.scope.self_name: instance} if is_same and hook.scope.self_name and instance is not None else {}
+    return Place(place.project, hook.scope, names, place.heap).value(hook.named(event))
+
+
+def is_object(value: Value) -> bool:
     """Return whether a value is an object of a class of the program, or a function of it."""
     if value.place is None or value.node is None:
         return False
@@ -79,10 +107,23 @@ def _handed(node: ast.expr, place: Place, hops: int) -> Iterator[Value]:
 
 def _objects(node: ast.expr, scope: Scope, hops: int) -> Iterator[Value]:
     """Yield the objects of the program in a list: written out, or handed over by some caller."""
-    node, place = _copied(node), Place(scope.project, scope, {}, {})
-    found = _written(node, place, MAX_HOPS)
+    known = scope.project.once(_known)[0]
+    key = (node, scope)
+    if key not in known:
+        known[key] = ()  # a circle holds nothing more
+        known[key] = tuple(_gathered(_copied(node), scope, hops))
+    yield from known[key]
+
+
+def _known(_project: Project) -> Iterator[dict[tuple[ast.expr, Scope], tuple[Value, ...]]]:
+    """Yield the table of the objects that lists hold, which is filled as they are asked for."""
+    yield {}
+
+
+def _gathered(node: ast.expr, scope: Scope, hops: int) -> Iterator[Value]:
+    found = _written(node, Place(scope.project, scope, {}, {}), MAX_HOPS)
     if found:
-        yield from (value for value in found if _is_object(value))
+        yield from (value for value in found if is_object(value))
     elif isinstance(node, ast.Name) and hops:
         behind = scope.through(node)
         if behind is not None:
@@ -96,6 +137,8 @@ def _passed(name: str, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
     found = scope.lookup(name)
     function = found[0].function if found else None
     if found is None or not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return
+    if not any(binding.kind in {"parameter", "opaque"} for binding in found[1]):
         return
     owner = found[0].owner
     called = owner.node.name if owner is not None and function.name == "__init__" else function.name
@@ -114,7 +157,7 @@ def _added(name: str, place: Place, hops: int) -> Iterator[Value]:
             given += list(_passed(tail_of(call.args[0]), where)) if hops else []
         for node, there in given:
             value = Place(place.project, there, {}, {}).value(node)
-            if _is_object(value):
+            if is_object(value):
                 yield value
 
 

@@ -24,6 +24,7 @@ _PAIRS = re.compile(r"([\w.]+|\*)(?:[\s\\]+as[\s\\]+(\w+))?")
 _COMMENT = re.compile(rb"#[^\n]*")
 _TARGETS = re.compile(rb"[ \t]*((?:[\w., \t()\[\]*]+(?::[^=\n]+)?=(?!=))+)")
 _OPENED = re.compile(_TARGETS.pattern + rb"[^\n]*[(\[{,\\][ \t]*(?:#[^\n]*)?\r?$")
+_DEFINED = re.compile(rb"def[ \t]+\w+[ \t]*[(\[]")
 _IMPORT = re.compile(rb"[ \t]*import(?:[ \t]|\\\r?\n)+((?:[^\n;#\\]|\\\r?\n)+)")
 _FROM = re.compile(
     rb"[ \t]*from%s((?:[.\w]|[ \t]|\\\r?\n)*?)\bimport\b%s(?:\(([^)]*)\)?|((?:[^\n;#\\]|\\\r?\n)+))" % (_SPACE, _SPACE)
@@ -42,7 +43,13 @@ def facts_of(path: Path, shown: str, words: Sequence[str]) -> FileFacts:
     there = {word for word in {word.removeprefix(LENT) for word in words} if word.removesuffix(STEM).encode() in text}
     lends = tuple(sorted(_kept(text, sorted(word for word in there if f"{LENT}{word}" in words))))
     present = tuple(word for word in words if word in there and has(word, text))
-    return FileFacts(digest, present, imported(text, shown), lends=lends)
+    return FileFacts(digest, present, imported(text, shown), lends=lends, functions=_functions(text))
+
+
+def _functions(text: bytes) -> int:
+    """Return how many functions a file defines."""
+    starts = ((text.rfind(b"\n", 0, found.start()) + 1, found.start()) for found in _DEFINED.finditer(text))
+    return sum(text[start:end].strip() in {b"", b"async"} for start, end in starts)
 
 
 def normal(raw: bytes) -> bytes | None:

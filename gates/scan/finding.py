@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gates.scan.contexts import Contexts
+from gates.scan.elements import hooks
 from gates.scan.module import Function, tail_of
 from gates.scan.project import ClassInfo, Project
+from gates.scan.registries import FETCHES
 from gates.scan.scope import Scope
 from gates.scan.values import Closure, Place, State, Value
 
@@ -44,7 +46,9 @@ class Finding(Contexts):
             asked = ast.copy_location(ast.Attribute(node.args[0], name, ast.Load()), node) if name else None
             return (self._method(asked, place) or self._hook(asked, place)) if asked is not None else None
         if isinstance(node, ast.Subscript):
-            return self._listed(node, place, path)
+            return self._listed(node, place, path) or self._kept(node, place, path)
+        if isinstance(node, ast.Call) and tail_of(node.func) in FETCHES and (kept := self._kept(node, place, path)):
+            return kept
         if isinstance(node, ast.Call):
             owner = self.project.classes.get(place.dotted(node.func) or "")
             return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
@@ -106,6 +110,13 @@ class Finding(Contexts):
         found = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == name]
         return self.behind(found[-1], behind[1], path) if found and not isinstance(found[-1], ast.Subscript) else None
 
+    def _kept(self, node: ast.expr, place: Place, path: State) -> Closure | None:
+        """Return the one function that the program keeps under an event."""
+        found = hooks(node, place)
+        made = found[0].node if len(found) == 1 else None
+        at = found[0].place if made is not None else None
+        return self.behind(made, at, path) if made is not None and at is not None else None
+
     def _hook(self, node: ast.Attribute, place: Place) -> Closure | None:
         """Return the one method that fills in a hook, where it is called on an object that nothing is known of.
 
@@ -149,6 +160,25 @@ def _text(node: ast.expr, place: Place) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def passed_on(call: ast.Call, place: Place) -> tuple[tuple[Value, ...], dict[str, Value]]:
+    """Return what a call passes, `*args` and `**options` that are handed on among it; nothing where that is unknown."""
+    values: list[Value] = []
+    for argument in call.args:
+        rest = place.value(argument.value).rest if isinstance(argument, ast.Starred) else (place.value(argument),)
+        if not isinstance(rest, tuple):
+            values = []
+            break
+        values += rest
+    named: dict[str, Value] = {}
+    for keyword in call.keywords:
+        more = place.value(keyword.value)
+        if keyword.arg:
+            named[keyword.arg] = more
+        elif isinstance(more.rest, Mapping):
+            named |= more.rest
+    return tuple(values), named
+
+
 def parameters_of(
     node: Function | ast.Lambda,
     values: tuple[Value, ...],
@@ -168,4 +198,10 @@ def parameters_of(
             found[name] = place.value(defaults[name])
         elif name not in found:
             found[name] = Value(f"{getattr(node, 'name', 'lambda')}.{name}", ast.Name(name, ast.Load()), place)
+    if arguments.vararg and len(values) > len(names):
+        rest = values[len(names) :]
+        found[arguments.vararg.arg] = Value(f"({', '.join(v.key for v in rest)})", rest=rest)
+    if arguments.kwarg and (more := {name: value for name, value in named.items() if name not in found}):
+        texts = (f"{name}={value.key}" for name, value in more.items())
+        found[arguments.kwarg.arg] = Value(f"{{{', '.join(texts)}}}", rest=more)
     return found

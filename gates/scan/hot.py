@@ -6,14 +6,17 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from gates.scan.events import Happening, tails_of
+from gates.scan.holders import Holder, held
+from gates.scan.hooks import hooks_of
 from gates.scan.known import is_called
-from gates.scan.mentions import Sense, mentions_of
-from gates.scan.module import Function, Module, names_of, tail_of
+from gates.scan.mentions import Mention, Sense, mentions_of
+from gates.scan.module import Function, Module, is_property, names_of, tail_of
 from gates.scan.nodes import below, walk
 from gates.scan.pattern import Hole, Pattern, match
-from gates.scan.project import Project
+from gates.scan.project import ClassInfo, Project
 from gates.scan.rule import Needs
 from gates.scan.scope import Scope
+from gates.scan.signatures import Shape, accepts, shape_of
 from gates.scan.types import argument
 
 CALLED = {"__call__": 1, "forward": 1, "__enter__": 1, "__exit__": 1}
@@ -31,9 +34,9 @@ class Hot:
         self.leads: dict[ast.AST, set[ast.AST]] = defaultdict(set)
         self._hot: set[ast.AST] = set()
         self._reach: dict[ast.AST, frozenset[ast.AST]] = {}
-        self._spread_names: set[tuple[str, ast.AST]] = set()
+        self._spread_names: set[tuple[object, ast.AST]] = set()
         self._mentions = project.once(mentions_of)[0]
-        self._possible: dict[ast.AST, frozenset[str]] | None = None
+        self._attributes: dict[tuple[str, str], bool] = {}
         self._any: dict[object, ast.AST] = {}  # what stands for all functions that some places may run
         todo: list[ast.AST] = []
         for kind, needs in happening.kinds:
@@ -45,12 +48,27 @@ class Hot:
                             todo += self._mark(node, module, kind.name)
                         elif node in self._hot:
                             self._count(node, module, kind.name)
+                        for other in self._entered(node, module) if pattern in kind.enters else ():
+                            todo += self._mark(other.node, other.module, kind.name)
         while todo:
             todo += self._callers(todo.pop())
 
     def __contains__(self, node: ast.AST) -> bool:
         """Return whether something in a node may be an event or lead to one."""
         return node in self._hot
+
+    def _entered(self, node: ast.AST, module: Module) -> Iterator[Mention]:
+        """Yield where a context is entered that a mention is kept as: `self.cast = autocast()`, `with self.cast:`."""
+        seen: set[Holder] = set()
+        todo = list(_kept_as(node, module, self.project.scope_at(node, module)))
+        while todo:
+            holder = todo.pop()
+            for mention in self._mentions.held_by(holder) if holder not in seen else ():
+                if _is_entered(mention):
+                    yield mention
+                if isinstance(mention.node.ctx, ast.Load):
+                    todo += _kept_as(mention.node, mention.module, mention.scope)
+            seen.add(holder)
 
     def _may_be(self, pattern: Pattern, node: ast.AST, module: Module, needs: Needs) -> bool:
         """Return whether a mention may be the event, by what is known without walking."""
@@ -88,6 +106,8 @@ class Hot:
         """Return whether a parameter is passed something of a kind by any caller."""
         if isinstance(node, ast.Subscript | ast.Call):
             return any(is_called(name, wanted) for name in names_of(node))
+        if isinstance(node, ast.Attribute):
+            return self._is_attribute(node.attr, wanted)
         if not isinstance(node, ast.Name):
             return False
         found = scope.lookup(node.id)
@@ -107,6 +127,15 @@ class Hot:
             ):
                 return True
         return False
+
+    def _is_attribute(self, name: str, wanted: str) -> bool:
+        """Return whether objects of some class of the program have something of a kind under a name."""
+        key = (name, wanted)
+        if key not in self._attributes:
+            having = (info for info in self.project.classes.values() if name in info.attributes)
+            kinds = (self.project.types.attribute(info, name) for info in having)
+            self._attributes[key] = any(self.project.types.is_a(kind, wanted) for kind in kinds)
+        return self._attributes[key]
 
     def _looped(self, name: str, scope: Scope, wanted: str) -> bool:
         """Return whether a loop variable goes through something that is called so."""
@@ -149,13 +178,31 @@ class Hot:
         module = self.functions[function]
         scope = self.project.scope_of(function, module)
         found = self._under(function.name, function, scope)
-        found += self._by_text(function) if scope.owner is not None else self._in_lists(function.name, function)
-        if scope.owner is not None and function.name in CALLED:
+        if function in self.project.once(hooks_of)[0].functions:
+            found += self._called_from_lists(function)
+        if scope.owner is None:
+            return found + self._in_lists(((m.node, m.module) for m in self._meaning(function, scope)), function)
+        found += self._by_text(function)
+        if function.name in CALLED:
             own = self.project.classes.get(scope.owner.name)
             for info in (*([own] if own else []), *self.project.extending.get(scope.owner.name, ())):
-                found += self._instances(info.node.name, function)
-                found += self._in_lists(info.node.name, function)
+                found += self._instances(info, self._naming(info), function)
+                made = ((m.module.parents[m.node], m.module) for m in self._naming(info) if m.is_called)
+                found += self._in_lists(made, function)
         return found
+
+    def _meaning(self, function: Function, scope: Scope) -> Iterator[Mention]:
+        """Yield the mentions that may mean a function."""
+        for sense in self._mentions.senses(function.name).meaning(function, scope.owner):
+            yield from sense.mentions
+
+    def _naming(self, info: ClassInfo) -> Iterator[Mention]:
+        """Yield the mentions that may name a class."""
+        for mention in self._mentions.of(info.node.name):
+            named = mention.scope.dotted(mention.node)
+            known = named in self.project.classes or named in self.project.functions
+            if named == info.name or (not known and (mention.plain[0] or isinstance(mention.node, ast.Attribute))):
+                yield mention
 
     def _under(self, name: str, function: Function, scope: Scope) -> list[ast.AST]:
         if (name, function) in self._spread_names:
@@ -167,44 +214,74 @@ class Hot:
         for sense in self._mentions.senses(name).meaning(function, scope.owner):
             if scope.owner is None or not sense.first.is_open:  # those are marked for all methods of this name at once
                 found += self._led(sense, function)
-            for alias in sense.aliases:
-                found += self._under(alias, function, scope)
-        for alias in self._mentions.renamed.get(name, set()) - {name}:
-            found += self._under(alias, function, scope)
+            for alias in sense.holders:
+                found += self._through(alias, function, scope)
+        for other in self._mentions.renamed.get(name, set()) - {name} if scope.owner is None else ():
+            found += self._under(other, function, scope)
         maker = scope.outer.function if scope.outer else None
         if (
             name == function.name
             and isinstance(maker, ast.FunctionDef | ast.AsyncFunctionDef)
             and _returns(maker, name)
         ):
-            found += self._instances(maker.name, function)
+            found += self._instances(maker, self._meaning(maker, scope.outer), function)  # type: ignore[arg-type]  # it has one
         return found
 
-    def _in_lists(self, name: str, function: Function) -> list[ast.AST]:
-        """Mark what calls the variable of a loop, where a function, or an object that is one, stands in a list."""
-        if not any(_is_listed(mention.node, mention.module) for mention in self._mentions.of(name)):
+    def _through(self, alias: Holder, function: Function, scope: Scope) -> list[ast.AST]:
+        """Mark what a function is run by under another name: of an attribute, or of a variable of one scope."""
+        if isinstance(alias, str):
+            return self._under(alias, function, scope)
+        if (alias, function) in self._spread_names or scope.owner is not None:
             return []
-        places = (*self.project.once(called_in_loops), *self.project.once(called_by_key))
-        return self._lead("lists", places, function)
+        self._spread_names.add((alias, function))
+        places = ((m.node, m.module, m.around) for m in self._mentions.held_by(alias))
+        found = self._lead(alias, places, function)
+        for other in self._mentions.passed_from(alias):
+            found += self._through(other, function, scope)
+        return found
+
+    def _in_lists(self, listed: Iterable[tuple[ast.AST, Module]], function: Function) -> list[ast.AST]:
+        """Mark what calls the variable of a loop, where a function, or an object that is one, stands in a list."""
+        if not any(_is_listed(node, module) for node, module in listed):
+            return []
+        return self._called_from_lists(function)
+
+    def _called_from_lists(self, function: Function) -> list[ast.AST]:
+        """Mark what calls the variable of a loop, or what stands under a key, as the function can be called."""
+        bound = self.project.scope_of(function, self.functions[function]).owner is not None
+        found: list[ast.AST] = []
+        for shape, places in self.project.once(called_of_lists)[0].items():
+            if accepts(function, shape, bound=bound):
+                found += self._lead(("lists", shape), places, function)
+        return found
 
     def _by_text(self, function: Function) -> list[ast.AST]:
         """Mark the calls of methods by texts, `getattr(hook, name)(...)`, which may mean a method."""
         found: list[ast.AST] = []
+        name = function.name
         for call, module, prefix, texts in self.project.once(called_by_text):
-            if function.name in texts and function.name.startswith(prefix):
+            if not name.startswith(prefix) or not (name in texts or name[len(prefix) :] in texts):
+                continue
+            if accepts(function, shape_of(call), bound=True):
                 around = next(a for a in module.ancestors(call) if isinstance(a, DEFINING))
                 self._link(around, function)
                 found += self._mark(call, module) if call not in self._hot else []
         return found
 
     def _led(self, sense: Sense, function: Function) -> list[ast.AST]:
-        """Mark mentions that mean a function."""
-        return self._lead(sense, ((m.node, m.module, m.around) for m in sense.mentions), function)
+        """Mark mentions that mean a function; as a decorator it runs what it decorates only if it is a context."""
+        is_context = any("contextmanager" in tail_of(d) for d in function.decorator_list)
+        mentions = (mention for mention in sense.mentions if is_context or not mention.decorates)
+        return self._lead((sense, is_context), ((m.node, m.module, m.around) for m in mentions), function)
 
     def _open(self, name: str, function: Function) -> list[ast.AST]:
-        """Mark the mentions that may mean any method of a name, once for all of these."""
-        places = ((m.node, m.module, m.around) for m in self._mentions.of(name) if m.is_open)
-        return self._lead(("open", name), places, function)
+        """Mark the calls that may run any method of a name, once for all methods that can be called so."""
+        found: list[ast.AST] = []
+        for shape, mentions in self._mentions.open_calls(name).items():
+            if accepts(function, shape, bound=True):
+                places = ((m.node, m.module, m.around) for m in mentions)
+                found += self._lead(("open", name, shape), places, function)
+        return found
 
     def _lead(self, key: object, places: Iterable[tuple[ast.AST, Module, ast.AST]], function: ast.AST) -> list[ast.AST]:
         """Let places lead to a function by way of what stands for all that they may run; mark them the first time."""
@@ -234,28 +311,21 @@ class Hot:
             found |= members if len(by) > 1 else {member for member in members if by and member not in by}
         return found
 
-    def _instances(self, name: str, function: Function) -> list[ast.AST]:
-        """Mark the places that call instances of a class."""
-        return self._lead(("instances", name), self._calls_of(name), function)
+    def _instances(self, made: object, mentions: Iterable[Mention], function: Function) -> list[ast.AST]:
+        """Mark the places that call what a class makes, or a function returns."""
+        return self._lead(("instances", made), self._calls_of(mentions), function)
 
-    def _calls_of(self, name: str) -> Iterator[tuple[ast.AST, Module, ast.AST]]:
+    def _calls_of(self, mentions: Iterable[Mention]) -> Iterator[tuple[ast.AST, Module, ast.AST]]:
         """Yield what calls an instance of a class, or enters one: by the variables that one is bound to."""
-        for mention in self._mentions.of(name):
+        for mention in mentions:
             parents = mention.module.parents
             call = parents.get(mention.node)
             held = parents.get(call) if isinstance(call, ast.Call) and call.func is mention.node else None
-            if isinstance(held, ast.Assign | ast.AnnAssign):
-                for target in held.targets if isinstance(held, ast.Assign) else [held.target]:
-                    for other in self._mentions.of(tail_of(target)):
-                        parent = other.module.parents.get(other.node)
-                        if isinstance(parent, ast.Call) and parent.func is other.node:
-                            yield other.node, other.module, other.around
-            elif isinstance(held, ast.withitem) and call is not None:
+            if isinstance(held, ast.withitem) and call is not None:
                 yield call, mention.module, mention.around
-            elif isinstance(held, ast.keyword) and held.arg:
-                for other in self._mentions.of(held.arg):
-                    parent = other.module.parents.get(other.node)
-                    if isinstance(parent, ast.Call) and parent.func is other.node:
+            elif isinstance(call, ast.Call) and call.func is mention.node:
+                for other in self._mentions.reached_from(call, mention.module, mention.scope):
+                    if other.is_called:
                         yield other.node, other.module, other.around
 
     def _link(self, around: ast.AST, function: ast.AST) -> None:
@@ -278,15 +348,26 @@ class Hot:
 
     def possible(self, function: ast.AST) -> frozenset[str]:
         """Return the names of the events that a function may come to, by all that it may run."""
-        if self._possible is None:
-            self._possible = self._spread()
         return self._possible.get(function, frozenset())
 
-    def _spread(self) -> dict[ast.AST, frozenset[str]]:
+    def sure(self, function: ast.AST) -> frozenset[str]:
+        """Return those that a function may come to by itself, where nobody tells of what class its arguments are."""
+        return self._sure.get(function, frozenset())
+
+    @cached_property
+    def _possible(self) -> dict[ast.AST, frozenset[str]]:
+        return self._spread(frozenset())
+
+    @cached_property
+    def _sure(self) -> dict[ast.AST, frozenset[str]]:
+        opened = (node for key, node in self._any.items() if isinstance(key, tuple) and key[0] == "open")
+        return self._spread(frozenset(opened))
+
+    def _spread(self, without: frozenset[ast.AST]) -> dict[ast.AST, frozenset[str]]:
         """Carry events from the functions that have them to all that may run those, or that those are defined in."""
         behind: dict[ast.AST, set[ast.AST]] = defaultdict(set)
         for around, targets in self.leads.items():
-            for target in targets:
+            for target in targets if around not in without else ():
                 behind[target].add(around)
         for function, module in self.functions.items():
             for around in module.ancestors(function):
@@ -304,38 +385,82 @@ class Hot:
         return found
 
 
+def _kept_as(node: ast.AST, module: Module, scope: Scope) -> Iterator[Holder]:
+    """Yield the variables that are set to what something is a part of: a call, a choice, a table."""
+    inside, here = node, module.parents.get(node)
+    while isinstance(here, ast.Call | ast.IfExp | ast.Subscript | ast.Dict | ast.Lambda | ast.keyword | ast.Attribute):
+        if isinstance(here, ast.Call) and inside is not here.func and tail_of(here.func) not in {"partial", "dict"}:
+            return
+        inside, here = here, module.parents.get(here)
+    if isinstance(here, ast.Return) and isinstance(scope.function, ast.FunctionDef) and is_property(scope.function):
+        yield scope.function.name
+    targets = here.targets if isinstance(here, ast.Assign) else [here.target] if isinstance(here, ast.AnnAssign) else []
+    for target in targets:
+        yield from held(target, scope)
+
+
+def _is_entered(mention: Mention) -> bool:
+    """Return whether a mention is what a `with` enters, or whose `__enter__` or `__exit__` is called."""
+    around = mention.module.parents.get(mention.node)
+    if isinstance(around, ast.Attribute) and around.attr in {"__enter__", "__exit__"}:
+        return True
+    while isinstance(around, ast.Call | ast.Subscript):
+        around = mention.module.parents.get(around)
+    return isinstance(around, ast.withitem)
+
+
 def _is_listed(node: ast.AST, module: Module) -> bool:
-    """Return whether a name, or what a call of it makes, stands in a list or is added to one."""
+    """Return whether a function, or what a call makes, stands in a list or is added to one."""
     around = module.parents.get(node)
-    around = module.parents.get(around) if isinstance(around, ast.Call) and around.func is node else around
     added = isinstance(around, ast.Call) and tail_of(around.func) in {"append", "add", "register", "add_hook"}
-    return added or isinstance(around, ast.List | ast.Tuple | ast.Dict)
+    if added or not isinstance(around, ast.List | ast.Tuple | ast.Dict):
+        return added
+    outer = module.parents.get(around)  # of `isinstance(x, (A, B))`, `except (A, B)` and `Union[A, B]` none is run
+    asked = isinstance(outer, ast.Call) and tail_of(outer.func) in {"isinstance", "issubclass"}
+    return not asked and not isinstance(outer, ast.Subscript | ast.ExceptHandler)
 
 
-def called_in_loops(project: Project) -> Iterator[tuple[ast.AST, Module, ast.AST]]:
-    """Yield where the variable of a loop is called, and the function around it."""
+def called_of_lists(project: Project) -> Iterator[dict[Shape, list[tuple[ast.AST, Module, ast.AST]]]]:
+    """Yield where what stands in a list or under a key is called, by how it is called, and the functions around."""
+    found: dict[Shape, list[tuple[ast.AST, Module, ast.AST]]] = defaultdict(list)
+    for func, module in (*_called_in_loops(project), *_called_by_key(project), *_called_for_events(project)):
+        call = module.parents.get(func)
+        if isinstance(call, ast.Call):
+            around = next(a for a in module.ancestors(func) if isinstance(a, DEFINING))
+            found[shape_of(call)].append((func, module, around))
+    yield dict(found)
+
+
+def _called_in_loops(project: Project) -> Iterator[tuple[ast.AST, Module]]:
+    """Yield where the variable of a loop is called."""
     for module in project.modules.values():
-        for loop in module.live.get(ast.For, []):
-            name = tail_of(loop.target) if isinstance(loop, ast.For) else ""
+        for loop in (*module.live.get(ast.For, []), *module.live.get(ast.comprehension, [])):
+            name = tail_of(loop.target) if isinstance(loop, ast.For | ast.comprehension) else ""
+            whole = loop if isinstance(loop, ast.For) else module.parents.get(loop, loop)
             for call in module.calls.get(name, []) if name else ():
-                if isinstance(call.func, ast.Name) and loop in module.ancestors(call):
-                    yield call.func, module, next(a for a in module.ancestors(call) if isinstance(a, DEFINING))
+                if isinstance(call.func, ast.Name) and whole in module.ancestors(call):
+                    yield call.func, module
 
 
-def called_by_key(project: Project) -> Iterator[tuple[ast.AST, Module, ast.AST]]:
+def _called_for_events(project: Project) -> Iterator[tuple[ast.AST, Module]]:
+    """Yield where the one function that is kept under an event is called by a variable."""
+    fired = (each.inside for found in project.once(hooks_of)[0].firing.values() for each in found)
+    yield from {call.func: (call.func, module) for call, module in fired if isinstance(call.func, ast.Name)}.values()
+
+
+def _called_by_key(project: Project) -> Iterator[tuple[ast.AST, Module]]:
     """Yield where what stands under a key is called, directly or by a variable that is set to it."""
     for module in project.modules.values():
         found: list[ast.expr] = [c.func for c in module.calls.get("", []) if isinstance(c.func, ast.Subscript)]
         for node in module.live.get(ast.Assign, []):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):
                 found += [call.func for target in node.targets for call in module.calls.get(tail_of(target), ())]
-        for func in found:
-            yield func, module, next(a for a in module.ancestors(func) if isinstance(a, DEFINING))
+        yield from ((func, module) for func in found)
 
 
 def called_by_text(project: Project) -> Iterator[tuple[ast.Call, Module, str, frozenset[str]]]:
     """Yield the calls `getattr(x, name)(...)`, how their names begin, and the texts that they may be or end with."""
-    known: set[str] | None = None
+    known: frozenset[str] | None = None
     for found, module in project.named.get("getattr", []):
         call = module.parents.get(found)
         held = tail_of(call.targets[0]) if isinstance(call, ast.Assign) else ""
@@ -350,11 +475,11 @@ def called_by_text(project: Project) -> Iterator[tuple[ast.Call, Module, str, fr
             continue
         if known is None:
             nodes = (n for m in project.modules.values() for n in m.live.get(ast.Constant, []))
-            known = {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+            known = frozenset(n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str))
         first = name.values[0] if isinstance(name, ast.JoinedStr) and name.values else None
         first = name.left if isinstance(name, ast.BinOp) else first
         prefix = str(first.value) if isinstance(first, ast.Constant) else ""
-        yield call, module, prefix, frozenset(known | {prefix + text for text in known})
+        yield call, module, prefix, known
 
 
 def _returns(maker: Function, name: str) -> bool:

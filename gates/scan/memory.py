@@ -22,7 +22,8 @@ Result = tuple[list[Site], list[str], str]
 class FileFacts:
     """What decides whether a file matters: the digest, the words in it, what it imports, and why it is unreadable.
 
-    `lends` are the names that it sets to what may be one of the words, so that others may have it from there.
+    `lends` are the names that it sets to what may be one of the words, so that others may have it from there;
+    `functions` is how many it defines.
     """
 
     digest: str
@@ -31,6 +32,7 @@ class FileFacts:
     problem: str = ""
     is_text: bool = True
     lends: tuple[str, ...] = ()
+    functions: int = 0
 
 
 Reader = Callable[[Path, str, Sequence[str]], FileFacts]
@@ -44,7 +46,7 @@ class Memory:
         self._facts: dict[str, Any] = {}
         self._results: dict[str, Any] = {}
         self._now: dict[str, Result] = {}
-        self.read = 0
+        self.read: set[str] = set()
         if file is not None:
             self._load(file)
 
@@ -77,10 +79,11 @@ class Memory:
         try:
             if stamp is not None and kept is not None and kept["stamp"] == stamp:
                 lists = (tuple(kept["words"]), tuple(kept["imports"]))
-                return FileFacts(kept["digest"], *lists, kept["problem"], kept["is_text"], tuple(kept["lends"]))
-        except (KeyError, TypeError):
+                lends, functions = tuple(kept["lends"]), int(kept["functions"])
+                return FileFacts(kept["digest"], *lists, kept["problem"], kept["is_text"], lends, functions)
+        except (KeyError, TypeError, ValueError):
             pass
-        self.read += 1
+        self.read.add(shown)
         found = read(path, shown, words)
         if stamp is not None:
             self._facts[name] = {"stamp": stamp, **vars(found)}

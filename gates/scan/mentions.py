@@ -1,20 +1,40 @@
 """Where a program mentions its names, and what each mention may mean; made once for all rules of order."""
 
 import ast
-import sys
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from gates.scan.module import Function, Module, tail_of
+from gates.scan.holders import Holder, holders_of
+from gates.scan.module import Function, Module, is_property, tail_of
 from gates.scan.nodes import is_none
 from gates.scan.project import ClassInfo, Project
-from gates.scan.scope import Scope
+from gates.scan.scope import BUILTINS, PREPARES, Scope
+from gates.scan.signatures import Shape, shape_of
 
-LIBRARIES = frozenset({"torch", "numpy", *sys.stdlib_module_names})
 LISTS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 READ = (ast.Attribute, ast.AugAssign, ast.BinOp, ast.Compare, ast.FormattedValue, ast.Slice, ast.Subscript, ast.UnaryOp)
+TENSOR = (
+    "clone",
+    "cpu",
+    "cuda",
+    "detach",
+    "dim",
+    "expand",
+    "item",
+    "mean",
+    "numel",
+    "numpy",
+    "size",
+    "sum",
+    "to",
+    "tolist",
+)
+PLAIN = frozenset(name for kind in (dict, list, set, str, deque) for name in dir(kind) if name != "update").union(
+    TENSOR
+)  # what containers, texts and tensors do, of which most objects of unknown class are one
+MAX_HOLDERS = 200
 DISPLAYS = (*LISTS, ast.ListComp, ast.SetComp, ast.DictComp, ast.Constant)
 
 
@@ -40,16 +60,34 @@ class Mention:
         return self.module.tree
 
     @cached_property
-    def aliases(self) -> list[str]:
+    def aliases(self) -> list[ast.Name | ast.Attribute]:
         """Return the variables that are set to what it names, directly, in a choice or in a partial."""
         here: ast.AST | None = self.node
         while here is not None:
             around = self.module.parents.get(here)
             if isinstance(around, ast.Assign):
-                return [tail_of(t) for t in around.targets if tail_of(t) and tail_of(t) != tail_of(self.node)]
+                return [target for target in around.targets if isinstance(target, ast.Name | ast.Attribute)]
             is_partial = isinstance(around, ast.Call) and around.func is not here and tail_of(around.func) == "partial"
-            here = around if isinstance(around, ast.IfExp) or is_partial else None
+            here = around if isinstance(around, ast.IfExp | ast.BoolOp) or is_partial else None
         return []
+
+    @cached_property
+    def holders(self) -> tuple[Holder, ...]:
+        """Return what is set to what it names, or is handed it."""
+        return tuple(holders_of(self.node, self.module, self.scope))
+
+    @cached_property
+    def decorates(self) -> bool:
+        """Return whether it is a decorator, or what a call made one."""
+        call = self.module.parents.get(self.node)
+        node = call if isinstance(call, ast.Call) and call.func is self.node else self.node
+        return node in getattr(self.module.parents.get(node), "decorator_list", ())
+
+    @property
+    def is_called(self) -> bool:
+        """Return whether it is what a call runs."""
+        call = self.module.parents.get(self.node)
+        return isinstance(call, ast.Call) and call.func is self.node
 
     @cached_property
     def _named(self) -> Function | None:
@@ -87,6 +125,8 @@ class Mention:
         """Return whether it may mean any method of its name: of an object of unknown class."""
         if self._owner is not None or not isinstance(self.node, ast.Attribute) or not self._is_handed:
             return False
+        if self.node.attr in PLAIN:
+            return False
         value = self.node.value
         if isinstance(self.module.parents.get(self.node), LISTS):
             return False  # what stands in a list is followed for known classes alone
@@ -107,17 +147,20 @@ class Mention:
         if found is None or not all(binding.kind == "import" for binding in found[1]):
             return False
         named = self.scope.dotted(self.node.value)
-        return named is not None and named.partition(".")[0] in LIBRARIES and not self._is_of_program(named)
-
-    def _is_of_program(self, named: str) -> bool:
-        return self.project.find_module(named.partition(".")[0], self.module) is not None
+        return named is not None and self.project.is_foreign(named)
 
     @cached_property
     def _is_display(self) -> bool:
-        """Return whether it is of an object that is written out, such as a list."""
+        """Return whether it is of an object that is written out, such as a list, or that a library's function made."""
         assert isinstance(self.node, ast.Attribute)
         behind = self.scope.through(self.node.value)
-        return behind is not None and isinstance(behind[0], DISPLAYS) and not is_none(behind[0])
+        if behind is None:
+            return False
+        made, scope = behind
+        if isinstance(made, ast.Call) and isinstance(made.func, ast.Name | ast.Attribute):
+            named = scope.dotted(made.func) if tail_of(made.func) not in PREPARES else None
+            return named is not None and _is_imported(made.func, scope) and self.project.is_foreign(named)
+        return isinstance(made, DISPLAYS) and not is_none(made)
 
     @cached_property
     def _may_hold(self) -> bool:
@@ -128,53 +171,69 @@ class Mention:
         return not any(isinstance(node, DISPLAYS) and not is_none(node) for node in bound)
 
     @cached_property
-    def _bound(self) -> tuple[bool, bool, frozenset[ast.AST]]:
-        """Return of a name whether it is bound, whether to what may be any function, and what else it is bound to."""
+    def _bound(self) -> tuple[bool, frozenset[ast.AST]]:
+        """Return of a name whether it may be any function that is called so, and what it is in any case.
+
+        What else it is set to is followed from there: a variable of a function is one of no other.
+        """
         found = self.scope.lookup(tail_of(self.node))
-        bindings = found[1] if found else []
-        loose = any(b.kind in {"import", "value"} for b in bindings)
-        return found is not None, loose, frozenset(b.node for b in bindings if b.node is not None)
+        if found is None:
+            return bool(self.module.stars), frozenset()
+        known = {b.node for b in found[1] if b.kind == "define" and b.node is not None}
+        imported = any(b.kind == "import" for b in found[1])
+        if imported and self._named is not None:
+            known.add(self._named)
+        return imported and self._named is None and not self._is_foreign, frozenset(known)
+
+    @cached_property
+    def _is_foreign(self) -> bool:
+        """Return whether an imported name, or one of an imported module, is a library's."""
+        return self.project.is_foreign(self.scope.dotted(self.node) or "")
 
     @property
     def sense(self) -> tuple[object, ...]:
         """Return what decides of it which functions it means; two mentions of one name that agree mean the same."""
         if isinstance(self.node, ast.Name):
-            return (*self._bound, bool(self.module.stars))
+            return self._bound
+        if not self._is_handed:
+            return ("read",)
         holds = self._owner is not None and self._method is None and self._may_hold
-        known = (self._named, self._is_of_module, self._owner, self._method)
-        return (*known, self.is_open, self._family, holds, self._is_handed)
+        known = (self._named, self.plain[0], self._owner, self._method)
+        return (*known, self.is_open, self._family, holds, self.is_called)
 
     @property
     def plain(self) -> tuple[bool, frozenset[ast.AST]]:
         """Return whether it may mean any function that is no method, and which it means in any case."""
         if isinstance(self.node, ast.Name):
-            bound, loose, nodes = self._bound
-            return loose or (not bound and bool(self.module.stars)), nodes
-        return self._is_of_module, frozenset({self._named} if self._named is not None else ())
+            return self._bound
+        if not self._is_handed:
+            return False, frozenset()
+        loose = self._is_of_module and self._named is None and not self._is_foreign
+        return loose, frozenset({self._named} if self._named is not None else ())
 
     @property
     def may_be_method(self) -> bool:
         """Return whether it may mean a method at all."""
-        return isinstance(self.node, ast.Attribute) and (self._is_handed or self._named is not None)
+        return isinstance(self.node, ast.Attribute) and self._is_handed
 
     def means(self, function: Function, owner: ClassInfo | None) -> bool:
         """Return whether it may mean a function, that of a class where an owner is named."""
         if isinstance(self.node, ast.Name):
-            bound, loose, nodes = self._bound
-            if not bound or owner is not None:
-                return not bound and bool(self.module.stars) and owner is None
-            return loose or function in nodes
+            loose, nodes = self._bound
+            return owner is None and (loose or function in nodes)
+        if not self._is_handed:
+            return False
         if self._named is function:
             return True
         if owner is None:
-            return self._is_of_module
-        if not self._is_handed:
+            return self.plain[0]
+        if not self.is_called and _is_read(function):
             return False
         if self._owner is None:
             return self.is_open or (self._family is not None and owner in self._family)
         if self._method is function or (self._method is None and self._may_be_set_to(function)):
-            return True
-        return self.project.types.is_a(owner.name, self._owner.name) is not False or owner in self._mixed
+            return self._method is function or self.is_called
+        return self.project.may_be(owner, self._owner) or owner in self._mixed
 
     @cached_property
     def _mixed(self) -> frozenset[ClassInfo]:
@@ -187,6 +246,16 @@ class Mention:
         return tail_of(self.node) != function.name or self._may_hold
 
 
+def _is_imported(node: ast.expr, scope: Scope) -> bool:
+    """Return whether a name begins with a module or a part of one, or is one of Python's own."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
+    if found is None:
+        return isinstance(node, ast.Name) and node.id in BUILTINS
+    return all(binding.kind == "import" for binding in found[1])
+
+
 class Sense:
     """Mentions of one name that mean the same."""
 
@@ -195,9 +264,9 @@ class Sense:
         self.first = mentions[0]
 
     @cached_property
-    def aliases(self) -> tuple[str, ...]:
-        """Return the variables that are set to what they name."""
-        return tuple(dict.fromkeys(alias for mention in self.mentions for alias in mention.aliases))
+    def holders(self) -> tuple[Holder, ...]:
+        """Return what is set to what they name, or is handed it."""
+        return tuple(dict.fromkeys(holder for mention in self.mentions for holder in mention.holders))
 
 
 class Senses:
@@ -205,13 +274,13 @@ class Senses:
 
     def __init__(self, senses: tuple[Sense, ...]) -> None:
         self.all = senses
-        self._loose: list[Sense] = []
+        self.loose: list[Sense] = []
         self._sure: dict[ast.AST, list[Sense]] = defaultdict(list)
         self._methods: list[Sense] = []
         for sense in senses:
             loose, nodes = sense.first.plain
             if loose:
-                self._loose.append(sense)
+                self.loose.append(sense)
             for node in nodes if not loose else ():
                 self._sure[node].append(sense)
             if sense.first.may_be_method:
@@ -220,7 +289,7 @@ class Senses:
     def meaning(self, function: Function, owner: ClassInfo | None) -> list[Sense]:
         """Return those that may mean a function, that of a class where an owner is named."""
         if owner is None:
-            return [*self._loose, *self._sure.get(function, ())]
+            return [*self.loose, *self._sure.get(function, ())]
         return [sense for sense in self._methods if sense.first.is_open or sense.first.means(function, owner)]
 
 
@@ -232,6 +301,9 @@ class Mentions:
         self.renamed: dict[str, set[str]] = defaultdict(set)
         self._senses: dict[str, Senses] = {}
         self._meaning: dict[str, tuple[Mention, ...]] = {}
+        self._passed: dict[Holder, tuple[Holder, ...]] = {}
+        self._open: dict[str, dict[Shape, list[Mention]]] = {}
+        self._scoped: dict[str, dict[Scope, list[Mention]]] = {}
         for module in project.modules.values():
             own: dict[str, list[Mention]] = defaultdict(list)
             for node in (*module.live.get(ast.Name, []), *module.live.get(ast.Attribute, [])):
@@ -252,9 +324,59 @@ class Mentions:
                     if last != name:
                         self.named[last] += own.get(name, [])
 
+    def in_scope(self, name: str, scope: Scope) -> list[Mention]:
+        """Return the mentions of a variable of a scope."""
+        if name not in self._scoped:
+            found: dict[Scope, list[Mention]] = defaultdict(list)
+            for mention in self.named.get(name, []):
+                bound = mention.scope.lookup(name) if isinstance(mention.node, ast.Name) else None
+                if bound is not None and mention.node.id == name:  # type: ignore[union-attr]  # it is a name
+                    found[bound[0]].append(mention)
+            self._scoped[name] = found
+        return self._scoped[name].get(scope, [])
+
     def of(self, name: str) -> list[Mention]:
         """Return the mentions of a name, those under another that an import gives it too."""
         return self.named.get(name, [])
+
+    def held_by(self, holder: Holder) -> list[Mention]:
+        """Return the mentions of an attribute, or of a variable in its scope and where that may be imported."""
+        if isinstance(holder, str):
+            return [mention for mention in self.of(holder) if isinstance(mention.node, ast.Attribute)]
+        name, scope = holder
+        own = self.in_scope(name, scope)
+        if scope.function is not None:
+            return own
+        return [*own, *(mention for sense in self.senses(name).loose for mention in sense.mentions)]
+
+    def passed_from(self, holder: Holder) -> tuple[Holder, ...]:
+        """Return what is set to what a variable holds, or is handed it."""
+        if holder not in self._passed:
+            mentions = self.in_scope(*holder) if not isinstance(holder, str) else ()
+            self._passed[holder] = tuple(dict.fromkeys(other for mention in mentions for other in mention.holders))
+        return self._passed[holder]
+
+    def reached_from(self, node: ast.expr, module: Module, scope: Scope) -> Iterator[Mention]:
+        """Yield the mentions of whatever may hold what an expression makes, handed on and on."""
+        seen: dict[Holder, None] = {}
+        todo = list(holders_of(node, module, scope))
+        while todo and len(seen) < MAX_HOLDERS:
+            holder = todo.pop()
+            if holder not in seen:
+                seen[holder] = None
+                todo += self.passed_from(holder)
+                yield from self.held_by(holder)
+
+    def open_calls(self, name: str) -> dict[Shape, list[Mention]]:
+        """Return the calls of methods of a name on objects of unknown class, by how they are called."""
+        if name not in self._open:
+            found: dict[Shape, list[Mention]] = defaultdict(list)
+            for mention in self.of(name):
+                call = mention.module.parents.get(mention.node)
+                if isinstance(call, ast.Call) and mention.is_called and mention.is_open:
+                    found[shape_of(call)].append(mention)
+            self._open[name] = dict(found)
+        return self._open[name]
 
     def senses(self, name: str) -> Senses:
         """Return the mentions of a name by what they mean; of thousands most mean the same."""
@@ -275,7 +397,7 @@ class Mentions:
         names, todo = {tail}, [tail]
         while todo:
             name = todo.pop()
-            others = {alias for m in self.of(name) if m.aliases and _names(m, tail) for alias in m.aliases}
+            others = {tail_of(alias) for m in self.of(name) if m.aliases and _names(m, tail) for alias in m.aliases}
             for other in (others | self.renamed.get(name, set())) - names:
                 names.add(other)
                 todo.append(other)
@@ -295,6 +417,11 @@ def family_of(info: ClassInfo, project: Project) -> frozenset[ClassInfo]:
         below |= found
         todo += found
     return frozenset(base for each in below for base in project.ancestors_of(each)) - {info}
+
+
+def _is_read(function: Function) -> bool:
+    """Return whether a method is read or set like an attribute."""
+    return is_property(function) or any(tail_of(d) in {"setter", "deleter"} for d in function.decorator_list)
 
 
 def _names(mention: Mention, tail: str) -> bool:

@@ -13,8 +13,10 @@ from gates.scan.values import Event, Frame
 
 MAX_OBJECTS = 4
 INNOCENT = {"clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
+ENDS = {"first", "last", "itself"}  # the last event, and not the call of a helper that has it
 MARKS = {"start", "end", "loop", "turn", "done"}
 TURN = re.compile(r"#[\w/.]*")
+TABLE = re.compile(r"Subscript\(\w*(Dict|List)\w*\(.*torch\.optim\.")  # of optimizers that are written out together
 PLAIN = re.compile(r"[\w.]+(@[^#()\[\]]+)?")
 Word = Sequence[Event]
 
@@ -57,7 +59,7 @@ def may_speak(rule: Rule, possible: frozenset[str]) -> bool:
         return False
     if any(order.order.can_match(possible) for order in rule.never):
         return True
-    return any(possible & ((order.at - {"first", "last"}) or set(order.order.names) - MARKS) for order in rule.always)
+    return any(possible & ((order.at - ENDS) or set(order.order.names) - MARKS) for order in rule.always)
 
 
 def _kept(rule: Rule, trace: Trace, words: Sequence[Word]) -> Site:
@@ -92,11 +94,11 @@ def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:
 def _broken(rule: Rule, order: OrderRule, events: Word, found: Trace) -> Site:
     real = [event for event in events if event.name not in MARKS] or list(events)
     here = real[0] if "first" in order.at else real[-1]
-    if not order.at & {"first", "last"}:
+    if not order.at & ENDS:
         here = next((event for event in real if event.name in order.at), here)
     trace = tuple(event.where for event in real)
     says = order.says or rule.form.problem
-    place = _helper_call(here, real, found) or here
+    place = (None if "itself" in order.at else _helper_call(here, real, found)) or here
     return Site(place.path, place.line, place.last_line, ok=False, message=says, trace=trace)
 
 
@@ -170,7 +172,7 @@ def _always(
 
 
 def _is_at(event: Event, order: OrderRule, rule: Rule) -> bool:
-    wanted = order.at - {"first", "last"} or set().union(*rule.required) or set(order.order.names)
+    wanted = order.at - ENDS or set().union(*rule.required) or set(order.order.names)
     return event.name in wanted - MARKS
 
 
@@ -192,6 +194,7 @@ def _kept_open(word: Word, at: Event, trace: Trace) -> bool:
     made = [key.rpartition("@")[2].split(":") for hole, key in at.bound if hole == "O" and "@" in key]
     lines = [int(where[1]) for where in made if where[0] == trace.path and len(where) > 1 and where[1].isdecimal()]
     outside = any(not trace.line <= line <= trace.last_line for line in lines)
+    outside = outside or any(hole == "O" and TABLE.match(key) for hole, key in at.bound)
     whole = "zero_grad" not in trace.anywhere and not any(event.name == "loop" for event in word)
     return trace.owner is not None and outside and whole
 

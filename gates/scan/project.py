@@ -99,6 +99,15 @@ class Project:
             return named == named.lower()  # a part of the library itself
         return named is not None and named in self.by_name
 
+    def is_foreign(self, dotted: str) -> bool:
+        """Return whether a full name is one of a library, which has no part of the program."""
+        first = dotted.partition(".")[0]
+        return bool(first) and first not in self._parts
+
+    @cached_property
+    def _parts(self) -> frozenset[str]:
+        return frozenset(part for name in self.by_name for part in name.split("."))
+
     def scope_of(self, node: ast.AST, module: Module) -> Scope:
         """Return the scope of a function's body, or of the module."""
         return self._scopes.get(node) or self._scopes[module.tree]
@@ -195,6 +204,14 @@ class Project:
         """Return the program's classes that a class extends."""
         bases = [self.classes[base] for base in info.bases if base in self.classes] if hops else []
         return [*bases, *(further for base in bases for further in self.ancestors_of(base, hops - 1))]
+
+    def may_be(self, info: ClassInfo, wanted: ClassInfo) -> bool:
+        """Return whether a class may be or extend another: a base that is not known may be the other by its name."""
+        family = [info, *self.ancestors_of(info)]
+        if wanted in family or any(each.twice for each in family):
+            return True
+        unknown = {base for each in family for base in each.bases if base not in self.classes}
+        return any(base is None or base.rpartition(".")[2] == wanted.node.name for base in unknown)
 
     def order_of(self, info: ClassInfo) -> list[ClassInfo]:
         """Return a class and the program's classes that it extends, in the order in which methods are looked up."""

@@ -157,7 +157,8 @@ def _orders(form: RuleForm, kind: str, names: list[str]) -> tuple[OrderRule, ...
             unless = Order.parse(item.unless, names) if item.unless else None
         except OrderError as error:
             raise RuleError((kind, i), str(error)) from error
-        at = _alternatives(item.at if item.at != "last" else form.at or "last", ["first", "last", *names], (kind, i))
+        place = item.at if item.at != "last" else form.at or "last"
+        at = _alternatives(place, ["first", "last", "itself", *names], (kind, i))
         found.append(OrderRule(order, item.says, at, item.again, unless))
     return tuple(found)
 

@@ -1,10 +1,11 @@
 """The event traces of a program: every path of every function that nobody in the program walks into."""
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from gates.scan.calling import FEW, MAX_SPENT, MAX_WORK, TooMany
+from gates.scan.calling import MAX_WORK, TooMany
 from gates.scan.events import Happening
 from gates.scan.hot import Hot
 from gates.scan.module import Function, Module
@@ -14,6 +15,9 @@ from gates.scan.values import Event, Frame, Place, State, Value, Word
 from gates.scan.walking import Walker
 
 MAX_BEGINNINGS = 8
+FEW = 400  # the work that each function gets before any gets more
+FURTHER = (2_000, 7_000, MAX_WORK)  # what those get that need more, all of them so much before any gets the rest
+LEAST, EACH = 150_000, 4_000  # what that may be for all together: so much, or so much for each that has events
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,8 @@ class Tracer:
         self._made: dict[ast.AST, list[Trace]] = {}
         self._possible: dict[ast.AST, frozenset[str]] = {}
         self._derived: dict[tuple[ast.AST, str], list[Trace]] = {}
-        self._tried: set[tuple[ast.AST, str | None]] = set()
+        self._tried: set[tuple[ast.AST, str | None, int]] = set()
+        self._spent: Counter[str] = Counter()
         self._roots: list[tuple[Function, ClassInfo]] | None = None
 
     def traces(self, speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
@@ -56,38 +61,61 @@ class Tracer:
             if node not in self._possible:
                 self._possible[node] = hot.possible(node)
         first = [n for n in outer if n not in hot.run and (n in self._made or speaks(self._possible[n]))]
-        for node in first:
-            if node not in self._made:
-                self._made[node] = self._few(node)
-        for node in first:
-            self._made[node] = self._more(node, self._made[node])
-            yield from self._made[node]
-        for node in sorted((n for n in outer if n in hot.run), key=lambda node: -getattr(node, "lineno", 0)):
-            if node not in self._made and (node in self._walker.walked or not speaks(self._possible[node])):
-                continue
-            self._made[node] = self._more(node, self._made[node] if node in self._made else self._few(node))
-            yield from self._made[node]
+        yield from self._walk(first)
+        yield from self._walk(self._left(outer, speaks))
         for node, owner in self._inherited():
-            if not speaks(self._possible.setdefault(node, hot.possible(node))):
+            if not speaks(self._possible.setdefault(node, hot.sure(node))):
                 continue
             key = (node, owner.name)
             found = self._derived[key] if key in self._derived else self._few(node, owner)
-            self._derived[key] = self._more(node, found, owner)
+            self._derived[key] = self._whole(node, found, owner)
             yield from self._derived[key]
 
-    def _few(self, node: ast.AST, owner: ClassInfo | None = None, limit: int = FEW) -> list[Trace]:
+    def _left(self, outer: list[ast.AST], speaks: Callable[[frozenset[str]], bool]) -> Iterator[ast.AST]:
+        """Yield what other code may run, but no walk came to, where it has such events by itself."""
+        hot = self._hot
+        for node in sorted((n for n in outer if n in hot.run), key=lambda node: -getattr(node, "lineno", 0)):
+            if node in self._made or (node not in self._walker.walked and speaks(hot.sure(node))):
+                self._possible[node] = hot.sure(node)
+                yield node
+
+    def _walk(self, nodes: Iterable[ast.AST]) -> Iterator[Trace]:
+        """Yield the traces of functions: a little work for each of them first, then more for those that need it."""
+        known = []
+        for node in nodes:
+            known.append(node)
+            if node not in self._made:
+                self._made[node] = self._few(node)
+        for limit in FURTHER:
+            for node in known:
+                self._made[node] = self._more(node, self._made[node], limit)
+        for node in known:
+            yield from self._made[node]
+
+    def _few(self, node: ast.AST, owner: ClassInfo | None = None, limit: int = 0) -> list[Trace]:
         """Return the traces of a function, which are cut where it has many paths."""
         assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module)
-        self._walker.start(limit)
+        self._walker.start(limit or FEW)
         return list(_trace(self._walker, node, self._hot.functions[node], self._possible[node], owner))
 
-    def _more(self, node: ast.AST, found: list[Trace], owner: ClassInfo | None = None) -> list[Trace]:
+    def _whole(self, node: ast.AST, found: list[Trace], owner: ClassInfo | None = None) -> list[Trace]:
+        """Return the traces of a function walked as far as may be."""
+        for limit in FURTHER:
+            found = self._more(node, found, limit, owner)
+        return found
+
+    def _more(self, node: ast.AST, found: list[Trace], limit: int, owner: ClassInfo | None = None) -> list[Trace]:
         """Return the traces of a function walked further, where that was cut and there is work left for it."""
-        key = (node, owner.name if owner else None)
-        if key in self._tried or not any(trace.cut for trace in found) or self._walker.total > MAX_SPENT:
+        key = (node, owner.name if owner else None, limit)
+        meant = max(LEAST, EACH * len(self._hot.kinds))
+        part = "inherited" if owner is not None else "left" if node in self._hot.run else "first"
+        is_spent = self._spent[part] > (meant // 2 if limit == MAX_WORK else meant)
+        if key in self._tried or not any(trace.cut for trace in found) or is_spent:
             return found
         self._tried.add(key)
-        return self._few(node, owner, MAX_WORK)
+        found = self._few(node, owner, limit)
+        self._spent[part] += self._walker.work
+        return found
 
     def _inherited(self) -> list[tuple[Function, ClassInfo]]:
         """Return the methods that classes inherit and that run what those classes put in the place of others."""

@@ -12,6 +12,7 @@ from gates.scan.stored import stored_in
 if TYPE_CHECKING:
     from gates.scan.project import ClassInfo, Project
 
+TRAINS = (OPTIMIZER, SCHEDULER, SCALER)
 MAX_DEPTH = 5
 MAX_BASES = 6
 SCALING = {"scale", "step"}
@@ -116,10 +117,15 @@ class Types:
 
     def _under(self, name: str) -> str | None:
         """Return the kind of all that the program puts under a key or a name, where that trains a model."""
-        stored = self._project.once(stored_in)[0].get(name, ())
-        values = [(value, self._project.scope_at(value, module)) for value, module in stored if not is_none(value)]
-        kind = self._one({self.of(value, scope) for value, scope in values})
-        return kind if kind is not None and any(is_kind(kind, k) for k in (OPTIMIZER, SCHEDULER, SCALER)) else None
+        kind: str | None = None
+        for value, module in self._project.once(stored_in)[0].get(name, ()):
+            if is_none(value):
+                continue
+            found = self.of(value, self._project.scope_at(value, module))
+            if found is None or found != (kind or found) or not any(is_kind(found, k) for k in TRAINS):
+                return None
+            kind = found
+        return kind
 
     def _contained(self, node: ast.expr, key: ast.expr | None, scope: Scope, hops: int) -> str | None:
         """Return the class of what is in a container that is written out, under a key or wherever."""
@@ -282,8 +288,17 @@ class Types:
         if isinstance(call.func, ast.Attribute):
             owner = scope.class_of(call.func.value)
             found = self._project.method(owner, call.func.attr) if owner else None
-            return found[0] if found and not is_property(found[0]) else None  # else what it returns is called
-        return None
+            if found:
+                return found[0] if not is_property(found[0]) else None  # what it returns is called
+        return self._called_object(call.func, scope)
+
+    def _called_object(self, node: ast.expr, scope: Scope) -> Function | None:
+        """Return the method that runs where an object of the project is called."""
+        if not self._project.method_names["__call__"] or not isinstance(node, ast.Name | ast.Attribute):
+            return None
+        owner = scope.class_of(node)
+        found = self._project.method(owner, "__call__") if owner else None
+        return found[0] if found else None
 
 
 _MAKERS = ("torch.optim.lr_scheduler.LRScheduler", "torch.optim.Optimizer", "torch.nn.Module")

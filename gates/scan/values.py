@@ -18,6 +18,8 @@ class _Unset:
 
 MADE = re.compile(r"\w+@[^()\[\],]*\.\w+")  # an attribute of what a constructor made
 UNSET = _Unset()
+ITSELF = frozenset({"to", "cuda", "cpu", "train", "eval", "requires_grad_"})  # what a module's method returns
+PARTIAL = "functools.partial"
 STABLE = frozenset(
     {
         "bool",
@@ -60,6 +62,7 @@ class Value:
     """An object: `key` is its identity along a path; `node`, read at `place`, is the expression that made it.
 
     One that is `given` is what an object keeps of what its constructor was passed; paths that differ in it may join.
+    What `*args` and `**options` hold is the `rest`.
     """
 
     key: str
@@ -70,6 +73,7 @@ class Value:
     owner: ClassInfo | None = None
     kind: str | None = None
     given: bool = False
+    rest: "tuple[Value, ...] | Mapping[str, Value] | None" = None
 
     @cached_property
     def tells(self) -> bool | str:
@@ -78,7 +82,9 @@ class Value:
             return False
         if self.is_known or self.closure is not None or (self.owner is not None and self.node is None):
             return True
-        tail = tail_of(self.node.func) if isinstance(self.node, ast.Call) else ""
+        made = self.node
+        tail = tail_of(made.func) if isinstance(made, ast.Call) else ""
+        tail = tail_of(made.args[0]) if isinstance(made, ast.Call) and tail == "partial" and made.args else tail
         return (tail[:1].isupper() and not tail.isupper()) or tail
 
     @property
@@ -270,6 +276,8 @@ class Place:
             return found.key if found is not None else "".join(self._texts(node))
         if isinstance(node, ast.Constant):
             return repr(node.value)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ITSELF:
+            return self.key(node.func.value)
         if isinstance(node, ast.Call):
             inside = ", ".join([*map(self.key, node.args), *(f"{k.arg}={self.key(k.value)}" for k in node.keywords)])
             again = self.turns and tail_of(node.func) not in STABLE
@@ -291,7 +299,8 @@ class Place:
         """Return the full name of what an expression names."""
         found = self.find(node)
         if found is not None and found.node is not None and found.place is not None and found.node is not node:
-            return found.place.dotted(found.node) if isinstance(found.node, ast.Name | ast.Attribute) else None
+            named = _behind_partial(found.node, found.place)
+            return found.place.dotted(named) if isinstance(named, ast.Name | ast.Attribute) else None
         return self.scope.dotted(node)
 
     def through(self, node: ast.expr) -> "tuple[ast.expr, Place] | None":
@@ -330,6 +339,12 @@ class Place:
         if found is not None and found.owner is not None:
             return found.owner
         return self.project.classes.get(self.type_of(node) or "")
+
+
+def _behind_partial(node: ast.expr, place: Place) -> ast.expr:
+    """Return what a partial calls; anything else as it is."""
+    is_partial = isinstance(node, ast.Call) and tail_of(node.func) == "partial" and place.dotted(node.func) == PARTIAL
+    return node.args[0] if is_partial and isinstance(node, ast.Call) and node.args else node
 
 
 def _is_same(key: ast.expr | None, wanted: ast.Constant) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gates.scan.calling import Calling, Run
 from gates.scan.conditions import branch
-from gates.scan.elements import elements
+from gates.scan.elements import elements, is_object
 from gates.scan.module import tail_of
 from gates.scan.scope import Scope
 from gates.scan.statements import changed_names, entered, flows
@@ -88,6 +88,8 @@ class Walker(Calling):
     def _plain(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             return self._assign(node, paths, scope)
+        if self.yields and isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield):
+            return [path for path, _ in self.run(node.value, paths, scope)]
         if isinstance(node, ast.Expr) and node not in self.hot:
             return [self.touched(node.value, path, scope) for path in paths]
         if isinstance(node, ast.Expr | ast.Assert | ast.Delete) and node in self.hot:
@@ -215,7 +217,7 @@ class Walker(Calling):
                 element = known[turn - 1] if known else None
                 return self._loop_target(node.target, element, value, turn, each, scope)
 
-            found += self._turns(node, path, scope, count, bind)
+            found += self._turns(node, path, scope, count, bind, marked=not known or not _hands_round(node, known))
         return found
 
     def _loop_target(
@@ -245,18 +247,16 @@ class Walker(Calling):
         scope: Scope,
         count: int,
         bind: Callable[[State, int], State],
+        *,
+        marked: bool = True,
     ) -> Paths:
         """Walk the turns of a loop, with a mark where each begins, and leave it."""
         outer, guards = path.turns, path.guards
-        going = [path.happens(self.marker("loop", node, scope))]
+        begins, turns, ends = ((self.marker(m, node, scope),) if marked else () for m in ("loop", "turn", "done"))
+        going = [path.happens(*begins)]
         left: Paths = []
         for turn in range(1, count + 1):
-            going = [
-                bind(
-                    replace(each, turns=f"{outer}/{node.lineno}.{turn}").happens(self.marker("turn", node, scope)), turn
-                )
-                for each in going
-            ]
+            going = [bind(replace(each, turns=f"{outer}/{node.lineno}.{turn}").happens(*turns), turn) for each in going]
             if isinstance(node, ast.While) and node.test in self.hot:
                 going = [each for each, _ in self.run(node.test, going, scope)]
             after = self.joined(self.block(node.body, going, scope))
@@ -266,7 +266,7 @@ class Walker(Calling):
         result = []
         for each in (*left, *going):
             ended = "" if each.ended == "break" else each.ended
-            done = each if ended else each.happens(self.marker("done", node, scope))
+            done = each if ended else each.happens(*ends)
             assumed = {key: truth for key, truth in each.assumed.items() if not _is_of_turn(key, node, path)}
             result.append(replace(done, ended=ended, turns=outer, guards=guards, assumed=assumed))
         return result
@@ -344,6 +344,19 @@ class Walker(Calling):
 
 def _is_told(value: Value) -> bool:
     return isinstance(value.node, ast.Tuple | ast.List) or value.type is not None
+
+
+def _hands_round(node: ast.For | ast.AsyncFor, known: list[Value]) -> bool:
+    """Return whether a loop does no more than let objects of the program's own act, as one for callbacks does."""
+    body: list[ast.stmt] = node.body
+    while len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse:
+        body = body[0].body
+    call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    func = call.func if isinstance(call, ast.Call) else None
+    acting = func.args[0] if isinstance(func, ast.Call) and tail_of(func.func) == "getattr" and func.args else func
+    acting = acting.value if isinstance(acting, ast.Attribute) else acting
+    is_one = isinstance(acting, ast.Name) and isinstance(node.target, ast.Name) and acting.id == node.target.id
+    return is_one and all(value.closure is not None or value.owner is not None or is_object(value) for value in known)
 
 
 def _is_of_turn(key: str, node: ast.For | ast.AsyncFor | ast.While, before: State) -> bool:

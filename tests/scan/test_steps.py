@@ -229,3 +229,48 @@ def train(model, data):
 def test_options_that_a_loader_is_handed(options: str, given: str, lines: list[int]) -> None:
     files = {"train.py": LOADS.format(options=options, given=given).encode()}
     assert [s.line for s in Scanner(project_of(files)).sites(RULES[OPTIONS]) if not s.ok] == lines
+
+
+STEPPED = """
+import torch
+class Stepper:
+    def __init__(self, optimizer, scaler): self.optimizer, self.scaler = optimizer, scaler
+    def __call__(self, error, due=True):
+        self.scaler.scale(error).backward()
+        if due:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+            self.optimizer.zero_grad()
+"""
+TRAINED = """
+import torch
+from helpers import Stepper
+def epoch(model, loader, apply, device):
+    total, seen = torch.zeros((), device=device), []
+    for x, y in loader:
+        loss = torch.nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+        apply(loss / 2)
+        {keep}
+    return total
+def main(model, loader, optimizer, epochs):
+    apply = Stepper(optimizer, torch.amp.GradScaler("cuda"))
+    for _ in range(epochs):
+        epoch(model.cuda(), loader, apply, "cuda")
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "keep", "lines"),
+    [
+        (KEPT, "total += loss", [9]),
+        (KEPT, "seen.append(loss)", [9]),
+        (KEPT, "total += loss.detach()", []),
+        (KEPT, "seen.append(x)", []),
+        (READ, "total += loss.item()", [9]),
+        (READ, "total += loss.detach()", []),
+    ],
+)
+def test_an_object_that_is_called_takes_the_step(rule: str, keep: str, lines: list[int]) -> None:
+    files = {"helpers.py": STEPPED.encode(), "train.py": TRAINED.format(keep=keep).encode()}
+    sites = [site for site in Scanner(project_of(files)).sites(RULES[rule]) if not site.ok]
+    assert [(site.path, site.line) for site in sites] == [("train.py", line) for line in lines]

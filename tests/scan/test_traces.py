@@ -116,8 +116,10 @@ def test_innocent_helper_is_not_blamed_but_its_call() -> None:
         "class T:\n    def __init__(self, o, ps):\n        self.s = torch.amp.GradScaler()\n        self.o = o\n        self.shorten = make(ps)\n"
         "    def f(self, loss):\n        self.s.scale(loss).backward()\n        self.shorten()\n        self.s.step(self.o); self.s.update()\n"
     )
-    (line,) = lines(body)
+    (line,) = lines(body, "amp-clip-before-unscale")
+    (itself,) = lines(body)
     assert (HEAD + body).splitlines()[line - 1].strip() == "self.shorten()"
+    assert (HEAD + body).splitlines()[itself - 1].strip() == "clip(ps, 1.0)"
 
 
 STACK = "from contextlib import ExitStack\ndef enter(stack, amp):\n    if amp:\n        stack.enter_context(torch.autocast('cuda'))\n"

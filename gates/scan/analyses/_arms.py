@@ -1,17 +1,19 @@
-"""Loops over the arms of a comparison."""
+"""The arms of a comparison: loops over them, and the calls that are one each."""
 
 import ast
 import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._benching import is_baseline, is_candidate
-from gates.scan.analyses._code import callee
+from gates.scan.analyses._code import callee, keyword, tail_text
 from gates.scan.module import Module
-from gates.scan.nodes import inner, walk
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.scope import Scope
 
 ARM = re.compile(r"(?i)(^|_)(arms?|precisions?|dtype|amp|use_amp|variant|backend)(_|$)")
+
+PLAIN = re.compile(r"(?i)((fp|float)?32|no)(-true)?")  # what frameworks call full precision
 
 
 def over_arms(project: Project, module: Module, iterated: ast.expr, named: set[str]) -> bool:
@@ -19,7 +21,7 @@ def over_arms(project: Project, module: Module, iterated: ast.expr, named: set[s
     if any(ARM.search(name) for name in named):
         return True
     texts = set(_texts(project, iterated, project.scope_at(iterated, module), 3))
-    return any(map(is_baseline, texts)) and any(map(is_candidate, texts))
+    return any(is_baseline(text) or PLAIN.fullmatch(text) for text in texts) and any(map(is_candidate, texts))
 
 
 def _texts(project: Project, node: ast.expr, scope: Scope, hops: int) -> Iterator[str]:
@@ -59,3 +61,41 @@ def _of_parameter(name: str, scope: Scope) -> tuple[ast.expr, Scope] | None:
     pairs = [*zip(reversed(given), reversed(function.args.defaults), strict=False)]
     pairs += [(a, d) for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None]
     return next(((default, scope.outer) for arg, default in pairs if arg.arg == name), None)
+
+
+def are_arms(one: str, other: str) -> bool:
+    """Return whether one of two texts names the old arm, and the other the new one."""
+    return (is_baseline(one) and is_candidate(other)) or (is_candidate(one) and is_baseline(other))
+
+
+def is_arm(first: ast.Call, second: ast.Call, module: Module) -> bool:
+    """Return whether the results, or the arguments, are called the old and the new arm."""
+    one, other = _called(first, module), _called(second, module)
+    given = [(_values(first), _values(second)), (one, other)]
+    if any(are_arms(a, b) for a, b in given):
+        return True
+    known = {"amp", "use_amp", "precision", "dtype", "fp16", "mixed", "mixed_precision", "compile", "half"}
+    differing = {k.arg for k in first.keywords if _text(first, k.arg) != _text(second, k.arg)}
+    return bool(differing & known)
+
+
+def _values(call: ast.Call) -> str:
+    """Return the texts that a call passes, and the names of what it passes."""
+    return " ".join(str(a.value) if isinstance(a, ast.Constant) else tail_text(a) for a in call.args)
+
+
+def _text(call: ast.Call, name: str | None) -> str:
+    value = keyword(call, name) if name else None
+    return text_of(value) if value is not None else ""
+
+
+def _called(call: ast.Call, module: Module) -> str:
+    parent = module.parents.get(call)
+    if isinstance(parent, ast.Dict):
+        keys = [
+            k.value
+            for k, v in zip(parent.keys, parent.values, strict=True)
+            if v is call and isinstance(k, ast.Constant)
+        ]
+        return str(keys[0]) if keys else ""
+    return tail_text(parent.targets[0]) if isinstance(parent, ast.Assign) else ""

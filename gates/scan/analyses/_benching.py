@@ -22,7 +22,10 @@ GAIN = re.compile(r"(?i)speed_?up|faster|acceleration")
 SAVED = re.compile(r"(?i)saved|saving|reduction|reduced|decrease")
 CLOCKS = {"perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "time", "default_timer"}
 WAITS = {"synchronize", "max_memory_allocated", "max_memory_reserved", "reset_peak_memory_stats"}
-BENCH = re.compile(r"(?i)bench|speed|timing|time_|_time|\btime|measure|perf|latency|throughput|profil|compare")
+BENCH = re.compile(
+    r"(?i)bench|speed|timing|(time_|(_|\b)time)(?!_?(line|out|series|stamp|step|zone))|measure|perf|latency|throughput|"
+    r"per_sec|profil|compare"
+)
 
 
 def words(text: str) -> str:

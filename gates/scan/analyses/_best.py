@@ -8,7 +8,7 @@ from gates.scan.analyses._benching import words
 from gates.scan.analyses._code import constant, function_of, keyword, nodes, tail_text
 from gates.scan.analyses._directions import by_name, directions
 from gates.scan.module import Module, tail_of
-from gates.scan.nodes import text_of, walk
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.syntax import leaves
 
@@ -17,6 +17,8 @@ KEPT = re.compile(r"(?i)(^|[^a-z])(best|incumbent|lowest|highest|smallest|larges
 EXTREME = re.compile(r"(?i)(^|[^a-z])(worst|max|min|peak|largest|highest|smallest|lowest)([^a-z]|$)")
 UP = re.compile(r"(?i)(^|[^a-z])(highest|largest)([^a-z]|$)")
 DOWN = re.compile(r"(?i)(^|[^a-z])(lowest|smallest)([^a-z]|$)")
+PICKS = re.compile(r"(?i)(^|[^a-z])(best|winner|pick best|select best)([^a-z]|$)")
+OLD = re.compile(r"(?i)(^|_)(best|old|prev|previous|ref|incumbent|baseline|b|other|current_best|champion)(_|$)")
 TAKES = {"max": True, "argmax": True, "nanargmax": True, "nlargest": True, "min": False, "argmin": False,
          "nanargmin": False, "nsmallest": False}  # fmt: skip
 MODES = re.compile(r"(?i)\bmode\b|maximi[sz]e|(greater|higher|larger)_is_better")
@@ -30,9 +32,11 @@ def worse_kept(project: Project, module: Module) -> Iterator[tuple[ast.expr, str
         for compare in parts(value):
             if KEPT.search(words(text_of(compare))) and _is_worse(project, module, compare, better=True):
                 yield compare, f"{text_of(compare)} is true where the value is worse"
-    for node in nodes(module, ast.Assign):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call | ast.Subscript):
-            yield from (found for found in _picked(node) if not _has_mode(node, module))
+            elif _is_turned(compare, module):
+                yield compare, f"{text_of(compare)} is true where the first one is worse"
+    for node in nodes(module, ast.Assign, ast.Return):
+        if isinstance(node, ast.Assign | ast.Return) and isinstance(node.value, ast.Call | ast.Subscript):
+            yield from (found for found in _picked(node, module) if not _has_mode(node, module))
     for call in (*module.calls.get("EarlyStopping", []), *module.calls.get("ModelCheckpoint", [])):
         mode, monitor = constant(keyword(call, "mode")), constant(keyword(call, "monitor"))
         larger = by_name(str(monitor)) if isinstance(monitor, str) else None
@@ -86,6 +90,22 @@ def _named(module: Module) -> Iterator[ast.expr]:
                 yield node.value
 
 
+def _is_turned(compare: ast.Compare, module: Module) -> bool:
+    """Return whether `is_better(a, b)` is true where `a` is worse, by the field of both that it compares."""
+    function = function_of(compare, module)
+    if function is None or not BETTER.search(function.name):
+        return False
+    names = [a.arg for a in function.args.args if a.arg not in {"self", "cls"}][:2]
+    left, right = compare.left, compare.comparators[0]
+    held = [side.value for side in (left, right) if isinstance(side, ast.Subscript | ast.Attribute)]
+    roots = [each.id for each in held if isinstance(each, ast.Name)]
+    if len(names) < 2 or sorted(roots) != sorted(names) or OLD.search(names[0]):
+        return False
+    larger = by_name(tail_text(left).removeprefix(roots[0]))
+    above = isinstance(compare.ops[0], ast.Gt | ast.GtE) is (roots == names)
+    return larger is not None and larger is not above
+
+
 def _base(node: ast.expr) -> ast.expr:
     """Return a stored value without the margin beside it."""
     while isinstance(node, ast.BinOp):
@@ -134,14 +154,15 @@ def _extreme(stored: str) -> bool | None:
     return up if up is not down else None
 
 
-def _picked(node: ast.Assign) -> Iterator[tuple[ast.expr, str]]:
+def _picked(node: ast.Assign | ast.Return, module: Module) -> Iterator[tuple[ast.expr, str]]:
     """Find the best of several that is picked by `max` where small is better, or the other way round."""
-    target = tail_text(node.targets[0])
-    if not re.search(r"(?i)(^|[^a-z])best([^a-z]|$)", words(target)) or EXTREME.search(words(target)):
+    function = function_of(node, module) if isinstance(node, ast.Return) else None
+    target = tail_text(node.targets[0]) if isinstance(node, ast.Assign) else function.name if function else ""
+    if not PICKS.search(words(target)) or EXTREME.search(words(target)) or node.value is None:
         return
-    for call in walk(node.value):
-        taken = TAKES.get(tail_of(call.func)) if isinstance(call, ast.Call) else None
-        if not isinstance(call, ast.Call) or taken is None:
+    for call in (*walk(node.value), *_sorted(node.value, module)):
+        taken = _taken(call, node.value, module)
+        if taken is None or not isinstance(call, ast.Call):
             continue
         if any(isinstance(inside, ast.USub | ast.BinOp) for inside in walk(call)):
             continue  # maybe turned round on purpose
@@ -150,6 +171,28 @@ def _picked(node: ast.Assign) -> Iterator[tuple[ast.expr, str]]:
         larger = by_name(f"{told} {target}") if key is None else by_name(told)
         if larger is not None and larger is not taken:
             yield call, f"{text_of(call)} picks the worst as the best one"
+
+
+def _taken(call: ast.AST, value: ast.expr, module: Module) -> bool | None:
+    """Return whether a call picks the largest, `False` for the smallest: `max(...)`, `sorted(...)[0]`."""
+    if not isinstance(call, ast.Call):
+        return None
+    if tail_of(call.func) not in {"sorted", "sort"}:
+        return TAKES.get(tail_of(call.func))
+    parent = module.parents.get(call) if tail_of(call.func) == "sorted" else value
+    at = constant(parent.slice) if isinstance(parent, ast.Subscript) else None
+    if at not in (0, -1) or keyword(call, "key") is None:
+        return None
+    turned = keyword(call, "reverse")
+    return None if turned is not None and constant(turned) is None else (at == -1) is not (constant(turned) is True)
+
+
+def _sorted(value: ast.expr, module: Module) -> Iterator[ast.Call]:
+    """Yield the last call that sorts, in its place, the list of which a value is an element."""
+    if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name):
+        body = function_of(value, module) or module.tree
+        made = [c for c in inner(body, ast.Call) if isinstance(c, ast.Call) and c.lineno < value.lineno]
+        yield from [c for c in made if text_of(c.func) == f"{value.value.id}.sort"][-1:]
 
 
 def _words_of(node: ast.expr) -> list[str]:

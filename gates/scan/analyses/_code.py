@@ -13,7 +13,9 @@ Loop = ast.For | ast.AsyncFor | ast.While
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
-ACCELERATOR = re.compile(r"cuda|\bdevice\b|GradScaler|autocast|Accelerator\b|Fabric\b|deepspeed|\bxpu\b|\bmps\b")
+ACCELERATOR = re.compile(
+    r"cuda|\bdevice\b|GradScaler|autocast|[aA]ccelerator\b|device_ids|\bnccl\b|Fabric\b|deepspeed|\bxpu\b|\bmps\b"
+)
 MODEL = re.compile(
     r"(?i)(^|_)(model|net|network|module|classifier|unet|student|policy|gpt|backbone|actor|critic|generator|discriminator|encoder|decoder|transformer|bert|vit|tower|extractor|embedder|trunk|head|stem|lm|llm|resnet|mlp|cnn|rnn|lstm|gru|predictor|projector|regressor|denoiser|autoencoder|vae|gan|agent)(_|\d|$)|^net[A-Z]$|^[GD]$"
 )
@@ -118,6 +120,7 @@ def _words(module: Module) -> Iterator[str]:
             yield node.arg
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 20:
             yield node.value
+    yield from (n.arg for n in nodes(module, ast.keyword) if isinstance(n, ast.keyword) and n.arg == "device_ids")
     yield from module.aliases.values()
 
 

@@ -56,6 +56,8 @@ def directions(project: Project, module: Module, value: ast.expr, stored: ast.ex
     named = by_name(text)
     if named and not by_name(WEAK.sub(" ", words(text))) and _is_composed(value, module):
         named = None
+    if named is False and not found and _is_searched(module, value):
+        named = None  # an attack looks for a large loss
     if named is not None and named not in found and found and _is_certain(project, module, value):
         return {named}  # the search begins at the wrong end, too
     found |= {named} if named is not None else set()
@@ -68,11 +70,16 @@ def _is_certain(project: Project, module: Module, value: ast.expr) -> bool:
     """Return whether a value is what its name says, whatever a search for the best one began with."""
     if not CERTAIN.search(words(tail_text(value))) or _is_composed(value, module):
         return False
-    around = function_of(value, module)
-    if SEARCHED.search(text_of(around) if around is not None else text_of(value)):
+    if _is_searched(module, value):
         return False
     made = [f for _, f in origins(project, module, value, HOPS) if f is not None]
     return not any(isinstance(n, ast.USub) for f in made for each in inner(f, ast.Return) for n in walk(each))
+
+
+def _is_searched(module: Module, value: ast.expr) -> bool:
+    """Return whether the function around looks for what is bad on purpose."""
+    around = function_of(value, module)
+    return SEARCHED.search(text_of(around) if around is not None else text_of(value)) is not None
 
 
 def _is_composed(value: ast.expr, module: Module) -> bool:

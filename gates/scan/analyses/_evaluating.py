@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.scan.analyses import _flow
-from gates.scan.analyses._code import LOOPS, MODEL, callee, function_of, functions, is_backward, is_model_call
+from gates.scan.analyses._code import LOOPS, callee, function_of, functions, is_backward, is_model_call
+from gates.scan.analyses._forwards import INFERS, NO_GRAD, RUNS_MODEL, is_call_of_model, is_forward, trains
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of
@@ -15,7 +16,8 @@ from gates.scan.site import Site
 
 NAMED = re.compile(
     r"(?i)^_*(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|val|accuracy|estimate_loss|estimate|"
-    r"perplexity|compute_(accuracy|perplexity|metrics)|get_accuracy|(check|measure)_accuracy|"
+    r"perplexity|ppl|bits_per_(byte|char)|compute_(accuracy|perplexity|ppl|metrics|wer|bleu|miou|map|auc)|"
+    r"(get|calc|calculate|check|measure)_(acc|accuracy|ppl|perplexity)|"
     r"(eval|val)_(model|loop|epoch|step|one_epoch|ppl|perplexity)|test|test_(model|epoch|loop))"
     r"(_(epoch|loop|model|one_epoch|all|set|loss|accuracy|metrics|fn|dataset|split))*$"
 )
@@ -32,14 +34,23 @@ TRAIN = re.compile(
     r"(^|_)(loader|data|dataset|set|dl|ds|dataloader|iter|batches|x)_(train|training)$"
 )
 BATCHES = re.compile(r"(?i)loader|batches|dataset|(^|_)data$")
-WORDS = ("eval*", "valid*", "accuracy*", "estimate*", "test", "val_loader", "perplexity*", "score*", "predict*")
-NEAR = 3
-MAX_BODY = 8
-NO_GRAD = re.compile(r"no_grad|inference_mode|set_grad_enabled|_disable_grad|without_grad|nograd")
-AUXILIARY = re.compile(
-    r"_*(is|has|get|set|to|from|check|count|unwrap|validate|train|evaluate|eval|build|make|create|load|save|init|prepare|"
-    r"print|log|update|setup|wrap|resolve|find|copy|convert|freeze|fit|export|register|reset|parse)_"
+WORDS = (
+    "eval*",
+    "Eval*",
+    "Valid*",
+    "no_grad",
+    "inference_mode",
+    "ppl",
+    "valid*",
+    "accuracy*",
+    "estimate*",
+    "test",
+    "val_loader",
+    "perplexity*",
+    "score*",
+    "predict*",
 )
+NEAR = 3
 KEPT_BACK = re.compile(
     r"(?i)(^|_)(val|valid|validation|held_?out)_?(loader|data|dataloader|set|dataset|ds|dl|batches|iter|split|x|data_loader)s?$"
 )
@@ -48,11 +59,10 @@ HELD_INPUT = re.compile(
     r"^(val|valid|validation|held_?out)_?(x|inputs?|data|images?|features?|batch|tokens?|ids|set)$|^xval$"
 )
 READS = frozenset({"item", "detach", "argmax", "cpu", "numpy", "tolist", "topk", "eq", "sum", "max"})
-INFERS = re.compile(
-    r"(?i)infer(er|ence)?$|sliding_window|functional_call|(^|_)(forward|predict)(_|$)|apply_model|run_model"
+INFERENCE = re.compile(
+    r"(?i)^_*(run_)?(predict|predictions|inference|infer)(_(all|loader|dataset|epoch|loop|set|batches))?$|"
+    r"^_*(get|collect|gather|compute)_(predictions|preds|logits|outputs)$"
 )
-HAS = frozenset({"eval", "train", "to", "cuda", "parameters", "state_dict", "load_state_dict", "requires_grad_", "half",
-                 "float", "apply", "named_parameters", "modules", "register_forward_hook", "zero_grad"})  # fmt: skip
 STEP_METHODS = re.compile(r"(training|validation|test|predict|val|eval)_step")
 
 
@@ -70,11 +80,16 @@ class Evaluation:
 def evaluations(project: Project) -> Iterator[Evaluation]:
     """Yield the evaluation loops of a program."""
     for module in project.modules.values():
-        if not any(is_model_call(found[0]) or INFERS.search(name) for name, found in module.calls.items()):
+        if not any(_may_run(name, found[0]) for name, found in module.calls.items()):
             continue
         for function in (*functions(module), module.tree):
             if not STEP_METHODS.search(getattr(function, "name", "")) and not _is_test(module):
                 yield from _of(project, function, module)
+
+
+def _may_run(name: str, call: ast.Call) -> bool:
+    """Return whether a file that makes a call may have evaluations."""
+    return name == "eval" or is_model_call(call) or bool(INFERS.search(name) or RUNS_MODEL.search(name))
 
 
 def _is_test(module: Module) -> bool:
@@ -89,14 +104,42 @@ def _of(project: Project, function: Function | ast.Module, module: Module) -> It
     for loop in inner(function, *LOOPS, ast.ListComp, ast.GeneratorExp):
         held = HELD.search(_over(loop)) is not None and not TRAIN.search(_over(loop))
         told = not named and not held and _is_told(project, module, function, loop)
-        if not (named or held or told) or _trains(loop if held and not named else function):
+        told = told or (_is_inference(project, function) and BATCHES.search(_over(loop)) is not None)
+        if not (named or held or told) or trains(loop if held and not named else function):
             continue
         forward = _forward(project, module, function, loop)
         if forward:
             yield Evaluation(module, owner, loop, min(forward, key=lambda c: c.lineno), named or told)
             return
+    yield from _shared(project, function, module)
     if "torch" in {name.partition(".")[0] for name in module.aliases.values()}:
         yield from _at_once(project, function, module, named=named)
+
+
+def _shared(project: Project, function: Function | ast.Module, module: Module) -> Iterator[Evaluation]:
+    """Yield the calls that go over data held back by a loop which also trains: `run_epoch(net, val_loader)`."""
+    owner = None if isinstance(function, ast.Module) else function
+    for call in (c for c in inner(function, ast.Call) if isinstance(c, ast.Call)):
+        given = [tail_of(arg) for arg in (*call.args, *(k.value for k in call.keywords))]
+        if not any(HELD.search(name) for name in given) or any(TRAIN.search(name) for name in given):
+            continue
+        target = callee(project, module, call)
+        if target is not None and _trains_at_times(target):
+            yield Evaluation(module, owner, call, call, named=False)
+            return
+
+
+def _trains_at_times(function: Function) -> bool:
+    """Return whether a function goes over batches and runs a backward pass for some of its calls alone."""
+    found = [n for n in inner(function, *LOOPS) if any(is_call_of_model(c) for c in inner(n, ast.Call))]  # type: ignore[arg-type]
+    tests = [n for loop in found for n in inner(loop, ast.If) if isinstance(n, ast.If) and trains(n)]
+    backward = [c for loop in found for c in inner(loop, ast.Call) if isinstance(c, ast.Call) and is_backward(c)]
+    return bool(tests) and bool(backward) and all(any(c in inner(t, ast.Call) for t in tests) for c in backward)
+
+
+def _is_inference(project: Project, function: Function | ast.Module) -> bool:
+    """Return whether a function that is run somewhere is called the inference of a model."""
+    return not isinstance(function, ast.Module) and bool(INFERENCE.search(function.name) and callers(project, function))
 
 
 def _forward(project: Project, module: Module, function: ast.AST, loop: ast.AST) -> list[ast.Call]:
@@ -104,13 +147,8 @@ def _forward(project: Project, module: Module, function: ast.AST, loop: ast.AST)
     inside = [c for c in inner(loop, ast.Call) if isinstance(c, ast.Call)]
     made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and turns_off(c)]
     models = {text_of(c.func.value) for c in made if isinstance(c.func, ast.Attribute)}
-    direct = [c for c in inside if _is_call_of_model(c) or text_of(c.func) in models]
+    direct = [c for c in inside if is_call_of_model(c) or text_of(c.func) in models]
     return direct or [c for c in inside if is_forward(project, module, c)]
-
-
-def _is_call_of_model(call: ast.Call) -> bool:
-    """Return whether a call is of a model by its name: not `is_peft_model(x)`."""
-    return is_model_call(call) and not AUXILIARY.match(tail_of(call.func))
 
 
 def _at_once(project: Project, function: Function | ast.Module, module: Module, *, named: bool) -> Iterator[Evaluation]:
@@ -129,16 +167,16 @@ def _at_once(project: Project, function: Function | ast.Module, module: Module, 
 
 def _runs_model(project: Project, module: Module, call: ast.Call) -> bool:
     """Return whether a call is the forward pass of a model beyond doubt."""
-    return _is_call_of_model(call) and _flow.is_forward(project, module, call)
+    return is_call_of_model(call) and _flow.is_forward(project, module, call)
 
 
 def _is_trained(project: Project, function: Function, module: Module) -> bool:
     """Return whether what a function computes may be trained on, by itself or by a caller, or is part of a model."""
     owner = project.scope_of(function, module).owner
-    if _trains(function) or (owner is not None and project.types.is_a(owner.name, MODULE) is not False):
+    if trains(function) or (owner is not None and project.types.is_a(owner.name, MODULE) is not False):
         return True
     around = (function_of(call, there) for call, there in callers(project, function))
-    return any(outer is not None and _trains(outer) for outer in around)
+    return any(outer is not None and trains(outer) for outer in around)
 
 
 def _is_named(function: Function, project: Project, module: Module) -> bool:
@@ -147,62 +185,6 @@ def _is_named(function: Function, project: Project, module: Module) -> bool:
         return True
     owner = project.scope_of(function, module).owner if function.name in RUNS else None
     return owner is not None and EVALUATOR.search(owner.node.name) is not None
-
-
-def is_forward(project: Project, module: Module, call: ast.Call) -> bool:
-    """Return whether a call is a forward pass, is handed a model to run, or runs a function that does no more."""
-    if _is_call_of_model(call) or _is_handed_model(project, module, call) or _is_of_model(project, module, call):
-        return True
-    target = callee(project, module, call)
-    if target is None or target.name == "forward" or any(NO_GRAD.search(text_of(d)) for d in target.decorator_list):
-        return False
-    owner = project.scope_of(target, module).owner
-    if len(target.body) > MAX_BODY or (owner is not None and any(base not in project.classes for base in owner.bases)):
-        return False  # more than a forward pass, or a hook of a framework
-    found = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and _is_call_of_model(c)]
-    return bool(found) and not _trains(target) and not _off_inside(target)
-
-
-def _is_handed_model(project: Project, module: Module, call: ast.Call) -> bool:
-    """Return whether a call hands a model to a library that runs it: `sliding_window_inference(x, size, 4, net)`."""
-    if not INFERS.search(tail_of(call.func)) or callee(project, module, call) is not None:
-        return False
-    given = [*call.args, *(k.value for k in call.keywords)]
-    return len(given) > 1 and any(isinstance(a, ast.Name | ast.Attribute) and MODEL.search(tail_of(a)) for a in given)
-
-
-def _is_of_model(project: Project, module: Module, call: ast.Call) -> bool:
-    """Return whether a call is a forward pass by another name: `model.forward(x)`, a method of an own model."""
-    if not isinstance(call.func, ast.Attribute) or not (call.args or call.keywords) or call.func.attr in HAS:
-        return False
-    if call.func.attr == "forward":
-        return MODEL.search(tail_of(call.func.value)) is not None
-    if tail_of(call.func.value) == "self":
-        return False
-    scope = project.scope_at(call, module)
-    info = project.classes.get(project.types.of(call.func.value, scope) or "")
-    target = callee(project, module, call) if info is not None else None
-    if info is None or target is None or project.types.is_a(info.name, MODULE) is not True:
-        return False
-    if any(NO_GRAD.search(text_of(d)) for d in target.decorator_list) or _off_inside(target) or _trains(target):
-        return False
-    return any(isinstance(c, ast.Call) and _is_layer(c) for c in inner(target, ast.Call))
-
-
-def _is_layer(call: ast.Call) -> bool:
-    """Return whether a method of a model calls the model itself, or a part of it."""
-    func = call.func
-    if isinstance(func, ast.Name):
-        return func.id == "self"
-    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self"
-
-
-def _off_inside(function: Function) -> bool:
-    """Return whether a function turns gradients off around its forward passes."""
-    return any(
-        isinstance(n, ast.With) and any(NO_GRAD.search(text_of(i.context_expr)) for i in n.items)
-        for n in inner(function, ast.With)
-    )
 
 
 def _is_told(project: Project, module: Module, function: Function | ast.Module, loop: ast.AST) -> bool:
@@ -233,15 +215,7 @@ def _is_put_off(made: list[ast.Call], loop: ast.AST) -> bool:
 
 def _runs_training(project: Project, module: Module, call: ast.Call) -> bool:
     target = callee(project, module, call)
-    return target is not None and _trains(target)
-
-
-def _trains(node: ast.AST) -> bool:
-    return any(
-        is_backward(c) or (tail_of(c.func) == "step" and "opt" in text_of(c.func)) or tail_of(c.func) == "grad"
-        for c in inner(node, ast.Call)
-        if isinstance(c, ast.Call)
-    )
+    return target is not None and trains(target)
 
 
 def _over(loop: ast.AST) -> str:
@@ -284,7 +258,7 @@ def places_of(project: Project, found: Evaluation, message: str) -> Iterator[Sit
         if here == line or here - line > NEAR:
             yield Site(found.module.path, here, here, ok=False, message=message)
     target = callee(project, found.module, found.forward)
-    inside = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and _is_call_of_model(c)] if target else []
-    if target is not None and inside and not _is_call_of_model(found.forward):
+    inside = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and is_call_of_model(c)] if target else []
+    if target is not None and inside and not is_call_of_model(found.forward):
         path, first = project.scope_of(target, found.module).module.path, min(c.lineno for c in inside)
         yield Site(path, first, first, ok=False, message=message)

@@ -5,13 +5,17 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gates.scan.analyses._code import callee, constant, function_of, module_of
+from gates.scan.analyses._code import callee, constant, function_of, keyword, module_of
 from gates.scan.analyses._flow import set_before
+from gates.scan.analyses._precision import autocasts, is_scaler
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner
 from gates.scan.project import Project
 
-AMP = re.compile(r"(?i)(^|_)(use_|enable_|with_)?(amp|fp16|mixed_precision|half|mixed)(_enabled)?$")
+AMP = re.compile(
+    r"(?i)(^|_)(use_|enable_|with_)?(amp|fp16|float16|autocast|mixed_?precision|half|mixed)"
+    r"(_(enabled|on|run|training|mode|active|flag))?$"
+)
 BAD, FINITE = {"isnan", "isinf"}, {"isfinite"}
 BROKEN = re.compile(r"(?i)^found_inf$|^overflow(ed)?$|^skipped$")
 SAYS_BAD = re.compile(
@@ -124,19 +128,50 @@ def _returned(
                 yield last, found if constant(node.body[-1].value) else found.turned()
 
 
-def _is_finite(_project: Project, _module: Module, test: ast.expr) -> bool | None:
+def _is_finite(_project: Project, module: Module, test: ast.expr) -> bool | None:
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _has_kept_scale(module, test)
     tail = tail_of(test.func) if isinstance(test, ast.Call) else ""
     if tail in BAD | FINITE:
         return tail in FINITE
     return False if isinstance(test, ast.Name | ast.Attribute) and BROKEN.search(tail_of(test)) else None
 
 
-def _is_mixed(_project: Project, _module: Module, test: ast.expr) -> bool | None:
+def _has_kept_scale(module: Module, test: ast.Compare) -> bool | None:
+    """Return whether the loss scale, now held against the one before the step, is as large: nothing overflowed."""
+    body = function_of(test, module) or module.tree
+    made = [_scale_made(body, side, test.lineno) for side in (test.left, test.comparators[0])]
+    if None in made or made[0] == made[1] or not isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+        return None
+    is_now_left = made[0] > made[1]  # type: ignore[operator]  # both are lines
+    less = isinstance(test.ops[0], ast.Lt | ast.LtE) is is_now_left
+    strict = isinstance(test.ops[0], ast.Lt | ast.Gt)
+    return None if less is not strict else not less
+
+
+def _scale_made(body: ast.AST, node: ast.expr, line: int) -> int | None:
+    """Return the line in which a scaler was asked for its scale, here or for a variable."""
+    if isinstance(node, ast.Call):
+        return line if tail_of(node.func) == "get_scale" else None
+    values = set_before(body, node.id, line) if isinstance(node, ast.Name) else []
+    asked = isinstance(values[0][0], ast.Call) and tail_of(values[0][0].func) == "get_scale" if values else False
+    return values[0][1] if asked else None
+
+
+def _is_mixed(project: Project, module: Module, test: ast.expr) -> bool | None:
     if isinstance(test, ast.Call) and tail_of(test.func) == "is_enabled" and isinstance(test.func, ast.Attribute):
-        return True if "caler" in tail_of(test.func.value) else None
+        return True if is_scaler(test.func.value, project.scope_at(test, module)) else None
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _compared(test)
-    return True if AMP.search(named(test)) else None
+    return True if AMP.search(named(test)) or _switches(project, module, test) else None
+
+
+def _switches(project: Project, module: Module, test: ast.expr) -> bool:
+    """Return whether a setting is what turns an autocast context of the same file on."""
+    name = named(test)
+    if not name or isinstance(test, ast.Constant):
+        return False
+    return any((on := keyword(c, "enabled")) is not None and named(on) == name for c, _ in autocasts(project, module))
 
 
 def _compared(test: ast.Compare) -> bool | None:

@@ -14,17 +14,16 @@ from gates.scan.analyses._code import (
     is_backward,
 )
 from gates.scan.analyses._origins import COMPREHENSIONS
+from gates.scan.analyses._seldom import counts, is_asked_after, is_guard, is_left_before, is_usual, other_side
 from gates.scan.analyses._steps import Steps
+from gates.scan.hooks import hooks_of
 from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
+from gates.scan.nodes import inner, walk
 from gates.scan.project import Project
+from gates.scan.registries import keyed
+from gates.scan.scope import BUILTINS
 
-TRANSPARENT = re.compile(r"scaler|amp|half|fp16|mixed|clip|grad_norm|None|precision|sync_gradients")
-STEADY = frozenset(
-    {"isinstance", "hasattr", "callable", "is_tensor", "is_available", "issubclass", "is_floating_point"}
-)
-FIXED = re.compile(r"\.(is_cuda|requires_grad|ndim|device)\b|\bdevice\b.*['\"]c(uda|pu)")
-SELDOM = re.compile(r"(?i)every|interval|freq|period|should|(^|_|\b)(log|due|report|print|verbose|debug)(_|\b)")
+EACH_TIME = frozenset({"items", "values", "parameters", "named_parameters"})  # with each step, all there are
 SMALL = re.compile(
     r"(?i)call_?backs?$|hooks?$|met(er|ric)s$|loss(es)?$|terms$|listeners$|observers$|plugins$|handlers$|monitors$"
 )
@@ -32,6 +31,14 @@ MEMORY = re.compile(r"memory_(allocated|reserved|stats)$")
 REPEATS = (*LOOPS, *COMPREHENSIONS)
 MAX_DEPTH = 3
 NAMES = frozenset({"backward", "manual_backward", "step"})
+CALLED = "__call__"
+EACH_BATCH = frozenset(
+    {
+        "training_step", "on_train_batch_start", "on_train_batch_end", "on_before_backward", "on_after_backward",
+        "on_before_optimizer_step", "on_before_zero_grad", "optimizer_step", "on_step_begin", "on_step_end",
+    }
+)  # fmt: skip
+FRAMEWORKS = re.compile(r"(lightning|pytorch_lightning|transformers|composer)\.")
 
 
 def hot_calls(project: Project, module: Module, tails: set[str]) -> Iterator[ast.Call]:
@@ -44,14 +51,14 @@ def hot_calls(project: Project, module: Module, tails: set[str]) -> Iterator[ast
 
 def is_hot(project: Project, module: Module, node: ast.AST) -> bool:
     """Return whether a node runs with each step: its loop or function takes one, or a step runs its function."""
-    root = _root(project, module, node)
-    return root is not None and (_is_training(project, module, root) or root in steps(project).sites)
+    root = root_of(project, module, node)
+    return root is not None and (is_training(project, module, root) or root in steps(project).sites)
 
 
 def helper_of(project: Project, module: Module, node: ast.AST) -> Function | None:
     """Return the function of a node that runs with each step without taking one: a helper, a method, a callback."""
-    root = _root(project, module, node)
-    if not isinstance(root, FUNCTIONS) or root not in steps(project).sites or _is_training(project, module, root):
+    root = root_of(project, module, node)
+    if not isinstance(root, FUNCTIONS) or root not in steps(project).sites or is_training(project, module, root):
         return None
     return root
 
@@ -63,6 +70,13 @@ def measures_memory(function: ast.AST) -> bool:
     )
 
 
+def is_of_peak(module: Module, node: ast.AST) -> bool:
+    """Return whether a node stands outside of the loops of a function that asks how much memory was in use."""
+    function = function_of(node, module)
+    asks = function is not None and any(MEMORY.search(tail_of(call.func)) for call in calls(function))
+    return asks and not any(isinstance(around, LOOPS) for around in _between(node, function or node, module))
+
+
 def steps(project: Project) -> Steps:
     """Return the functions that a training runs with each step."""
     return project.once(_steps)[0]
@@ -70,44 +84,48 @@ def steps(project: Project) -> Steps:
 
 def _steps(project: Project) -> Iterator[Steps]:
     begun = [(m, node) for m in project.modules.values() for node in _trainings(project, m)]
-    yield Steps(project, iter(begun), lambda module, node, root: _root(project, module, node) is root)
+    yield Steps(project, iter(begun), lambda module, node, root: root_of(project, module, node) is root)
 
 
 def _trainings(project: Project, module: Module) -> Iterator[ast.AST]:
     """Yield the loops and the functions of a file that take a step, where it knows of an accelerator."""
     found: dict[ast.AST, None] = {}
-    for tail in _leading(project) & module.calls.keys():
+    for tail in leading(project) & module.calls.keys():
         for call in module.calls[tail]:
             for around in module.ancestors(call):
                 if isinstance(around, (*REPEATS, *FUNCTIONS)):
                     found[around] = None
                 if isinstance(around, FUNCTIONS):
                     break
-    yield from (node for node in found if _is_training(project, module, node)) if found and accelerated(module) else ()
+    yield from (node for node in found if is_training(project, module, node)) if found and accelerated(module) else ()
 
 
-def _is_training(project: Project, module: Module, node: ast.AST) -> bool:
+def is_training(project: Project, module: Module, node: ast.AST) -> bool:
+    """Return whether a loop or a function takes a step itself."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return _is_step(project, module, node, MAX_DEPTH)
     return _trains(project, module, node, MAX_DEPTH)
 
 
-def _root(project: Project, module: Module, node: ast.AST) -> ast.AST | None:
+def root_of(project: Project, module: Module, node: ast.AST) -> ast.AST | None:
     """Return the loop or function with each turn of which a node runs; none for what runs only now and then."""
     inside = node
     for around in module.ancestors(node):
-        if isinstance(around, ast.ExceptHandler | ast.Lambda):
+        if isinstance(around, ast.ExceptHandler | ast.Lambda | ast.Raise):
             return None
-        if isinstance(around, ast.BoolOp) and _is_asked_after(node, around):
+        if isinstance(around, ast.Assert) and inside is around.msg:
+            return None
+        if isinstance(around, ast.BoolOp) and is_asked_after(node, around):
             return None
         if (
             isinstance(around, ast.If | ast.IfExp)
-            and _is_guard(around.test)
+            and is_guard(around.test)
             and not any(part is node for part in walk(around.test))
             and not _takes_step(project, module, around)
+            and not is_usual(around.test, holds=inside not in other_side(around))
         ):
             return None
-        if isinstance(inside, ast.stmt) and _is_left_before(inside, around):
+        if isinstance(inside, ast.stmt) and is_left_before(inside, around):
             return None
         if isinstance(around, LOOPS) and not _is_small(project, module, around):
             return around
@@ -130,33 +148,19 @@ def _is_small(project: Project, module: Module, loop: ast.AST) -> bool:
         and over.args
     ):
         over = over.args[0]
-    if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr in {"items", "values"}:
+    if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr in EACH_TIME:
+        return True
+    run_by, over = project.once(hooks_of)[0].run_by, keyed(over)[0]
+    if any(call in run_by and tail_of(call.func) == tail_of(loop.target) for call in calls(loop)):
         return True
     behind = project.scope_at(loop, module).through(over)
     is_listed = any(isinstance(one, ast.List | ast.Tuple) and one.elts for one in (over, behind[0] if behind else None))
     return is_listed or SMALL.search(tail_of(over)) is not None
 
 
-def _is_left_before(statement: ast.stmt, around: ast.AST) -> bool:
-    """Return whether most turns leave a block before they come to a statement: `if step % 100: continue`."""
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(around, name, None)
-        if not isinstance(block, list) or statement not in block:
-            continue
-        for before in block[: block.index(statement)]:
-            leaves = isinstance(before, ast.If) and isinstance(before.body[-1], ast.Continue | ast.Return)
-            if leaves and isinstance(before, ast.If) and _is_seldom(before.test):
-                return True
-    return False
-
-
-def _is_seldom(test: ast.expr) -> bool:
-    return _counts(test) or SELDOM.search(text_of(test)) is not None
-
-
 def _takes_step(project: Project, module: Module, node: ast.If | ast.IfExp) -> bool:
     """Return whether the branch of a condition steps the optimizer, so that it is no branch for now and then."""
-    if not isinstance(node, ast.If) or _counts(node.test):
+    if not isinstance(node, ast.If) or counts(node.test):
         return False
     return any(
         _is_optimizer_step(call) or _steps_inside(project, module, call) for part in node.body for call in calls(part)
@@ -164,44 +168,28 @@ def _takes_step(project: Project, module: Module, node: ast.If | ast.IfExp) -> b
 
 
 def _steps_inside(project: Project, module: Module, call: ast.Call) -> bool:
-    target = callee(project, module, call) if tail_of(call.func) in _leading(project) else None
+    target = callee(project, module, call) if tail_of(call.func) in leading(project) else None
     return target is not None and any(_is_optimizer_step(inside) for inside in calls(target))
-
-
-def _is_asked_after(node: ast.AST, operation: ast.BoolOp) -> bool:
-    """Return whether a part of a condition is asked only where one before it, that counts, holds."""
-    for value in operation.values:
-        if any(inside is node for inside in walk(value)):
-            return False
-        if _counts(value):
-            return True
-    return False
-
-
-def _counts(test: ast.expr) -> bool:
-    return any(isinstance(n, ast.Mod) for n in walk(test))
-
-
-def _is_guard(test: ast.expr) -> bool:
-    """Return whether a condition holds only now and then, as far as its words tell."""
-    return _counts(test) or not (_is_steady(test) or TRANSPARENT.search(text_of(test)))
-
-
-def _is_steady(test: ast.expr) -> bool:
-    """Return whether a condition asks what does not change from step to step: what something is, where it lies."""
-    if isinstance(test, ast.BoolOp):
-        return all(map(_is_steady, test.values))
-    if isinstance(test, ast.UnaryOp):
-        return _is_steady(test.operand)
-    if isinstance(test, ast.Call):
-        return tail_of(test.func) in STEADY
-    return FIXED.search(text_of(test)) is not None
 
 
 def _is_step(project: Project, module: Module, function: Function, depth: int) -> bool:
     if any(_trains(project, module, loop, depth) for loop in inner(function, *REPEATS)):
         return False
-    return function.name == "training_step" or _trains(project, module, function, depth)
+    if function.name in EACH_BATCH:  # a framework runs it
+        owner = project.scope_of(function, module).owner
+        framed = owner is not None and any(FRAMEWORKS.match(base or "") for base in owner.bases)
+        return framed or function.name == "training_step"
+    return _trains(project, module, function, depth) and not _is_study(project, module, function)
+
+
+def _is_study(project: Project, module: Module, function: Function) -> bool:
+    """Return whether a function has one other train several times, and takes no step itself: a comparison of runs."""
+    own = [c for c in calls(function) if tail_of(c.func) in leading(project)]
+    if any(is_backward(call) or _is_optimizer_step(call) for call in own):
+        return False
+    always = (c for c in own if not any(isinstance(a, ast.If | ast.IfExp) for a in _between(c, function, module)))
+    runs = [target for call in always if (target := callee(project, module, call)) is not None]
+    return any(runs.count(target) > 1 for target in runs)
 
 
 def _trains(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
@@ -215,11 +203,11 @@ def _trains(project: Project, module: Module, node: ast.AST, depth: int) -> bool
 def _takes(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
     around_steps = any(_trains(project, module, loop, depth) for loop in inner(node, *LOOPS))
     for call in calls(node):
-        if tail_of(call.func) not in _leading(project) or any(
+        if tail_of(call.func) not in leading(project) or any(
             isinstance(a, REPEATS) for a in _between(call, node, module)
         ):
             continue
-        if around_steps and any(isinstance(a, ast.If) and _is_guard(a.test) for a in _between(call, node, module)):
+        if around_steps and any(isinstance(a, ast.If) and is_guard(a.test) for a in _between(call, node, module)):
             continue  # what an accumulation left over
         if is_backward(call) or _is_optimizer_step(call):
             return True
@@ -237,7 +225,7 @@ def _known(_project: Project) -> Iterator[dict[tuple[ast.AST, int], bool]]:
     yield {}
 
 
-def _leading(project: Project) -> frozenset[str]:
+def leading(project: Project) -> frozenset[str]:
     """Return the names of calls that may take a step, or lead to one."""
     return project.once(_names)[0]
 
@@ -250,6 +238,8 @@ def _names(project: Project) -> Iterator[frozenset[str]]:
             for tail in edge for call, module in project.named.get(tail, ()) if (function := function_of(call, module))
         }  # fmt: skip
         edge = {other for name in around - found for other in (project.names_for(name) or {name})} - found
+        if CALLED in edge:  # an object that is called goes by any name
+            edge |= project.named.keys() - project.method_names.keys() - BUILTINS - found
         found |= edge
     yield frozenset(found)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from gates.scan.analyses._code import callee, constant
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, walk
-from gates.scan.project import Project
+from gates.scan.project import ClassInfo, Project
 
 Keys = frozenset[str]
 HOPS = 3
@@ -73,12 +73,35 @@ def _of(project: Project, module: Module, function: ast.AST, node: ast.expr, hop
         return None
     if isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
         return frozenset(k.arg for k in node.keywords if k.arg) if all(k.arg for k in node.keywords) else None
+    if (fields := _of_fields(project, module, node)) is not None:
+        return fields
     target = callee(project, module, node) if hops else None
     if target is None or target is function or target.decorator_list:
         return None
     there = project.scope_of(target, module).module
     values = [n.value for n in inner(target, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
     return _of_all(project, there, target, values, None, hops - 1)
+
+
+def _of_fields(project: Project, module: Module, node: ast.Call) -> Keys | None:
+    """Return the fields of a data class that is turned into a dictionary, or those that a typed one is made with."""
+    scope = project.scope_at(node, module)
+    if tail_of(node.func) == "asdict" and len(node.args) == 1:
+        info = project.classes.get(project.types.of(node.args[0], scope) or "")
+        return _fields(project, info) if info is not None else None
+    info = project.classes.get(scope.dotted(node.func) or "")
+    if info is None or not any((base or "").endswith("TypedDict") for base in info.bases) or node.args:
+        return None
+    return frozenset(k.arg for k in node.keywords if k.arg) if all(k.arg for k in node.keywords) else None
+
+
+def _fields(project: Project, info: ClassInfo) -> Keys | None:
+    """Return the fields of a data class and of those that it extends; `None` where one of them is not known."""
+    order = project.order_of(info)
+    if info.twice or any(base not in project.classes for each in order for base in each.bases if base != "object"):
+        return None
+    listed = (n.target for each in order for n in each.node.body if isinstance(n, ast.AnnAssign))
+    return frozenset(tail_of(target) for target in listed)
 
 
 def _written(project: Project, module: Module, function: ast.AST, node: ast.Dict, hops: int) -> Keys | None:

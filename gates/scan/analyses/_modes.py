@@ -4,18 +4,29 @@ import ast
 import re
 
 from gates.scan.analyses._code import MODEL, callee, function_of, statement_of
-from gates.scan.analyses._evaluating import INFERS, NO_GRAD, Evaluation, callers, turns_off
+from gates.scan.analyses._evaluating import Evaluation, callers, turns_off
+from gates.scan.analyses._forwards import CAREFUL, INFERS, NO_GRAD, trains
+from gates.scan.analyses._outward import may_be
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 
 DEPTH = 3
 SETS = re.compile(r"(?i)eval_mode|set_eval|evaluating|\beval\b")
+READY = re.compile(
+    r"^(from_pretrained|from_checkpoint|load_from_checkpoint|pipeline|"
+    r"(load|restore|import)_(\w+_)?(model|net|network|encoder|checkpoint|ckpt|detector|policy|weights)(_\w+)?)$"
+)
 LASTING = re.compile(r"set_grad_enabled|_disable_grad|without_grad|nograd")
 
 
 def without_gradients(project: Project, found: Evaluation) -> bool:
-    """Return whether an evaluation runs without gradients."""
+    """Return whether an evaluation runs without gradients, or calls what may turn them off by itself."""
+    func, target = found.forward.func, callee(project, found.module, found.forward)
+    if target is None and isinstance(func, ast.Attribute) and func.attr in CAREFUL:
+        return True
+    if target is not None and found.loop is found.forward and NO_GRAD.search(text_of(target)):
+        return True
     return _covered(project, found.module, found.forward, DEPTH)
 
 
@@ -71,11 +82,25 @@ def _by_all_callers(project: Project, module: Module, node: ast.AST, depth: int)
 
 def in_eval_mode(project: Project, found: Evaluation) -> bool:
     """Return whether the model is put into evaluation mode, by the evaluation itself or by its callers."""
+    function = found.function
+    if function is not None and _is_set_back(project, found, function):
+        return False
     if _is_made_here(found):
         return True
-    if found.function is not None and (_is_set_late(found, found.function) or _is_set_back(found, found.function)):
+    if function is not None and (_is_of_others(found, function) or _is_set_late(found, function)):
         return False
     return _set(project, found.module, found.function or found.module.tree, DEPTH)
+
+
+def _is_of_others(found: Evaluation, function: Function) -> bool:
+    """Return whether what a function puts into evaluation mode are other models than the one that it evaluates."""
+    model = _model(found)
+    if not isinstance(model, ast.Name | ast.Attribute) or not MODEL.search(tail_of(model)) or not trains(function):
+        return False
+    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
+    off = [c.func.value for c in made if turns_off(c) and isinstance(c.func, ast.Attribute)]
+    helped = any(SETS.search(text_of(c.func)) for c in made if not turns_off(c))
+    return bool(off) and not helped and not any(may_be(function, other, model) for other in off)
 
 
 def _is_set_late(found: Evaluation, function: Function) -> bool:
@@ -86,13 +111,27 @@ def _is_set_late(found: Evaluation, function: Function) -> bool:
     return bool(made) and not around and all(c.lineno > last for c in made)
 
 
-def _is_set_back(found: Evaluation, function: Function) -> bool:
-    """Return whether a model is put back into training mode before the evaluation begins."""
-    name, begin = f"{text_of(_model(found))}.train", getattr(found.loop, "lineno", 0)
-    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
-    before = [c for c in made if c.lineno < begin and text_of(c.func) == name]
-    on = [c for c in before if not turns_off(c) and statement_of(c, found.module) in function.body]
-    return bool(on) and not any(turns_off(c) and max(o.lineno for o in on) < c.lineno for c in made)
+def _is_set_back(project: Project, found: Evaluation, function: Function) -> bool:
+    """Return whether a model is put back into training mode before the evaluation begins, and stays so."""
+    model, begin = _model(found), getattr(found.loop, "lineno", 0)
+    around = {function, *found.module.ancestors(found.loop)}
+    before = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and c.lineno < begin]
+    on = [
+        c.lineno for c in before
+        if text_of(c.func) == f"{text_of(model)}.train" and not turns_off(c)
+        and found.module.parents.get(statement_of(c, found.module) or c) in around
+    ]  # fmt: skip
+    later = [c for c in before if on and c.lineno > max(on)]
+    later += [c for c in inner(found.loop, ast.Call) if isinstance(c, ast.Call)]
+    return bool(on) and not any(_may_set(project, found.module, c) for c in later)
+
+
+def _may_set(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call puts models into evaluation mode, or runs what does."""
+    if turns_off(call) or SETS.search(text_of(call.func)):
+        return True
+    target = callee(project, module, call)
+    return target is not None and _sets(project, project.scope_of(target, module).module, target, 1)
 
 
 def _model(found: Evaluation) -> ast.expr:
@@ -121,13 +160,39 @@ def _binds(node: ast.Assign, name: str) -> bool:
 
 def _set(project: Project, module: Module, function: Function | ast.Module, depth: int) -> bool:
     """Return whether a function, a helper that it calls, or all that call it put a model into evaluation mode."""
-    if _sets(project, module, function, 2 if depth == DEPTH else 0):
+    if _sets(project, module, function, 2 if depth == DEPTH else 0) or _is_made_ready(project, module, function):
         return True
     sites = callers(project, function) if depth and not isinstance(function, ast.Module) else []
     around = [(function_of(call, there), there) for call, there in sites]
     return bool(sites) and all(
         (outer is not None and _set(project, there, outer, depth - 1)) or (outer is None and "eval" in there.calls)
         for outer, there in around
+    )
+
+
+def _is_made_ready(project: Project, module: Module, function: ast.AST) -> bool:
+    """Return whether a function has its model from what puts it into evaluation mode, or may: a loader of others."""
+    tails = {tail_of(c.func) for c in inner(function, ast.Call) if isinstance(c, ast.Call)}
+    for node in inner(function, ast.Assign, ast.Return):
+        value = node.value if isinstance(node, ast.Assign | ast.Return) else None
+        made = [c for c in walk(value) if isinstance(c, ast.Call)] if value is not None else []
+        for call in made if isinstance(node, ast.Assign) else ():
+            target = callee(project, module, call)
+            if target is None and READY.search(tail_of(call.func)) and not tails & {"train", "backward"}:
+                return True
+            there = project.scope_of(target, module).module if target is not None else module
+            if target is not None and _sets(project, there, target, 0) and _returns(target):
+                return True
+    return False
+
+
+def _returns(function: Function) -> bool:
+    """Return whether a function returns what it puts into evaluation mode."""
+    off = {text_of(c.func.value) for c in inner(function, ast.Call)
+           if isinstance(c, ast.Call) and turns_off(c) and isinstance(c.func, ast.Attribute)}  # fmt: skip
+    values = [n.value for n in inner(function, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
+    return any(text_of(part) in off for value in values for part in walk(value)) or any(
+        isinstance(part, ast.Call) and turns_off(part) for value in values for part in walk(value)
     )
 
 

@@ -8,7 +8,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from gates.scan.module import Binding, Module, tail_of
+from gates.scan.module import Binding, Function, Module, tail_of
 from gates.scan.nodes import inner, walk
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import SAME, Scope
@@ -46,6 +46,7 @@ class Origins:
     def __init__(self, project: Project, sites: Callable[[ast.AST], Sites] | None = None) -> None:
         self._project = project
         self._sites = sites or self.called
+        self._asked: set[ast.expr] = set()
 
     def of(self, node: ast.expr, scope: Scope) -> list[Origin]:
         """Return the expressions that an object may have passed through as itself, the nearest first."""
@@ -85,7 +86,7 @@ class Origins:
         if isinstance(node, ast.Name):
             yield from self._named(node, scope, path)
         elif isinstance(node, ast.Attribute):
-            owner = scope.class_of(node.value)
+            owner = scope.class_of(node.value) or self._held_by(node.value, scope)
             for binding, there in self._project.attribute(owner, node.attr) if owner else ():
                 yield from self._bound(binding, there, node.attr, path)
             if path and owner is not None:
@@ -103,6 +104,15 @@ class Origins:
             yield node.value, scope, path
         elif path:
             yield from self._element(node, scope, path)
+
+    def _held_by(self, node: ast.expr, scope: Scope) -> ClassInfo | None:
+        """Return the one class of the program that callers pass an object of."""
+        if not isinstance(node, ast.Name) or node.id == scope.self_name or node in self._asked:
+            return None
+        self._asked.add(node)  # what is asked for on the way to itself tells nothing
+        found = self.classes(node, scope)
+        self._asked.discard(node)
+        return found[0] if len(found) == 1 else None
 
     def _element(self, node: ast.expr, scope: Scope, path: Path) -> Iterator[Way]:
         """Yield what may be taken out of a container that is written out."""
@@ -179,6 +189,8 @@ class Origins:
             for more in call.keywords if value is None else ():
                 if more.arg is None:
                     yield more.value, where, (None, *path)
+            if value is None:
+                yield from ((rest, where, (at, *path)) for rest, at in _spread(call, function, name, scope))
 
     def _starred(self, name: str, scope: Scope, path: Path) -> Iterator[Way]:
         """Yield what callers pass for `*args` and `**options`."""
@@ -191,7 +203,9 @@ class Origins:
         for call, module in list(self._sites(function))[:MAX_SITES] if name in _names(many, named) else ():
             where = self._project.scope_at(call, module)
             if many is not None and many.arg == name:
-                yield from ((arg, where, path[1:]) for arg in call.args[max(rest, 0) :])
+                given = call.args[max(rest, 0) :]
+                given = given[path[0] : path[0] + 1] if path[0] is not None else given
+                yield from ((arg, where, path[1:]) for arg in given)
             else:
                 for more in call.keywords:
                     if more.arg not in own:
@@ -264,6 +278,14 @@ class Origins:
             yield from ((more.value, scope, path[1:] if more.arg else path) for more in node.keywords)
         elif tail in HOLDS and node.args:
             yield node.args[0], scope, path
+
+
+def _spread(call: ast.Call, function: Function, name: str, scope: Scope) -> Iterator[tuple[ast.expr, int]]:
+    """Yield the `*args` of a call that a parameter is taken out of, and at which place of these."""
+    names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)][scope.self_name is not None :]
+    first = next((at for at, arg in enumerate(call.args) if isinstance(arg, ast.Starred)), len(names))
+    if name in names and names.index(name) >= first and len(call.args) == first + 1:
+        yield call.args[first].value, names.index(name) - first  # type: ignore[attr-defined]  # it is starred
 
 
 def _places(target: ast.expr, name: str) -> Iterator[Path]:

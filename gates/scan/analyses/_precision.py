@@ -4,12 +4,14 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import constant, inner, keyword, tail_text
+from gates.scan.analyses import _settings
+from gates.scan.analyses._code import constant, keyword, tail_text
+from gates.scan.analyses._defaults import behind_of, defaults, under
 from gates.scan.analyses._flow import passed
-from gates.scan.analyses._settings import behind_of, defaults, setting, under
+from gates.scan.analyses._settings import is_nothing, outcome, setting
 from gates.scan.known import OPTIMIZER
 from gates.scan.known import SCALER as SCALERS
-from gates.scan.module import Function, Module, tail_of
+from gates.scan.module import Module, tail_of
 from gates.scan.project import Project
 from gates.scan.scope import Scope
 
@@ -31,7 +33,9 @@ SCALER = {
 }
 STEPPED = re.compile(r"(?i)scaler|optim|\bopt|opt\b|_opt")
 SCALES = re.compile(r"(?i)scaler|scale_loss|loss_scale|^(accelerator|fabric)$")
-FRAMEWORKS = re.compile(r"^(accelerate|lightning|pytorch_lightning|deepspeed|apex|transformers|ignite|composer)(\.|$)")
+FRAMEWORKS = re.compile(
+    r"^(accelerate|lightning|pytorch_lightning|deepspeed|apex|ignite|composer)(\.|$)|^transformers\..*Train"
+)
 OTHERS = re.compile(r"^sklearn\.|(Standard|MinMax|Robust|MaxAbs)Scaler$")
 HALF, BRAIN, WHOLE = "torch.float16", "torch.bfloat16", "torch.float32"
 SAME = {"torch.half": HALF, "torch.float16": HALF, "torch.bfloat16": BRAIN, "torch.float32": WHOLE}
@@ -54,22 +58,37 @@ def autocasts(project: Project, module: Module) -> Iterator[tuple[ast.Call, Scop
 
 def dtype_of(call: ast.Call, scope: Scope) -> str | None:
     """Return the type of an autocast context, that of the device where none is given; `None` where it is not known."""
-    given = keyword(call, "dtype")
+    given = _option(call, "dtype", scope)
     args = call.args[1:] if tail_of(call.func) == "partial" else call.args
     old = (scope.dotted(call.func) or "").startswith("torch.cuda.amp")
     if given is None and not old and len(args) > 1:
         given = args[1]
     if given is not None:
         return type_named(given, scope)
-    device = keyword(call, "device_type") or (args[0] if args and not old else None)
+    device = _option(call, "device_type", scope) or (args[0] if args and not old else None)
     return HALF if old or constant(device) == "cuda" else None
+
+
+def _option(call: ast.Call, name: str, scope: Scope) -> ast.expr | None:
+    """Return what a call passes for a keyword, by itself or in `**options` that are written out."""
+    found = keyword(call, name)
+    for rest in (k.value for k in call.keywords if k.arg is None) if found is None else ():
+        kept = under(rest, name, scope, 4)
+        found = kept[0] if kept is not None else found
+    return found
 
 
 def type_named(node: ast.expr, scope: Scope, hops: int = 4) -> str | None:
     """Return the full name of a type of numbers that an expression is, through variables that are bound once."""
     if isinstance(node, ast.IfExp):
         kinds = {type_named(part, scope, hops - 1) for part in (node.body, node.orelse)} if hops else set()
+        side = holds(node.test, scope) if hops and kinds not in ({HALF, WHOLE}, {None}) and len(kinds) > 1 else None
+        if side is not None:
+            return type_named(node.body if side else node.orelse, scope, hops - 1)
         return next(iter(kinds)) if len(kinds) == 1 else HALF if kinds == {HALF, WHOLE} else None
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and hops:
+        first = type_named(node.values[0], scope, hops - 1)
+        return first or (type_named(node.values[-1], scope, hops - 1) if is_nothing(node.values[0], scope) else None)
     made = scope.through(node) if hops else None
     if made is not None and isinstance(made[0], ast.IfExp):
         return type_named(made[0], made[1], hops - 1)
@@ -84,6 +103,7 @@ def type_named(node: ast.expr, scope: Scope, hops: int = 4) -> str | None:
         return _under(node.func.value, setting(node.args[0], scope), scope, hops)
     through = behind_of(node, scope) if hops else None
     through = through or (next(defaults(node, scope), None) if hops and isinstance(node, ast.Attribute) else None)
+    through = through or outcome(node, scope, hops, _meant)
     if through is not None:
         return type_named(through[0], through[1], hops - 1)
     return _handed(node, scope, hops) if isinstance(node, ast.Name) and hops else None
@@ -114,6 +134,13 @@ def scalers(project: Project, module: Module) -> Iterator[tuple[ast.Call, Scope]
                     yield call, scope
 
 
+def is_scaler(node: ast.expr, scope: Scope) -> bool:
+    """Return whether an object is a scaler of losses: by what it is called, or by its class."""
+    if "caler" in tail_of(node):
+        return True
+    return scope.project.types.is_a(scope.project.types.of(node, scope), SCALERS) is True
+
+
 def is_step(project: Project, module: Module, func: ast.expr) -> bool:
     """Return whether a method steps an optimizer or a scaler: by what its object is called, or by its class."""
     if not isinstance(func, ast.Attribute) or func.attr != "step":
@@ -132,26 +159,7 @@ def is_on(call: ast.Call) -> bool:
 
 def holds(node: ast.expr, scope: Scope) -> bool | None:
     """Return whether a condition on settings holds where nobody changes these; `None` where that is not known."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        inside = holds(node.operand, scope)
-        return None if inside is None else not inside
-    if isinstance(node, ast.BoolOp):
-        parts = [holds(part, scope) for part in node.values]
-        ending = isinstance(node.op, ast.Or)
-        return ending if ending in parts else None if None in parts else not ending
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        right = node.comparators[0]
-        several = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else [right]
-        left, others = _meant(node.left, scope), [_meant(part, scope) for part in several]
-        known = isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In | ast.NotIn)
-        if left is None or None in others or not known:
-            return None
-        return (left in others) is not isinstance(node.ops[0], ast.NotEq | ast.IsNot | ast.NotIn)
-    through = scope.through(node)
-    if through is not None and isinstance(through[0], ast.Compare | ast.BoolOp | ast.UnaryOp):
-        return holds(through[0], through[1])
-    value = setting(node, scope)
-    return value if isinstance(value, bool) else None
+    return _settings.holds(node, scope, _meant)
 
 
 def _meant(node: ast.expr, scope: Scope) -> object:
@@ -162,6 +170,8 @@ def _meant(node: ast.expr, scope: Scope) -> object:
 def knows_scaling(project: Project, module: Module) -> bool:
     """Return whether a file speaks of anything that scales losses, its own or a framework's."""
     if any(FRAMEWORKS.search(name) or "GradScaler" in name for name in module.aliases.values()):
+        return True
+    if "transformers" in module.aliases.values() and any("Trainer" in tail for tail in module.calls):
         return True
     if any(SCALES.search(n.arg) for n in module.live.get(ast.arg, []) if isinstance(n, ast.arg)):
         return True
@@ -178,64 +188,3 @@ def _is_other(project: Project, module: Module, node: ast.expr) -> bool:
     """Return whether what is called a scaler is known to scale something other than losses: `StandardScaler`."""
     scope = project.scope_at(node, module)
     return OTHERS.search(project.types.of(node, scope) or scope.dotted(node) or "") is not None
-
-
-def context_of(item: ast.withitem, scope: Scope) -> tuple[ast.Call, Scope] | None:
-    """Return the call that makes the autocast context of a `with`, a stored one followed."""
-    return _made(item.context_expr, scope, 4)
-
-
-def _made(node: ast.expr, scope: Scope, hops: int) -> tuple[ast.Call, Scope] | None:
-    if isinstance(node, ast.Call):
-        if scope.dotted(node.func) in AUTOCAST:
-            through = scope.through(node.func)
-            if through is not None and isinstance(through[0], ast.Call):
-                return through[0], through[1]  # a partial
-            return node, scope
-        return _returned(node, scope, hops - 1) if hops else None
-    if isinstance(node, ast.IfExp):
-        return _made(node.body, scope, hops) or _made(node.orelse, scope, hops)
-    through = scope.through(node) if hops else None
-    return _made(through[0], through[1], hops - 1) if through is not None else None
-
-
-def _returned(call: ast.Call, scope: Scope, hops: int) -> tuple[ast.Call, Scope] | None:
-    """Return the call that makes the context which a function of the program returns, or enters around its `yield`."""
-    behind = scope.through(call.func)
-    if behind is not None and isinstance(behind[0], ast.Lambda):
-        return _made(behind[0].body, behind[1], hops)
-    target = scope.project.types.function(call, scope)
-    if target is None:
-        return None
-    where = scope.project.scope_of(target, scope.module)
-    for node in inner(target, ast.Return, ast.With):
-        values = [node.value] if isinstance(node, ast.Return) else []
-        if isinstance(node, ast.With) and any(True for _ in inner(node, ast.Yield)):
-            values = [item.context_expr for item in node.items]
-        for value in values:
-            made = _made(value, where, hops) if value is not None else None
-            if made is not None:
-                return made
-    return None
-
-
-def around(project: Project, module: Module, node: ast.AST) -> Iterator[tuple[ast.Call, Scope]]:
-    """Yield the calls that make the autocast contexts which a node runs in: blocks and decorators."""
-    for outer in module.ancestors(node):
-        scope = project.scope_at(outer, module)
-        if isinstance(outer, ast.With | ast.AsyncWith):
-            found = [context_of(item, project.scope_at(item.context_expr, module)) for item in outer.items]
-        elif isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
-            found = [_made(decorator, scope, 4) for decorator in outer.decorator_list]
-        else:
-            continue
-        yield from (made for made in found if made is not None)
-
-
-def entered_by(project: Project, method: Function, near: Module) -> Iterator[tuple[ast.Call, Scope]]:
-    """Yield the calls that make the autocast contexts which a method enters by itself."""
-    scope = project.scope_of(method, near)
-    nodes = [item for node in inner(method, ast.With) if isinstance(node, ast.With) for item in node.items]
-    for made in (*(context_of(item, scope) for item in nodes), *(_made(d, scope, 4) for d in method.decorator_list)):
-        if made is not None:
-            yield made

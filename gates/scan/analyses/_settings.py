@@ -1,17 +1,19 @@
-"""What a setting is where nobody changes it: defaults of fields, of parameters, of the command line, of look-ups."""
+"""What a setting is where nobody changes it, which conditions then hold, and what functions of settings give."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable
 
-from gates.scan.analyses._code import constant, keyword
-from gates.scan.module import Function, tail_of
-from gates.scan.nodes import inner
-from gates.scan.project import ClassInfo, Project
+from gates.scan.analyses._called import Called, Made, called
+from gates.scan.analyses._code import keyword
+from gates.scan.analyses._defaults import defaults, member, under
+from gates.scan.module import Function, is_property, tail_of
+from gates.scan.nodes import is_none
+from gates.scan.project import ClassInfo
 from gates.scan.scope import Scope
 
 MAX_HOPS = 5
 LOOKUPS = frozenset({"get", "getenv", "pop", "setdefault"})
-Made = tuple[ast.expr, Scope]
+Meant = Callable[[ast.expr, Scope], object]
 
 
 def setting(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> object:
@@ -23,125 +25,148 @@ def setting(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> object:
     if isinstance(node, ast.Call):
         if tail_of(node.func) in LOOKUPS and len(node.args) == 2:
             return setting(node.args[1], scope, hops - 1)
-        is_same = isinstance(node.func, ast.Attribute) and node.func.attr in {"lower", "strip"}
-        return setting(node.func.value, scope, hops - 1) if is_same else None  # type: ignore[attr-defined]
-    if isinstance(node, ast.Subscript):
-        behind = under(node.value, setting(node.slice, scope, hops - 1), scope, 8)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in {"lower", "strip"}:
+            return setting(node.func.value, scope, hops - 1)
+        behind = outcome(node, scope, hops - 1)
+    elif isinstance(node, ast.Subscript):
+        behind = under(node.value, setting(node.slice, scope, hops - 1), scope, MAX_HOPS)
+    elif (known := member(node, scope)) is not None:
+        return known
     else:
-        behind = scope.through(node) or next(defaults(node, scope), None)
+        behind = scope.through(node) or next(defaults(node, scope), None) or outcome(node, scope, hops - 1)
     return setting(behind[0], behind[1], hops - 1) if behind is not None else None
 
 
-def defaults(node: ast.expr, scope: Scope) -> Iterator[Made]:
-    """Yield what a parameter, a field, a property or an option of the command line is made of, by default."""
-    if isinstance(node, ast.Name):
-        yield from _of_parameter(node.id, scope)
-    elif isinstance(node, ast.Attribute):
-        owner = scope.class_of(node.value) or _class_by_default(node.value, scope)
-        if owner is not None:
-            yield from _of_field(scope.project, owner, node.attr)
-        else:
-            yield from _of_option(scope.project, node.attr)
+def holds(node: ast.expr, scope: Scope, meant: Meant = setting, hops: int = MAX_HOPS) -> bool | None:
+    """Return whether a condition on settings holds where nobody changes these; `None` where that is not known."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        inside = holds(node.operand, scope, meant, hops)
+        return None if inside is None else not inside
+    if isinstance(node, ast.BoolOp):
+        parts = [holds(part, scope, meant, hops) for part in node.values]
+        ending = isinstance(node.op, ast.Or)
+        return ending if ending in parts else None if None in parts else not ending
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return _compared(node, scope, meant)
+    if isinstance(node, ast.IfExp):
+        side = holds(node.test, scope, meant, hops)
+        return None if side is None else holds(node.body if side else node.orelse, scope, meant, hops)
+    behind = (scope.through(node) or outcome(node, scope, hops - 1, meant)) if hops > 0 else None
+    if behind is not None and isinstance(behind[0], ast.Compare | ast.BoolOp | ast.UnaryOp | ast.IfExp):
+        return holds(behind[0], behind[1], meant, hops - 1)
+    value = setting(node, scope)
+    return value if isinstance(value, bool) else None
 
 
-def _of_parameter(name: str, scope: Scope) -> Iterator[Made]:
-    found = scope.lookup(name)
-    function = found[0].function if found else None
-    if found is None or found[0].outer is None or not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-        return
-    default = _default(function, name)
-    if default is not None:
-        yield default, found[0].outer
+def _compared(node: ast.Compare, scope: Scope, meant: Meant) -> bool | None:
+    right = node.comparators[0]
+    if is_none(right) and isinstance(node.ops[0], ast.Is | ast.IsNot):
+        nothing = True if is_nothing(node.left, scope) else None if meant(node.left, scope) is None else False
+        return nothing if nothing is None or isinstance(node.ops[0], ast.Is) else not nothing
+    several = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else [right]
+    left, others = meant(node.left, scope), [meant(part, scope) for part in several]
+    known = isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In | ast.NotIn)
+    if left is None or None in others or not known:
+        return None
+    return (left in others) is not isinstance(node.ops[0], ast.NotEq | ast.IsNot | ast.NotIn)
 
 
-def _class_by_default(node: ast.expr, scope: Scope) -> ClassInfo | None:
-    """Return the class of what a parameter is by default: of `config=Config()`."""
-    made = next(_of_parameter(node.id, scope), None) if isinstance(node, ast.Name) else None
-    return made[1].class_of(made[0]) if made is not None else None
+def is_nothing(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> bool:
+    """Return whether a setting is `None` by default."""
+    behind = (scope.through(node) or next(defaults(node, scope), None)) if hops else None
+    return is_none(node) or (behind is not None and is_nothing(behind[0], behind[1], hops - 1))
 
 
-def _default(function: Function, name: str) -> ast.expr | None:
-    names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
-    found = dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
-    found |= {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d}
-    return found.get(name)
+def outcome(node: ast.expr, scope: Scope, hops: int, meant: Meant = setting) -> Made | None:
+    """Return what a function, a property or a field of the program gives, where the settings tell."""
+    if hops <= 0 or not isinstance(node, ast.Call | ast.Attribute):
+        return None
+    func = node.func if isinstance(node, ast.Call) else node
+    thing = _thing(func.value, scope, hops - 1) if isinstance(func, ast.Attribute) else None
+    target = scope.project.types.function(node, scope) if isinstance(node, ast.Call) else None
+    if target is None and thing is not None and isinstance(func, ast.Attribute):
+        found = scope.project.method(thing[1], func.attr)
+        if isinstance(node, ast.Attribute) and found is None and thing[0] is not None:
+            return _field(thing[1], func.attr, *thing[0])
+        target = found[0] if found and is_property(found[0]) is isinstance(node, ast.Attribute) else None
+    if target is None:
+        return None
+    where = scope.project.scope_of(target, scope.module)
+    call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+    return _given_back(target, called(where, call, scope, thing[0] if thing is not None else None), meant)
 
 
-def _of_field(project: Project, owner: ClassInfo, name: str) -> Iterator[Made]:
-    """Yield what every caller passes for a field, else its default, or what a property returns."""
-    for info in (owner, *project.ancestors_of(owner)):
-        method = info.methods.get(name)
-        if method is not None:
-            values = [n.value for n in inner(method, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
-            if len(values) == 1 and any(tail_of(d) in {"property", "cached_property"} for d in method.decorator_list):
-                yield values[0], project.scope_of(method, info.scope.module)
-            return
-        for statement in info.node.body:
-            targets = [statement.target] if isinstance(statement, ast.AnnAssign) else []
-            if isinstance(statement, ast.AnnAssign) and tail_of(targets[0]) == name and statement.value is not None:
-                given = list(_passed(project, owner, name))
-                yield from given if len(given) == 1 else [(statement.value, info.scope)]
-                return
-        bound = [(b.node, where) for b, where in info.attributes.get(name, []) if b.kind == "value"]
-        if len(bound) == 1 and isinstance(bound[0][0], ast.expr):
-            yield bound[0][0], bound[0][1]
-            return
+def _thing(node: ast.expr, scope: Scope, hops: int) -> tuple[Made | None, ClassInfo] | None:
+    """Return the class of an object, with what made it where that is written: a constructor, a member."""
+    info = scope.project.classes.get(scope.dotted(node.func) or "") if isinstance(node, ast.Call) else None
+    if info is not None:
+        return (node, scope), info
+    if isinstance(node, ast.Attribute) and member(node, scope) is not None:
+        return (node, scope), scope.project.classes[str(scope.dotted(node)).rpartition(".")[0]]
+    if isinstance(node, ast.Name) and node.id == scope.self_name:
+        made = scope.made if isinstance(scope, Called) else None
+        return (made, scope.self_class) if scope.self_class is not None else None
+    if isinstance(node, ast.Subscript):
+        behind = under(node.value, setting(node.slice, scope, hops), scope, MAX_HOPS)
+    else:
+        behind = scope.through(node) or next(defaults(node, scope), None)
+    found = _thing(behind[0], behind[1], hops - 1) if behind is not None and hops > 0 else None
+    known = scope.class_of(node) if found is None else None
+    return found if known is None else (None, known)
 
 
-def _passed(project: Project, owner: ClassInfo, name: str) -> Iterator[Made]:
-    """Yield the constants that constructors of a class are passed for a field, each once."""
+def _field(owner: ClassInfo, name: str, made: ast.expr, scope: Scope) -> Made | None:
+    """Return what a call passes for a field of the class that it makes an object of, or what a member is."""
+    if not isinstance(made, ast.Call):
+        bound = owner.attributes.get(tail_of(made), []) if name == "value" else []
+        return (bound[0][0].node, bound[0][1]) if bound and isinstance(bound[0][0].node, ast.expr) else None
+    if "__init__" in owner.methods:
+        kept = [(b.node, where) for b, where in owner.attributes.get(name, []) if b.kind == "value"]
+        if len(kept) != 1 or not isinstance(kept[0][0], ast.expr):
+            return None
+        return kept[0][0], called(kept[0][1], made, scope)
     fields = [s.target.id for s in owner.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
-    seen: set[object] = set()
-    for call, module in project.named.get(owner.node.name, []):
-        at = fields.index(name) if name in fields else len(call.args)
-        value = keyword(call, name) or (call.args[at] if at < len(call.args) else None)
-        if isinstance(value, ast.Constant) and value.value not in seen:
-            seen.add(value.value)
-            yield value, project.scope_at(call, module)
+    at = fields.index(name) if name in fields else len(made.args)
+    value = keyword(made, name) or (made.args[at] if at < len(made.args) else None)
+    return (value, scope) if value is not None else None
 
 
-def _of_option(project: Project, name: str) -> Iterator[Made]:
-    """Yield the default of an option of the command line, where one parser alone has it."""
-    found = [
-        (default, project.scope_at(call, module))
-        for call, module in project.named.get("add_argument", [])
-        if (default := keyword(call, "default")) is not None and name in _names(call)
-    ]
-    yield from found if len(found) == 1 else ()
+def _given_back(function: Function, scope: Called, meant: Meant) -> Made | None:
+    """Return what a function returns on the way that the settings take through it."""
+    todo: list[ast.stmt] = list(function.body)
+    while todo:
+        statement = todo.pop(0)
+        if isinstance(statement, ast.Return):
+            value = statement.value
+            if isinstance(value, ast.IfExp) and (side := holds(value.test, scope, meant)) is not None:
+                value = value.body if side else value.orelse
+            return (value, scope) if value is not None else None
+        if isinstance(statement, ast.If | ast.Match):
+            taken = _taken(statement, scope, meant)
+            if taken is None:
+                return None
+            todo = [*taken, *todo]
+        elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            scope = scope.knowing(statement.targets[0].id, statement.value)
+        elif not isinstance(statement, ast.Expr | ast.Pass | ast.Assert | ast.Import | ast.ImportFrom):
+            return None
+    return None
 
 
-def _names(call: ast.Call) -> set[str]:
-    """Return the names that an option is stored under."""
-    texts = [str(constant(arg)) for arg in call.args if isinstance(arg, ast.Constant)]
-    return {str(constant(keyword(call, "dest")) or "")} | {text.lstrip("-").replace("-", "_") for text in texts}
-
-
-def under(container: ast.expr, key: object, scope: Scope, hops: int) -> tuple[ast.expr, Scope] | None:
-    """Return what stands under a key of a dictionary, followed to where that is written out."""
-    if isinstance(container, ast.Dict):
-        values = [v for k, v in zip(container.keys, container.values, strict=True) if constant(k) == key]
-        return (values[-1], scope) if values else None
-    if not hops:
-        return None
-    if isinstance(container, ast.Subscript) and isinstance(container.slice, ast.Constant):
-        outer = under(container.value, container.slice.value, scope, hops - 1)
-        return under(outer[0], key, outer[1], hops - 1) if outer is not None else None
-    behind = behind_of(container, scope)
-    return under(behind[0], key, behind[1], hops - 1) if behind is not None else None
-
-
-def behind_of(node: ast.expr, scope: Scope) -> Made | None:
-    """Return what a name is made by, here or in the file that it is imported from, or what it is by default."""
-    parameter = _of_parameter(node.id, scope) if isinstance(node, ast.Name) else iter(())
-    return scope.through(node) or next(parameter, None) or _imported(node, scope)
-
-
-def _imported(node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope] | None:
-    """Return what a name is in the file of the program that it is imported from."""
-    dotted = scope.dotted(node)
-    module = scope.project.find_module(dotted.rpartition(".")[0], scope.module) if dotted else None
-    if module is None or dotted is None:
-        return None
-    bound = [b.node for b in module.bindings.get(dotted.rpartition(".")[2], []) if b.kind == "value"]
-    where = scope.project.scope_of(module.tree, module)
-    return (bound[0], where) if len(bound) == 1 and isinstance(bound[0], ast.expr) else None
+def _taken(statement: ast.If | ast.Match, scope: Scope, meant: Meant) -> list[ast.stmt] | None:
+    """Return the side of a choice that the settings take; what only raises is none."""
+    if isinstance(statement, ast.If):
+        side = holds(statement.test, scope, meant)
+        if side is None and all(isinstance(s, ast.Raise) for s in statement.body):
+            side = False
+        return None if side is None else statement.body if side else statement.orelse
+    subject = meant(statement.subject, scope)
+    for case in statement.cases if subject is not None else ():
+        parts = case.pattern.patterns if isinstance(case.pattern, ast.MatchOr) else [case.pattern]
+        values = [meant(part.value, scope) for part in parts if isinstance(part, ast.MatchValue)]
+        is_any = isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
+        if case.guard is not None or (not is_any and (len(values) < len(parts) or None in values)):
+            return None
+        if is_any or subject in values:
+            return case.body
+    return None

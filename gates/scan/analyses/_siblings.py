@@ -34,7 +34,7 @@ def beside(module: Module) -> Iterator[tuple[list[ast.expr], bool | None]]:
             is_verdict = isinstance(module.parents.get(node), ast.Return | ast.Call | ast.Assign)
             yield from _told(_name(node, module), [(n, _seen(v, module) if is_verdict else v) for n, v in held])
     for name, entries in _one_by_one(module).items():
-        yield from _told(name[1], entries)
+        yield from _told(name[1].removesuffix(".append").removesuffix(".add"), entries)
 
 
 def _is_wide(node: ast.AST) -> bool:

@@ -17,6 +17,7 @@ PASSING = frozenset({"iter", "enumerate", "tqdm", "islice", "list", "tuple", "tr
 LOADS = re.compile(
     r"(?i)(loaders?|batches|dataset|dataloader)$|^(get|make|build|create|load)_\w*(data|split|set|loader)s?$"
 )
+ASKS = re.compile(r"^_*(get|make|build|create|load|setup)_")
 SPLIT = frozenset({"split", "subset", "partition", "fold", "part", "data", "dataset"})
 
 
@@ -54,6 +55,9 @@ def _text(node: ast.expr) -> str:
 def _of_call(call: ast.Call, module: Module) -> str:
     """Return the split that a loader is made of, that one is asked for, or that is gone over."""
     tail = tail_of(call.func)
+    if not call.args and not call.keywords and isinstance(call.func, ast.Attribute):
+        named = ASKS.sub("", tail)
+        return named if _tells(named) and not MODEL.search(tail_of(call.func.value)) else ""
     if not call.args or any(k.arg is None or "sampler" in k.arg for k in call.keywords):
         return ""
     if tail in PASSING or tail.endswith("DataLoader"):

@@ -9,6 +9,7 @@ from gates.scan.analyses._benching import is_benchmark
 from gates.scan.analyses._code import calls
 from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._targets import Targets
+from gates.scan.hooks import hooks_of
 from gates.scan.module import Function, Module
 from gates.scan.nodes import inner
 from gates.scan.project import Project
@@ -31,6 +32,7 @@ class Steps:
         self.targets = Targets(project, self.origins)
         self._project = project
         self._is_free = is_free
+        self._hooks = project.once(hooks_of)[0]
         todo: list[tuple[Function, int]] = []
         for module, node in begun:
             todo += [(f, 1) for f in self._from(module, node, timed=_is_timed(node, module))]
@@ -52,6 +54,10 @@ class Steps:
                 fresh += self._noted(target, timed=timed)
                 if call not in (known for known, _ in self.sites[target]):
                     self.sites[target].append((call, module))
+            for fired in self._hooks.fired_by.get(call, ()) if self._is_free(module, call, node) else ():
+                fresh += self._noted(fired.function, timed=timed)
+                if fired.inside not in self.sites[fired.function]:
+                    self.sites[fired.function].append(fired.inside)
         for block in inner(node, ast.With):
             for item in block.items if isinstance(block, ast.With) and self._is_free(module, block, node) else ():
                 for target in self.targets.entered(item.context_expr, module):
@@ -69,8 +75,8 @@ class Steps:
         return [target] if self.sites[target] is not None and is_new else []
 
     def _reached(self, module: Module, call: ast.Call, node: ast.AST) -> list[Function]:
-        if not self._is_free(module, call, node):
-            return []
+        if call in self._hooks.run_by or not self._is_free(module, call, node):
+            return []  # which hooks it runs is known by the event
         return [target for target in self.targets.of(call, module) if not self._is_apart(target, module)]
 
     def _is_apart(self, target: Function, module: Module) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gates.scan.analyses._code import calls, function_of
 from gates.scan.analyses._origins import Origins
-from gates.scan.module import Module, tail_of
+from gates.scan.module import Function, Module, tail_of
 from gates.scan.project import ClassInfo, Project
 
 
@@ -26,6 +26,14 @@ def blocks(project: Project, origins: Origins, owner: ClassInfo) -> Iterator[Tim
             for item in node.items if isinstance(node, ast.With) else ():
                 if owner in origins.classes(item.context_expr, project.scope_at(item.context_expr, module)):
                     yield Timed(node, module, _inside(node.body))  # type: ignore[attr-defined]  # a block
+
+
+def blocks_of(origins: Origins, function: Function) -> Iterator[Timed]:
+    """Yield the blocks of `with` that enter a context manager which is written as a generator."""
+    for call, module in origins.called(function):
+        around = module.parents.get(module.parents.get(call, call))
+        if isinstance(around, ast.With | ast.AsyncWith) and any(call is item.context_expr for item in around.items):
+            yield Timed(around, module, _inside(around.body))
 
 
 def stretches(project: Project, origins: Origins, owner: ClassInfo, begin: str, end: str) -> Iterator[Timed]:

@@ -17,12 +17,15 @@ Unit = Literal["time", "rate"]
 TIME = re.compile(
     r"(?i)(^|[^a-z])(ms|us|ns|sec|secs|seconds?|times?|timed|elapsed|latenc(y|ies)|durations?|dt|timer|wall|clock)([^a-z]|$)"
 )
+COUNTED = re.compile(
+    r"(?i)(^|[^a-z])(toks?|tokens|imgs?|images|samples|items|examples|frames|seqs|sequences|steps|batches|words)_s(ec)?$"
+)  # a rate that leaves out the "per"
 HOPS = 6
 
 
 def unit_by_name(text: str) -> Unit | None:
     """Return what a value of a name counts; `None` where the name does not tell."""
-    if RATE.search(text) or RATE.search(words(text)):
+    if RATE.search(text) or RATE.search(words(text)) or COUNTED.search(text):
         return "rate"
     return "time" if TIME.search(words(text)) else None
 

@@ -11,13 +11,16 @@ from gates.scan.module import Module
 PASS = re.compile(
     r"(?i)(^|[_ ])(pass(ed|es)?|ok(ay)?|success(ful)?|met|meets(_\w+)?|achieved|good|reached|satisfied|satisfies|"
     r"target_met|accept(s|ed|able)?|approved?|promoted?|ships?|shippable|releasable|allowed|healthy|admissible|"
-    r"tolerable|within\w*)([_ ]|$)"
+    r"tolerable|within\w*|faster|quicker|lighter|worth|worthwhile|converged|agrees?|agreed|agreement|match(ed|es)?|same|equals?|close|consistent|equivalent|parity|"
+    r"comparable|indistinguishable)([_ ]|$)"
 )
 FAIL = re.compile(
     r"(?i)(^|[_ ])(fail(ed|s|ure)?|too_slow|slow|regress(ed|es|ion)?|violate[sd]?|bad|degraded|missed|reject(ed|s)?|"
-    r"exceed(ed|s)?|diverged|unacceptable)([_ ]|$)"
+    r"exceed(ed|s)?|diverged|unacceptable|slower|heavier|differs?|different|mismatch(ed|es)?|drifted|worse)([_ ]|$)"
 )
+MAIN = re.compile(r"(?i)^_*(main|cli|run|gate|(exit|return|status)_?code)$")
 NOT = re.compile(r"(?i)(^|_)(not|no|un|isnt|never)(_|$)")
+AMOUNT = re.compile(r"(?i)(^|[_ ])(budget|limit|gate|check|guard|test|free|threshold|tolerance|bar)([_ ]|$)")
 Verdict = tuple[str, ast.expr, bool]
 
 
@@ -31,6 +34,7 @@ def verdicts(module: Module) -> Iterator[Verdict]:
             yield "asserted", node.test, True
         elif isinstance(node, ast.IfExp):
             yield from _chosen("the verdict", node.test, node.body, node.orelse)
+            yield from _coded(module, node)
         elif isinstance(node, ast.If):
             yield from _set(node) if node.orelse else _returned(module, node)
 
@@ -49,13 +53,15 @@ def _given(module: Module) -> Iterator[tuple[str, ast.expr]]:
             yield node.arg or "", node.value
         elif isinstance(node, ast.Return) and node.value is not None:
             function = function_of(node, module)
-            yield function.name if function is not None else "", node.value
+            name = function.name if function is not None else ""
+            each = node.value.values if isinstance(node.value, ast.Dict) and _good(name) is not None else [node.value]
+            yield from ((name, value) for value in each)
 
 
 def _good(name: str) -> bool | None:
     """Return whether a name means passed; `None` for one that means neither, or may mean both."""
     passed, failed = PASS.search(words(name).replace(" ", "_")), FAIL.search(words(name).replace(" ", "_"))
-    if bool(passed) is bool(failed) or NOT.search(name):
+    if bool(passed) is bool(failed) or NOT.search(name) or (failed and AMOUNT.search(name)):
         return None
     return passed is not None
 
@@ -72,6 +78,26 @@ def _chosen(name: str, test: ast.expr, one: ast.expr | None, other: ast.expr | N
         yield name, test, first
 
 
+def _coded(module: Module, chosen: ast.IfExp) -> Iterator[Verdict]:
+    """Yield the condition of `sys.exit(0 if test else 1)`, or of `return 0 if test else 1` in what is the program."""
+    one, other = _code(chosen.body), _code(chosen.orelse)
+    around = next(iter(module.ancestors(chosen)), None)
+    exits = isinstance(around, ast.Call) and tail_text(around.func).split()[-1:] in (["exit"], ["SystemExit"])
+    if one is not None and other is not None and one is not other and (exits or _is_main(around, module)):
+        yield "the exit code", chosen.test, one
+
+
+def _code(node: ast.expr | None) -> bool | None:
+    """Return whether an exit code says that all went well."""
+    value = constant(node)
+    return value == 0 if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _is_main(node: ast.AST | None, module: Module) -> bool:
+    function = function_of(node, module) if isinstance(node, ast.Return) else None
+    return function is not None and MAIN.search(function.name) is not None
+
+
 def _returned(module: Module, branch: ast.If) -> Iterator[Verdict]:
     """Yield the condition of `if test: return False` in a function that is called a verdict, or of `return "pass"`."""
     last = branch.body[-1]
@@ -81,6 +107,8 @@ def _returned(module: Module, branch: ast.If) -> Iterator[Verdict]:
     good, value = _good(function.name) if function is not None else None, constant(last.value)
     if function is not None and good is not None and isinstance(value, bool):
         yield function.name, branch.test, good is value
+    elif (code := _code(last.value)) is not None and _is_main(last, module):
+        yield "the exit code", branch.test, code
     elif (word := _word(last.value)) is not None:
         yield "the verdict", branch.test, word
 

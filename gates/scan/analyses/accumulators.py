@@ -1,11 +1,12 @@
 """Losses kept beyond their step with the graph that made them."""
 
 import ast
-import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, calls, function_of, functions, loop_of, statement_of
-from gates.scan.analyses._hot import is_hot, steps
+from gates.scan.analyses._code import Loop, broken, callee, calls, function_of, functions, loop_of, statement_of
+from gates.scan.analyses._graphs import giving, is_cut, is_given, is_ungraded, named, parts, starts, summed
+from gates.scan.analyses._hot import is_hot, leading, steps
+from gates.scan.analyses._keeping import kept_in
 from gates.scan.analyses._origins import Origins
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
@@ -15,35 +16,75 @@ from gates.scan.site import Site
 from gates.scan.types import argument
 
 WORDS = ("backward*", "training_step", "scaler*")
-STARTS = re.compile(r"^_*(?!is_|has_|on_|in_|for_|no_|register_)(\w+_)?backward(_pass|_step)?$")
-ADDS = {"append", "add", "appendleft", "extend"}
-CUT = {"detach", "item", "float", "tolist", "numpy", "cpu", "clone_detached"}
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each `losses.append(loss)` and `total = total + loss` of a loss that a backward pass starts from."""
     for module in project.modules.values():
-        if not any("backward" in tail or tail == "scale" for tail in module.calls) and not _lightning(module):
+        if not any("backward" in tail or tail in leading(project) for tail in module.calls) and not _lightning(module):
             continue
-        for function, losses in _losses(module):
-            for node in inner(function, ast.Call, ast.Assign, ast.AugAssign):
-                kept = _kept(node)
-                if kept is None or kept[0].id not in losses or _is_cut(kept[0].id, node, module):
+        for function, losses in _losses(project, module):
+            terms = parts(project, module, function)
+            for node, value, into in kept_in(function):
+                name = text_of(value) if isinstance(value, ast.Name | ast.Attribute) else ""
+                if name not in losses and not (name in terms and _is_trained_on(function, node, module)):
+                    continue
+                if is_cut(name, node, module, function_of(node, module) or module.tree):
                     continue
                 if _runs_own(project, module, node):
                     continue  # what the method does with it is asked below
-                name, into = kept[0].id, kept[1]
                 if _outlives(into, node, module) and _unsummed(into, function) and _is_hot(project, module, node):
                     yield broken(module, node, f"{text_of(into)} keeps {name} with the graph that made it")
+    yield from _given(project)
     yield from _handed(project)
+
+
+def _is_trained_on(body: ast.AST, node: ast.AST, module: Module) -> bool:
+    """Return whether the loop around a node has a backward pass itself."""
+    loop = _step_loop(node, module)
+    return loop is not None and bool(starts(loop)) and body is not module.tree
+
+
+def _given(project: Project) -> Iterator[Site]:
+    """Yield where a loop keeps what a step returns with the graph of its backward pass."""
+    names = giving(project)
+    for module in project.modules.values():
+        if not names & module.calls.keys():
+            continue
+        stepping = (f for f in (module.tree, *functions(module)) if any(tail_of(c.func) in names for c in calls(f)))
+        for function in stepping:
+            scope = project.scope_of(function, module)
+            for node, value, into in kept_in(function):
+                is_lost = _outlives(into, node, module) and _unsummed(into, function) and loop_of(node, module)
+                if not is_lost or is_ungraded(node, module) or _runs_own(project, module, node):
+                    continue
+                if _is_given(project, value, scope, function):
+                    yield broken(module, node, f"{text_of(into)} keeps {text_of(value)} with the graph that made it")
+            for made in inner(function, ast.ListComp, ast.GeneratorExp):
+                if _is_collected(made, module) and not ({text_of(n) for n in inner(made, ast.Name)} & starts(function)):
+                    elt: ast.expr = made.elt  # type: ignore[attr-defined]  # a comprehension
+                    if is_given(steps(project).origins, elt, scope):
+                        yield broken(module, made, f"{text_of(elt)} is kept with the graph that made it")
+
+
+def _is_collected(made: ast.AST, module: Module) -> bool:
+    """Return whether all that a comprehension gives is held at once."""
+    parent = module.parents.get(made)
+    return isinstance(made, ast.ListComp) or (isinstance(parent, ast.Call) and tail_of(parent.func) in {"sum", "list"})
+
+
+def _is_given(project: Project, value: ast.expr, scope: Scope, function: ast.AST) -> bool:
+    if isinstance(value, ast.Name) and is_cut(value.id, value, scope.module, function):
+        return False
+    return is_given(steps(project).origins, value, scope)
 
 
 def _handed(project: Project) -> Iterator[Site]:
     """Yield where helpers keep a loss that they are handed, or the calls of one that others hand what is cut off."""
     for module in project.modules.values():
         for function in functions(module):
-            for node in inner(function, ast.Call, ast.Assign, ast.AugAssign):
-                kept = _kept(node)
+            for node, value, into in kept_in(function):
+                kept = (value, into) if isinstance(value, ast.Name) else None
                 if (
                     kept is None
                     or not _is_kept_there(kept, function, project, module)
@@ -77,7 +118,7 @@ def _is_kept_there(kept: tuple[ast.Name, ast.expr], function: Function, project:
     name, into = kept
     scope = project.scope_of(function, module)
     bindings = scope.bindings.get(name.id, [])
-    if not bindings or any(b.kind not in {"parameter", "opaque"} for b in bindings) or _starts(function):
+    if not bindings or any(b.kind not in {"parameter", "opaque"} for b in bindings) or starts(function):
         return False
     root = _root_of(into)
     holder = into.value if isinstance(into, ast.Subscript) else into
@@ -86,7 +127,7 @@ def _is_kept_there(kept: tuple[ast.Name, ast.expr], function: Function, project:
         return False
     bound = scope.bindings.get(root, [])
     quiet = any("no_grad" in text_of(d) or "inference_mode" in text_of(d) for d in function.decorator_list)
-    return not quiet and all(b.kind == "parameter" for b in bound) and not _is_cut(name.id, name, module)
+    return not quiet and all(b.kind == "parameter" for b in bound) and not is_cut(name.id, name, module, function)
 
 
 def _root_of(node: ast.expr) -> str | None:
@@ -122,24 +163,8 @@ def _is_attached(node: ast.expr, scope: Scope, path: tuple[int | None, ...]) -> 
         node = node.left
     if not isinstance(node, ast.Name) or isinstance(body, ast.Lambda):
         return False
-    found = _starts(body) if not path else _summed(body)
-    return node.id in found - {"self"} and not _is_cut(node.id, node, scope.module)
-
-
-def _summed(body: ast.AST) -> set[str]:
-    """Return the names of the lists and mappings of which a body sums up a loss."""
-    starts = _starts(body)
-    found: set[str] = set()
-    for node in inner(body, ast.Assign):
-        if isinstance(node, ast.Assign) and any(tail_of(target) in starts for target in node.targets):
-            for part in walk(node.value):
-                over = part.func.value if isinstance(part, ast.Call) and tail_of(part.func) == "values" else None  # type: ignore[attr-defined]  # a method
-                over = part.value if isinstance(part, ast.Subscript) else over
-                over = (
-                    part.args[0] if isinstance(part, ast.Call) and tail_of(part.func) == "sum" and part.args else over
-                )
-                found |= {over.id} if isinstance(over, ast.Name) else set()
-    return found
+    found = starts(body) if not path else summed(body)
+    return node.id in found - {"self"} and not is_cut(node.id, node, scope.module, body)
 
 
 def _lightning(module: Module) -> bool:
@@ -158,29 +183,42 @@ def _is_hot(project: Project, module: Module, node: ast.AST) -> bool:
     )
 
 
-def _losses(module: Module) -> Iterator[tuple[ast.AST, set[str]]]:
-    """Yield each function, or the module, with the names from which its backward passes start."""
+def _losses(project: Project, module: Module) -> Iterator[tuple[ast.AST, set[str]]]:
+    """Yield each function, or the module, with the names from which its backward passes start, there or in others."""
     for body in (module.tree, *functions(module)):
-        found = _starts(body)
+        found = starts(body) | set(_handed_to_start(project, module, body))
         if isinstance(body, ast.FunctionDef) and body.name == "training_step":
             for node in inner(body, ast.Return):
                 value = node.value if isinstance(node, ast.Return) else None
                 values = value.values if isinstance(value, ast.Dict) else [value] if value is not None else []
-                found |= {name for each in values for name in _named(each)}
+                found |= {name for each in values for name in named(each)}
         if found:
             yield body, found - {"self"}
 
 
-def _starts(body: ast.AST) -> set[str]:
-    """Return the names from which the backward passes of a body start."""
-    found: set[str] = set()
+def _handed_to_start(project: Project, module: Module, body: ast.AST) -> Iterator[str]:
+    """Yield the names that a body hands to functions and objects of the program which start a backward pass there."""
+    starting = project.once(_starting)[0]
     for call in calls(body):
-        if STARTS.search(tail_of(call.func)):
-            values = [*call.args, *([call.func.value] if isinstance(call.func, ast.Attribute) else [])]
-            found |= {n for value in values for n in _named(value)}
-        elif tail_of(call.func).endswith("scaler") and call.args:
-            found |= set(_named(call.args[0]))
-    return found
+        target = callee(project, module, call) if starting and tail_of(call.func) in leading(project) else None
+        if target is None or target not in starting:
+            continue
+        bound = project.scope_of(target, module).owner is not None
+        for parameter in starting[target]:
+            given = argument(call, target, parameter, bound=bound)
+            yield from named(given) if given is not None else ()
+
+
+def _starting(project: Project) -> Iterator[dict[Function, frozenset[str]]]:
+    """Yield the parameters of each function from which it starts a backward pass."""
+    found: dict[Function, frozenset[str]] = {}
+    for module in project.modules.values():
+        for function in functions(module) if "backward" in module.calls else ():
+            arguments = function.args
+            given = {arg.arg for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+            if begun := starts(function) & given - {"self"}:
+                found[function] = frozenset(begun)
+    yield found
 
 
 def _made_of(text: str, body: ast.AST) -> set[str]:
@@ -190,82 +228,18 @@ def _made_of(text: str, body: ast.AST) -> set[str]:
         value = node.value if isinstance(node, ast.Assign) else node.iter if isinstance(node, ast.For) else None
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.For) else []
         if value is not None and any(isinstance(n, ast.expr) and text_of(n) == text for n in walk(value)):
-            found |= {n.id for t in targets for n in walk(t) if isinstance(n, ast.Name)} - {text}
+            flat = (n for t in targets for n in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t]))
+            found |= {text_of(n) for n in flat if isinstance(n, ast.Name | ast.Attribute)} - {text}
     return found
-
-
-def _named(value: ast.expr) -> Iterator[str]:
-    """Yield the names that a scaled or divided loss is made of."""
-    if isinstance(value, ast.Name):
-        yield value.id
-    elif isinstance(value, ast.Call) and tail_of(value.func) == "scale":
-        for arg in value.args:
-            yield from _named(arg)
-    elif isinstance(value, ast.BinOp):
-        right = [name for name in _named(value.right) if "loss" in name.lower()]
-        yield from right or _named(value.left)
-
-
-def _kept(node: ast.AST) -> tuple[ast.Name, ast.expr] | None:
-    """Return what a node adds to something, as it is, and to what."""
-    if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and node.func.attr in ADDS and len(node.args) == 1:
-            into = node.func.value
-            is_made = isinstance(into, ast.Call) and tail_of(into.func) == "setdefault"
-            given = _element(node.args[0]) if node.func.attr == "extend" else node.args[0]
-            return _single(given, into.func.value if is_made else into)  # type: ignore[attr-defined]  # a method
-    elif isinstance(node, ast.AugAssign):
-        return _single(_element(node.value), node.target) if isinstance(node.op, ast.Add) else None
-    elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.BinOp):
-        sides = (node.value.left, node.value.right)
-        for one, other in (sides, sides[::-1]):
-            if isinstance(node.value.op, ast.Add) and _is_before(one, node.targets[0]):
-                return _single(other, node.targets[0])
-    return None
-
-
-def _is_before(value: ast.expr, target: ast.expr) -> bool:
-    """Return whether a value is what a target held before: `total`, `sums.get(key, 0)` of `sums[key]`."""
-    if isinstance(value, ast.Call) and tail_of(value.func) == "get" and isinstance(target, ast.Subscript):
-        return text_of(value.func) == f"{text_of(target.value)}.get"
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):  # what a running mean keeps
-        return text_of(target) in {text_of(value.left), text_of(value.right)}
-    return text_of(value) == text_of(target)
-
-
-def _element(value: ast.expr) -> ast.expr:
-    """Return the only element of a list or tuple: of `[loss]`, `loss`."""
-    return value.elts[0] if isinstance(value, ast.List | ast.Tuple) and len(value.elts) == 1 else value
-
-
-def _single(value: ast.expr, into: ast.expr) -> tuple[ast.Name, ast.expr] | None:
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult | ast.Div):
-        turned = isinstance(value.op, ast.Mult) and isinstance(value.left, ast.Constant | ast.BinOp)
-        value = value.right if turned else value.left
-    return (value, into) if isinstance(value, ast.Name) else None
-
-
-def _is_cut(name: str, node: ast.AST, module: Module) -> bool:
-    """Return whether the loss was detached, or made a number, under its own name before."""
-    function = function_of(node, module) or module.tree
-    for other in inner(function, ast.Assign):
-        if (
-            isinstance(other, ast.Assign)
-            and any(isinstance(t, ast.Name) and t.id == name for t in other.targets)
-            and isinstance(other.value, ast.Call)
-            and tail_of(other.value.func) in CUT
-        ):
-            return True
-    return any(
-        isinstance(a, ast.With) and "no_grad" in text_of(a.items[0].context_expr) for a in module.ancestors(node)
-    )
 
 
 def _outlives(into: ast.expr, node: ast.AST, module: Module) -> bool:
     """Return whether what it is added to was made outside of the step's loop."""
+    while isinstance(into, ast.Subscript):
+        into = into.value
     if not isinstance(into, ast.Name):
         return not isinstance(into, ast.Call)
-    loop = loop_of(node, module)
+    loop = _step_loop(node, module)
     if loop is None:
         function = function_of(node, module)
         stores = (n for n in inner(function or module.tree, ast.Name) if isinstance(n, ast.Name) and n.id == into.id)
@@ -281,14 +255,28 @@ def _outlives(into: ast.expr, node: ast.AST, module: Module) -> bool:
     return True
 
 
+def _step_loop(node: ast.AST, module: Module) -> Loop | None:
+    """Return the innermost loop around a node that has a backward pass itself; without one, the innermost."""
+    loop = first = loop_of(node, module)
+    while loop is not None and not starts(loop):
+        loop = loop_of(loop, module)
+    return loop or first
+
+
 def _unsummed(into: ast.expr, function: ast.AST) -> bool:
-    """Return whether no backward pass starts from the sum itself."""
-    text = text_of(into)
-    if _made_of(text, function) & _starts(function):
+    """Return whether no backward pass starts from the sum itself, or from what is made of it."""
+    while isinstance(into, ast.Subscript):
+        into = into.value
+    texts, todo = {text_of(into)}, [text_of(into)]
+    while todo:
+        fresh = _made_of(todo.pop(), function) - texts
+        texts |= fresh
+        todo += fresh
+    if texts & starts(function):
         return False
     for call in calls(function):
         if ("backward" in tail_of(call.func) or tail_of(call.func) == "scale") and any(
-            text_of(n) == text for n in walk(call) if isinstance(n, ast.expr) and n is not call
+            text_of(n) == text_of(into) for n in walk(call) if isinstance(n, ast.expr) and n is not call
         ):
             return False
     return True

@@ -4,8 +4,11 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, class_of, function_of, keyword, nodes
-from gates.scan.analyses._evaluating import NAMED, NO_GRAD
-from gates.scan.analyses._precision import AUTOCAST, BRAIN, context_of, dtype_of, holds, is_on, scalers, type_named
+from gates.scan.analyses._contexts import contexts_of
+from gates.scan.analyses._evaluating import NAMED
+from gates.scan.analyses._forwards import NO_GRAD
+from gates.scan.analyses._precision import AUTOCAST, BRAIN, autocasts, dtype_of, holds, is_on, scalers, type_named
+from gates.scan.analyses.half_parameters import trained
 from gates.scan.module import Function, Module
 from gates.scan.nodes import inner, text_of
 from gates.scan.project import ClassInfo, Project
@@ -13,29 +16,77 @@ from gates.scan.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("bfloat16*",)
+POLICIES = ("MixedPrecision", "MixedPrecisionPolicy")
 PROBLEM = "a dynamic loss scale is used with bfloat16, which needs none"
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each dynamic scaler in the function, class or file whose autocast contexts are all in bfloat16."""
     seen: set[ast.AST] = set()
+    place: ast.AST
     for module in project.modules.values():
         found = list(scalers(project, module))
         near = [module, *(m for call, _ in found for m in _users(project, module, call))] if found else []
-        trained = [made for each in {m.path: m for m in near}.values() for made in _trained(project, each)]
-        if {dtype_of(*made) for made in trained} != {BRAIN}:
+        contexts = [made for each in {m.path: m for m in near}.values() for made in _trained(project, each)]
+        if {dtype_of(*made) for made in contexts} != {BRAIN}:
             continue
         for call, scope in found:
-            enabled = keyword(call, "enabled")
-            known = enabled is None or holds(enabled, scope)
-            if known or _same(call, [made[0] for made in trained]):
+            known = _is_on(call, scope) or _same(call, [made[0] for made in contexts])
+            if known and not _is_left_out(call, module, scope):
                 seen.add(call)
                 yield broken(module, call, PROBLEM)
+    for place, module in _whole(project):
+        if place not in seen:
+            seen.add(place)
+            yield broken(module, place, PROBLEM)
     for info in project.classes.values() if any("caler" in name for name in project.named) else ():
         for place in _of_class(project, info):
             if place not in seen:
                 seen.add(place)
                 yield broken(info.scope.module, place, PROBLEM)
+
+
+def _whole(project: Project) -> Iterator[tuple[ast.Call, Module]]:
+    """Yield the scalers of a program without autocast whose models are in bfloat16 as a whole, or sharded so."""
+    made = [(c, m, s) for m in project.modules.values() for c, s in scalers(project, m)]
+    if not made or any(True for m in project.modules.values() for _ in autocasts(project, m)):
+        return
+    policies = [(c, m) for name in POLICIES for c, m in project.named.get(name, [])]
+    kinds = {type_named(v, project.scope_at(c, m)) for c, m in policies if (v := keyword(c, "param_dtype")) is not None}
+    if kinds == {BRAIN} or (not kinds and any(True for _ in trained(project, BRAIN))):
+        for call, module, scope in made:
+            if _is_on(call, scope):
+                yield call, module
+
+
+def _is_on(call: ast.Call, scope: Scope) -> bool:
+    """Return whether a scaler is on where nobody changes the settings."""
+    enabled = keyword(call, "enabled")
+    return enabled is None or holds(enabled, scope) is True
+
+
+def _is_left_out(call: ast.Call, module: Module, scope: Scope) -> bool:
+    """Return whether a scaler is made on a side of a choice that the settings do not take, or after a return."""
+    inside: ast.AST = call
+    for around in module.ancestors(call):
+        for block in (getattr(around, name, None) for name in ("body", "orelse")):
+            before = block[: block.index(inside)] if isinstance(block, list) and inside in block else []
+            if any(_is_left_by(statement, scope) for statement in before):
+                return True
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            return False
+        if isinstance(around, ast.If | ast.IfExp) and inside is not around.test:
+            body = around.body if isinstance(around.body, list) else [around.body]
+            if holds(around.test, scope) is (inside not in body):
+                return True
+        inside = around
+    return False
+
+
+def _is_left_by(statement: ast.stmt, scope: Scope) -> bool:
+    """Return whether a function is left by a choice that the settings take."""
+    leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Raise)
+    return leaves and isinstance(statement, ast.If) and holds(statement.test, scope) is True
 
 
 def _users(project: Project, module: Module, call: ast.Call) -> Iterator[Module]:
@@ -50,10 +101,8 @@ def _users(project: Project, module: Module, call: ast.Call) -> Iterator[Module]
 def _trained(project: Project, module: Module) -> Iterator[tuple[ast.Call, Scope]]:
     """Yield the autocast contexts of a file, but for those that it evaluates in."""
     for node in nodes(module, ast.With):
-        for item in node.items if isinstance(node, ast.With) and not _evaluates(node, module) else ():
-            made = context_of(item, project.scope_at(item.context_expr, module))
-            if made is not None:
-                yield made
+        if isinstance(node, ast.With) and not _evaluates(node, module):
+            yield from contexts_of(node, project.scope_at(node.items[0].context_expr, module))
 
 
 def _of_class(project: Project, info: ClassInfo) -> Iterator[ast.AST]:

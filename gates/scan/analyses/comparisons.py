@@ -4,11 +4,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._benching import called, is_baseline, is_benchmark, words
+from gates.scan.analyses._benching import called, is_baseline, is_benchmark, is_candidate, words
 from gates.scan.analyses._best import parts, worse_kept
 from gates.scan.analyses._code import broken, constant, nodes, tail_text
 from gates.scan.analyses._directions import by_name
 from gates.scan.analyses._siblings import beside, is_written
+from gates.scan.analyses._units import unit_by_name
 from gates.scan.analyses._verdicts import verdicts
 from gates.scan.module import Module
 from gates.scan.nodes import text_of
@@ -17,7 +18,8 @@ from gates.scan.site import Site
 
 WORDS = ("speed*", "faster*", "saved*", "saving*", "reduction*", "reduced*", "overhead*", "drop*",
          "degradation*", "diff*", "best*", "floor*", "limit*", "budget*", "minimum*", "better*", "improved*",
-         "accept*", "tolerance*", "monitor*", "passed*", "verdict*", "max_*")  # fmt: skip
+         "accept*", "tolerance*", "monitor*", "passed*", "verdict*", "max_*", "target*", "threshold*", "worth*",
+         "required*", "peak*", "slower*", "select*", "exit*", "lighter*")  # fmt: skip
 MORE = re.compile(r"(?i)speed_?up|faster|acceleration|saved|saving|reduction|reduced|decrease|throughput")
 LESS = re.compile(
     r"(?i)overhead|degradation|(^|_)drop(_|$)|_drop|drop_|accuracy_loss|(^|_)(abs_?|max_?)?diff(erence)?(_|$)|"
@@ -36,6 +38,10 @@ COUNTS = re.compile(
 )
 COUNTED = re.compile(r"(?i)(^|_)(asserted|reached|met|achieved|exceed(ed|s)?|allowed)(_|$)")
 FILTERS = re.compile(r"(?i)(^|[_ ])(scores?|ious?|errors?)(?=[_ ]|$)")  # what single things are chosen by
+WORST = re.compile(r"(?i)(^|[_ ])(worst|permitted|acceptable|tolerated|promised|claimed)(_|$)")
+SIZE = re.compile(r"(?i)(^|[^a-z])(peak|memory|mem|bytes|mib|mb|gib|gb|vram|footprint)([^a-z]|$)")
+T = re.compile(r"(?i)(?<![a-z])t(?![a-z])")
+STOPS = re.compile(r"(?i)stop|done|reached|converged|finish|exit|complete")
 WRONG = re.compile(r"(?i)fail|problem|error|violation|regression|bad|broken")
 
 
@@ -94,8 +100,13 @@ def _turned(module: Module, compare: ast.Compare, name: str, *, wanted: bool) ->
     if not isinstance(compare.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
         return None
     below = isinstance(compare.ops[0], ast.Lt | ast.LtE)
+    if (smaller := _of_arms(left, right, module)) is not None and name:
+        is_worse = (smaller is not below) is wanted
+        told = f"{text_of(compare)} is true where the new arm is {'worse' if wanted else 'better'}"
+        return told if is_worse else None
     if isinstance(left, ast.Constant) or (_by_bar(left) is not None and not _is_bar(right)):
         left, right, below = right, left, not below
+    right = _scaled(right)
     if not _is_bar(right) and not _is_margin(right):
         return None
     larger = _is_better_larger(left, right, module, told=COUNTED.search(name) is None)
@@ -104,6 +115,18 @@ def _turned(module: Module, compare: ast.Compare, name: str, *, wanted: bool) ->
     if larger:
         return f"{text_of(compare)} is true where the {'gain is small' if wanted else 'gain is large'}"
     return f"{text_of(compare)} is true where the {'loss is large' if wanted else 'loss is small'}"
+
+
+def _of_arms(left: ast.expr, right: ast.expr, module: Module) -> bool | None:
+    """Return whether the left one of two arms should be the smaller one; `None` for no times or sizes of arms."""
+    texts = called(left, module), called(right, module)
+    units = {"size" if SIZE.search(words(text)) else unit_by_name(T.sub("time", words(text))) for text in texts}
+    kind = units.pop() if len(units) == 1 else None
+    if kind is None or is_baseline(texts[0]) is is_baseline(texts[1]):
+        return None
+    if is_candidate(texts[0]) is is_candidate(texts[1]):
+        return None
+    return is_candidate(texts[0]) is (kind != "rate")
 
 
 def _is_better_larger(value: ast.expr, bar: ast.expr, module: Module, *, told: bool) -> bool | None:
@@ -136,8 +159,26 @@ def _text(value: ast.expr) -> str:
 def _by_bar(bar: ast.expr) -> bool | None:
     if not isinstance(bar, ast.Name | ast.Attribute | ast.Subscript):
         return None
-    low, high = FLOOR.search(tail_text(bar)) is not None, CEILING.search(tail_text(bar)) is not None
+    text = tail_text(bar)
+    low, high = FLOOR.search(text) is not None, CEILING.search(text) is not None
+    if low is high:  # a bar that is called what it limits: `worst_drop`, `wanted_speedup`
+        name = text.strip().rpartition(" ")[2]
+        low, high = MORE.search(name) is not None, LESS.search(name) is not None
     return low if low is not high else None
+
+
+def _scaled(bar: ast.expr) -> ast.expr:
+    """Return what a bar is a multiple of: of `10 * tol`, `tol`."""
+    if isinstance(bar, ast.BinOp) and isinstance(bar.op, ast.Mult | ast.Div):
+        if isinstance(bar.right, ast.Constant) and not is_baseline(tail_text(bar.left)):
+            return bar.left
+        if (
+            isinstance(bar.left, ast.Constant)
+            and isinstance(bar.op, ast.Mult)
+            and not is_baseline(tail_text(bar.right))
+        ):
+            return bar.right
+    return bar
 
 
 def _is_margin(node: ast.expr) -> bool:
@@ -148,31 +189,53 @@ def _is_margin(node: ast.expr) -> bool:
 def _is_bar(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int | float) and not isinstance(node.value, bool) and node.value != 0
-    return BAR.search(tail_text(node)) is not None
+    return BAR.search(tail_text(node)) is not None or WORST.search(tail_text(node)) is not None
 
 
 def _failures(module: Module) -> Iterator[tuple[ast.Compare, str]]:
-    """Yield each comparison of a benchmark that fails what holds its bar."""
+    """Yield each comparison that fails what holds its bar."""
     for node in nodes(module, ast.If):
-        if isinstance(node, ast.If) and _fails(node.body) and is_benchmark(node, module):
-            for compare in parts(node.test):
-                left, right = tail_text(compare.left), tail_text(compare.comparators[0])
-                above = isinstance(compare.ops[0], ast.Gt | ast.GtE)
-                for bar, other, is_above in ((right, left, above), (left, right, not above)):
-                    low, high = FLOOR.search(bar) is not None, CEILING.search(bar) is not None
-                    if not other or FLOOR.search(other) or CEILING.search(other) or low is high:
-                        continue
-                    if low is is_above:
-                        yield (
-                            compare,
-                            f"{text_of(compare)} fails what is {'above its floor' if low else 'below its limit'}",
-                        )
+        if not isinstance(node, ast.If) or not _fails(node.body):
+            continue
+        for compare in parts(node.test):
+            problem = _turned(module, compare, "", wanted=False) if _is_measured(compare) else None
+            problem = problem or (_of_bar(compare) if is_benchmark(node, module) else None)
+            if problem is not None:
+                yield compare, problem
+
+
+def _is_measured(compare: ast.Compare) -> bool:
+    """Return whether one side of a comparison is called what is better large or small, and the other one a bar."""
+    for value, bar in ((compare.left, compare.comparators[0]), (compare.comparators[0], compare.left)):
+        told = MORE.search(tail_text(value)) or LESS.search(tail_text(value).strip().replace(" ", "_"))
+        if told and _is_bar(bar) and not isinstance(bar, ast.Constant):
+            return True
+    return False
+
+
+def _of_bar(compare: ast.Compare) -> str | None:
+    left, right = tail_text(compare.left), tail_text(compare.comparators[0])
+    above = isinstance(compare.ops[0], ast.Gt | ast.GtE)
+    for bar, other, is_above in ((right, left, above), (left, right, not above)):
+        low, high = FLOOR.search(bar) is not None, CEILING.search(bar) is not None
+        if not other or FLOOR.search(other) or CEILING.search(other) or low is high:
+            continue
+        if low is is_above:
+            return f"{text_of(compare)} fails what is {'above its floor' if low else 'below its limit'}"
+    return None
+
+
+def _exits(statement: ast.Raise) -> bool:
+    call = statement.exc
+    is_exit = isinstance(call, ast.Call) and tail_text(call.func) == "SystemExit"
+    return is_exit and isinstance(call, ast.Call) and bool(call.args) and constant(call.args[0]) != 0
 
 
 def _fails(body: list[ast.stmt]) -> bool:
     for statement in body:
         if isinstance(statement, ast.Raise):
-            return True
+            raised = tail_text(statement.exc) if statement.exc is not None else ""
+            return STOPS.search(raised) is None or _exits(statement)
         call = statement.value if isinstance(statement, ast.Expr) else None
         if not isinstance(call, ast.Call):
             continue

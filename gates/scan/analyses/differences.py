@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._benching import called, is_baseline, is_candidate, words
 from gates.scan.analyses._code import broken, function_of, nodes, tail_text
+from gates.scan.analyses._differences import CONVERTS, behind
 from gates.scan.analyses._flow import set_before
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of
@@ -20,12 +21,12 @@ CLOSE = re.compile(r"(?i)(^|[^a-z])([ar]?tol|tolerances?|eps|epsilon)([^a-z]|$)"
 ALIKE = re.compile(r"(?i)close|equal|same|match|parity|agree|identical|equivalen|consisten|within|accurate|toleran")
 MINE = re.compile(
     r"(?i)(^|[^a-z])(lr|old|new|before|after|decay|start|end|prev|last|begin|t0|now)([^a-z]|$)|improv|patience|best|early|"
-    r"faster|better|gain|saved|overhead|time|second|_ms|memory|peak|elapsed"
+    r"faster|better|gain|saved|overhead|time|second|(^|[^a-z])ms([^a-z]|$)|memory|peak|elapsed"
 )
-REDUCES = frozenset({"max", "min", "mean", "amax", "sum", "item", "float", "double", "cpu", "numpy", "flatten",
-                     "median", "detach", "any", "all", "maximum"})  # fmt: skip
-CONVERTS = frozenset({"asarray", "array", "tensor", "as_tensor", "float", "stack"})
-EITHER = re.compile(r"(?i)drop|worse|regress|no_loss|increase|exceed|slower|higher|lower|too_|below|above|converge")
+EITHER = re.compile(
+    r"(?i)drop|worse|regress|degradation|no_loss|increase|exceed|slower|higher|lower|too_|below|above|converge|\brise|_rise|"
+    r"at[_ ]most|one[-_ ]?sided"
+)
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -41,8 +42,9 @@ def look(project: Project) -> Iterator[Site]:
                 left, bar = bar, left
             if not _is_bar(bar):
                 continue
-            found = _behind(left, module, 3)
-            if found is not None and _are_arms(found, bar, module) and not _is_meant(node, module):
+            names: list[str] = []
+            found = behind(project, left, module, names)
+            if found is not None and _are_arms(found, bar, module) and not _is_meant(project, node, module, names):
                 yield broken(module, node, f"{text_of(node)} without abs() is blind to one side")
 
 
@@ -69,41 +71,9 @@ def _is_close(node: ast.expr) -> bool:
     )
 
 
-def _behind(node: ast.expr, module: Module, hops: int) -> ast.BinOp | None:
-    """Return the difference that a value is made of: through variables, reductions and relative ones."""
-    if isinstance(node, ast.BinOp):
-        if isinstance(node.op, ast.Sub):
-            return node
-        return _behind(node.left, module, hops) if isinstance(node.op, ast.Div) else None
-    if isinstance(node, ast.GeneratorExp | ast.ListComp):
-        return _behind(node.elt, module, hops)
-    if isinstance(node, ast.Call):
-        if (made := _subtracted(node)) is not None:
-            return made
-        if len([a for a in node.args if not isinstance(a, ast.Constant)]) > 1:
-            return None  # the larger one of two
-        inside = node.func.value if isinstance(node.func, ast.Attribute) and not node.args else None
-        if inside is None or (isinstance(inside, ast.Name) and inside.id in {"torch", "np", "numpy", "math"}):
-            inside = node.args[0] if node.args else None
-        return _behind(inside, module, hops) if inside is not None and tail_of(node.func) in REDUCES else None
-    if isinstance(node, ast.Name) and hops:
-        found = set_before(function_of(node, module) or module.tree, node.id, node.lineno)
-        return _behind(found[0][0], module, hops - 1) if len(found) == 1 else None
-    return None
-
-
-def _subtracted(call: ast.Call) -> ast.BinOp | None:
-    """Return the difference that a method or a function makes: `out.sub(ref)`, `np.subtract(out, ref)`."""
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in {"sub", "subtract"} or call.keywords:
-        return None
-    of_library = isinstance(call.func.value, ast.Name) and call.func.value.id in {"torch", "np", "numpy", "jnp"}
-    sides = call.args if of_library else [call.func.value, *call.args]
-    return ast.copy_location(ast.BinOp(sides[0], ast.Sub(), sides[1]), call) if len(sides) == 2 else None
-
-
 def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module) -> bool:
     """Return whether a difference is that of two arms, or of a value and what it should be close to."""
-    left, right = called(_plain(node.left), module), called(_plain(node.right), module)
+    left, right = _told(_plain(node.left), module), _told(_plain(node.right), module)
     if MINE.search(words(left)) or MINE.search(words(right)) or not left.strip() or not right.strip():
         return False
     if (is_candidate(left) and is_baseline(right)) or (is_baseline(left) and is_candidate(right)):
@@ -112,6 +82,16 @@ def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module) -> bool:
     close = _is_close(bar)
     alike = function is not None and ALIKE.search(function.name) is not None
     return (close and (is_baseline(left) or is_baseline(right) or alike)) or (alike and is_baseline(right))
+
+
+def _told(node: ast.expr, module: Module) -> str:
+    """Return the words that tell what a side is; of what is only called new or old, what it is set to."""
+    found = called(node, module)
+    before = (
+        set_before(function_of(node, module) or module.tree, node.id, node.lineno) if isinstance(node, ast.Name) else []
+    )
+    made = tail_text(before[0][0]) if len(before) == 1 and MINE.search(words(found)) else ""
+    return made if is_candidate(made) or is_baseline(made) else found
 
 
 def _plain(node: ast.expr) -> ast.expr:
@@ -126,26 +106,28 @@ def _plain(node: ast.expr) -> ast.expr:
     return node
 
 
-def _is_meant(node: ast.Compare, module: Module) -> bool:
-    """Return whether the other side is asked for, too, or the name says that one side is meant."""
+def _is_meant(project: Project, node: ast.Compare, module: Module, names: list[str]) -> bool:
+    """Return whether the other side is asked for, too, or a name or a docstring says that one side is meant."""
     statement = next((a for a in module.ancestors(node) if isinstance(a, ast.stmt)), None)
     text = text_of(statement) if isinstance(statement, ast.Assign | ast.Return | ast.Assert | ast.Expr) else ""
     if isinstance(statement, ast.If):
         text = f"{text_of(statement.test)} {' '.join(text_of(s) for s in statement.body[:2])}"
     if MINE.search(text.partition("=")[0]) and not isinstance(statement, ast.If):
         return True
-    names = [a.name for a in module.ancestors(node) if isinstance(a, ast.FunctionDef)][:1]
-    return EITHER.search(" ".join([text, *names])) is not None or _both_asked(node, module)
+    around = function_of(node, module)
+    said = [around.name, ast.get_docstring(around) or ""] if around is not None else []
+    return EITHER.search(" ".join([text, *said, *names])) is not None or _both_asked(project, node, module)
 
 
-def _both_asked(node: ast.Compare, module: Module) -> bool:
+def _both_asked(project: Project, node: ast.Compare, module: Module) -> bool:
     """Return whether the same difference, or the one turned round, is held against something once more."""
     function = function_of(node, module) or module.tree
-    mine = _differences(node, module)
+    mine = _differences(project, node, module)
     others = (c for c in inner(function, ast.Compare) if isinstance(c, ast.Compare) and c is not node)
-    return any(mine & _differences(other, module) for other in others)
+    return any(mine & _differences(project, other, module) for other in others)
 
 
-def _differences(node: ast.Compare, module: Module) -> set[frozenset[str]]:
-    found = [_behind(side, module, 3) for side in (node.left, *node.comparators)]
+def _differences(project: Project, node: ast.Compare, module: Module) -> set[frozenset[str]]:
+    sides = (side.operand if isinstance(side, ast.UnaryOp) else side for side in (node.left, *node.comparators))
+    found = [behind(project, side, module, []) for side in sides]
     return {frozenset((text_of(f.left), text_of(f.right))) for f in found if f is not None}

@@ -12,14 +12,15 @@ from gates.scan.analyses._code import (
     calls,
     class_of,
     constant,
+    function_of,
     functions,
     is_backward,
     is_model_call,
-    keyword,
     nodes,
     tail_text,
 )
 from gates.scan.analyses._evaluating import HELD, KEPT_BACK, NAMED, TRAIN
+from gates.scan.analyses._misnamed import misnamed
 from gates.scan.analyses._splits import split_name, splits_passed
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
@@ -35,6 +36,8 @@ SCORES = re.compile(
 )
 PART = re.compile(r"(?i)^(train|training)_(mask|x|y|inputs?|targets?|labels?|images?|data|idx)$|^[xy]_?train$")
 OTHER = re.compile(r"(?i)(^|_)(val|valid|validation|test|dev|held)(_|$)|^[xy]_?(val|test|dev|valid)$|(?<!train)_idx$")
+EVALUATED = re.compile(r"(?i)^(eval|test|dev)_?(loader|data|dataloader|set|dataset|ds|dl|data_loader)$")
+OVERFITS = re.compile(r"(?i)overfit|sanity|smoke|debug")
 FITS = frozenset({"fit", "knn", "cross_val_score"})
 OTHERS = re.compile(r"(?i)(^|_)(val|valid|validation|validated|test|dev|eval|accuracy|acc|score|metric)s?(_|$)")
 
@@ -44,7 +47,7 @@ def look(project: Project) -> Iterator[Site]:
     for module in project.modules.values():
         for function in (*functions(module), module.tree):
             yield from _handed(project, module, function)
-        yield from _misnamed(module)
+        yield from misnamed(module)
         yield from _handed_on(project, module)
         yield from _scored_on(module)
         for function in functions(module):
@@ -71,59 +74,6 @@ def _handed(project: Project, module: Module, function: ast.AST) -> Iterator[Sit
                 yield broken(module, call, f"{name} is handed the data of the training")
 
 
-def _misnamed(module: Module) -> Iterator[Site]:
-    """Find data called held back that are made of all the training data: `val_loader = DataLoader(train_set)`."""
-    for node in nodes(module, ast.Assign):
-        for target, value in _pairs(node) if isinstance(node, ast.Assign) else ():
-            name = tail_of(target)
-            if (
-                not HELD.search(name)
-                or re.search(r"(?i)train", name)
-                or not isinstance(target, ast.Name | ast.Attribute)
-            ):
-                continue
-            if _is_of_training(value) and not _is_divided(name, module):
-                yield broken(module, value, f"{name} is made of the data of the training")
-
-
-def _pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
-    for target in node.targets:
-        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-            yield from zip(target.elts, node.value.elts, strict=False)
-        else:
-            yield target, node.value
-
-
-def _is_of_training(value: ast.expr) -> bool:
-    """Return whether a value is the training data, a loader of all of it, or a data set asked for that split."""
-    if isinstance(value, ast.Name | ast.Attribute):
-        return TRAIN.search(tail_of(value)) is not None
-    if not isinstance(value, ast.Call):
-        return False
-    options = {k.arg: constant(k.value) for k in value.keywords}
-    if None in options or {"sampler", "batch_sampler", "indices", "subset"} & options.keys():
-        return False
-    if tail_of(value.func).endswith(("DataLoader", "Loader")):
-        first = value.args[0] if value.args else keyword(value, "dataset")
-        return isinstance(first, ast.Name | ast.Attribute) and TRAIN.search(tail_of(first)) is not None
-    is_set = tail_of(value.func)[:1].isupper() or tail_of(value.func) == "load_dataset"
-    return is_set and (options.get("split") == "train" or options.get("train") is True)
-
-
-def _is_divided(name: str, module: Module) -> bool:
-    """Return whether a part of the data is taken later: by a subset, an index, a split."""
-    for node in nodes(module, ast.Name, ast.Attribute):
-        if isinstance(node, ast.Name | ast.Attribute) and tail_of(node) == name:
-            parent = module.parents.get(node)
-            if isinstance(parent, ast.Subscript | ast.Attribute) and parent.value is node:
-                return True
-            if isinstance(parent, ast.Call) and re.search(r"(?i)subset|split|select|fold", tail_of(parent.func)):
-                return True
-            if isinstance(parent, ast.Call) and any(k.arg in {"sampler", "batch_sampler"} for k in parent.keywords):
-                return True
-    return False
-
-
 def _handed_on(project: Project, module: Module) -> Iterator[Site]:
     """Find a call that passes the training data both for what is trained on and for what is held back."""
     if not any("train" in word.lower() for word in module.words):
@@ -131,8 +81,8 @@ def _handed_on(project: Project, module: Module) -> Iterator[Site]:
     for found in module.calls.values():
         for call in found:
             passed = [(k.arg or "", k.value) for k in call.keywords]
-            given = [tail_of(value) for value in (*call.args, *(v for _, v in passed))]
-            if not any(TRAIN.search(name) for name in given):
+            given = [text_of(value) for value in (*call.args, *(v for _, v in passed))]
+            if not any("train" in text.lower() for text in given) or OVERFITS.search(_around(call, module)):
                 continue
             target = callee(project, module, call) if len(call.args) > 1 else None
             if target is not None:
@@ -140,9 +90,15 @@ def _handed_on(project: Project, module: Module) -> Iterator[Site]:
                 names = [a.arg for a in (*target.args.posonlyargs, *target.args.args)][1 if bound else 0 :]
                 passed += zip(names, call.args, strict=False)
             for name, value in passed:
-                same = TRAIN.search(tail_of(value)) is not None and given.count(tail_of(value)) > 1
-                if same and KEPT_BACK.search(name) and "train" not in name.lower():
+                if given.count(text_of(value)) < 2 or "train" in name.lower():
+                    continue
+                if TRAIN.search(split_name(value, module)) and (KEPT_BACK.search(name) or EVALUATED.search(name)):
                     yield broken(module, value, f"{name} is passed the data of the training")
+
+
+def _around(node: ast.AST, module: Module) -> str:
+    function = function_of(node, module)
+    return function.name if function is not None else ""
 
 
 def _trained(call: ast.Call, module: Module) -> bool:
@@ -180,13 +136,30 @@ def _scored_on(module: Module) -> Iterator[Site]:
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
             continue
         name = tail_of(node.targets[0])
-        if not HELD.search(name) or MINE.search(name) or not SCORES.search(words(name)):
+        if MINE.search(name) or not SCORES.search(words(name)):
             continue
         used = [tail_of(n) for n in walk(node.value) if isinstance(n, ast.Name | ast.Attribute)]
+        if not HELD.search(name) and not _has_unused(node, module):
+            continue
         if any(PART.search(n) for n in used) and not any(OTHER.search(n) for n in used):
-            if any(n in used for n in FITS) or not any(is_model_call(c) or _compares(c) for c in calls(node)):
+            if any(n in used for n in FITS) or not any(_is_scoring(c) for c in calls(node)):
                 continue
             yield broken(module, node.value, f"{name} is reckoned of the data of the training")
+
+
+def _is_scoring(call: ast.Call) -> bool:
+    return is_model_call(call) or _compares(call) or tail_of(call.func) in {"score", "predict", "evaluate"}
+
+
+def _has_unused(node: ast.AST, module: Module) -> bool:
+    """Return whether the function around has inputs that are held back, and never uses them."""
+    names = [n for n in inner(function_of(node, module) or module.tree, ast.Name) if isinstance(n, ast.Name)]
+    stored = {
+        n.id
+        for n in names
+        if isinstance(n.ctx, ast.Store) and OTHER.search(n.id) and re.search(r"(?i)^x|x$|input|data|image", n.id)
+    }
+    return bool(stored) and not any(isinstance(n.ctx, ast.Load) and OTHER.search(n.id) for n in names)
 
 
 def _compares(call: ast.Call) -> bool:
@@ -251,4 +224,15 @@ def _trained_on(module: Module, function: ast.AST) -> Iterator[Site]:
 
 
 def _attributes(node: ast.expr) -> set[str]:
-    return {n.attr for n in walk(node) if isinstance(n, ast.Attribute) and tail_of(n.value) == "self"}
+    """Return the attributes of the instance in an expression, and what is asked of them: `data.train`."""
+    found: set[str] = set()
+    for n in walk(node):
+        asked = n.func.value if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) else None
+        if isinstance(asked, ast.Attribute) and tail_of(asked.value) == "self" and isinstance(n, ast.Call):
+            found.add(f"{asked.attr}.{tail_of(n.func)}")
+        elif isinstance(n, ast.Subscript) and isinstance(constant(n.slice), str) and tail_of(n.value) != "":
+            found |= {f"{tail_of(n.value)} {text_of(n.slice)}"} if tail_text(n.value).startswith("self ") else set()
+        elif isinstance(n, ast.Attribute) and tail_of(n.value) == "self":
+            found.add(n.attr)
+    parts = {each.partition(" ")[0].partition(".")[0] for each in found if not each.isidentifier()}
+    return found - parts

@@ -4,38 +4,61 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import Loop, broken, callee, calls, function_of, is_backward
-from gates.scan.analyses._evaluating import callers
+from gates.scan.analyses._code import broken, callee, calls, function_of, is_backward, statement_of
+from gates.scan.analyses._flow import passed, spine
+from gates.scan.analyses._forwards import NO_GRAD
+from gates.scan.analyses._outward import Step, following, may_be, root_of, sets_anew, ways
+from gates.scan.hooks import hooks_of
 from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import text_of
-from gates.scan.project import ClassInfo, Project
+from gates.scan.nodes import inner, text_of, walk
+from gates.scan.project import Project
 from gates.scan.site import Site
 
 WORDS = ("eval", "train")
-DEPTH = 4
+FEW = 4
+TRAINS = re.compile(r"(?i)train|epoch|fit|step|batch|update|optimi[sz]e|run|learn")
 STILL = re.compile(
-    r"(?i)ema|teacher|averag|\bavg|_ref|ref_|target|frozen|vae|text_enc|inception|lpips|best|swa|pretrained"
+    r"(?i)ema|teacher|averag|\bavg|_ref|ref_|target|frozen|vae|text_enc|inception|lpips|best|swa|pretrained|shadow|"
+    r"snapshot|copy|clone"
 )
+COPIES = frozenset({"deepcopy", "AveragedModel", "ModelEma", "ModelEmaV2", "ModelEmaV3", "EMA"})
+Told = tuple[bool, bool]
+BACK = re.compile(r"(^|_)(train(ing)?(_mode)?|set_mode)$")
 
 
 def look(project: Project) -> Iterator[Site]:
-    """Yield each `eval()` in a loop that trains and never calls `train()`."""
+    """Yield each `eval()` after which training goes on without `train()`."""
+    training = Training(project)
     for module in project.modules.values():
         for call in (*module.calls.get("eval", []), *filter(_is_off, module.calls.get("train", []))):
-            function = function_of(call, module)
-            if not isinstance(call.func, ast.Attribute) or function is None:
+            if not isinstance(call.func, ast.Attribute) or (call.func.attr == "eval" and call.args):
                 continue
-            if call.func.attr == "eval" and call.args:
+            if STILL.search(text_of(call.func.value)) or _is_still(project, module, call.func.value):
                 continue
-            if STILL.search(text_of(call.func.value)):
-                continue
-            if any(tail_of(c.func) == "train" and not _is_off(c) and c.lineno > call.lineno for c in calls(function)):
-                continue
-            found = [loops for loops in _loops(project, module, call, function, 2) if loops]
-            if found and all(_trains_on(project, there, loops) for loops, there in found):
-                yield broken(module, call, f"{text_of(call)} is never followed by train(), and the training goes on")
-                for around, there in _called(project, module, function, found):
-                    yield broken(there, around, f"{text_of(around.func)}() leaves the model in evaluation mode")
+            yield from _left_on(project, module, call, training)
+
+
+def _left_on(project: Project, module: Module, call: ast.Call, training: "Training") -> Iterator[Site]:
+    function = function_of(call, module)
+    back = [c for c in calls(function or module.tree) if _is_back(c) and _may_be(module, c, call)]
+    after = [c for c in back if c.lineno > call.lineno]
+    early = list(_early(module, function, call, after)) if function is not None and after else []
+    if (after and not early) or (function is not None and _hands_back(function)):
+        return
+    assert isinstance(call.func, ast.Attribute)
+    training = Training(project, function) if early else training
+    found = [(way, _goes_on(training, way)) for way in ways(project, module, call, root_of(call.func.value))]
+    wrong = [way for way, problem in found if problem and all(step.is_sure for step in way)]
+    wrong = wrong or [way for way, problem in found if problem and all(p is not False for _, p in found)]
+    if not wrong:
+        return
+    for place in early:
+        yield broken(module, place, f"{text_of(call.func.value)} stays in evaluation mode where this returns")
+    yield broken(module, call, f"{text_of(call)} is never followed by train(), and the training goes on")
+    for way in wrong:
+        if len(way) > 1 and (len(way) == 2 or not way[0].loops):
+            text = text_of(way[1].call.func)
+            yield broken(way[1].module, way[1].call, f"{text}() leaves the model in evaluation mode")
 
 
 def _is_off(call: ast.Call) -> bool:
@@ -44,80 +67,141 @@ def _is_off(call: ast.Call) -> bool:
     return bool(given) and isinstance(given[0], ast.Constant) and given[0].value is False
 
 
-def _loops(
-    project: Project, module: Module, node: ast.AST, function: Function, depth: int
-) -> Iterator[tuple[list[Loop], Module]]:
-    """Yield the loops around a call, from the inside out, or those around the calls of its function."""
-    found: list[Loop] = []
-    for around in module.ancestors(node):
-        if isinstance(around, ast.For | ast.AsyncFor | ast.While):
-            found.append(around)
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-            break
-    if found:
-        yield found, module
-        return
-    owner = project.scope_of(function, module).owner
-    is_object = owner is not None and function.name == "__call__"
-    sites = _callers_of_object(project, owner) if owner is not None and is_object else callers(project, function)
-    for call, there in sites if depth else ():
-        outer = function_of(call, there)
-        if callee(project, there, call) in {function, None} and outer is not None:
-            yield from _loops(project, there, call, outer, depth - 1)
+def _is_back(call: ast.Call) -> bool:
+    return BACK.search(tail_of(call.func)) is not None and not _is_off(call)
 
 
-def _callers_of_object(project: Project, owner: ClassInfo) -> list[tuple[ast.Call, Module]]:
-    """Return the calls of what is named after a class, or one that it extends: `hook(...)`, of an `EvalHook`."""
-    ends = [info.node.name.lower() for info in (owner, *project.ancestors_of(owner))]
-    found = [
-        pair for name, pairs in project.named.items()
-        if len(name) > 3 and name == name.lower() and any(end.endswith(name.replace("_", "")) for end in ends)
-        for pair in pairs if isinstance(pair[0].func, ast.Name | ast.Attribute)
-    ]  # fmt: skip
-    found += [
-        (c, m) for m in project.modules.values() if owner.node.name in m.words
-        for pairs in m.calls.values() for c in pairs
-        if isinstance(c.func, ast.Name | ast.Attribute) and (c, m) not in found
-        and project.types.of(c.func, project.scope_at(c, m)) == owner.name
-    ]  # fmt: skip
-    unknown = [(c, m) for c, m in found if project.types.of(c.func, project.scope_at(c, m)) in {None, owner.name}]
-    return [(c, m) for c, m in unknown if not project.is_module(c.func, project.scope_at(c, m))][:20]
+def _hands_back(function: Function) -> bool:
+    """Return whether a function sets the mode in another way: `stack.callback(model.train)`, `m.training = was`."""
+    return any(
+        isinstance(n, ast.Attribute)
+        and (n.attr == "training" if isinstance(n.ctx, ast.Store) else n.attr == "train" and n not in called)
+        for called in [{c.func for c in calls(function)}]
+        for n in inner(function, ast.Attribute)
+    )
 
 
-def _called(
-    project: Project, module: Module, function: Function, found: list[tuple[list[Loop], Module]]
-) -> Iterator[tuple[ast.Call, Module]]:
-    """Yield the calls of a function within the loops that train."""
-    for loops, there in found:
-        if there is not module or function_of(loops[0], there) is not function:
-            for call in calls(loops[-1]):
-                if callee(project, there, call) is function:
-                    yield call, there
-
-
-def _trains_on(project: Project, module: Module, loops: list[Loop]) -> bool:
-    """Return whether the innermost loop that trains never goes back to training mode."""
-    for loop in loops:
-        backward, back = _runs(project, module, loop)
-        if backward:
-            return not back
+def _is_still(project: Project, module: Module, model: ast.expr) -> bool:
+    """Return whether a model is a copy, or is told that it is not to be trained."""
+    text = text_of(model)
+    for call in module.calls.get("requires_grad_", []):
+        if call.args and isinstance(call.args[0], ast.Constant) and text_of(call.func).startswith(f"{text}."):
+            return call.args[0].value is False
+    for loop in module.live.get(ast.For, []):
+        if isinstance(loop, ast.For) and text_of(loop.iter) == f"{text}.parameters()":
+            stored = [n for n in inner(loop, ast.Assign) if isinstance(n, ast.Assign)]
+            if any(tail_of(n.targets[0]) == "requires_grad" and text_of(n.value) == "False" for n in stored):
+                return True
+    for source in spine(project, model, project.scope_at(model, module), model.lineno, 3):
+        if isinstance(source.node, ast.Call) and tail_of(source.node.func) in COPIES:
+            return True
+        if isinstance(source.node, ast.Name) and isinstance(model, ast.Attribute):
+            given = [value for value, _, _ in passed(project, source.node.id, source.scope)]
+            if any(STILL.search(text_of(value)) for value in given):
+                return True
     return False
 
 
-def _runs(project: Project, module: Module, loop: Loop) -> tuple[bool, bool]:
-    """Return whether a loop runs backward passes, and whether it ever goes back to training mode."""
-    seen: set[ast.AST] = set()
-    backward = back = False
-    todo: list[tuple[ast.AST, Module, int]] = [(loop, module, DEPTH)]
-    while todo:
-        node, there, depth = todo.pop()
-        if node in seen:
+def _may_be(module: Module, back: ast.Call, off: ast.Call) -> bool:
+    """Return whether a call may put back into training mode what another one put off; both are in one function."""
+    if not isinstance(back.func, ast.Attribute) or not isinstance(off.func, ast.Attribute):
+        return True
+    return may_be(function_of(off, module) or module.tree, back.func.value, off.func.value)
+
+
+def _early(module: Module, function: Function, call: ast.Call, back: list[ast.Call]) -> Iterator[ast.Return]:
+    """Yield the returns between an `eval()` and the `train()` that was to follow it."""
+    first = min(c.lineno for c in back)
+    for node in inner(function, ast.Return):
+        if not isinstance(node, ast.Return) or not call.lineno < node.lineno < first:
             continue
-        seen.add(node)
-        for call in calls(node):
-            back = back or (tail_of(call.func) == "train" and not _is_off(call))
-            backward = backward or is_backward(call)
-            target = callee(project, there, call) if depth else None
-            if target is not None:
-                todo.append((target, project.scope_of(target, there).module, depth - 1))
-    return backward, back
+        around = [a for a in module.ancestors(node) if isinstance(a, ast.Try)]
+        finally_ = {n for each in around for s in each.finalbody for n in walk(s)}
+        after = {n for s in following(module, call) for n in walk(s)}
+        if node in after and not any(c in finally_ for c in back):
+            yield node
+
+
+def _goes_on(training: "Training", way: list[Step]) -> bool | None:
+    """Return whether what trains around the steps of a way stays in evaluation mode; `None` where nothing trains."""
+    first = way[0]
+    told: bool | None = None
+    for step in way:
+        told = _purpose(training, step) if told is None else told
+        if told is True:
+            return None
+        for loop in step.loops:
+            backward, back = training.of(step.module, loop, first.call if step is first else None)
+            if backward:
+                return not back
+        if told is False or step is not first:
+            later = _later(training, step)
+            if later is not None:
+                return later
+    return None
+
+
+def _purpose(training: "Training", step: Step) -> bool | None:
+    """Return whether a mode is set for the training that follows, `False` for an evaluation, else `None`."""
+    if step.root is None:
+        return None
+    for statement in following(step.module, step.call):
+        if training.of(step.module, statement)[0]:
+            return True
+        if isinstance(statement, ast.With) and any(NO_GRAD.search(text_of(i.context_expr)) for i in statement.items):
+            return False
+        if any(_hands(c, step.root) for c in calls(statement)):
+            return False
+    function = function_of(step.call, step.module)
+    return False if function and any(NO_GRAD.search(text_of(d)) for d in function.decorator_list) else None
+
+
+def _hands(call: ast.Call, root: str) -> bool:
+    """Return whether a call runs an object, or is handed it, other than to set its mode."""
+    if tail_of(call.func) in {"eval", "train", "requires_grad_", "parameters", "named_parameters", "modules", "apply"}:
+        return False
+    given = [call.func, *call.args, *(k.value for k in call.keywords)]
+    return any(isinstance(n, ast.Name | ast.Attribute) and root_of(n) == root for n in given)
+
+
+def _later(training: "Training", step: Step) -> bool | None:
+    """Return whether what stands behind a step trains the same object in evaluation mode."""
+    for statement in following(step.module, step.call):
+        if sets_anew(statement, step.root):
+            return None
+        names = {n.id for n in walk(statement) if isinstance(n, ast.Name)}
+        backward, back = training.of(step.module, statement)
+        if back:
+            return None
+        if backward and step.root in names and not isinstance(statement_of(step.call, step.module), ast.Return):
+            return True
+    return None
+
+
+class Training:
+    """Answers whether code trains, and whether it puts models back into training mode."""
+
+    def __init__(self, project: Project, without: Function | None = None) -> None:
+        self._project = project
+        self._hooks = project.once(hooks_of)[0]
+        self._known: dict[ast.AST, Told] = {without: (False, False)} if without is not None else {}
+
+    def of(self, module: Module, node: ast.AST, off: ast.Call | None = None) -> Told:
+        """Return both of what a piece of code runs; `off` is the call in it that puts a model off."""
+        found = [(is_backward(c), _is_back(c) and (off is None or _may_be(module, c, off))) for c in calls(node)]
+        found += [self._function(each, module) for call in calls(node) for each in self._targets(call, module)]
+        return any(backward for backward, _ in found), any(back for _, back in found)
+
+    def _function(self, function: Function, near: Module) -> Told:
+        if function not in self._known:
+            self._known[function] = (False, False)  # a circle tells nothing more
+            self._known[function] = self.of(self._project.scope_of(function, near).module, function)
+        return self._known[function]
+
+    def _targets(self, call: ast.Call, module: Module) -> Iterator[Function]:
+        target = callee(self._project, module, call)
+        yield from (target,) if target is not None else ()
+        yield from (each.function for each in self._hooks.fired_by.get(call, ()))
+        if target is None and isinstance(call.func, ast.Attribute) and TRAINS.search(call.func.attr):
+            name = call.func.attr
+            yield from [i.methods[name] for i in self._project.by_method.get(name, ()) if name in i.methods][:FEW]

@@ -4,9 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, callee, calls, module_of, nodes, tail_text
+from gates.scan.analyses._code import broken, callee, calls, function_of, module_of, nodes, tail_text
 from gates.scan.analyses._flow import passed
 from gates.scan.analyses._precision import is_step
+from gates.scan.analyses._trackers import QUIET, is_tracker_method, is_tracking
+from gates.scan.hooks import hooks_of
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
@@ -15,7 +17,6 @@ from gates.scan.site import Site
 WORDS = ("except", "suppress", "__exit__")
 WIDE = {"Exception", "BaseException", "RuntimeError"}
 RAISED = {"AssertionError", "ValueError"}  # by the scaler, where it is used wrongly
-OBJECT = re.compile(r"(?i)scaler|wandb|tracker|mlflow|tensorboard|\brun\b|writer|comet|neptune|aim_run")
 SCALERS = re.compile(r"(?i)scaler")
 MUTE = {"debug"}  # of a logger: what is said there is not shown
 TIDY = {"empty_cache", "collect", "zero_grad", "sleep"}
@@ -30,6 +31,7 @@ def look(project: Project) -> Iterator[Site]:
                 about = _unheard(project, module, handler, node.body) if isinstance(node, ast.Try) else None
                 if about:
                     yield broken(module, handler, f"what goes wrong in {about} is not told to anybody")
+            yield from _dropped(project, module, node) if isinstance(node, ast.Try) else ()
         for call in module.calls.get("suppress", []):
             around = module.parents.get(module.parents.get(call, call))
             wide = any(tail_of(arg) in WIDE for arg in call.args)
@@ -45,6 +47,13 @@ def look(project: Project) -> Iterator[Site]:
                     yield broken(found[1], found[0], f"what goes wrong in {about} is not told to anybody")
 
 
+def _dropped(project: Project, module: Module, node: ast.Try) -> Iterator[Site]:
+    """Yield the end of a `finally` that leaves it, by which an exception is dropped."""
+    last = node.finalbody[-1] if node.finalbody and not node.handlers else None
+    if isinstance(last, ast.Return | ast.Break | ast.Continue) and (about := _tried(project, module, node.body)):
+        yield broken(module, last, f"what goes wrong in {about} is not told to anybody")
+
+
 def _mute_exit(project: Project, module: Module, context: ast.expr) -> tuple[ast.Return, Module] | None:
     """Return where a context manager of the program keeps every exception to itself, and says nothing."""
     info = project.classes.get(project.types.of(context, project.scope_at(context, module)) or "")
@@ -57,9 +66,9 @@ def _mute_exit(project: Project, module: Module, context: ast.expr) -> tuple[ast
 
 def _unheard(project: Project, module: Module, handler: ast.ExceptHandler, body: list[ast.stmt]) -> str | None:
     """Return the call that a handler keeps all exceptions of to itself; of a step, what is said in a whisper, too."""
-    if _is_wide(handler, WIDE) and _is_silent(handler):
+    if _is_wide(handler, WIDE) and _is_silent(handler, module):
         return _tried(project, module, body)
-    silent = _is_wide(handler, WIDE | RAISED) and _is_silent(handler, whispers=True)
+    silent = _is_wide(handler, WIDE | RAISED) and _is_silent(handler, module, whispers=True)
     return _tried(project, module, body, step=True) if silent else None
 
 
@@ -71,6 +80,10 @@ def _tried(project: Project, module: Module, body: list[ast.stmt], step: bool = 
         for call in calls(statement):
             if _is_about(project, module, call, step) or _runs(project, module, call, DEPTH):
                 return f"{text_of(call.func)}()"
+            if not step and any(is_tracking(project, there, c) for c, there in _run_by(project, module, call)):
+                return f"{text_of(call.func)}()"
+            if not step and any(is_tracker_method(func) for func, _ in _handed(project, module, call)):
+                return f"{text_of(call.func)}()"
             handed = next((arg for arg in call.args if _is_step(project, module, arg)), None)
             if handed is not None:
                 return f"{text_of(handed)}()"
@@ -80,6 +93,11 @@ def _tried(project: Project, module: Module, body: list[ast.stmt], step: bool = 
 def _runs(project: Project, module: Module, call: ast.Call, depth: int) -> bool:
     """Return whether the function that a call runs steps an optimizer or a scaler."""
     target = callee(project, module, call)
+    hooks = project.once(hooks_of)[0].run_by.get(call, ()) if target is None else ()
+    for hook in hooks:
+        there = module_of(project, hook, module)
+        if any(_is_step(project, there, c.func) for c in calls(hook)):
+            return True
     if target is None:
         handed = any(_is_step(project, there, func) for func, there in _handed(project, module, call))
         return handed or any(
@@ -91,6 +109,16 @@ def _runs(project: Project, module: Module, call: ast.Call, depth: int) -> bool:
         _is_step(project, there, c.func) or (depth > 1 and _runs(project, there, c, depth - 1))
         for c in inner(target, ast.Call) if isinstance(c, ast.Call)
     )  # fmt: skip
+
+
+def _run_by(project: Project, module: Module, call: ast.Call) -> Iterator[tuple[ast.Call, Module]]:
+    """Yield the calls in the function that a call runs, and in those that are decorated with the one around it."""
+    target = callee(project, module, call)
+    if target is not None:
+        there = module_of(project, target, module)
+        yield from ((c, there) for c in calls(target) if not any(isinstance(a, ast.Try) for a in there.ancestors(c)))
+    for function, where in _decorated(project, module, call) if target is None else ():
+        yield from ((c, where) for c in calls(function))
 
 
 def _handed(project: Project, module: Module, call: ast.Call) -> Iterator[tuple[ast.expr, Module]]:
@@ -122,15 +150,15 @@ def _is_step(project: Project, module: Module, func: ast.expr) -> bool:
 
 def _is_about(project: Project, module: Module, call: ast.Call, step: bool) -> bool:
     """Return whether a call is one of a training step, or of a tracker unless steps alone are asked for."""
-    if not isinstance(call.func, ast.Attribute) or any(isinstance(n, ast.Call) for n in walk(call.func.value)):
+    if not isinstance(call.func, ast.Attribute):
+        return not step and is_tracking(project, module, call)
+    if any(isinstance(n, ast.Call) for n in walk(call.func.value)):
         return False
     if _is_step(project, module, call.func):
         return True
-    about = SCALERS if step else OBJECT
-    return about.search(tail_text(call.func.value)) is not None and call.func.attr not in QUIET
-
-
-QUIET = {"finish", "close", "end", "teardown", "get"}
+    if SCALERS.search(tail_text(call.func.value)) is not None:
+        return call.func.attr not in QUIET
+    return not step and is_tracking(project, module, call)
 
 
 def _is_wide(handler: ast.ExceptHandler, wide: set[str]) -> bool:
@@ -140,7 +168,7 @@ def _is_wide(handler: ast.ExceptHandler, wide: set[str]) -> bool:
     return any(tail_of(kind) in wide for kind in kinds)
 
 
-def _is_silent(handler: ast.ExceptHandler, *, whispers: bool = False) -> bool:
+def _is_silent(handler: ast.ExceptHandler, module: Module, *, whispers: bool = False) -> bool:
     """Return whether nothing in a handler says, keeps or passes on what happened."""
     for statement in handler.body:
         if isinstance(statement, ast.Pass | ast.Continue | ast.Break):
@@ -149,11 +177,25 @@ def _is_silent(handler: ast.ExceptHandler, *, whispers: bool = False) -> bool:
             continue
         if isinstance(statement, ast.Return) and (statement.value is None or isinstance(statement.value, ast.Constant)):
             continue
+        if isinstance(statement, ast.Assign) and _is_forgotten(statement, handler.name, module):
+            continue
         is_call = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
         if is_call and _is_mute(statement.value, handler.name, whispers):  # type: ignore[attr-defined]  # it is an ast.Expr
             continue
         return False
     return True
+
+
+def _is_forgotten(statement: ast.Assign, caught: str | None, module: Module) -> bool:
+    """Return whether a constant, or what was caught, is kept under a name that the function never reads."""
+    target, body = statement.targets[0], function_of(statement, module)
+    is_it = isinstance(statement.value, ast.Name) and statement.value.id == caught
+    if not isinstance(target, ast.Name) or not (isinstance(statement.value, ast.Constant) or is_it) or body is None:
+        return False
+    outer = [name for n in inner(body, ast.Global, ast.Nonlocal) for name in n.names]  # type: ignore[attr-defined]
+    if target.id in outer:
+        return False
+    return not any(isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load) for n in walk(body))
 
 
 def _is_mute(call: ast.Call, name: str | None, whispers: bool) -> bool:

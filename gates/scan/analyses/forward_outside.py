@@ -4,11 +4,13 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses._code import broken, calls, functions, inner
-from gates.scan.analyses._evaluating import NO_GRAD
+from gates.scan.analyses._code import broken, callee, calls, functions, inner
+from gates.scan.analyses._contexts import around, contexts_of, entered_by
 from gates.scan.analyses._flow import Source, is_forward, sources
-from gates.scan.analyses._precision import around, context_of, entered_by
-from gates.scan.module import Function, Module, tail_of
+from gates.scan.analyses._forwards import NO_GRAD
+from gates.scan.analyses._precision import is_scaler
+from gates.scan.module import Function, Module
+from gates.scan.nodes import walk
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
@@ -25,7 +27,7 @@ def look(project: Project) -> Iterator[Site]:
         for function in (*functions(module), module.tree) if "scale" in module.calls else ():
             scope = project.scope_of(function, module)
             for call in calls(function):
-                if _is_scale(call):
+                if _is_scale(call, scope):
                     for found in _outside(project, call, scope):
                         forward, there = found
                         if forward not in seen:
@@ -43,7 +45,9 @@ def _outside(project: Project, call: ast.Call, scope: Scope) -> Iterator[tuple[a
                 if not _runs(project, scope, source):
                     continue
                 chain = ((node, source.module), *source.through)
-                if not any(_covered(project, there, each) for each, there in chain) and not _own(project, source, node):
+                if any(_covered(project, there, each) or _has_other(project, there, each) for each, there in chain):
+                    continue
+                if not _own(project, source, node):
                     yield _place(project, source, node)
 
 
@@ -53,7 +57,8 @@ def _place(project: Project, source: Source, node: ast.Call) -> tuple[ast.Call, 
         body = _body(project, call, module)
         if isinstance(body, ast.Lambda):
             continue
-        if any(context_of(i, project.scope_of(body, module)) for w in inner(body, ast.With) for i in w.items):  # type: ignore[attr-defined]  # a with
+        where = project.scope_of(body, module)
+        if any(True for w in inner(body, ast.With) for _ in contexts_of(w, where)):  # type: ignore[arg-type]  # a with
             return call, module
     return node, source.module
 
@@ -81,11 +86,10 @@ def _use_autocast(project: Project, found: Iterable[Source]) -> bool:
         b: project.scope_of(b, m) for s in found for c, m in s.through if (b := _body(project, c, m)) is not None
     }
     return any(
-        context_of(item, scope) is not None
+        any(True for _ in contexts_of(node, scope))
         for body, scope in bodies.items()
         for node in inner(body, ast.With)
         if isinstance(node, ast.With)
-        for item in node.items
     )
 
 
@@ -93,9 +97,10 @@ def _body(project: Project, call: ast.Call, module: Module) -> Body:
     return project.scope_at(call, module).function or module.tree
 
 
-def _is_scale(call: ast.Call) -> bool:
-    is_method = isinstance(call.func, ast.Attribute) and call.func.attr == "scale" and bool(call.args)
-    return is_method and isinstance(call.func, ast.Attribute) and "scaler" in tail_of(call.func.value).lower()
+def _is_scale(call: ast.Call, scope: Scope) -> bool:
+    if not (isinstance(call.func, ast.Attribute) and call.func.attr == "scale" and call.args):
+        return False
+    return is_scaler(call.func.value, scope)
 
 
 def _own(project: Project, source: Source, call: ast.Call) -> bool:
@@ -114,6 +119,55 @@ def _some_model_does(project: Project) -> bool:
         and any(True for _ in entered_by(project, info.methods["forward"], info.scope.module))
         for info in project.classes.values()
     )
+
+
+def _has_other(project: Project, module: Module, node: ast.AST) -> bool:
+    """Return whether what runs in place of a node, on the other side of a choice, enters autocast."""
+    for other in _instead(module, node):
+        for inside in walk(other):
+            if isinstance(inside, ast.With) and any(contexts_of(inside, project.scope_at(inside, module))):
+                return True
+            target = callee(project, module, inside) if isinstance(inside, ast.Call) else None
+            if target is not None and any(entered_by(project, target, module)):
+                return True
+    return False
+
+
+def _instead(module: Module, node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what runs in place of a node: the other side of a choice, or a block that leaves before the node's turn."""
+    inside = node
+    for outer in module.ancestors(node):
+        if isinstance(outer, ast.IfExp) and inside is not outer.test:
+            yield outer.orelse if inside is outer.body else outer.body
+        elif isinstance(outer, ast.If) and inside in outer.orelse:
+            yield from outer.body
+        elif isinstance(outer, ast.If) and inside in outer.body:
+            yield from outer.orelse
+            yield from _after(module, outer) if _leaves(outer.body) else ()
+        elif isinstance(outer, ast.Match):
+            yield from (case for case in outer.cases if case is not inside)
+        for block in (getattr(outer, name, ()) for name in ("body", "orelse", "finalbody")):
+            before = block[: block.index(inside)] if isinstance(block, list) and inside in block else []
+            leaving = (each for each in before if isinstance(each, ast.If) and _leaves(each.body))
+            yield from (statement for each in leaving for statement in each.body)
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
+            return
+        inside = outer
+
+
+def _after(module: Module, statement: ast.stmt) -> list[ast.stmt]:
+    """Return the statements that follow one in its block."""
+    around = module.parents.get(statement)
+    blocks = (getattr(around, name, ()) for name in ("body", "orelse", "finalbody"))
+    return next((b[b.index(statement) + 1 :] for b in blocks if isinstance(b, list) and statement in b), [])
+
+
+def _leaves(block: list[ast.stmt]) -> bool:
+    """Return whether a block ends by leaving its function or its turn."""
+    last = block[-1] if block else None
+    if isinstance(last, ast.With | ast.AsyncWith):
+        return _leaves(last.body)
+    return isinstance(last, ast.Return | ast.Continue | ast.Break | ast.Raise)
 
 
 def _covered(project: Project, module: Module, node: ast.AST) -> bool:

@@ -1,149 +1,216 @@
 """Parameters in float16 that a scaler is to train."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, calls, constant, function_of, keyword
-from gates.scan.analyses._flow import Source, sources, spine
-from gates.scan.analyses._precision import HALF, scalers, type_named
+from gates.scan.analyses._flow import Source, passed, sources, spine
+from gates.scan.analyses._precision import BRAIN, HALF, scalers, type_named
 from gates.scan.known import OPTIMIZER
 from gates.scan.module import Module, tail_of
-from gates.scan.nodes import text_of, walk
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
+from gates.scan.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("half", "float16")
 HELPERS = {"fit", "setup", "prepare", "train"}
+PARAMETERS = {"parameters", "named_parameters"}
+CASTS = ("half", "bfloat16", "to", "type", "from_pretrained", "from_config")
+WHOLE = re.compile(r"\bfloat\(\)|float32|cast_training_params|upcast")
+METHODS = {"half": HALF, "bfloat16": BRAIN}
+WRAPPERS = {"compile", "DataParallel", "DistributedDataParallel", "DDP"}
+KEPT = WRAPPERS | {"print", "len", "sum", "cuda", "to", "train", "isinstance"}
+HOPS = 3
+Found = tuple[ast.Call, Module]
 
 
 def look(project: Project) -> Iterator[Site]:
-    """Yield each `model.half()` before an optimizer of the model's parameters, beside a scaler or mixed precision."""
+    """Yield each halving of a model whose parameters an optimizer gets, beside a scaler or mixed precision."""
     said: set[ast.AST] = set()
+    for call, module in (*_handed(project), *trained(project, HALF)):
+        if call not in said:
+            said.add(call)
+            yield broken(module, call, f"{ast.unparse(call)}: a scaler cannot unscale gradients in float16")
+
+
+def _handed(project: Project) -> Iterator[Found]:
+    """Yield the halvings of all that is made, and of what a trainer in mixed precision is handed."""
     for module in project.modules.values():
-        for call in _halvings(project, module):
+        for call in (*_casts(project, module, HALF), *_defaults(project, module)):
             body = function_of(call, module) or module.tree
-            if not _mixed(project, module, body):
-                continue
-            if _handed_to_trainer(call, module) or _optimized(call, body, module) or _is_default(call):
-                said.add(call)
-                yield broken(module, call, f"{ast.unparse(call)}: a scaler cannot unscale gradients in float16")
-    for module in project.modules.values():
-        if any(True for _ in scalers(project, module)):
-            for call, there in _built(project, module):
-                if call not in said:
-                    said.add(call)
-                    yield broken(there, call, f"{ast.unparse(call)}: a scaler cannot unscale gradients in float16")
+            parent = module.parents.get(call)
+            is_handed = isinstance(parent, ast.Call) and tail_of(parent.func) in HELPERS and call in parent.args
+            is_sure = (is_handed or tail_of(call.func) == "set_default_dtype") and _mixed(project, module, body)
+            if is_sure or (_trainers(body) and _optimized(project, module, call, body)):
+                yield call, module
 
 
-def _is_default(call: ast.Call) -> bool:
-    return tail_of(call.func) == "set_default_dtype"
-
-
-def _built(project: Project, module: Module) -> Iterator[tuple[ast.Call, Module]]:
-    """Yield the halvings, wherever they stand, of the models whose parameters a file's optimizers are made for."""
-    for name, found in module.calls.items():
-        for call in found if name[:1].isupper() else ():
-            scope = project.scope_at(call, module)
-            if call.args and project.types.is_a(scope.dotted(call.func), OPTIMIZER):
-                for source in sources(project, call.args[0], scope, call.lineno):
-                    yield from _halved_in(project, source)
-
-
-def _halved_in(project: Project, source: Source) -> Iterator[tuple[ast.Call, Module]]:
-    """Yield the halvings of the models whose parameters an expression asks for."""
-    for node in walk(source.node):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "parameters"):
-            continue
-        for each in spine(project, node.func.value, source.scope, node.lineno):
-            if isinstance(each.node, ast.Call) and _is_halving(project, each.module, each.node):
-                yield each.node, each.module
-
-
-def _is_halving(project: Project, module: Module, call: ast.Call) -> bool:
-    return any(call is other for other in _halvings(project, module))
-
-
-def _halvings(project: Project, module: Module) -> Iterator[ast.Call]:
-    for call in (
-        *module.calls.get("half", []),
-        *module.calls.get("to", []),
-        *module.calls.get("set_default_dtype", []),
-    ):
-        if not isinstance(call.func, ast.Attribute):
-            continue
-        if call.func.attr == "half":
-            if not call.args:
-                yield call
-            continue
-        given = [*call.args, *([v] if (v := keyword(call, "dtype")) is not None else [])]
-        if any(type_named(arg, project.scope_at(call, module)) == HALF for arg in given):
+def _defaults(project: Project, module: Module) -> Iterator[ast.Call]:
+    for call in module.calls.get("set_default_dtype", []):
+        if any(type_named(arg, project.scope_at(call, module)) == HALF for arg in call.args):
             yield call
 
 
-def _mixed(project: Project, module: Module, body: ast.AST) -> bool:
-    """Return whether a scaler, or a trainer in mixed precision, is made in the same function or class."""
-    made = {id(call) for call, _ in scalers(project, module)}
-    around = body
-    if any(isinstance(n, ast.Call) and id(n) in made for n in walk(around)):
-        return True
+def _trainers(body: ast.AST) -> bool:
+    """Return whether a trainer in mixed precision is made."""
     trainers = [c for c in calls(body) if tail_of(c.func) in {"Trainer", "Fabric", "Accelerator"}]
     told = [constant(keyword(c, "precision") or keyword(c, "mixed_precision")) for c in trainers]
     return any(value in {"16-mixed", "fp16", 16, "16"} for value in told)
 
 
-def _halved(call: ast.Call, module: Module) -> set[str]:
-    """Return the names that a halved model has: that of the object and that of the result."""
-    found: set[str] = set()
-    node: ast.expr = call
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        node = node.func.value
-    if isinstance(node, ast.Name | ast.Attribute):
-        found.add(text_of(node))
-    parent: ast.AST | None = module.parents.get(call)
-    while isinstance(parent, ast.Attribute | ast.Call):
-        parent = module.parents.get(parent)
-    if isinstance(parent, ast.Assign):
-        found |= {text_of(t) for t in parent.targets}
-    elif not isinstance(parent, ast.Expr):
-        return set()
-    return found
+def _mixed(project: Project, module: Module, body: ast.AST) -> bool:
+    """Return whether a scaler, or a trainer in mixed precision, is made in the same function."""
+    made = {id(call) for call, _ in scalers(project, module)}
+    return any(isinstance(n, ast.Call) and id(n) in made for n in walk(body)) or _trainers(body)
 
 
-def _optimized(call: ast.Call, body: ast.AST, module: Module) -> bool:
-    """Return whether an optimizer gets the parameters of the halved model, in the function that halves it."""
-    names = _halved(call, module)
-    for other in calls(body):
-        if tail_of(other.func) != "parameters" or not isinstance(other.func, ast.Attribute):
-            continue
-        if text_of(other.func.value) not in names:
-            continue
-        parent = module.parents.get(other)
-        while isinstance(
-            parent, ast.Call | ast.List | ast.GeneratorExp | ast.comprehension | ast.keyword
-        ) and not _is_optimizer(parent):
-            parent = module.parents.get(parent)
-        if (
-            parent is not None
-            and _is_optimizer(parent)
-            and (other.lineno >= call.lineno or _before_training(call, body))
-        ):
-            return True
-    return False
+def _optimized(project: Project, module: Module, call: ast.Call, body: ast.AST) -> bool:
+    optimizers = (c for c, there, _ in _optimizers(project) if there is module and c in set(calls(body)))
+    scoped = ((made, project.scope_at(made, module)) for made in optimizers)
+    return any(call is found for made, scope in scoped for found, _ in _cast(project, made, scope, HALF))
 
 
-def _is_optimizer(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and tail_of(node.func)[:1].isupper()
-        and tail_of(node.func) not in {"Sequential", "Linear"}
-    )
+def _optimizers(project: Project) -> Iterator[tuple[ast.Call, Module, Scope]]:
+    """Yield the calls that make optimizers."""
+    for module in project.modules.values():
+        for name, found in module.calls.items():
+            for call in found if name[:1].isupper() else ():
+                scope = project.scope_at(call, module)
+                if (call.args or call.keywords) and project.types.is_a(scope.dotted(call.func), OPTIMIZER):
+                    yield call, module, scope
+
+
+def trained(project: Project, kind: str) -> Iterator[Found]:
+    """Yield where models are turned into a type whose parameters go to optimizers that a scaler steps."""
+    scaled = {m.path for m in project.modules.values() if any(True for _ in scalers(project, m))}
+    for call, module, scope in _optimizers(project) if scaled else ():
+        if module.path in scaled or _used_in(project, call, module, scaled):
+            yield from _cast(project, call, scope, kind)
+
+
+def _used_in(project: Project, call: ast.Call, module: Module, paths: set[str]) -> bool:
+    """Return whether the function or the class that makes an optimizer is called in one of some files."""
+    scope = project.scope_at(call, module)
+    names = [scope.owner.node.name] if scope.owner is not None else [getattr(scope.function, "name", "")]
+    return any(there.path in paths for name in names for _, there in project.named.get(name, []))
+
+
+def _cast(project: Project, call: ast.Call, scope: Scope, kind: str) -> Iterator[Found]:
+    """Yield where the models are turned into a type whose parameters an optimizer is made for."""
+    given = call.args[0] if call.args else keyword(call, "params")
+    for source in sources(project, given, scope, call.lineno) if given is not None else ():
+        if WHOLE.search(text_of(source.node)):
+            return
+        for asked in (*_asking(source.node), *_filled(source)):
+            for each in _models(project, asked.func.value, source.scope, asked.lineno, HOPS):  # type: ignore[attr-defined]  # a method
+                for found, module in (*_made(project, each, kind), *_in_place(project, each, asked, call, kind)):
+                    if not _is_undone(project, found, module, asked, source):
+                        yield found, module
+
+
+def _asking(node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls in an expression that ask a model for its parameters."""
+    for call in walk(node):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in PARAMETERS:
+            yield call
+
+
+def _filled(source: Source) -> Iterator[ast.Call]:
+    """Yield what the loop goes through that fills the lists of an expression."""
+    names = {n.id for n in walk(source.node) if isinstance(n, ast.Name)}
+    for loop in inner(source.body, ast.For) if names else ():
+        adds = (c for c in calls(loop) if isinstance(c.func, ast.Attribute) and c.func.attr in {"append", "extend"})
+        held = {n.id for c in adds for n in walk(c.func) if isinstance(n, ast.Name)}
+        if isinstance(loop, ast.For) and held & names:
+            yield from _asking(loop.iter)
+
+
+def _models(project: Project, node: ast.expr, scope: Scope, line: int, hops: int) -> Iterator[Source]:
+    """Yield what a model was made by and passed through, from the callers of a function too."""
+    for each in spine(project, node, scope, line):
+        yield each
+        if isinstance(each.node, ast.Name) and hops:
+            found = each.scope.lookup(each.node.id)
+            for value, where, at in passed(project, each.node.id, found[0]) if found is not None else ():
+                yield from _models(project, value, where, at, hops - 1)
+
+
+def _made(project: Project, source: Source, kind: str) -> Iterator[Found]:
+    if isinstance(source.node, ast.Call) and _is_cast(project, source.module, source.node, kind):
+        yield source.node, source.module
+
+
+def _in_place(project: Project, source: Source, asked: ast.Call, optimizer: ast.Call, kind: str) -> Iterator[Found]:
+    """Yield the statements that turn a model as it is, before it is trained: `net.half()`, `p.data = p.data.half()`."""
+    if not isinstance(source.node, ast.Name | ast.Attribute):
+        return
+    scope, name = source.scope, text_of(source.node)
+    if isinstance(source.node, ast.Attribute) and scope.owner is not None and "__init__" in scope.owner.methods:
+        scope = project.scope_of(scope.owner.methods["__init__"], scope.owner.scope.module)
+    body = scope.function or scope.module.tree
+    known = [c for c in calls(body) if tail_of(c.func) in CASTS and _is_cast(project, scope.module, c, kind)]
+    for call in known:
+        apart = function_of(optimizer, source.module) is not body
+        in_time = apart or call.lineno < asked.lineno or _before_training(call, body)
+        root = _root(call.func)
+        if in_time and (text_of(root) == name if root is not None else False):
+            statement = scope.module.parents.get(call)
+            while isinstance(statement, ast.Attribute | ast.Call):
+                statement = scope.module.parents.get(statement)
+            if isinstance(statement, ast.Expr):
+                yield call, scope.module
+    for loop in inner(body, ast.For):
+        if isinstance(loop, ast.For) and any(text_of(a.func.value) == name for a in _asking(loop.iter)):  # type: ignore[attr-defined]
+            yield from ((c, scope.module) for c in known if c in set(calls(loop)) and c.lineno < asked.lineno)
+
+
+def _root(node: ast.expr) -> ast.expr | None:
+    """Return the object that a chain of methods begins with."""
+    while isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call):
+        node = node.value.func
+    return node.value if isinstance(node, ast.Attribute) else None
+
+
+def _is_undone(project: Project, halving: ast.Call, module: Module, asked: ast.Call, source: Source) -> bool:
+    """Return whether what is trained of a halved model may not be half: cast back, or added to it afterwards."""
+    body = function_of(halving, module) or module.tree
+    same = body is (source.scope.function or source.module.tree)
+    between = [c for c in calls(body) if halving.lineno < c.lineno and (not same or c.lineno <= asked.lineno)]
+    if any(tail_of(c.func) in {"float", "cast_training_params"} or _to_whole(project, c, module) for c in between):
+        return True
+    if "requires_grad" not in text_of(source.node):
+        return False
+    asking = [] if same else [c for c in calls(source.body) if c.lineno <= asked.lineno]
+    changes = [c for c in (*between, *asking) if c.args and tail_of(c.func) not in KEPT | PARAMETERS]
+    names = {text_of(n) for n in (_root(halving.func), asked.func.value) if n is not None}  # type: ignore[attr-defined]  # a method
+    return any(tail_of(c.func) == "setattr" or text_of(arg) in names for c in changes for arg in c.args)
+
+
+def _to_whole(project: Project, call: ast.Call, module: Module) -> bool:
+    named = keyword(call, "dtype")
+    given = [*call.args, *([named] if named is not None else [])] if tail_of(call.func) == "to" else []
+    return any(type_named(arg, project.scope_at(call, module)) == "torch.float32" for arg in given)
+
+
+def _casts(project: Project, module: Module, kind: str) -> Iterator[ast.Call]:
+    """Yield the calls that turn a model into a type, or load it so."""
+    for call in (c for name in CASTS for c in module.calls.get(name, [])):
+        if _is_cast(project, module, call, kind):
+            yield call
+
+
+def _is_cast(project: Project, module: Module, call: ast.Call, kind: str) -> bool:
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in CASTS:
+        return False
+    if call.func.attr in METHODS:
+        return not call.args and METHODS[call.func.attr] == kind
+    given = [k.value for k in call.keywords if k.arg in {"dtype", "torch_dtype"}]
+    given += call.args if call.func.attr in {"to", "type"} else []
+    return any(type_named(arg, project.scope_at(call, module)) == kind for arg in given)
 
 
 def _before_training(call: ast.Call, body: ast.AST) -> bool:
     """Return whether backward passes come after the halving."""
     return any(tail_of(c.func) == "backward" and c.lineno > call.lineno for c in calls(body))
-
-
-def _handed_to_trainer(call: ast.Call, module: Module) -> bool:
-    parent = module.parents.get(call)
-    return isinstance(parent, ast.Call) and tail_of(parent.func) in HELPERS and call in parent.args

@@ -1,36 +1,73 @@
 """Reads of device values by the host with each step: each waits for all that the device has to do."""
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses._code import accelerated, broken, is_backward
-from gates.scan.analyses._hot import helper_of, hot_calls, is_hot, steps
+from gates.scan.analyses._code import accelerated, broken, is_backward, nodes
+from gates.scan.analyses._hot import helper_of, hot_calls, is_hot, is_training, leading, steps
 from gates.scan.analyses._on_device import READS, is_on_device
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of
+from gates.scan.module import Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
+from gates.scan.scope import PREPARES
 from gates.scan.site import Site
 
 WORDS = ("backward*", "step")
 MAKES = {"float", "int", "bool", "print", "str"}
+TELLS = {"info", "warning", "error", "log", "critical"}  # of a logger: what is said there is shown
+# what torch makes on the host
+DRAWN = {"randint", "randperm", "arange", "rand", "randn", "tensor", "as_tensor", "from_numpy", "linspace"}
+LOGGER = re.compile(r"(?i)^(_*log|logger|_*logging|.*_log(ger)?)$")
 
 
 def look(project: Project) -> Iterator[Site]:
-    """Yield each line of the hot path with `.item()`, `.cpu()`, `float(loss)` or `print(loss)`."""
+    """Yield each line of the hot path with `.item()`, `.cpu()`, `float(loss)`, `print(loss)` or `if loss > x`."""
     for module in project.modules.values():
-        if "backward" not in module.calls and "step" not in module.calls:
+        if not leading(project) & module.calls.keys():
             continue
-        losses = _losses(module)
         said: set[int] = set()
-        for call in hot_calls(project, module, {*READS, "float", "print"}):
-            if call.lineno not in said and _reads(call, losses) and helper_of(project, module, call) is None:
+        for call in hot_calls(project, module, set(READS)):
+            if call.lineno in said or call.args or _of_data(call) or helper_of(project, module, call) is not None:
+                continue
+            if not _is_fed(project, module, call):
                 said.add(call.lineno)
                 yield broken(module, call, f"{text_of(call)} waits for the device with each step")
-        for compare in _compared(module, losses) if accelerated(module) else ():
-            if compare.lineno not in said and is_hot(project, module, compare):
-                said.add(compare.lineno)
-                yield broken(module, compare, f"{text_of(compare)} waits for the device with each step")
+        yield from _by_value(project, module, said) if accelerated(module) else ()
     yield from _in_helpers(project)
+
+
+def _by_value(project: Project, module: Module, said: set[int]) -> Iterator[Site]:
+    """Yield what a step reads without a method: in a condition, in a text, in what makes a number."""
+    known = steps(project)
+    losses = _losses(module)
+    for node, value in _read_in(nodes(module, ast.Call, ast.Compare, ast.FormattedValue), module):
+        if node.lineno in said or not is_hot(project, module, node) or helper_of(project, module, node) is not None:
+            continue
+        is_loss = isinstance(value, ast.Name) and value.id in losses
+        if is_loss or is_on_device(project, known.origins, value, project.scope_at(value, module)):
+            said.add(node.lineno)
+            yield broken(module, node, f"{text_of(node)} waits for the device with each step")
+
+
+def _is_fed(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether what is read is a batch as the loader gave it, which nothing has moved to the device yet."""
+    node: ast.expr = call.func
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        if isinstance(node, ast.Call):
+            if tail_of(node.func) in {"to", "cuda"} or not isinstance(node.func, ast.Attribute):
+                return False
+            if tail_of(node.func) in DRAWN and isinstance(node.func.value, ast.Name) and node.func.value.id == "torch":
+                return not any(k.arg == "device" for k in node.keywords)
+            node = node.func
+        node = node.value
+    if not isinstance(node, ast.Name) or any(PREPARES & m.calls.keys() for m in project.modules.values()):
+        return False
+    found = project.scope_at(call, module).lookup(node.id)
+    around = [a for a in module.ancestors(call) if isinstance(a, ast.For | ast.AsyncFor)]
+    around = [a for a in around if is_training(project, module, a)]
+    looped = any(isinstance(n, ast.Name) and n.id == node.id for a in around for n in walk(a.target))
+    return looped and found is not None and all(b.kind == "opaque" for b in found[1])
 
 
 def _in_helpers(project: Project) -> Iterator[Site]:
@@ -41,7 +78,7 @@ def _in_helpers(project: Project) -> Iterator[Site]:
             continue
         scope = project.scope_of(function, next(iter(project.modules.values())))
         said: set[int] = set()
-        for node, value in _read_in(function, scope.module):
+        for node, value in _read_in(inner(function, ast.Call, ast.Compare, ast.FormattedValue), scope.module):
             if node.lineno in said or helper_of(project, scope.module, node) is not function:
                 continue
             if is_on_device(project, known.origins, value, scope):
@@ -49,30 +86,45 @@ def _in_helpers(project: Project) -> Iterator[Site]:
                 yield broken(scope.module, node, f"{text_of(node)} waits for the device with each step")
 
 
-def _read_in(function: Function, module: Module) -> Iterator[tuple[ast.expr, ast.expr]]:
+def _read_in(found: Iterable[ast.AST], module: Module) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Yield what reads a value, and the value, in the order of the source."""
-    found: list[tuple[ast.expr, ast.expr]] = []
-    for node in inner(function, ast.Call, ast.Compare, ast.FormattedValue):
+    pairs: list[tuple[ast.expr, ast.expr]] = []
+    for node in found:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in READS:
-            found += [(node, node.func.value)] if not _of_data(node) else []
-        elif isinstance(node, ast.Call) and tail_of(node.func) in MAKES:
-            found += [(node, arg) for arg in node.args]
+            pairs += [(node, node.func.value)] if not _of_data(node) else []
+        elif isinstance(node, ast.Call):
+            pairs += [(node, value) for value in _shown(node)]
         elif isinstance(node, ast.Compare) and _is_branched_on(node, module):
-            found += [(node, side) for side in (node.left, *node.comparators)]
+            pairs += [(node, side) for side in (node.left, *node.comparators)]
         elif isinstance(node, ast.FormattedValue):
-            found.append((node.value, node.value))
-    return iter(sorted(found, key=lambda pair: pair[0].lineno))
+            pairs.append((node.value, node.value))
+    return iter(sorted(pairs, key=lambda pair: pair[0].lineno))
 
 
-def _compared(module: Module, losses: set[str]) -> Iterator[ast.Compare]:
-    """Yield the comparisons of a loss with a number that the host branches on."""
-    for node in module.live.get(ast.Compare, []):
-        if (
-            isinstance(node, ast.Compare)
-            and _is_branched_on(node, module)
-            and any(isinstance(side, ast.Name) and side.id in losses for side in (node.left, *node.comparators))
-        ):
-            yield node
+def _shown(call: ast.Call) -> Iterator[ast.expr]:
+    """Yield the arguments of a call that it makes a number or a text of."""
+    tail = tail_of(call.func)
+    if isinstance(call.func, ast.Name) and tail in MAKES:
+        for arg in call.args:
+            yield from _filled(arg)
+    elif tail in {"set_postfix", "set_postfix_str", "set_description"}:
+        for arg in (*call.args, *(k.value for k in call.keywords)):
+            yield from arg.values if isinstance(arg, ast.Dict) else _filled(arg)
+    elif tail == "add_scalar":
+        yield from call.args[1:2]
+    elif tail == "format" and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Constant):
+        yield from (*call.args, *(k.value for k in call.keywords))
+    elif tail in TELLS and isinstance(call.func, ast.Attribute) and LOGGER.search(tail_of(call.func.value)):
+        for arg in call.args if call.args and isinstance(call.args[0], ast.Constant | ast.BinOp) else ():
+            yield from _filled(arg)
+
+
+def _filled(arg: ast.expr) -> Iterator[ast.expr]:
+    """Yield what is put into a text: of `"%.3f" % loss`, `loss`."""
+    if isinstance(arg, ast.BinOp) and isinstance(arg.op, ast.Mod) and isinstance(arg.left, ast.Constant):
+        yield from arg.right.elts if isinstance(arg.right, ast.Tuple) else [arg.right]
+    else:
+        yield arg
 
 
 def _is_branched_on(node: ast.Compare, module: Module) -> bool:
@@ -83,12 +135,6 @@ def _is_branched_on(node: ast.Compare, module: Module) -> bool:
     while isinstance(branch, ast.BoolOp | ast.UnaryOp):
         branch = module.parents.get(branch)
     return isinstance(branch, ast.If | ast.While | ast.IfExp | ast.Assert)
-
-
-def _reads(call: ast.Call, losses: set[str]) -> bool:
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr in READS and not call.args and not _of_data(call)
-    return any(isinstance(arg, ast.Name) and arg.id in losses for arg in call.args)
 
 
 def _of_data(call: ast.Call) -> bool:

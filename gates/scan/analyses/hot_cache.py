@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken
-from gates.scan.analyses._hot import helper_of, hot_calls, measures_memory, steps
+from gates.scan.analyses._batches import runs_each_batch
+from gates.scan.analyses._code import broken, function_of
+from gates.scan.analyses._hot import helper_of, hot_calls, is_of_peak, measures_memory, steps
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -15,5 +16,11 @@ def look(project: Project) -> Iterator[Site]:
     for module in project.modules.values():
         for call in hot_calls(project, module, {"empty_cache"}):
             helper = helper_of(project, module, call)
+            if helper is None and is_of_peak(module, call):
+                continue
             if helper is None or not (helper in steps(project).timed or measures_memory(helper)):
                 yield broken(module, call, "the cache of the allocator is emptied with each step")
+        for call in module.calls.get("empty_cache", ()):
+            around = function_of(call, module)
+            if runs_each_batch(project, module, call) and not (around is not None and measures_memory(around)):
+                yield broken(module, call, "the cache of the allocator is emptied with each batch")

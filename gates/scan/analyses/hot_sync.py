@@ -1,14 +1,47 @@
 """The device waited for with each step."""
 
+import ast
+import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._benching import is_benchmark
-from gates.scan.analyses._code import broken
-from gates.scan.analyses._hot import helper_of, hot_calls, measures_memory, steps
+from gates.scan.analyses._batches import runs_each_batch
+from gates.scan.analyses._benching import is_benchmark, is_called_benchmark
+from gates.scan.analyses._code import broken, calls, function_of, loop_of
+from gates.scan.analyses._hot import helper_of, hot_calls, is_of_peak, measures_memory, steps
+from gates.scan.module import Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
 WORDS = ("synchronize*",)
+LOADER = re.compile(r"(?i)load|batch|(^|[_.(])(dl|train)\b|data")
+KEEPS = {"append", "extend", "appendleft", "add", "insert"}
+
+
+def _is_of_each_step(call: ast.Call, module: Module) -> bool:
+    """Return whether a training waits for its device to tell how long each step took, and keeps none of the times."""
+    loop, function = loop_of(call, module), function_of(call, module)
+    if not isinstance(loop, ast.For) or function is None or is_called_benchmark(call, module):
+        return False
+    if not LOADER.search(text_of(loop.iter)):
+        return False
+    times = {
+        n.id for a in inner(loop, ast.Assign) if isinstance(a, ast.Assign) and _is_difference(a.value)
+        for t in a.targets for n in walk(t) if isinstance(n, ast.Name)
+    }  # fmt: skip
+    kept = [
+        part for part in (*inner(loop, ast.AugAssign), *inner(function, ast.Return), *calls(loop))
+        if not isinstance(part, ast.Call) or tail_of(part.func) in KEEPS
+    ]  # fmt: skip
+    sets = (a for a in inner(loop, ast.Assign) if isinstance(a, ast.Assign))
+    kept += [a for a in sets if isinstance(a.targets[0], ast.Subscript)]
+    return not any(
+        _is_difference(n) or (isinstance(n, ast.Name) and n.id in times) for part in kept for n in walk(part)
+    )
+
+
+def _is_difference(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -17,8 +50,12 @@ def look(project: Project) -> Iterator[Site]:
         for call in hot_calls(project, module, {"synchronize"}):
             helper = helper_of(project, module, call)
             if helper is None:
-                is_measured = is_benchmark(call, module)
+                is_measured = is_benchmark(call, module) and not _is_of_each_step(call, module)
+                is_measured = is_measured or is_of_peak(module, call)
             else:
                 is_measured = helper in steps(project).timed or measures_memory(helper)
             if not is_measured:
                 yield broken(module, call, "the host waits for the device with each step")
+        for call in module.calls.get("synchronize", ()):
+            if runs_each_batch(project, module, call) and not is_benchmark(call, module):
+                yield broken(module, call, "the host waits for the device with each batch")

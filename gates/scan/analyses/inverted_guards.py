@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, callee, calls, class_of, constant, function_of, keyword, module_of, nodes
 from gates.scan.analyses._guards import BAD, FINITE, finite, mixed, named
-from gates.scan.analyses._precision import autocasts, is_step, scalers
+from gates.scan.analyses._precision import autocasts, is_scaler, is_step, scalers
+from gates.scan.known import SCHEDULER, is_called
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import text_of, walk
 from gates.scan.project import Project
+from gates.scan.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("caler*", "isfinite", "isnan", "isinf")
@@ -40,7 +42,7 @@ def _asking(project: Project) -> Iterator[str]:
 
 def _is_concerned(project: Project, module: Module) -> bool:
     """Return whether a file has a scaler, asks whether something is finite, or steps and has that asked elsewhere."""
-    if any("caler" in text or text in BAD | FINITE for text in _names(module)):
+    if "scale" in module.calls or any("caler" in text or text in BAD | FINITE for text in _names(module)):
         return True
     return "step" in module.calls and any(name in module.calls for name in project.once(_asking))
 
@@ -55,7 +57,8 @@ def _branches(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
     while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test, turned = test.operand, not turned
     yes, no = (node.orelse, node.body) if turned else (node.body, node.orelse)
-    if (absent := _absent(test, yes, no)) is not None:
+    scope = project.scope_at(node, module)
+    if (absent := _absent(test, yes, no, scope)) is not None:
         name, branch = absent
         if (call := _use(branch, name)) is not None:
             yield broken(module, node, f"{name} is None where {text_of(call.func)}() is called")
@@ -63,31 +66,33 @@ def _branches(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
     rest = node.orelse or _rest(module, node)
     on = mixed(project, module, node.test)
     yes, no = (node.body, rest) if on is None or on.holds else (rest, node.body)
-    if on is not None and _plain(yes) and not _scaled(yes) and _scaled(no) and not _plain(no):
+    if on is not None and _plain(yes) and not _scaled(yes, scope) and _scaled(no, scope) and not _plain(no):
         switched = text_of(node.test) if on.holds else text_of(test)
         yield broken(module, node, f"the loss is scaled where {switched} is false, and not where it is true")
     fine = finite(project, module, node.test)
     if fine is not None:
         good, bad = (node.body, rest) if fine.holds else (rest, node.body)
+        if _schedules(bad, scope) and not _schedules(good, scope) and not _steps(project, module, good):
+            yield broken(module, node, "the schedule steps where the scaler skipped the optimizer, and only there")
         if _steps(project, module, bad) and not _steps(project, module, good):
             place, there = fine.wrong or (node, module)
             yield broken(there, place, "the optimizer steps where gradients are not finite, and only there")
 
 
-def _absent(test: ast.expr, yes: list[ast.stmt], no: list[ast.stmt]) -> tuple[str, list[ast.stmt]] | None:
+def _absent(test: ast.expr, yes: list[ast.stmt], no: list[ast.stmt], scope: Scope) -> tuple[str, list[ast.stmt]] | None:
     """Return a name that a test holds against `None`, and the branch in which it is `None`."""
     if (
         isinstance(test, ast.Compare)
         and len(test.ops) == 1
         and constant(test.comparators[0]) is None
         and isinstance(test.comparators[0], ast.Constant)
-        and "caler" in tail_of(test.left)
+        and is_scaler(test.left, scope)
     ):
         if isinstance(test.ops[0], ast.Is | ast.Eq):
             return text_of(test.left), yes
         if isinstance(test.ops[0], ast.IsNot | ast.NotEq):
             return text_of(test.left), no
-    if isinstance(test, ast.Name | ast.Attribute) and "caler" in tail_of(test):
+    if isinstance(test, ast.Name | ast.Attribute) and is_scaler(test, scope):
         return text_of(test), no
     return None
 
@@ -120,11 +125,11 @@ def _plain(branch: list[ast.stmt]) -> bool:
     return False
 
 
-def _scaled(branch: list[ast.stmt]) -> bool:
+def _scaled(branch: list[ast.stmt], scope: Scope) -> bool:
     return any(
         tail_of(c.func) in {"scale", "unscale_"}
         and isinstance(c.func, ast.Attribute)
-        and "caler" in tail_of(c.func.value)
+        and is_scaler(c.func.value, scope)
         for s in branch
         for c in calls(s)
     )
@@ -138,6 +143,16 @@ def _rest(module: Module, node: ast.If) -> list[ast.stmt]:
         (value for _, value in ast.iter_fields(module.parents[node]) if isinstance(value, list) and node in value), []
     )
     return block[block.index(node) + 1 :] if block else []
+
+
+def _schedules(branch: list[ast.stmt], scope: Scope) -> bool:
+    """Return whether a branch steps a schedule itself."""
+    stepped = (c for s in branch for c in calls(s) if isinstance(c.func, ast.Attribute) and c.func.attr == "step")
+    objects = [c.func.value for c in stepped if isinstance(c.func, ast.Attribute)]
+    return any(
+        is_called(tail_of(node), SCHEDULER) or scope.project.types.is_a(scope.project.types.of(node, scope), SCHEDULER)
+        for node in objects
+    )
 
 
 def _steps(project: Project, module: Module, branch: list[ast.stmt]) -> bool:

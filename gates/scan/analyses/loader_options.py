@@ -5,22 +5,23 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.analyses._code import accelerated, broken, constant, function_of, stays_on_cpu
+from gates.scan.analyses._code import accelerated, broken, calls, constant, function_of, stays_on_cpu
+from gates.scan.analyses._options import Options, calls_of, written
 from gates.scan.analyses._origins import Origins
 from gates.scan.known import canonical
-from gates.scan.module import Module
-from gates.scan.project import Project
+from gates.scan.module import Module, tail_of
+from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("DataLoader*",)
 TRAINS = {"train", "fit", "evaluate", "train_one_epoch", "train_epoch", "train_model"}
 MOVES = {"to", "cuda", "setup_dataloaders", "prepare"}
+LIGHTNING = re.compile(r"(lightning|pytorch_lightning)\.")
 MAKERS = re.compile(r"data|load|build|factor|input|setup")
 NO_WORKERS = "the loader has no workers, so the device waits while a batch is made"
 NOT_PINNED = "the loader does not pin its memory, so copies to the device block"
 BY_POSITION = 5  # arguments before that for the workers
-Options = dict[str, ast.expr]
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Loader:
     def fault(self, project: Project, origins: Origins) -> str:
         """Return what is wrong with the options, or nothing."""
         scope = project.scope_at(self.call, self.module)
+        if _is_on_device(self.call, scope):
+            return ""
         if _is_off(self.options.get("num_workers"), origins, scope):
             return NO_WORKERS
         return NOT_PINNED if _is_off(self.options.get("pin_memory"), origins, scope) else ""
@@ -59,9 +62,10 @@ def look(project: Project) -> Iterator[Site]:
 def _fed(project: Project) -> set[str]:
     """Return the files whose loaders feed a training on an accelerator."""
     feeding = [module for module in project.modules.values() if _feeds(module)]
+    found = set(_by_trainer(project))
     if not feeding or stays_on_cpu(project):
-        return set()
-    found = {module.path for module in feeding}
+        return found
+    found |= {module.path for module in feeding}
     for module in feeding:
         near = _imported(project, module)
         makers = [one for one in near if MAKERS.search(one.name.rpartition(".")[2])]
@@ -73,6 +77,20 @@ def _fed(project: Project) -> set[str]:
     }  # fmt: skip
 
 
+def _by_trainer(project: Project) -> Iterator[str]:
+    """Yield the files whose loaders Lightning feeds to an accelerator that its trainer is told to take."""
+    told = [
+        k.value for m in project.modules.values() for call in m.calls.get("Trainer", ())
+        if LIGHTNING.match(project.scope_at(call, m).dotted(call.func) or "")
+        for k in call.keywords if k.arg in {"accelerator", "precision"}
+    ]  # fmt: skip
+    if any(isinstance(v, ast.Constant) and re.match(r"gpu$|cuda$|16", str(v.value)) for v in told):
+        for module in project.modules.values():
+            here = "DataLoader" in module.calls and not _is_test(module)
+            if here and {"LightningDataModule", "LightningModule", "Trainer"} & module.words:
+                yield module.path
+
+
 def _feeds(module: Module) -> bool:
     """Return whether a file trains, on an accelerator, with batches that it moves there itself."""
     if not accelerated(module) or not (MOVES & module.calls.keys()):
@@ -81,7 +99,9 @@ def _feeds(module: Module) -> bool:
 
 
 def _is_test(module: Module) -> bool:
-    return module.path.rpartition("/")[2].startswith("test_")
+    """Return whether a file tests or shows something, with data that take no time."""
+    *folders, name = module.path.split("/")
+    return name.startswith("test_") or not {"demos", "tests"}.isdisjoint(folders)
 
 
 def _imported(project: Project, module: Module) -> list[Module]:
@@ -94,39 +114,61 @@ def _imported(project: Project, module: Module) -> list[Module]:
 
 
 def _loaders(project: Project, module: Module, origins: Origins) -> Iterator[Loader]:
-    for call in module.calls.get("DataLoader", []):
+    for call in (*module.calls.get("DataLoader", ()), *_of_subclasses(project, module)):
         scope = project.scope_at(call, module)
-        if not canonical(scope.dotted(call.func) or "").startswith("torch.utils.data") or len(call.args) > BY_POSITION:
-            continue
-        own: Options = {k.arg: k.value for k in call.keywords if k.arg is not None}
-        more = [k.value for k in call.keywords if k.arg is None]
-        if not more:
-            yield Loader(call, module, own, call, module)
-        elif len(more) == 1:
-            written = _written(more[0], scope)
-            if written is not None:
-                yield Loader(call, module, {**own, **written}, call, module)
-            for options, at, place in _handed(more[0], scope, origins, call):
-                yield Loader(call, module, {**own, **options}, at, place)
+        if len(call.args) <= BY_POSITION and (_is_loader(call.func, scope) or tail_of(call.func) != "DataLoader"):
+            yield from _of_call(call, module, origins, {}, scope)
+    for call in module.calls.get("partial", ()):
+        if call.args and _is_loader(call.args[0], project.scope_at(call, module)):
+            own = {k.arg: k.value for k in call.keywords if k.arg is not None}
+            more = [written(k.value, project.scope_at(call, module)) for k in call.keywords if k.arg is None]
+            own |= {key: value for options in more for key, value in (options or {}).items()}
+            for use, there in calls_of(project, call, module) if None not in more else ():
+                for found in _of_call(use, there, origins, own, project.scope_at(use, there)):
+                    yield Loader(call, module, found.options, use, there)
 
 
-def _written(more: ast.expr, scope: Scope) -> Options | None:
-    """Return the options of a dictionary that is written out, where nothing is added to it."""
-    uses = 0
-    if isinstance(more, ast.Name):
-        found = scope.lookup(more.id)
-        values = [b.node for b in found[1]] if found else []
-        body = (found[0].function or found[0].module.tree) if found else None
-        for node in ast.walk(body) if body is not None else ():
-            if isinstance(node, ast.Name) and node.id == more.id and not isinstance(node.ctx, ast.Store):
-                parent = scope.module.parents.get(node)
-                uses += not (isinstance(parent, ast.keyword) and parent.arg is None)
-        more = values[0] if len(values) == 1 and isinstance(values[0], ast.Dict) else more
-    elif isinstance(more, ast.Call) and isinstance(more.func, ast.Name) and more.func.id == "dict" and not more.args:
-        return {k.arg: k.value for k in more.keywords if k.arg} if all(k.arg for k in more.keywords) else None
-    if uses or not isinstance(more, ast.Dict) or not all(isinstance(k, ast.Constant) for k in more.keys):
-        return None
-    return {str(constant(k)): v for k, v in zip(more.keys, more.values, strict=True)}
+def _is_loader(node: ast.expr, scope: Scope) -> bool:
+    return canonical(scope.dotted(node) or "").startswith("torch.utils.data") and "DataLoader" in (
+        scope.dotted(node) or ""
+    )
+
+
+def _of_subclasses(project: Project, module: Module) -> Iterator[ast.Call]:
+    """Yield the calls that make a loader of a class of the program: in its constructor, or of it where it has none."""
+    for info in project.once(_subclasses):
+        begun = project.method(info, "__init__")
+        if begun is None:
+            yield from (c for c in module.calls.get(info.node.name, ()) if _makes(project, module, c, info))
+        elif begun[1] is module and begun[2] is info:
+            yield from (
+                c for c in calls(begun[0]) if tail_of(c.func) == "__init__" and isinstance(c.func, ast.Attribute)
+            )
+
+
+def _subclasses(project: Project) -> Iterator[ClassInfo]:
+    if any("DataLoader" in module.words for module in project.modules.values()):
+        for info in project.classes.values():
+            if any(_is_loader(base, info.scope) for each in project.order_of(info) for base in each.node.bases):
+                yield info
+
+
+def _makes(project: Project, module: Module, call: ast.Call, info: ClassInfo) -> bool:
+    return project.scope_at(call, module).dotted(call.func) == info.name
+
+
+def _of_call(call: ast.Call, module: Module, origins: Origins, own: Options, scope: Scope) -> Iterator[Loader]:
+    """Yield the loader that a call makes, with the options of the call: one for each caller that hands on some."""
+    own = own | {k.arg: k.value for k in call.keywords if k.arg is not None}
+    more = [k.value for k in call.keywords if k.arg is None]
+    if not more:
+        yield Loader(call, module, own, call, module)
+    elif len(more) == 1:
+        found = written(more[0], scope)
+        if found is not None:
+            yield Loader(call, module, {**own, **found}, call, module)
+        for options, at, place in _handed(more[0], scope, origins, call):
+            yield Loader(call, module, {**own, **options}, at, place)
 
 
 def _handed(
@@ -153,12 +195,29 @@ def _is_off(value: ast.expr | None, origins: Origins, scope: Scope) -> bool:
     """Return whether an option is left out, off, or a parameter that no caller ever turns on."""
     if value is None:
         return True
+    if isinstance(value, ast.Attribute):
+        return _is_off_by_default(value, scope)
     if not isinstance(value, ast.Name):
         return _is_zero(value)
+    made = scope.through(value)
+    if made is not None:
+        return isinstance(made[0], ast.Constant) and _is_zero(made[0])
     function = scope.function
     default = _default(function, value.id) if isinstance(function, ast.FunctionDef) else None
     passed = [origin.node for origin in origins.of(value, scope) if origin.node is not value]
     return default is not None and _is_zero(default) and _is_called(origins, function) and all(map(_is_zero, passed))
+
+
+def _is_off_by_default(value: ast.Attribute, scope: Scope) -> bool:
+    """Return whether an option is a field that is off, and that nobody who makes such an object sets."""
+    owner = scope.class_of(value.value)
+    fields = (s for s in owner.node.body if isinstance(s, ast.AnnAssign)) if owner is not None else ()
+    default = next((f.value for f in fields if tail_of(f.target) == value.attr and f.value is not None), None)
+    if owner is None or default is None or not _is_zero(default) or scope.project.is_reset(owner, value.attr):
+        return False
+    made = [c for c, _ in scope.project.named.get(owner.node.name, ())]
+    plain = all(k.arg not in {None, value.attr} for c in made for k in c.keywords)
+    return bool(made) and plain and not any(len(c.args) > 1 for c in made)
 
 
 def _is_called(origins: Origins, function: ast.AST | None) -> bool:
@@ -174,6 +233,15 @@ def _default(function: ast.FunctionDef, name: str) -> ast.expr | None:
         a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None
     }
     return pairs.get(name)
+
+
+def _is_on_device(call: ast.Call, scope: Scope) -> bool:
+    """Return whether a loader goes over tensors that lie on the device before."""
+    made = scope.through(call.args[0]) if call.args else None
+    data = made[0] if made is not None else call.args[0] if call.args else None
+    is_held = isinstance(data, ast.Call) and tail_of(data.func) == "TensorDataset"
+    parts = (n for n in ast.walk(data) if isinstance(n, ast.Call)) if is_held and data is not None else ()
+    return any(tail_of(n.func) in {"cuda", "to"} or any(k.arg == "device" for k in n.keywords) for n in parts)
 
 
 def _is_zero(value: ast.expr) -> bool:

@@ -3,9 +3,10 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import LOOPS, broken, callee, calls, function_of, is_backward, loop_of
+from gates.scan.analyses._code import LOOPS, broken, callee, calls, function_of, is_backward, loop_of, nodes
 from gates.scan.analyses._flow import set_before
 from gates.scan.analyses._frameworks import framed
+from gates.scan.analyses._precision import is_step
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import walk
 from gates.scan.project import Project
@@ -30,6 +31,27 @@ def look(project: Project) -> Iterator[Site]:
                 yield broken(module, call, "gradients are cleared with each micro-batch, the step is for several")
             elif not steps and _steps_after(project, module, loop) and isinstance(module.parents.get(loop), ast.AST):
                 yield broken(module, call, "gradients are cleared with each micro-batch, the step comes after all")
+        if "zero_grad" in project.named:
+            yield from _in_helpers(project, module)
+
+
+def _in_helpers(project: Project, module: Module) -> Iterator[Site]:
+    """Yield each `zero_grad()` of a helper that a loop runs with each turn, beside its backward pass."""
+    for loop in nodes(module, *LOOPS):
+        own = [c for c in calls(loop) if loop_of(c, module) is loop and _directly(c, loop, module)]
+        for call in own:
+            target = callee(project, module, call)
+            if target is None or _every_nth(project, call, loop, module):
+                continue
+            there = project.scope_of(target, module).module
+            clears = [c for c in calls(target) if tail_of(c.func) == "zero_grad" and _directly(c, target, there)]
+            if not clears or not any(_runs_backward(project, there, c, 1) for c in calls(target)):
+                continue
+            if any(loop_of(c, there) is not None or _is_step(project, there, c, 2) for c in calls(target)):
+                continue  # it takes the step, or has micro-batches, itself
+            steps = [c for c in calls(loop) if _is_step(project, module, c, 2)]
+            if steps and all(_every_nth(project, c, loop, module) for c in steps):
+                yield broken(there, clears[0], "gradients are cleared with each micro-batch, the step is for several")
 
 
 def _delegated(call: ast.Call, module: Module, functions: "set[ast.FunctionDef | ast.AsyncFunctionDef]") -> bool:
@@ -60,8 +82,7 @@ def _runs_backward(project: Project, module: Module, call: ast.Call, depth: int)
 def _is_step(project: Project, module: Module, call: ast.Call, depth: int) -> bool:
     """Return whether a call steps an optimizer, itself or in the function that it runs."""
     if tail_of(call.func) == "step" and isinstance(call.func, ast.Attribute):
-        owner = tail_of(call.func.value).lower()
-        return "opt" in owner or "scaler" in owner
+        return is_step(project, module, call.func)
     target = callee(project, module, call) if depth else None
     if target is None:
         return False

@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, constant, is_backward, keyword
+from gates.scan.analyses._contexts import around, entered_by
 from gates.scan.analyses._flow import Source, is_forward, sources
-from gates.scan.analyses._precision import HALF, around, dtype_of, entered_by, knows_scaling
+from gates.scan.analyses._precision import HALF, dtype_of, holds, knows_scaling
 from gates.scan.module import Module, tail_of
 from gates.scan.project import Project
 from gates.scan.scope import Scope
@@ -64,7 +65,7 @@ def _is_half(project: Project, source: Source) -> bool:
         contexts += [made for call, there in source.through for made in around(project, there, call)]
         if is_forward(project, source.module, node):
             contexts += _of_model(project, source.scope.class_of(node.func))
-        if any(dtype_of(*made) == HALF and not _optional(made[0]) for made in contexts):
+        if any(dtype_of(*made) == HALF and not _is_off(*made) for made in contexts):
             return True
     return False
 
@@ -74,5 +75,6 @@ def _of_model(project: Project, owner: object) -> list[tuple[ast.Call, Scope]]:
     return list(entered_by(project, found[0], found[1])) if found else []
 
 
-def _optional(call: ast.Call) -> bool:
-    return constant(keyword(call, "enabled")) is False
+def _is_off(call: ast.Call, scope: Scope) -> bool:
+    enabled = keyword(call, "enabled")
+    return enabled is not None and (constant(enabled) is False or holds(enabled, scope) is False)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from gates.scan.analyses._arms import over_arms
 from gates.scan.analyses._benching import is_baseline, is_benchmark, is_called_benchmark, is_candidate
-from gates.scan.analyses._code import Comprehension, broken, callee, constant, function_of, nodes, tail_text
+from gates.scan.analyses._code import Comprehension, broken, callee, calls, constant, function_of, nodes, tail_text
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import text_of, walk
 from gates.scan.project import Project
@@ -26,6 +26,7 @@ HOPS = 3
 MAX_CALLS = 10
 MAX_SEEN = 200
 PEAK = re.compile(r"(?i)mem|peak|footprint|vram|usage")
+DTYPE = re.compile(r"^(b?float(16|32)?|half)$")
 AFRESH = re.compile(
     r"(?i)reset_.*(mem|peak)|subprocess|^spawn|^Process$|^Popen$|^fork$|ProcessPool|(track|watch|record|monitor).*mem|"
     r"mem.*(track|watch|record|monitor)"
@@ -41,7 +42,13 @@ def look(project: Project) -> Iterator[Site]:
                 yield broken(module, call, f"{name}() holds the peak of all that ran before")
             elif any(not _is_set_back(project, turn) for turn in _turns(project, module, call, HOPS)):
                 yield broken(module, call, f"{name}() holds the peak of the arms that ran before")
-        for call, name in _later(project, module, [call for call, _ in found]):
+            elif (function := function_of(call, module)) is not None and not _is_set_back(project, function):
+                yield from (
+                    broken(there, second, f"{text_of(second.func)}() gives the peak of the arm that ran before, too")
+                    for second, there in _seconds(project, function, HOPS)
+                )
+        read = [*(call for call, _ in found), *_through(project, module)]
+        for call, name in _later(project, module, read):
             yield broken(module, call, f"{name} holds the peak of the arm that ran before")
 
 
@@ -87,7 +94,11 @@ def _is_over_arms(project: Project, module: Module, loop: ast.AST, node: ast.AST
     named = {n.id for n in walk(each.target) if isinstance(n, ast.Name)}
     if over_arms(project, module, each.iter, named):
         return True
-    numbers = [constant(e) for e in each.iter.elts] if isinstance(each.iter, ast.Tuple | ast.List) else []
+    given = each.iter.elts if isinstance(each.iter, ast.Tuple | ast.List) else []
+    numbers = [constant(e) for e in given]
+    kinds = [e for e in given if isinstance(e, ast.Attribute) and DTYPE.search(e.attr)]
+    if (kinds and len(numbers) > 1) or {False, True} == {n for n in numbers if isinstance(n, bool)}:
+        return isinstance(node, ast.Call)
     sizes = len(numbers) > 1 and all(isinstance(n, int) and not isinstance(n, bool) for n in numbers)
     return sizes and isinstance(node, ast.Call) and PEAK.search(tail_of(node.func)) is not None
 
@@ -102,6 +113,59 @@ def _called(project: Project, function: Function, hops: int) -> Iterator[ast.AST
         arms[function_of(call, module) or module.tree].add(_arm(call, module))
         yield from _turns(project, module, call, hops - 1)
     yield from (around for around, told in arms.items() if {"new", "old"} <= told)
+
+
+def _seconds(project: Project, function: Function, hops: int) -> Iterator[tuple[ast.Call, Module]]:
+    """Yield the calls of a measurement after another one for another arm, where nothing sets the peak back between."""
+    if not _runs_what_it_is_handed(function):
+        return
+    by_body: dict[ast.AST, list[tuple[ast.Call, Module]]] = defaultdict(list)
+    for call, there in project.named.get(function.name, [])[:MAX_CALLS]:
+        if callee(project, there, call) is function:
+            by_body[function_of(call, there) or there.tree].append((call, there))
+    for body, pairs in by_body.items():
+        ordered = sorted(pairs, key=lambda pair: pair[0].lineno)
+        for (first, there), (second, _) in pairwise(ordered):
+            if _is_other_arm(first, second, there) and not _is_set_back(project, *_between(body, first, second)):
+                yield second, there
+        if len(ordered) == 1 and hops and isinstance(body, ast.FunctionDef) and not _is_set_back(project, body):
+            yield from _seconds(project, body, hops - 1)
+
+
+def _runs_what_it_is_handed(function: Function) -> bool:
+    """Return whether a function does what it measures: it calls, or hands on, what it is handed."""
+    args = function.args
+    handed = {arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)} - {"self"}
+    return any(
+        isinstance(n, ast.Name) and n.id in handed
+        for call in calls(function) for part in (call.func, *call.args, *(k.value for k in call.keywords))
+        for n in walk(part)
+    )  # fmt: skip
+
+
+def _is_other_arm(first: ast.Call, second: ast.Call, module: Module) -> bool:
+    """Return whether two calls in one body run one after the other, with other arguments and for other results."""
+    told = [_arm(call, module) for call in (first, second)]
+    kept = [_target(call, module) for call in (first, second)]
+    texts = [{text_of(part) for part in (*call.args, *call.keywords)} for call in (first, second)]
+    apart = [
+        around for around in module.ancestors(first)
+        if isinstance(around, ast.If) and around in set(module.ancestors(second)) and around.orelse
+    ]  # fmt: skip
+    differ = (told[0] and told[1] and told[0] != told[1]) or (all(kept) and kept[0] != kept[1] and texts[0] != texts[1])
+    return bool(differ) and not any(_side(first, a, module) is not _side(second, a, module) for a in apart)
+
+
+def _side(node: ast.AST, branch: ast.If, module: Module) -> bool:
+    """Return whether a node stands where a condition does not hold."""
+    return any(around in branch.orelse for around in (node, *module.ancestors(node)))
+
+
+def _between(body: ast.AST, first: ast.Call, second: ast.Call) -> list[ast.AST]:
+    """Return what is named between two calls, and the second with its arguments."""
+    last = first.end_lineno or first.lineno
+    found = [n for n in walk(body) if isinstance(n, ast.Name | ast.Attribute) and last < n.lineno < second.lineno]
+    return [*found, second]
 
 
 def _arm(call: ast.Call, module: Module) -> str:
@@ -132,14 +196,32 @@ def _later(project: Project, module: Module, readings: list[ast.Call]) -> Iterat
             yield second, names[1].strip()
 
 
+def _through(project: Project, module: Module) -> Iterator[ast.Call]:
+    """Yield the calls of functions that do nothing but read a peak."""
+    for function in project.once(_readers)[0]:
+        used = [c for c, where in project.named.get(function.name, ())[:MAX_CALLS] if where is module]
+        if used and not _is_set_back(project, function) and not _runs_what_it_is_handed(function):
+            yield from (call for call in used if callee(project, module, call) is function)
+
+
+def _readers(project: Project) -> Iterator[list[Function]]:
+    found: list[Function] = []
+    for module in project.modules.values():
+        for call, _ in _readings(module):
+            function = function_of(call, module)
+            if function is not None and any(isinstance(a, ast.Return) for a in module.ancestors(call)):
+                found.append(function)
+    yield found
+
+
 def _target(call: ast.Call, module: Module) -> str:
     statement = next((a for a in module.ancestors(call) if isinstance(a, ast.stmt)), None)
     return tail_text(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
 
 
-def _is_set_back(project: Project, turn: ast.AST) -> bool:
+def _is_set_back(project: Project, *turns: ast.AST) -> bool:
     """Return whether a turn may set the peak back or start afresh: by any name in it, and in what it may run."""
-    seen, todo = {turn}, [turn]
+    seen, todo = set(turns), list(turns)
     known = project.once(_definitions)[0]
     while todo and len(seen) < MAX_SEEN:
         for node in walk(todo.pop()):

@@ -1,11 +1,12 @@
 """Backward passes that go past the framework which scales."""
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, calls, is_backward
 from gates.scan.analyses._frameworks import framed
-from gates.scan.module import tail_of
+from gates.scan.module import Module, tail_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -23,13 +24,14 @@ def look(project: Project) -> Iterator[Site]:
     for found in project.once(framed):
         if found.framework == "DeepSpeed" and not _steps(found.function, found.name):
             continue
-        if _chooses(found.function, found.name):
-            continue  # both ways, each in its branch
+        chooses = _chooses(found.function, found.name)
         for call in calls(found.function):
             if not isinstance(call.func, ast.Attribute) or call.func.attr != "backward":
                 continue
             if call.args or tail_of(call.func.value) in {found.name, "self"} or _is_scaled(call.func.value):
                 continue
+            if chooses and _is_choice(call, found.module, found.function):
+                continue  # both ways, each in its branch
             instead = INSTEAD[found.framework].format(found.name)
             yield broken(found.module, call, f"{found.framework} scales the loss in {instead}, which this goes past")
 
@@ -46,6 +48,12 @@ def _chooses(function: ast.AST, name: str) -> bool:
     return any(
         is_backward(c) and isinstance(c.func, ast.Attribute) and tail_of(c.func.value) == name for c in calls(function)
     )
+
+
+def _is_choice(call: ast.Call, module: Module, function: ast.AST) -> bool:
+    """Return whether a call stands in a branch of a function."""
+    around = itertools.takewhile(lambda each: each is not function, module.ancestors(call))
+    return any(isinstance(each, ast.If | ast.Match | ast.Try) for each in around)
 
 
 def _is_scaled(node: ast.expr) -> bool:

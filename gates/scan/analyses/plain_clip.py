@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, calls
+from gates.scan.analyses._code import broken, calls, constant, is_backward, keyword
 from gates.scan.analyses._frameworks import framed
 from gates.scan.module import tail_of
 from gates.scan.project import Project
@@ -17,14 +17,20 @@ TORCH = {
 UNSCALES = {"unscale_gradients", "unscale_", "clip_gradients"}
 
 
+def _mixed(project: Project) -> bool:
+    """Return whether the program has Lightning train in float16."""
+    made = [keyword(call, "precision") for call, _ in project.named.get("Trainer", [])]
+    return any(constant(told) in {"16-mixed", "16", 16} for told in made)
+
+
 def look(project: Project) -> Iterator[Site]:
     """Yield each clipping by torch in a function where Accelerate or Fabric scales the loss."""
     for found in project.once(framed):
-        if found.framework not in {"Accelerate", "Fabric"}:
+        if found.framework not in {"Accelerate", "Fabric"} and not (found.framework == "Lightning" and _mixed(project)):
             continue
         scope = project.scope_of(found.function, found.module)
         own = list(calls(found.function))
-        if any(tail_of(c.func) in UNSCALES for c in own) or not any(tail_of(c.func) == "backward" for c in own):
+        if any(tail_of(c.func) in UNSCALES for c in own) or not any(map(is_backward, own)):
             continue
         for call in own:
             if scope.dotted(call.func) in TORCH:

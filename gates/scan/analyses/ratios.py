@@ -17,8 +17,10 @@ ACCURACY = re.compile(r"(?i)(^|[^a-z])(acc|accuracy|top1|hit_rate|precision|reca
 HITS = re.compile(r"(?i)(^|[^a-z])(correct|hits?|right|matche[sd]|matching|tp)([^a-z]|$)")
 WHOLE = re.compile(r"(?i)(^|[^a-z])(total|n|count|seen|len|size|numel|num|examples|samples)([^a-z]|$)")
 LABEL = re.compile(r"([A-Za-z][\w -]{2,30}?)\s*[:=]?\s*$")
-WORDS = ("speed*", "faster*", "saved*", "saving*", "reduction*", "reduced*", "acceleration*", "throughput*", "per_sec*",
-         "_per_s*", "accuracy*")  # fmt: skip
+BEHIND = re.compile(r"(?i)\s*[x×]?\s+(faster|speed-?up)\b")  # noqa: RUF001  # as it is written in reports
+BETTER = re.compile(r"(?i)improve|gain|faster|quicker")
+WORDS = ("improve*", "gain*", "speed*", "faster*", "saved*", "saving*", "reduction*", "reduced*", "acceleration*",
+         "throughput*", "per_sec*",         "_per_s*", "accuracy*")  # fmt: skip
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -31,6 +33,8 @@ def look(project: Project) -> Iterator[Site]:
 
 def _problem(project: Project, module: Module, name: str, value: ast.expr) -> str | None:
     """Return what is wrong with a formula whose result is called so."""
+    if BETTER.search(name) and (problem := _grown(project, module, value)) is not None:
+        return f": {problem}"
     if GAIN.search(name):
         turned = [pair for pair in _quotients(value) if _is_turned(project, module, *pair)]
         texts = [_text(side, module).strip() for side in (turned[0] if turned else ())]
@@ -70,6 +74,20 @@ def _is_inverse(project: Project, module: Module, left: ast.expr, right: ast.exp
     return unit(project, module, left) == "time" and unit(project, module, right) is None
 
 
+def _grown(project: Project, module: Module, value: ast.expr) -> str | None:
+    """Return what is wrong with a gain that is the growth of a time: `(new - old) / old`."""
+    while isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        value = value.right if isinstance(value.left, ast.Constant) else value.left
+    for top, _ in _quotients(value):
+        if not isinstance(top, ast.BinOp) or not isinstance(top.op, ast.Sub):
+            continue
+        if not is_candidate(_text(top.left, module)) or not is_baseline(_text(top.right, module)):
+            continue
+        if {unit(project, module, side) for side in (top.left, top.right)} == {"time"}:
+            return "the old arm's time is subtracted from the new one's, so a gain is negative"
+    return None
+
+
 def _left(name: str, value: ast.expr, module: Module) -> str | None:
     """Return what is wrong with a saving that is the share which is left."""
     if SHARE.search(name):
@@ -103,6 +121,10 @@ def _printed(module: Module) -> Iterator[tuple[str, ast.expr]]:
     """Yield what is printed behind its name: `f"speedup: {a / b}"`, `print("speedup", a / b)`."""
     for node in nodes(module, ast.JoinedStr, ast.Call):
         parts = node.values if isinstance(node, ast.JoinedStr) else node.args if isinstance(node, ast.Call) else []
+        for value, label in pairwise(parts if isinstance(node, ast.JoinedStr) else ()):
+            text = label.value if isinstance(label, ast.Constant) and isinstance(label.value, str) else ""
+            if isinstance(value, ast.FormattedValue) and (named := BEHIND.match(text)):
+                yield named[1], value.value
         for label, value in pairwise(parts):
             text = label.value if isinstance(label, ast.Constant) and isinstance(label.value, str) else ""
             inside = value.value if isinstance(value, ast.FormattedValue) else value
@@ -125,7 +147,15 @@ def _text(node: ast.expr, module: Module) -> str:
         return f"{tail_text(node.func)} {_text(node.args[0], module)}"
     if isinstance(node, ast.BinOp):
         return f"{_text(node.left, module)} {_text(node.right, module)}"
-    return called(node, module)
+    return " ".join([called(node, module), *_keys(node)])
+
+
+def _keys(node: ast.expr) -> Iterator[str]:
+    """Yield the names that a side is looked up by: of `results[base]["ms"]`, `base`."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
+            yield node.slice.id
+        node = node.value
 
 
 def _saving(value: ast.expr, module: Module) -> str | None:

@@ -5,18 +5,20 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gates.scan.analyses._code import FUNCTIONS, broken, callee, function_of
+from gates.scan.analyses._code import FUNCTIONS, broken, callee, constant, function_of, keyword
+from gates.scan.analyses._held import bound_to_element, held, leaves_alone, named, values_under
 from gates.scan.analyses._keys import Keys, keys_returned, keys_yielded, only_reads
-from gates.scan.known import LOADER, MODULE
+from gates.scan.analyses._running import run_by
+from gates.scan.known import LOADER
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, kept, text_of, walk
 from gates.scan.project import Project
+from gates.scan.scope import Scope
 from gates.scan.site import Site
-from gates.scan.types import GENERIC, argument
+from gates.scan.types import argument
 
-WORDS = ("return {", "return dict(", "yield {", '"] = ', "'] = ")
+WORDS = ("return {", "return dict(", "yield {", '"] = ', "'] = ", ", {", "= {", "asdict", "TypedDict", "= dict(")
 PLAIN = {"no_grad", "inference_mode", "enable_grad", "staticmethod", "autocast", "record_function"}
-ORDINARY = GENERIC | {"forward", "run", "compute", "evaluate", "predict", "call", "result", "results", "state", "load"}
 
 
 class Origin(NamedTuple):
@@ -131,24 +133,25 @@ def _overridden(project: Project, module: Module, target: Function) -> bool:
 def _origins(project: Project, module: Module, node: ast.expr, hops: int = 2) -> list[Origin]:
     """Return the functions that a dictionary comes from; none where one of them is not known."""
     if isinstance(node, ast.Call):
-        found = _run(project, module, node)
+        found = run_by(project, module, node)
         return [Origin(found[0], None, found[1])] if found is not None else []
     if isinstance(node, ast.Attribute):
         return _of_attribute(project, module, node)
+    if isinstance(node, ast.Subscript):
+        return _of_element(project, module, node)
     if not isinstance(node, ast.Name):
         return []
     body = function_of(node, module) or module.tree
     bound: list[Origin] = []
-    uses = kept(body, _named).get(node.id, [])
-    if any(_is_handed_on(other, module) for other in uses):
+    uses = kept(body, named).get(node.id, [])
+    if any(_is_handed_on(other, module) and not leaves_alone(project, module, other) for other in uses):
         return []
     for other in uses:
         more: list[Origin] = []
         if isinstance(other, ast.arg):
             more = _passed(project, module, body, node.id, hops) if isinstance(body, FUNCTIONS) and hops else []
         elif isinstance(other, ast.Name) and isinstance(other.ctx, ast.Store) and other in module.parents:
-            origin = _bound(project, module, other, module.parents.get(other))
-            more = [origin] if origin is not None else []
+            more = _stored(project, module, body, other)
         else:
             continue
         if not more:
@@ -157,15 +160,36 @@ def _origins(project: Project, module: Module, node: ast.expr, hops: int = 2) ->
     return bound
 
 
-def _named(body: ast.AST) -> dict[str, list[ast.AST]]:
-    """Return the names and the parameters in a body, by what they are called."""
-    found: dict[str, list[ast.AST]] = defaultdict(list)
-    for node in walk(body):
-        if isinstance(node, ast.Name):
-            found[node.id].append(node)
-        elif isinstance(node, ast.arg):
-            found[node.arg].append(node)
-    return found
+def _stored(project: Project, module: Module, body: ast.AST, name: ast.Name) -> list[Origin]:
+    """Return the functions that a variable has its dictionary from where it is set: by one, or as one of several."""
+    origin = _bound(project, module, name, module.parents.get(name))
+    container = bound_to_element(name, module) if origin is None else None
+    if container is not None:
+        return _all_run(project, module, held(project, container, body, module))
+    return [origin] if origin is not None else []
+
+
+def _of_element(project: Project, module: Module, node: ast.Subscript) -> list[Origin]:
+    """Return the functions that an element of a container comes from: `results["amp"]`."""
+    if not isinstance(node.value, ast.Name):
+        return []
+    found = held(project, node.value.id, function_of(node, module) or module.tree, module)
+    key = constant(node.slice)
+    if not found and isinstance(key, str):
+        for origin in _origins(project, module, node.value, 1):
+            there = project.scope_of(origin.function, module).module
+            inside = values_under(origin.function, key) if origin.sure and origin.place is None else []
+            if not inside:
+                return []
+            return _all_run(project, there, inside)
+    return _all_run(project, module, found)
+
+
+def _all_run(project: Project, module: Module, made: list[ast.Call]) -> list[Origin]:
+    """Return the functions that calls run; none where one of them is not known."""
+    found = [run_by(project, module, call) for call in made]
+    known = [Origin(each[0], None, each[1]) for each in found if each is not None]
+    return known if len(known) == len(found) else []
 
 
 def _is_handed_on(node: ast.AST, module: Module) -> bool:
@@ -183,7 +207,10 @@ def _passed(project: Project, module: Module, function: ast.AST, name: str, hops
     bound = project.scope_of(function, module).owner is not None
     for call, there in project.named.get(function.name, [])[:20]:
         value = argument(call, function, name, bound=bound)
-        if not isinstance(value, ast.Name | ast.Call | ast.Attribute) or callee(project, there, call) is not function:
+        if (
+            not isinstance(value, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+            or callee(project, there, call) is not function
+        ):
             return []
         more = _origins(project, there, value, hops - 1)
         if not more:
@@ -200,7 +227,7 @@ def _of_attribute(project: Project, module: Module, node: ast.Attribute) -> list
     read = project.once(_attributes)[0].get(node.attr, ())
     if not all(only_reads(there.parents.get(other), other, there) for other, there in read):
         return []
-    found = _run(project, behind[1].module, behind[0])
+    found = run_by(project, behind[1].module, behind[0])
     return [Origin(found[0], None, found[1])] if found is not None else []
 
 
@@ -228,7 +255,7 @@ def _bound(project: Project, module: Module, name: ast.Name, parent: ast.AST | N
         return _element(project, module, parent.iter)
     else:
         return None
-    found = _run(project, module, value) if isinstance(value, ast.Call) else None
+    found = run_by(project, module, value) if isinstance(value, ast.Call) else None
     return Origin(found[0], index, found[1]) if found is not None else None
 
 
@@ -242,46 +269,20 @@ def _element(project: Project, module: Module, iterated: ast.expr) -> Origin | N
     made = behind[0] if behind is not None else iterated
     if not isinstance(made, ast.Call) or behind is None or project.types.of(made, behind[1]) != LOADER or not made.args:
         return None
-    if any(k.arg in {"collate_fn", None} for k in made.keywords):
+    if any(k.arg is None for k in made.keywords):
         return None
+    if (collate := keyword(made, "collate_fn")) is not None:
+        return _of_function(project, collate, behind[1])
     info = project.classes.get(project.types.of(made.args[0], behind[1]) or "")
     found = project.method(info, "__getitem__") if info is not None else None
     return Origin(found[0], None, sure=True) if found is not None else None
 
 
-def _run(project: Project, module: Module, call: ast.Call) -> tuple[Function, bool] | None:
-    """Return the function that a call runs, and whether that is certain.
-
-    Where the object is not known, it is the only method of that name which takes what is passed.
-    """
-    target = callee(project, module, call)
-    if target is not None:
-        return target, True
-    scope = project.scope_at(call, module)
-    named = project.types.of(call.func, scope) if isinstance(call.func, ast.Name | ast.Attribute) else None
-    info = project.classes.get(named or "")
-    if info is not None:
-        found = project.method(info, "forward" if project.types.is_a(named, MODULE) else "__call__")
-        return (found[0], True) if found is not None else None
-    if not isinstance(call.func, ast.Attribute) or project.is_module(call.func.value, scope):
-        return None
-    if call.func.attr in ORDINARY or project.types.of(call.func.value, scope) is not None:
-        return None
-    if project.method_names[call.func.attr] != 1:
-        return None
-    function = project.once(_methods)[0][call.func.attr]
-    return (function, False) if _takes(function, call) else None
-
-
-def _methods(project: Project) -> Iterator[dict[str, Function]]:
-    """Yield a method of each name."""
-    yield {name: method for info in project.classes.values() for name, method in info.methods.items()}
-
-
-def _takes(function: Function, call: ast.Call) -> bool:
-    """Return whether a method may be called so."""
-    named = {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
-    most = len(function.args.posonlyargs) + len(function.args.args) - 1
-    if function.args.kwarg is None and any(k.arg is not None and k.arg not in named for k in call.keywords):
-        return False
-    return function.args.vararg is not None or len(call.args) <= most
+def _of_function(project: Project, node: ast.expr, scope: Scope) -> Origin | None:
+    """Return where a function that is handed on has its dictionaries from, or an object that is called."""
+    named = scope.dotted(node) if isinstance(node, ast.Name | ast.Attribute) else None
+    if named in project.functions:
+        return Origin(project.functions[named or ""][0], None, sure=True)
+    info = project.classes.get(project.types.of(node, scope) or "")
+    found = project.method(info, "__call__") if info is not None else None
+    return Origin(found[0], None, sure=True) if found is not None else None

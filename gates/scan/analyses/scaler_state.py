@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, calls, class_of, functions
+from gates.scan.analyses._flow import runs
 from gates.scan.analyses._parts import saved_together
-from gates.scan.analyses._precision import scalers
+from gates.scan.analyses._precision import is_scaler, scalers
 from gates.scan.known import SCALER
 from gates.scan.module import Function, Module, names_of, tail_of
 from gates.scan.nodes import inner, text_of, walk
@@ -18,6 +19,7 @@ WORDS = ("state_dict*",)
 OPTIMIZER = re.compile(r"(?i)opt")
 NAMED = re.compile(r"(?i)scaler")
 Body = Function | ast.Module
+MAX_CALLERS = 20
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -30,9 +32,15 @@ def look(project: Project) -> Iterator[Site]:
                 call = _lacking(project, module, body, verb)
                 if call is not None:
                     word = "saved" if verb == "state_dict" else "loaded"
-                    yield broken(module, call, f"the optimizer is {word}, its scaler is not")
+                    yield broken(module, _written(call, module), f"the optimizer is {word}, its scaler is not")
             if not isinstance(body, ast.Module):
                 yield from _together(project, module, body)
+
+
+def _written(call: ast.Call, module: Module) -> ast.AST:
+    """Return the dictionary that a state is written into, where it lacks the scaler's; or the call for the state."""
+    around = module.parents.get(call)
+    return around if isinstance(around, ast.Dict) else call
 
 
 def _together(project: Project, module: Module, body: Function) -> Iterator[Site]:
@@ -44,7 +52,11 @@ def _together(project: Project, module: Module, body: Function) -> Iterator[Site
         if not optimizers or len(parts) < 2 or scaled:
             continue
         node, there = optimizers[-1]
-        if _elsewhere(module, body, "state_dict") or (scope.owner and _added(project, scope.owner, "state_dict")):
+        if _elsewhere(project, module, body, "state_dict"):
+            continue
+        if scope.owner is not None and (
+            _added(project, scope.owner, "state_dict") or _listed_below(project, scope.owner)
+        ):
             continue
         lister = there.function
         owner = there.owner
@@ -66,6 +78,19 @@ def _added_to(project: Project, owner: ClassInfo, lister: Function) -> bool:
     return bool(found) and all(m is not None and NAMED.search(text_of(m)) for m in found)
 
 
+def _listed_below(project: Project, owner: ClassInfo) -> bool:
+    """Return whether each class that extends this one and keeps a scaler names it in a list of its own."""
+    below = [i for i in project.classes.values() if i is not owner and project.types.is_a(i.name, owner.name)]
+    keeping = [info for info in below if _keeps(project, info, extended=False)]
+    return bool(keeping) and all(map(_lists_scaler, keeping))
+
+
+def _lists_scaler(info: ClassInfo) -> bool:
+    values = (n.value for n in walk(info.node) if isinstance(n, ast.Assign | ast.AugAssign) and n.value is not None)
+    listed = (each for value in values if not isinstance(value, ast.Constant) for each in walk(value))
+    return any(isinstance(e, ast.Constant) and isinstance(e.value, str) and NAMED.search(e.value) for e in listed)
+
+
 def _holds_it(project: Project, node: ast.expr, scope: Scope) -> bool:
     owner = scope.class_of(node.value) if isinstance(node, ast.Attribute) else None
     return owner is not None and _keeps(project, owner, extended=False)
@@ -78,10 +103,38 @@ def _lacking(project: Project, module: Module, body: Body, verb: str) -> ast.Cal
     optimizers = [c for c in found if OPTIMIZER.search(_owner(c)) and _is_stored(c, module, verb)]
     if not optimizers or len({_owner(c) for c in found}) < 2 or any(_is_scaler(c, scope) for c in found):
         return None
-    if _elsewhere(module, body, verb) or (scope.owner is not None and _added(project, scope.owner, verb)):
+    if _elsewhere(project, module, body, verb) or (scope.owner is not None and _added(project, scope.owner, verb)):
         return None
     is_there = _has_scaler(project, body, scope) or any(_holds(project, c, scope) for c in optimizers)
+    is_there = is_there or _kept_back(project, body, optimizers, verb)
     return optimizers[-1] if is_there or (verb == "load_state_dict" and _saves(module)) else None
+
+
+def _kept_back(project: Project, body: Body, optimizers: list[ast.Call], verb: str) -> bool:
+    """Return whether a caller that hands over the optimizer has a scaler, and deals with its state nowhere."""
+    if isinstance(body, ast.Module):
+        return False
+    objects = (c.func.value for c in optimizers if isinstance(c.func, ast.Attribute))
+    asked = {node.id for node in objects if isinstance(node, ast.Name)}
+    if not asked & {arg.arg for arg in (*body.args.posonlyargs, *body.args.args, *body.args.kwonlyargs)}:
+        return False
+    for call, module in project.named.get(body.name, [])[:MAX_CALLERS]:
+        if body not in runs(project, module, call) or _hands_more(project, call, module):
+            continue
+        scope = project.scope_at(call, module)
+        around = scope.function if not isinstance(scope.function, ast.Lambda) else None
+        if _has_scaler(project, around or module.tree, scope) and not _deals(project, module, module.tree, verb):
+            return True
+    return False
+
+
+def _hands_more(project: Project, call: ast.Call, module: Module) -> bool:
+    """Return whether a call may hand over a scaler, or its state."""
+    if any(isinstance(arg, ast.Starred) for arg in call.args) or any(k.arg is None for k in call.keywords):
+        return True
+    scope = project.scope_at(call, module)
+    given = (n for arg in (*call.args, *(k.value for k in call.keywords)) for n in walk(arg))
+    return any(isinstance(n, ast.Name | ast.Attribute) and is_scaler(n, scope) for n in given)
 
 
 def _owner(call: ast.Call) -> str:
@@ -92,9 +145,7 @@ def _is_scaler(call: ast.Call, scope: Scope) -> bool:
     """Return whether a call is one of a scaler's, by its name or its class."""
     if not isinstance(call.func, ast.Attribute):
         return False
-    if any(NAMED.search(name) for name in names_of(call.func.value)):
-        return True
-    return scope.project.types.is_a(scope.project.types.of(call.func.value, scope), SCALER) is True
+    return any(NAMED.search(name) for name in names_of(call.func.value)) or is_scaler(call.func.value, scope)
 
 
 def _is_stored(call: ast.Call, module: Module, verb: str) -> bool:
@@ -110,6 +161,9 @@ def _has_scaler(project: Project, body: Body, scope: Scope) -> bool:
     if any(call in known for call in inner(body, ast.Call)):
         return True
     if isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef):
+        outer = scope.outer.function if scope.outer is not None else None
+        if outer is not None and any(call in known for call in inner(outer, ast.Call)):
+            return True
         if any(NAMED.search(arg.arg) for arg in (*body.args.args, *body.args.kwonlyargs)):
             return True
         return scope.owner is not None and _keeps(project, scope.owner, extended=True)
@@ -148,14 +202,16 @@ def _added(project: Project, owner: ClassInfo, verb: str) -> bool:
     """Return whether each class that extends this one and keeps a scaler deals with its state itself."""
     below = [i for i in project.classes.values() if i is not owner and project.types.is_a(i.name, owner.name)]
     keeping = [info for info in below if _keeps(project, info, extended=False)]
+    families = [{info, *project.ancestors_of(info)} - {owner} for info in keeping]
     return bool(keeping) and all(
-        any(_deals(each.node, verb) for each in (info, *project.ancestors_of(info)) if each is not owner)
-        for info in keeping
+        any(_deals(project, each.scope.module, each.node, verb) for each in family) for family in families
     )
 
 
-def _deals(node: ast.AST, verb: str) -> bool:
-    return any(isinstance(n, ast.Call) and tail_of(n.func) == verb and NAMED.search(_owner(n)) for n in walk(node))
+def _deals(project: Project, module: Module, node: ast.AST, verb: str) -> bool:
+    """Return whether code deals with the state of a scaler."""
+    asked = (n for n in walk(node) if isinstance(n, ast.Call) and tail_of(n.func) == verb)
+    return any(NAMED.search(_owner(c)) or _is_scaler(c, project.scope_at(c, module)) for c in asked)
 
 
 def _saves(module: Module) -> bool:
@@ -164,10 +220,10 @@ def _saves(module: Module) -> bool:
     return bool(scaled) and not any(NAMED.search(_owner(c)) for c in module.calls.get("load_state_dict", []))
 
 
-def _elsewhere(module: Module, body: Body, verb: str) -> bool:
+def _elsewhere(project: Project, module: Module, body: Body, verb: str) -> bool:
     """Return whether the scaler's state is dealt with by another function that this one's file has for it."""
     owner = class_of(body, module) if isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef) else None
-    if _deals(owner or module.tree, verb):
+    if _deals(project, module, owner or module.tree, verb):
         return True
     text = text_of(body) if not isinstance(body, ast.Module) else ""
     return re.search(rf"(?i)scaler_state|amp\.{verb}", text) is not None

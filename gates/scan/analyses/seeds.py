@@ -6,8 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.scan.analyses._arms import over_arms
+from gates.scan.analyses._arms import are_arms, is_arm, over_arms
 from gates.scan.analyses._benching import is_baseline, is_candidate
+from gates.scan.analyses._called import parameters
 from gates.scan.analyses._code import (
     FUNCTIONS,
     Comprehension,
@@ -16,10 +17,11 @@ from gates.scan.analyses._code import (
     calls,
     constant,
     functions,
-    keyword,
     nodes,
     tail_text,
 )
+from gates.scan.analyses._drawn_seeds import is_chosen_by_arm, is_drawn_for_each
+from gates.scan.analyses._one_seed import one_seed
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
@@ -42,8 +44,10 @@ def look(project: Project) -> Iterator[Site]:
             yield from _by_keyword(project, module, body)
             yield from _by_statement(module, body)
         yield from _by_turn(project, module)
+        yield from _by_draw(project, module)
         yield from _by_entry(module)
-        yield from _by_function(module)
+        yield from _by_function(project, module)
+        yield from one_seed(project, module)
 
 
 def _speaks(project: Project, module: Module) -> bool:
@@ -57,21 +61,34 @@ def _speaks(project: Project, module: Module) -> bool:
 
 def _by_keyword(project: Project, module: Module, body: ast.AST) -> Iterator[Site]:
     """Find two calls of one function that differ in their seed and in something else."""
-    arms: dict[str, list[ast.Call]] = defaultdict(list)
+    arms: dict[str, list[tuple[ast.Call, ast.expr | None]]] = defaultdict(list)
     for call in sorted(calls(body), key=lambda c: c.lineno):
-        if _given(project, module, call) is not None:
-            arms[text_of(call.func)].append(call)
+        seed = _given(project, module, call)
+        if seed is not None or (default := _default(project, module, call)) is None:
+            arms[text_of(call.func)] += [(call, seed)] if seed is not None else []
+        else:
+            arms[text_of(call.func)].append((call, default))
     for found in arms.values():
         of_arm: dict[tuple[str, ...], set[str]] = defaultdict(set)
-        for call in found:
-            seed = _given(project, module, call)
+        for call, seed in found:
             of_arm[_rest(call, seed)].add(text_of(seed) if seed is not None else "")
-        for first, second in itertools.pairwise(found):
-            seeds = [_given(project, module, call) for call in (first, second)]
-            one, other = (text_of(seed) if seed is not None else "" for seed in seeds)
-            rests = [_rest(call, seed) for call, seed in zip((first, second), seeds, strict=True)]
-            if of_arm[rests[0]] != of_arm[rests[1]] and one != other and _is_arm(first, second, module):
+        for (first, given), (second, seed) in itertools.pairwise(found):
+            one, other = (text_of(each) if each is not None else "" for each in (given, seed))
+            rests = [_rest(first, given), _rest(second, seed)]
+            if of_arm[rests[0]] != of_arm[rests[1]] and one != other and is_arm(first, second, module):
                 yield broken(module, second, f"one arm has the seed {one}, the other {other}")
+
+
+def _default(project: Project, module: Module, call: ast.Call) -> ast.expr | None:
+    """Return the seed that a call leaves as it is: the default of its function, or that of the settings it copies."""
+    if tail_of(call.func) == "dict" and call.args:
+        behind = project.scope_at(call, module).through(call.args[0])
+        return _under(behind[0]) if behind is not None and isinstance(behind[0], ast.Dict) else None
+    if tail_of(call.func) not in project.once(_seeded)[0]:
+        return None
+    target = callee(project, module, call)
+    found = dict(parameters(target)).get("seed") if target is not None else None
+    return found if isinstance(constant(found), int) else None
 
 
 def _by_turn(project: Project, module: Module) -> Iterator[Site]:
@@ -83,6 +100,13 @@ def _by_turn(project: Project, module: Module) -> Iterator[Site]:
             if used and not _is_crossed(iterated, seed, used) and over_arms(project, module, iterated, turn - used):
                 yield broken(module, place, f"{text_of(seed)}: each arm has a seed of its own")
                 break
+
+
+def _by_draw(project: Project, module: Module) -> Iterator[Site]:
+    """Find a seed that is drawn anew for each arm, or reckoned of it."""
+    for place, seed in _seeds(project, module):
+        if is_chosen_by_arm(seed) or is_drawn_for_each(project, module, seed):
+            yield broken(module, place, f"{text_of(seed)}: each arm has a seed of its own")
 
 
 def _seeds(project: Project, module: Module) -> Iterator[tuple[ast.AST, ast.expr]]:
@@ -193,6 +217,7 @@ def _by_entry(module: Module) -> Iterator[Site]:
     """Find two entries of a table of arms that differ in their seed."""
     for table in nodes(module, ast.Dict, ast.List, ast.Tuple):
         found: list[tuple[str, ast.expr]] = []
+        yield from _without(module, table)
         for key, entry in _entries(table):
             seed = _under(entry)
             if seed is not None:
@@ -200,8 +225,15 @@ def _by_entry(module: Module) -> Iterator[Site]:
                 found.append((f"{key} {' '.join(texts)}", seed))
         for (one, first), (other, second) in itertools.pairwise(found):
             differ = {text_of(s) for t, s in found if t == one} != {text_of(s) for t, s in found if t == other}
-            if isinstance(second, ast.Constant) and differ and _are_arms(one, other):
+            if isinstance(second, ast.Constant) and differ and are_arms(one, other):
                 yield broken(module, second, f"one arm has the seed {text_of(first)}, the other {text_of(second)}")
+
+
+def _without(module: Module, table: ast.AST) -> Iterator[Site]:
+    """Find the entry of one arm that has no seed, unlike that of the other."""
+    entries = [(key, entry, _under(entry)) for key, entry in _entries(table)]
+    if len(entries) == 2 and are_arms(entries[0][0], entries[1][0]) and sum(seed is None for *_, seed in entries) == 1:
+        yield from (broken(module, entry, f"the arm {key} has no seed") for key, entry, seed in entries if seed is None)
 
 
 def _entries(table: ast.AST) -> Iterator[tuple[str, ast.Dict]]:
@@ -213,54 +245,19 @@ def _entries(table: ast.AST) -> Iterator[tuple[str, ast.Dict]]:
         yield from (("", entry) for entry in table.elts if isinstance(entry, ast.Dict))
 
 
-def _are_arms(one: str, other: str) -> bool:
-    return (is_baseline(one) and is_candidate(other)) or (is_candidate(one) and is_baseline(other))
-
-
-def _by_function(module: Module) -> Iterator[Site]:
-    """Find two functions, one for each arm, that set different constant seeds."""
-    seeded: list[tuple[str, ast.Call]] = []
+def _by_function(project: Project, module: Module) -> Iterator[Site]:
+    """Find two functions, one for each arm, that set or pass different constant seeds."""
+    seeded: list[tuple[str, ast.expr]] = []
     for function in functions(module):
-        found = [c for c in calls(function) if tail_of(c.func) in SEEDS and c.args]
-        if len(found) == 1 and isinstance(constant(found[0].args[0]), int):
+        found = [c.args[0] for c in calls(function) if tail_of(c.func) in SEEDS and c.args]
+        found += [
+            seed for c in calls(function) if (seed := _given(project, module, c)) is not None and seed not in found
+        ]
+        if len(found) == 1 and isinstance(constant(found[0]), int):
             seeded.append((function.name, found[0]))
     for (one, first), (other, second) in itertools.pairwise(seeded):
-        if text_of(first.args[0]) != text_of(second.args[0]) and _are_arms(one, other):
-            seeds = (text_of(first.args[0]), text_of(second.args[0]))
-            yield broken(module, second, f"one arm has the seed {seeds[0]}, the other {seeds[1]}")
-
-
-def _is_arm(first: ast.Call, second: ast.Call, module: Module) -> bool:
-    """Return whether the results, or the arguments, are called the old and the new arm."""
-    one, other = _called(first, module), _called(second, module)
-    given = [(_values(first), _values(second)), (one, other)]
-    if any(_are_arms(a, b) for a, b in given):
-        return True
-    known = {"amp", "use_amp", "precision", "dtype", "fp16", "mixed", "mixed_precision", "compile", "half"}
-    differing = {k.arg for k in first.keywords if _text(first, k.arg) != _text(second, k.arg)}
-    return bool(differing & known)
-
-
-def _values(call: ast.Call) -> str:
-    """Return the texts that a call passes, and the names of what it passes."""
-    return " ".join(str(a.value) if isinstance(a, ast.Constant) else tail_text(a) for a in call.args)
-
-
-def _text(call: ast.Call, name: str | None) -> str:
-    value = keyword(call, name) if name else None
-    return text_of(value) if value is not None else ""
-
-
-def _called(call: ast.Call, module: Module) -> str:
-    parent = module.parents.get(call)
-    if isinstance(parent, ast.Dict):
-        keys = [
-            k.value
-            for k, v in zip(parent.keys, parent.values, strict=True)
-            if v is call and isinstance(k, ast.Constant)
-        ]
-        return str(keys[0]) if keys else ""
-    return tail_text(parent.targets[0]) if isinstance(parent, ast.Assign) else ""
+        if text_of(first) != text_of(second) and are_arms(one, other):
+            yield broken(module, second, f"one arm has the seed {text_of(first)}, the other {text_of(second)}")
 
 
 def _by_statement(module: Module, body: ast.AST) -> Iterator[Site]:

@@ -1,29 +1,27 @@
 """Times of work on a device, read before the device is done."""
 
 import ast
+import contextlib
 import re
 from collections.abc import Iterator
 
+from gates.scan.analyses._arms import over_arms
 from gates.scan.analyses._benching import BENCH, is_benchmark, is_called_benchmark
-from gates.scan.analyses._code import broken, callee, calls, class_of, function_of, functions, loop_of
-from gates.scan.analyses._flow import is_forward
+from gates.scan.analyses._code import broken, callee, calls, class_of, function_of, functions, keyword, loop_of
+from gates.scan.analyses._flow import MAKES, is_forward
 from gates.scan.analyses._origins import Origins
+from gates.scan.analyses._spans import CLOCKS, around_yield, spans
 from gates.scan.analyses._targets import Targets
-from gates.scan.analyses._timers import Timed, blocks, stretches
+from gates.scan.analyses._timers import Timed, blocks, blocks_of, stretches
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import ClassInfo, Project
 from gates.scan.site import Site
 
-WORDS = ("timeit", "perf_counter", "monotonic", "time.time", "time()", "perf_counter_ns", "monotonic_ns")
-CLOCKS = {
-    "time.time",
-    "time.perf_counter",
-    "time.monotonic",
-    "time.perf_counter_ns",
-    "time.monotonic_ns",
-    "timeit.default_timer",
-}
+WORDS = (
+    "timeit", "perf_counter", "monotonic", "time.time", "time()", "perf_counter_ns", "monotonic_ns", "datetime",
+    "elapsed_time",
+)  # fmt: skip
 TAILS = {name.rpartition(".")[2] for name in CLOCKS}
 WAITS = {"synchronize", "item", "elapsed_time", "tolist", "numpy", "cpu", "wait_for_everyone", "barrier"}
 WORK = re.compile(
@@ -31,7 +29,9 @@ WORK = re.compile(
 )
 BEGINS = {"__enter__", "start", "begin", "tic", "reset", "restart", "__init__"}
 ENDS = {"__exit__", "stop", "end", "finish", "toc", "elapsed", "lap", "seconds", "pause"}
+LIBRARY = ("timeit", "repeat", "Timer")
 MAX_HOPS = 2
+HOST = re.compile(r"(?i)^(tok|enc)$|tokeniz|dataset|transforms?$|collate|parse|preprocess|augment")
 CUDA = re.compile(r"cuda|GradScaler|autocast")
 
 
@@ -39,30 +39,87 @@ def look(project: Project) -> Iterator[Site]:
     """Yield each reading of the clock at the end of a timed region that nothing waited in."""
     for module in project.modules.values():
         yield from _by_library(project, module)
-        if not TAILS & module.calls.keys():
+        yield from _by_events(project, module)
+        tails = TAILS | {name for name, dotted in module.aliases.items() if dotted in CLOCKS}
+        if not tails & module.calls.keys():
             continue
         origins = project.once(_origins)[0]
         for function in functions(module):
-            if not any(tail_of(call.func) in TAILS for call in calls(function)):
+            if not any(tail_of(call.func) in tails for call in calls(function)):
                 continue
-            is_known = is_benchmark(function, module) and _on_device(module)
+            is_known = _on_device(module) and (
+                is_benchmark(function, module) or _is_compared(project, module, function, origins)
+            )
             if is_known:
                 yield from _regions(project, module, function)
             elif not _on_device(module) and function.args.args:
                 yield from _of_callers(project, module, function, origins)
             yield from _since_attribute(project, module, function, origins)
+            yield from _around_yield(project, module, function, origins)
+
+
+def _by_events(project: Project, module: Module) -> Iterator[Site]:
+    """Yield each time between two events of the device that is asked for before the device has come to them."""
+    for call in module.calls.get("elapsed_time", ()):
+        function = function_of(call, module)
+        held = [c for c in calls(function) if c is not call and c.lineno <= call.lineno] if function else []
+        tails = {tail_of(c.func) for c in held}
+        if {"Event", "record"} <= tails and not any(_waits(project, module, c, 3) for c in held):
+            yield broken(module, call, "the time between two events is read while the device still works")
+
+
+def _is_compared(project: Project, module: Module, function: Function, origins: Origins) -> bool:
+    """Return whether a function returns nothing but a time, to a benchmark."""
+    scope = project.scope_of(function, module)
+    given = [n.value for n in inner(function, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
+    is_time = bool(given) and all(
+        isinstance(value, ast.BinOp)
+        and any(isinstance(n, ast.Call) and scope.dotted(n.func) in CLOCKS for n in walk(value))
+        for value in given
+    )
+    return is_time and any(
+        is_called_benchmark(call, there) or _is_over_arms(project, call, there)
+        for call, there in origins.called(function)
+    )
+
+
+def _is_over_arms(project: Project, call: ast.Call, module: Module) -> bool:
+    """Return whether a call is made for one arm of a comparison after the other."""
+    loops = [a for a in module.ancestors(call) if isinstance(a, ast.For)]
+    return any(
+        over_arms(project, module, loop.iter, {n.id for n in walk(loop.target) if isinstance(n, ast.Name)})
+        for loop in loops
+    )
 
 
 def _by_library(project: Project, module: Module) -> Iterator[Site]:
     """Yield each `timeit.timeit(lambda: model(x))` of work on a device that nothing waits for."""
-    for call in (*module.calls.get("timeit", ()), *module.calls.get("repeat", ())):
+    for call in (c for tail in LIBRARY for c in module.calls.get(tail, ())):
         scope = project.scope_at(call, module)
-        if scope.dotted(call.func) not in {"timeit.timeit", "timeit.repeat"} or not call.args or not _on_device(module):
+        given = keyword(call, "stmt") or (call.args[0] if call.args else None)
+        if (scope.dotted(call.func) or "").partition(".")[0] != "timeit" or given is None or not _on_device(module):
             continue
-        work = [c for c in walk(call.args[0]) if isinstance(c, ast.Call)]
-        timed = isinstance(call.args[0], ast.Lambda) and any(map(_is_work, work)) and is_benchmark(call, module)
-        if timed and not any(_waits(project, module, c, 3) for c in work):
+        held = list(_timed_by(project, module, given))
+        works = any(_is_work(c) for c, _ in held) and is_benchmark(call, module)
+        if works and not any(_waits(project, there, c, 3) for c, there in held):
             yield broken(module, call, "the clock is read while the device still works")
+
+
+def _timed_by(project: Project, module: Module, given: ast.expr) -> Iterator[tuple[ast.Call, Module]]:
+    """Yield the calls in what `timeit` is handed: a function, a partial call, or code as text."""
+    if isinstance(given, ast.Constant) and isinstance(given.value, str):
+        with contextlib.suppress(SyntaxError, ValueError):
+            yield from ((c, module) for c in walk(ast.parse(given.value)) if isinstance(c, ast.Call))
+    elif isinstance(given, ast.Lambda):
+        yield from ((c, module) for c in walk(given.body) if isinstance(c, ast.Call))
+    elif isinstance(given, ast.Call) and tail_of(given.func) == "partial" and given.args:
+        yield ast.copy_location(ast.Call(given.args[0], [], []), given), module
+        yield from _timed_by(project, module, given.args[0])
+    elif isinstance(given, ast.Name | ast.Attribute):
+        scope = project.scope_at(given, module)
+        for target in Targets(project, project.once(_origins)[0]).behind(given, scope):
+            there = project.scope_of(target, module).module
+            yield from ((c, there) for c in walk(target) if isinstance(c, ast.Call))
 
 
 def _on_device(module: Module) -> bool:
@@ -90,21 +147,35 @@ def _origins(project: Project) -> Iterator[Origins]:
 
 def _regions(project: Project, module: Module, function: Function) -> Iterator[Site]:
     """Yield the ends of the timed regions of a function that end too early."""
-    scope = project.scope_of(function, module)
-    clocks = [c for c in calls(function) if scope.dotted(c.func) in CLOCKS]
-    starts = {name: c.lineno for c in clocks for name in _assigned(c, module)}
-    for node in inner(function, ast.BinOp):
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Name)):
+    for span in spans(function, module, project.scope_of(function, module)):
+        work = [c for c in span.calls if _works(project, module, c)]
+        lines = [c.lineno for c in span.calls]
+        after = span.calls[lines.index(work[-1].lineno) :] if work else ()
+        waits = any(_waits(project, module, c, 3) for c in (*work, *after)) or _is_off_device(module, span.end)
+        if work and not waits:
+            yield broken(module, span.end, f"the clock is read while the device still works ({text_of(work[-1].func)})")
+
+
+def _is_off_device(module: Module, node: ast.AST) -> bool:
+    """Return whether a node stands where there is no device: under `if device.type != "cuda"`, or on the other side."""
+    inside = node
+    for around in module.ancestors(node):
+        if isinstance(around, ast.If) and CUDA.search(text_of(around.test)) and inside is not around.test:
+            turned = isinstance(around.test, ast.UnaryOp) or "!=" in text_of(around.test)
+            if turned is (inside in around.body):
+                return True
+        inside = around
+    return False
+
+
+def _around_yield(project: Project, module: Module, function: Function, origins: Origins) -> Iterator[Site]:
+    """Find the end of what a generator with one `yield` times, where neither it nor the code in its block waits."""
+    for span in around_yield(function, module, project.scope_of(function, module)):
+        used = list(blocks_of(origins, function))
+        if any(_waits(project, module, c, 3) for c in span.calls) or any(_is_waited_for(project, one) for one in used):
             continue
-        start = starts.get(node.right.id)
-        ends = [c for c in clocks if c is node.left] or [c for c in clocks if _names(node.left) & _assigned(c, module)]
-        if start is None or len(ends) != 1 or ends[0].lineno <= start:
-            continue
-        end = ends[0]
-        region = [c for c in calls(function) if start < c.lineno <= end.lineno and c not in clocks]
-        work = [c for c in region if _works(project, module, c)]
-        if work and not any(_waits(project, module, c, 3) for c in region if c.lineno >= work[-1].lineno or c in work):
-            yield broken(module, end, f"the clock is read while the device still works ({text_of(work[-1].func)})")
+        if any(_is_measured(one) for one in used):
+            yield broken(module, span.end, "the clock is read while the device may still work")
 
 
 def _since_attribute(project: Project, module: Module, function: Function, origins: Origins) -> Iterator[Site]:
@@ -167,22 +238,15 @@ def _begins(method: ast.AST, name: str, project: Project, module: Module) -> tup
     return method, waits
 
 
-def _assigned(call: ast.Call, module: Module) -> set[str]:
-    parent = module.parents.get(call)
-    targets = parent.targets if isinstance(parent, ast.Assign) else []
-    return {t.id for t in targets if isinstance(t, ast.Name)}
-
-
-def _names(node: ast.expr) -> set[str]:
-    return {node.id} if isinstance(node, ast.Name) else set()
-
-
 def _is_work(call: ast.Call) -> bool:
-    return WORK.search(tail_of(call.func)) is not None
+    tail = tail_of(call.func)
+    return WORK.search(tail) is not None and MAKES.search(tail) is None
 
 
 def _works(project: Project, module: Module, call: ast.Call, depth: int = MAX_HOPS) -> bool:
     """Return whether a call is work by its name, runs what its function was handed, or a helper of it does."""
+    if HOST.search(tail_of(call.func)):
+        return False
     by_name = _is_work(call) if depth == MAX_HOPS else is_forward(project, module, call)
     if by_name or tail_of(call.func) == "backward":
         return True

@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, callee, class_of, constant, function_of, is_backward
-from gates.scan.analyses._precision import HALF, dtype_of, entered_by, scalers
+from gates.scan.analyses._contexts import entered_by
+from gates.scan.analyses._precision import HALF, dtype_of, scalers
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import text_of, walk
 from gates.scan.project import ClassInfo, Project
@@ -22,6 +23,35 @@ def look(project: Project) -> Iterator[Site]:
         for call in (*(call for call, _ in scalers(project, module)), *_wrappers(project, module)):
             for target in _targets(call, module):
                 yield from _idle_sites(project, module, call, target)
+            name = _field(call, module)
+            if name is not None and _idle_field(project, name):
+                yield broken(module, call, f"{name} is made and scales nothing")
+
+
+def _field(call: ast.Call, module: Module) -> str | None:
+    """Return the field that a scaler is passed for to an object which holds several: `Namespace(scaler=...)`."""
+    parent = module.parents.get(call)
+    while isinstance(parent, ast.IfExp):
+        parent = module.parents.get(parent)
+    around = module.parents.get(parent) if isinstance(parent, ast.keyword) else None
+    holds = isinstance(around, ast.Call) and (tail_of(around.func)[:1].isupper() or tail_of(around.func) == "dict")
+    return parent.arg if holds and isinstance(parent, ast.keyword) and not _is_field(around) else None
+
+
+def _idle_field(project: Project, name: str) -> bool:
+    """Return whether what objects hold under a name is nowhere more than saved, in a program that trains."""
+    if "backward" not in project.named or "scale" in project.named:
+        return False
+    for module in project.modules.values():
+        for node in (*module.live.get(ast.Attribute, []), *module.live.get(ast.Name, [])):
+            assert isinstance(node, ast.Attribute | ast.Name)
+            mine = tail_of(node) == name and isinstance(node.ctx, ast.Load)
+            parent = module.parents.get(node) if mine else None
+            if mine and not (isinstance(parent, ast.Attribute) and parent.attr in IDLE):
+                return False
+        if any(isinstance(n, ast.Constant) and n.value == name for n in module.live.get(ast.Constant, [])):
+            return False
+    return True
 
 
 def _idle_sites(project: Project, module: Module, call: ast.Call, target: ast.expr) -> Iterator[Site]:

@@ -1,0 +1,163 @@
+"""The difference that a value is made of: through variables, reductions, relative ones, and what helpers return."""
+
+import ast
+
+from gates.scan.analyses._code import callee, constant, function_of
+from gates.scan.analyses._flow import set_before
+from gates.scan.module import Function, Module, is_property, tail_of
+from gates.scan.nodes import inner
+from gates.scan.project import Project
+from gates.scan.types import argument
+
+REDUCES = frozenset({"max", "min", "mean", "amax", "sum", "item", "float", "double", "cpu", "numpy", "flatten",
+                     "median", "detach", "any", "all", "maximum", "round", "values", "list"})  # fmt: skip
+CONVERTS = frozenset({"asarray", "array", "tensor", "as_tensor", "float", "stack"})
+LIBRARIES = {"torch", "np", "numpy", "math", "jnp", "statistics"}
+COMPREHENSIONS = (ast.GeneratorExp, ast.ListComp, ast.DictComp)
+HOPS = 4
+
+
+def behind(project: Project, node: ast.expr, module: Module, names: list[str], hops: int = HOPS) -> ast.BinOp | None:
+    """Return the difference that a value is made of; `names` gets those of the variables and helpers on the way."""
+    if isinstance(node, ast.BinOp):
+        return _computed(project, node, module, names, hops)
+    if isinstance(node, COMPREHENSIONS):
+        found = behind(project, node.value if isinstance(node, ast.DictComp) else node.elt, module, names, hops)
+        return _renamed(found, _side_by_side(node)) if found is not None else None
+    if isinstance(node, ast.Call):
+        return _called(project, node, module, names, hops)
+    if isinstance(node, ast.Attribute) and hops:
+        return _property(project, node, module, names, hops)
+    if isinstance(node, ast.Name) and hops:
+        names.append(node.id)
+        over = _gone_through(node, module)
+        if over is not None:
+            return behind(project, over, module, names, hops - 1)
+        found_at = set_before(function_of(node, module) or module.tree, node.id, node.lineno)
+        return behind(project, found_at[0][0], module, names, hops - 1) if len(found_at) == 1 else None
+    return None
+
+
+def _computed(project: Project, node: ast.BinOp, module: Module, names: list[str], hops: int) -> ast.BinOp | None:
+    """Return a difference itself, that of a relative one, or of a ratio less one."""
+    if isinstance(node.op, ast.Div):
+        return behind(project, node.left, module, names, hops)
+    if isinstance(node.op, ast.Mult):  # in percent
+        parts = {constant(node.left): node.right, constant(node.right): node.left}
+        return behind(project, parts[100], module, names, hops) if 100 in parts else None
+    if not isinstance(node.op, ast.Sub):
+        return None
+    if constant(node.right) == 1:
+        ratio = node.left
+        if isinstance(ratio, ast.Name):
+            found = set_before(function_of(node, module) or module.tree, ratio.id, node.lineno)
+            ratio = found[0][0] if len(found) == 1 else ratio
+        is_ratio = isinstance(ratio, ast.BinOp) and isinstance(ratio.op, ast.Div)
+        return _difference(ratio.left, ratio.right, node) if is_ratio else None  # type: ignore[attr-defined]
+    return node
+
+
+def _called(project: Project, node: ast.Call, module: Module, names: list[str], hops: int) -> ast.BinOp | None:
+    """Return the difference that a call makes, reduces, or returns from a helper of the program."""
+    if (made := _subtracted(node)) is not None:
+        return made
+    target = callee(project, module, node) if hops else None
+    if target is not None:
+        names.append(target.name)
+        names.append(ast.get_docstring(target) or "")
+        return _returned(project, node, target, module, names, hops)
+    plain = isinstance(node.func, ast.Name)
+    if tail_of(node.func) in {"max", "maximum"} and len(node.args) > 1 and (plain or _is_of_library(node.func)):
+        return None  # the larger one of two, or none below zero
+    if len([a for a in node.args if not isinstance(a, ast.Constant)]) > 1:
+        return None
+    inside = node.func.value if isinstance(node.func, ast.Attribute) and not node.args else None
+    if inside is None or _is_of_library(node.func):
+        inside = node.args[0] if node.args else None
+    return (
+        behind(project, inside, module, names, hops) if inside is not None and tail_of(node.func) in REDUCES else None
+    )
+
+
+def _returned(
+    project: Project, call: ast.Call, target: Function, module: Module, names: list[str], hops: int
+) -> ast.BinOp | None:
+    """Return the difference that a helper returns, of what the call passes."""
+    scope = project.scope_of(target, module)
+    values = [n.value for n in inner(target, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
+    found = behind(project, values[0], scope.module, names, hops - 1) if len(values) == 1 else None
+    given = {arg.arg: argument(call, target, arg.arg, bound=scope.owner is not None) for arg in target.args.args}
+    return _renamed(found, {name: value for name, value in given.items() if value}) if found is not None else None
+
+
+def _property(project: Project, node: ast.Attribute, module: Module, names: list[str], hops: int) -> ast.BinOp | None:
+    """Return the difference that a property returns, or that an attribute is set to once."""
+    scope = project.scope_at(node, module)
+    owner = scope.class_of(node.value)
+    method = project.method(owner, node.attr) if owner is not None else None
+    names.append(node.attr)
+    if method is not None and is_property(method[0]):
+        return _returned(project, ast.Call(node, [], []), method[0], module, names, hops)
+    set_to = scope.through(node)
+    same = set_to is not None and set_to[1].module is module
+    return behind(project, set_to[0], module, names, hops - 1) if set_to is not None and same else None
+
+
+def _gone_through(node: ast.Name, module: Module) -> ast.expr | None:
+    """Return what a comprehension or a loop goes through, of which a name is the plain variable."""
+    for around in module.ancestors(node):
+        generators = around.generators if isinstance(around, (*COMPREHENSIONS, ast.SetComp)) else []
+        for target, over in [(g.target, g.iter) for g in generators] + (
+            [(around.target, around.iter)] if isinstance(around, ast.For) else []
+        ):
+            of_items = isinstance(target, ast.Tuple) and isinstance(over, ast.Call) and tail_of(over.func) == "items"
+            value = target.elts[-1] if of_items and isinstance(target, ast.Tuple) else target
+            if isinstance(value, ast.Name) and value.id == node.id:
+                return over.func.value if of_items and isinstance(over, ast.Call) else over  # type: ignore[attr-defined]
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            return None
+    return None
+
+
+def _side_by_side(node: ast.GeneratorExp | ast.ListComp | ast.DictComp) -> dict[str, ast.expr]:
+    """Return what the variables of `for a, b in zip(one, other)` go through."""
+    found: dict[str, ast.expr] = {}
+    for each in node.generators:
+        if isinstance(each.iter, ast.Call) and tail_of(each.iter.func) == "zip" and isinstance(each.target, ast.Tuple):
+            pairs = zip(each.target.elts, each.iter.args, strict=False)
+            found |= {name.id: over for name, over in pairs if isinstance(name, ast.Name)}
+    return found
+
+
+def _subtracted(call: ast.Call) -> ast.BinOp | None:
+    """Return the difference that a method or a function makes: `out.sub(ref)`, `np.subtract(out, ref)`."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in {"sub", "subtract"} or call.keywords:
+        return None
+    sides = call.args if _is_of_library(call.func) else [call.func.value, *call.args]
+    return _difference(sides[0], sides[1], call) if len(sides) == 2 else None
+
+
+def _is_of_library(func: ast.expr) -> bool:
+    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in LIBRARIES
+
+
+def _difference(left: ast.expr, right: ast.expr, at: ast.expr) -> ast.BinOp:
+    return ast.copy_location(ast.BinOp(left, ast.Sub(), right), at)
+
+
+def _renamed(found: ast.BinOp, given: dict[str, ast.expr]) -> ast.BinOp:
+    """Return a difference with its names replaced by what they stand for."""
+    return _difference(_replaced(found.left, given), _replaced(found.right, given), found) if given else found
+
+
+def _replaced(node: ast.expr, given: dict[str, ast.expr]) -> ast.expr:
+    if isinstance(node, ast.Name):
+        return given.get(node.id, node)
+    if isinstance(node, ast.Attribute):
+        return ast.copy_location(ast.Attribute(_replaced(node.value, given), node.attr, node.ctx), node)
+    if isinstance(node, ast.Subscript):
+        return ast.copy_location(ast.Subscript(_replaced(node.value, given), node.slice, node.ctx), node)
+    if isinstance(node, ast.Call):
+        func = _replaced(node.func, given)
+        return ast.copy_location(ast.Call(func, [_replaced(a, given) for a in node.args], node.keywords), node)
+    return node

@@ -1,0 +1,188 @@
+"""Seeds that are another one each time: drawn, counted up, taken of the clock, or reckoned of an arm that is passed."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from gates.scan.analyses._arms import ARM, over_arms
+from gates.scan.analyses._benching import is_baseline, is_candidate
+from gates.scan.analyses._code import FUNCTIONS, LOOPS, Comprehension, callee, constant, function_of, tail_text
+from gates.scan.analyses._flow import set_before
+from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
+from gates.scan.project import Project
+from gates.scan.types import argument
+
+DRAWS = frozenset({"randint", "randrange", "getrandbits", "randbits", "urandom", "time", "time_ns", "perf_counter_ns",
+                   "token_bytes", "uuid4", "seed", "integers"})  # fmt: skip
+HOPS = 3
+MAX_CALLERS = 20
+WORKER = re.compile(r"(?i)worker|rank|spawn")
+
+
+def is_drawn_for_each(project: Project, module: Module, seed: ast.expr) -> bool:
+    """Return whether a seed is another one for each arm."""
+    function = function_of(seed, module)
+    if function is not None and WORKER.search(function.name):
+        return False
+    for place, there, holder in _drawn(project, module, seed, HOPS):
+        if _turns_with_arms(project, there, place, holder, HOPS):
+            return True
+    return function is not None and any(
+        _is_run_by_arms(project, function, module, name) for name in _reckoned_of(seed, function)
+    )
+
+
+def is_chosen_by_arm(seed: ast.expr) -> bool:
+    """Return whether a seed is written as one of two by the arm: `0 if arm == "fp32" else 1`."""
+    if not isinstance(seed, ast.IfExp):
+        return False
+    values = constant(seed.body), constant(seed.orelse)
+    texts = [str(constant(n)) for n in walk(seed.test) if isinstance(n, ast.Constant)]
+    texts += [tail_text(n) for n in walk(seed.test) if isinstance(n, ast.Name | ast.Attribute)]
+    told = any(is_baseline(text) or is_candidate(text) or ARM.search(text) for text in texts)
+    return told and all(isinstance(v, int) for v in values) and values[0] != values[1]
+
+
+def _drawn(project: Project, module: Module, node: ast.expr, hops: int) -> Iterator[tuple[ast.AST, Module, str | None]]:
+    """Yield where a seed is drawn, and the variable of that function that it is drawn from, if there is one."""
+    function = function_of(node, module)
+    for part in walk(node):
+        if isinstance(part, ast.Call):
+            if tail_of(part.func) == "next" and len(part.args) == 1:
+                yield part, module, tail_of(part.args[0]) if isinstance(part.args[0], ast.Name) else None
+            elif _is_draw(part) or (hops and _is_drawn_inside(project, module, part, hops)):
+                yield part, module, None
+        elif isinstance(part, ast.Name | ast.Attribute) and isinstance(part.ctx, ast.Load) and function is not None:
+            if _counts_up(function, part):
+                yield part, module, None
+            for value, _ in set_before(function, part.id, part.lineno) if isinstance(part, ast.Name) and hops else ():
+                yield from _drawn(project, module, value, hops - 1) if value is not node else ()
+
+
+def _is_drawn_inside(project: Project, module: Module, call: ast.Call, hops: int) -> bool:
+    """Return whether a function that takes nothing returns what is drawn of what outlives it."""
+    target = callee(project, module, call)
+    if target is None or target.args.args[1:]:
+        return False
+    there = project.scope_of(target, module).module
+    values = [n.value for n in inner(target, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
+    found = [holder for value in values for _, _, holder in _drawn(project, there, value, hops - 1)]
+    return any(not _is_local(target, holder) for holder in found)
+
+
+def _is_draw(call: ast.Call) -> bool:
+    """Return whether a call gives another number each time: of a clock, of a generator; `seed(0)` sets one."""
+    return tail_of(call.func) in DRAWS and (not call.args or tail_of(call.func) != "seed")
+
+
+def _counts_up(function: ast.AST, node: ast.Name | ast.Attribute) -> bool:
+    """Return whether a function adds to what it takes its seed from and keeps: an attribute, a global variable."""
+    added = (n for n in inner(function, ast.AugAssign) if isinstance(n, ast.AugAssign))
+    if not any(text_of(n.target) == text_of(node) for n in added):
+        return False
+    shared = (name for n in inner(function, ast.Global, ast.Nonlocal) for name in getattr(n, "names", ()))
+    return tail_of(node.value) == "self" if isinstance(node, ast.Attribute) else node.id in set(shared)
+
+
+def _is_local(function: ast.AST, holder: str | None) -> bool:
+    stored = (n.id for n in inner(function, ast.Name) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    return holder is not None and holder in set(stored)
+
+
+def _turns_with_arms(project: Project, module: Module, place: ast.AST, holder: str | None, hops: int) -> bool:
+    """Return whether code runs once for each arm: in a loop over them, or in a function that is called so."""
+    for around in module.ancestors(place):
+        if isinstance(around, ast.For) and any(place in walk(part) for part in around.body):
+            if _is_local(around, holder):
+                return False
+            if over_arms(project, module, around.iter, _names(around.target)):
+                return True
+        elif isinstance(around, Comprehension):
+            if any(over_arms(project, module, each.iter, _names(each.target)) for each in around.generators):
+                return True
+        elif isinstance(around, FUNCTIONS):
+            if _is_local(around, holder) or not hops:
+                return False
+            assert isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef)
+            sites = _sites(project, around)
+            return any(_turns_with_arms(project, there, call, None, hops - 1) for call, there in sites) or _are_two(
+                sites
+            )
+    return False
+
+
+def _sites(project: Project, function: Function) -> list[tuple[ast.Call, Module]]:
+    found = project.named.get(function.name, [])[:MAX_CALLERS]
+    return [(call, there) for call, there in found if callee(project, there, call) is function]
+
+
+def _are_two(sites: list[tuple[ast.Call, Module]]) -> bool:
+    """Return whether two calls in one function are one for the old arm and one for the new one."""
+    for one, there in sites:
+        for other, module in sites:
+            if there is module and one is not other and function_of(one, there) is function_of(other, there):
+                texts = [_told(call, there) for call in (one, other)]
+                if is_baseline(texts[0]) and is_candidate(texts[1]) and not _loops(one, there):
+                    return True
+    return False
+
+
+def _loops(node: ast.AST, module: Module) -> bool:
+    return any(isinstance(a, LOOPS) for a in module.ancestors(node))
+
+
+def _told(call: ast.Call, module: Module) -> str:
+    """Return what a call's result is called, or what tells its arm among its arguments."""
+    parent = module.parents.get(call)
+    target = tail_text(parent.targets[0]) if isinstance(parent, ast.Assign) else ""
+    if is_baseline(target) or is_candidate(target):
+        return target
+    given = [*call.args, *(k.value for k in call.keywords)]
+    return " ".join(str(constant(a)) if isinstance(a, ast.Constant) else tail_text(a) for a in given)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in walk(node) if isinstance(n, ast.Name)}
+
+
+def _reckoned_of(seed: ast.expr, function: Function) -> set[str]:
+    """Return the parameters that a seed is reckoned of by calls or lookups, rather than passed as: `hash(arm)`."""
+    given = {a.arg for a in walk(function.args) if isinstance(a, ast.arg)}
+    found: set[str] = set()
+    todo: list[tuple[ast.expr, bool]] = [(seed, False)]
+    todo += [(v, False) for name in _names(seed) for v, _ in set_before(function, name, seed.lineno)]
+    for value, _ in todo:
+        for part in walk(value):
+            inside = (
+                part.args if isinstance(part, ast.Call) else [part.slice] if isinstance(part, ast.Subscript) else []
+            )
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+                inside = [*inside, part.func.value]
+            found |= {n.id for each in inside for n in walk(each) if isinstance(n, ast.Name) and n.id in given}
+    return {name for name in found if ARM.search(name) or name in {"name", "label", "mode"}}
+
+
+def _is_run_by_arms(project: Project, function: Function, module: Module, name: str) -> bool:
+    """Return whether callers pass the arms for a parameter, one after the other."""
+    bound = project.scope_of(function, module).owner is not None
+    texts: list[str] = []
+    for call, there in _sites(project, function):
+        value = argument(call, function, name, bound=bound)
+        if value is None:
+            continue
+        texts.append(str(constant(value)))
+        for around in there.ancestors(call):
+            loops = (
+                around.generators
+                if isinstance(around, Comprehension)
+                else [around]
+                if isinstance(around, ast.For)
+                else []
+            )
+            for loop in loops:
+                if isinstance(value, ast.Name) and value.id in _names(loop.target):
+                    return over_arms(project, there, loop.iter, _names(loop.target))
+            if isinstance(around, FUNCTIONS):
+                break
+    return any(map(is_baseline, texts)) and any(map(is_candidate, texts))

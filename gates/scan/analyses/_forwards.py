@@ -1,0 +1,101 @@
+"""What runs a model: calls of it, of its methods, of libraries that are handed it, of helpers that do no more."""
+
+import ast
+import re
+
+from gates.scan.analyses._code import MODEL, callee, is_backward, is_model_call
+from gates.scan.known import MODULE
+from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner, text_of
+from gates.scan.project import Project
+
+NO_GRAD = re.compile(r"no_grad|inference_mode|set_grad_enabled|_disable_grad|without_grad|nograd")
+AUXILIARY = re.compile(
+    r"_*(is|has|get|set|to|from|check|count|unwrap|validate|train|evaluate|eval|build|make|create|load|save|init|prepare|"
+    r"print|log|update|setup|wrap|resolve|find|copy|convert|freeze|fit|export|register|reset|parse)_"
+)
+INFERS = re.compile(
+    r"(?i)infer(er|ence)?$|sliding_window|functional_call|(^|_)(forward|predict)(_|$)|apply_model|run_model"
+)
+RUNS_MODEL = re.compile(
+    r"^(forward_\w+|encode(_\w+)?|embed(_\w+)?|get_\w*(features|embeddings|logits)|extract_\w*features?|features|logits|"
+    r"compute_logits|generate|predict(_\w+)?|translate|transcribe)$"
+)
+CAREFUL = frozenset({"generate", "predict", "translate", "transcribe", "encode"})  # may turn gradients off themselves
+OF_ITSELF = frozenset({"sentence_transformers", "sklearn", "whisper", "openai", "gensim", "spacy", "joblib"})
+HAS = frozenset({"eval", "train", "to", "cuda", "parameters", "state_dict", "load_state_dict", "requires_grad_", "half",
+                 "float", "apply", "named_parameters", "modules", "register_forward_hook", "zero_grad"})  # fmt: skip
+MAX_BODY = 8
+
+
+def is_call_of_model(call: ast.Call) -> bool:
+    """Return whether a call is of a model by its name: not `is_peft_model(x)`."""
+    return is_model_call(call) and not AUXILIARY.match(tail_of(call.func))
+
+
+def is_forward(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call is a forward pass, is handed a model to run, or runs a function that does no more."""
+    if is_call_of_model(call) or _is_handed_model(project, module, call) or _is_of_model(project, module, call):
+        return True
+    target = callee(project, module, call)
+    if target is None or target.name == "forward" or any(NO_GRAD.search(text_of(d)) for d in target.decorator_list):
+        return False
+    owner = project.scope_of(target, module).owner
+    if len(target.body) > MAX_BODY or (owner is not None and any(base not in project.classes for base in owner.bases)):
+        return False  # more than a forward pass, or a hook of a framework
+    found = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and is_call_of_model(c)]
+    return bool(found) and not trains(target) and not _turns_gradients_off(target)
+
+
+def _is_handed_model(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call hands a model to a library that runs it: `sliding_window_inference(x, size, 4, net)`."""
+    if not INFERS.search(tail_of(call.func)) or callee(project, module, call) is not None:
+        return False
+    given = [*call.args, *(k.value for k in call.keywords)]
+    return len(given) > 1 and any(isinstance(a, ast.Name | ast.Attribute) and MODEL.search(tail_of(a)) for a in given)
+
+
+def _is_of_model(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call is a forward pass by another name: `model.forward(x)`, a method of an own model."""
+    if not isinstance(call.func, ast.Attribute) or not (call.args or call.keywords) or call.func.attr in HAS:
+        return False
+    if call.func.attr == "forward":
+        return MODEL.search(tail_of(call.func.value)) is not None
+    if tail_of(call.func.value) == "self":
+        return False
+    scope = project.scope_at(call, module)
+    named = project.types.of(call.func.value, scope) or ""
+    info = project.classes.get(named)
+    if info is None and RUNS_MODEL.search(call.func.attr) and MODEL.search(tail_of(call.func.value)):
+        return named.partition(".")[0] not in OF_ITSELF
+    target = callee(project, module, call) if info is not None else None
+    if info is None or target is None or project.types.is_a(info.name, MODULE) is not True:
+        return False
+    if any(NO_GRAD.search(text_of(d)) for d in target.decorator_list) or _turns_gradients_off(target) or trains(target):
+        return False
+    return any(isinstance(c, ast.Call) and _is_layer(c) for c in inner(target, ast.Call))
+
+
+def _is_layer(call: ast.Call) -> bool:
+    """Return whether a method of a model calls the model itself, or a part of it."""
+    func = call.func
+    if isinstance(func, ast.Name):
+        return func.id == "self"
+    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self"
+
+
+def _turns_gradients_off(function: Function) -> bool:
+    """Return whether a function turns gradients off around its forward passes."""
+    return any(
+        isinstance(n, ast.With) and any(NO_GRAD.search(text_of(i.context_expr)) for i in n.items)
+        for n in inner(function, ast.With)
+    )
+
+
+def trains(node: ast.AST) -> bool:
+    """Return whether code trains: by a backward pass, or a step of an optimizer."""
+    return any(
+        is_backward(c) or (tail_of(c.func) == "step" and "opt" in text_of(c.func)) or tail_of(c.func) == "grad"
+        for c in inner(node, ast.Call)
+        if isinstance(c, ast.Call)
+    )

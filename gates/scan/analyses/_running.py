@@ -1,0 +1,50 @@
+"""The function of the program that a call runs: the one that is known, or the only one that fits."""
+
+import ast
+from collections.abc import Iterator
+
+from gates.scan.analyses._code import callee
+from gates.scan.known import MODULE
+from gates.scan.module import Function, Module
+from gates.scan.project import Project
+from gates.scan.types import GENERIC
+
+ORDINARY = GENERIC | {"forward", "run", "compute", "evaluate", "predict", "call", "result", "results", "state", "load"}
+
+
+def run_by(project: Project, module: Module, call: ast.Call) -> tuple[Function, bool] | None:
+    """Return the function that a call runs, and whether that is certain.
+
+    Where the object is not known, it is the only method of that name which takes what is passed.
+    """
+    target = callee(project, module, call)
+    if target is not None:
+        return target, True
+    scope = project.scope_at(call, module)
+    named = project.types.of(call.func, scope) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    info = project.classes.get(named or "")
+    if info is not None:
+        found = project.method(info, "forward" if project.types.is_a(named, MODULE) else "__call__")
+        return (found[0], True) if found is not None else None
+    if not isinstance(call.func, ast.Attribute) or project.is_module(call.func.value, scope):
+        return None
+    if call.func.attr in ORDINARY or project.types.of(call.func.value, scope) is not None:
+        return None
+    if project.method_names[call.func.attr] != 1:
+        return None
+    function = project.once(_methods)[0][call.func.attr]
+    return (function, False) if _takes(function, call) else None
+
+
+def _methods(project: Project) -> Iterator[dict[str, Function]]:
+    """Yield a method of each name."""
+    yield {name: method for info in project.classes.values() for name, method in info.methods.items()}
+
+
+def _takes(function: Function, call: ast.Call) -> bool:
+    """Return whether a method may be called so."""
+    named = {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    most = len(function.args.posonlyargs) + len(function.args.args) - 1
+    if function.args.kwarg is None and any(k.arg is not None and k.arg not in named for k in call.keywords):
+        return False
+    return function.args.vararg is not None or len(call.args) <= most

@@ -1,0 +1,71 @@
+"""What holds an object next: the variables and attributes that it is set to, the parameters that it is passed for."""
+
+import ast
+from collections.abc import Iterator
+
+from gates.scan.module import Function, Module, tail_of
+from gates.scan.scope import Scope
+
+Holder = str | tuple[str, Scope]  # an attribute by its name, or a variable and the scope that it is of
+
+
+def holders_of(node: ast.expr, module: Module, scope: Scope) -> Iterator[Holder]:
+    """Yield what an expression is set to, directly, in a choice or a partial, and the parameters it is passed for."""
+    here: ast.AST = node
+    while (around := module.parents.get(here)) is not None:
+        if isinstance(around, ast.Assign | ast.AnnAssign):
+            for target in around.targets if isinstance(around, ast.Assign) else [around.target]:
+                yield from held(target, scope)
+            return
+        if isinstance(around, ast.keyword | ast.Call):
+            yield from _handed(here, around, module, scope)
+        is_partial = isinstance(around, ast.Call) and around.func is not here and tail_of(around.func) == "partial"
+        if not isinstance(around, ast.IfExp | ast.BoolOp) and not is_partial:
+            return
+        here = around
+
+
+def held(target: ast.expr, scope: Scope) -> Iterator[Holder]:
+    """Yield the variable or attribute that is set."""
+    if isinstance(target, ast.Attribute):
+        yield target.attr
+    elif isinstance(target, ast.Name) and (found := scope.lookup(target.id)) is not None:
+        yield target.id, found[0]
+
+
+def _handed(node: ast.AST, around: ast.keyword | ast.Call, module: Module, scope: Scope) -> Iterator[Holder]:
+    """Yield the parameters that something is passed for; of what is no function of the program what is called so."""
+    call = module.parents.get(around) if isinstance(around, ast.keyword) else around
+    if not isinstance(call, ast.Call) or call.func is node:
+        return
+    named = around.arg if isinstance(around, ast.keyword) else None
+    at = call.args.index(node) if named is None and node in call.args else -1
+    callee, skipped = call.func, 0
+    if at > 0 and tail_of(callee) == "partial":
+        callee, skipped = call.args[0], 1
+    function, is_bound = _run_by(callee, scope)
+    if function is None:
+        if named is not None:
+            yield named
+        return
+    names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)][int(is_bound) :]
+    if named is None and 0 <= at - skipped < len(names):
+        if not any(isinstance(arg, ast.Starred) for arg in call.args[: at + 1]):
+            yield names[at - skipped], scope.project.scope_of(function, module)
+    elif named is not None and named in {*names, *(arg.arg for arg in function.args.kwonlyargs)}:
+        yield named, scope.project.scope_of(function, module)
+
+
+def _run_by(callee: ast.expr, scope: Scope) -> tuple[Function | None, bool]:
+    """Return the function of the program that a call runs, the constructor of a class, and whether it is bound."""
+    project = scope.project
+    named = scope.dotted(callee) if isinstance(callee, ast.Name | ast.Attribute) else None
+    if named in project.functions:
+        return project.functions[named][0], False
+    owner = project.classes.get(named or "")
+    name = "__init__"
+    if owner is None and isinstance(callee, ast.Attribute):
+        owner, name = scope.class_of(callee.value), callee.attr
+    found = project.method(owner, name) if owner is not None else None
+    is_static = found is not None and any(tail_of(d) == "staticmethod" for d in found[0].decorator_list)
+    return (found[0], not is_static) if found else (None, False)

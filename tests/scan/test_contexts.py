@@ -1,0 +1,105 @@
+"""Contexts in orders of events: kept, chosen, made by what the program has for it; and loops that are no turns."""
+
+import pytest
+from scanning import broken
+
+OBJECT = """class Cast:
+    def __init__(self):
+        self.held = torch.autocast("cuda")
+    def __enter__(self):
+        self.held.__enter__()
+    def __exit__(self, *raised):
+        self.held.__exit__(*raised)
+"""
+MADE = {
+    "a partial": ("", "cast = functools.partial(torch.autocast, 'cuda')", "cast()"),
+    "one of two partials": (
+        "",
+        "cast = functools.partial(torch.autocast, 'cuda') if on else contextlib.nullcontext",
+        "cast()",
+    ),
+    "what a function returns": (
+        "def made(on):\n    return functools.partial(torch.autocast, 'cuda') if on else contextlib.nullcontext\n",
+        "cast = made(on)",
+        "cast()",
+    ),
+    "a lambda": ("cast = lambda on: torch.autocast('cuda', enabled=on)\n", "", "cast(on)"),
+    "a table": ("CASTS = {'half': functools.partial(torch.autocast, 'cuda')}\n", "cast = CASTS['half']", "cast()"),
+    "a property": (
+        "class Policy:\n    @property\n    def cast(self):\n        return torch.autocast('cuda')\n",
+        "policy = Policy()",
+        "policy.cast",
+    ),
+    "an attribute": (
+        "class Policy:\n    def __init__(self, on):\n        self.cast = torch.autocast('cuda', enabled=on)\n",
+        "policy = Policy(on)",
+        "policy.cast",
+    ),
+    "a generator": (
+        "@contextlib.contextmanager\ndef cast(on):\n    with torch.autocast('cuda', enabled=on):\n        yield\n",
+        "",
+        "cast(on)",
+    ),
+    "an object": (
+        OBJECT,
+        "",
+        "Cast()",
+    ),
+}
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("made", MADE)
+def test_a_context_is_followed_to_what_makes_it(made: str, inside: bool) -> None:
+    before, first, context = MADE[made]
+    depth = 8 if inside else 4
+    text = (
+        f"import contextlib, functools\nimport torch\n{before}def step(model, batch, on):\n"
+        f"    scaler = torch.amp.GradScaler('cuda')\n    {first or 'pass'}\n"
+        f"    with {context}:\n        loss = model(batch)\n{' ' * depth}scaler.scale(loss).backward()\n"
+    )
+    assert len(broken("amp-backward-inside-autocast", text)) == inside
+
+
+def test_a_context_manager_hides_none_of_its_block() -> None:
+    text = """
+    import contextlib
+    import torch
+    @contextlib.contextmanager
+    def told(on):
+        with torch.autocast("cuda", enabled=on):
+            yield
+        print("done")
+    def step(scaler, optimizer, model, batch):
+        with told(True):
+            loss = model(batch)
+        scaler.scale(loss).backward()
+        with told(False):
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+    """
+    assert broken("amp-clip-before-unscale", text) == ["m.py:14"]
+
+
+def test_callbacks_that_are_handed_round_are_no_turns_of_the_training() -> None:
+    text = """
+    import torch
+    class Rate:
+        def __init__(self, rate):
+            self.rate = rate
+        def after(self):
+            self.rate.step()
+    def train(model, batches):
+        optimizer = torch.optim.SGD(model.parameters())
+        scaler = torch.amp.GradScaler("cuda")
+        parts = [Rate(torch.optim.lr_scheduler.LinearLR(optimizer))]
+        for batch in batches:
+            optimizer.zero_grad()
+            scaler.scale(model(batch)).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            for part in parts:
+                part.after()
+    """
+    assert len(broken("amp-scheduler-ignores-skip", text)) == 1
