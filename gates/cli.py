@@ -95,7 +95,7 @@ def run(
             formats=formats or ("markdown",),
             keep_going=settings.keep_going if fail_fast is None else not fail_fast,
             timeout_s=timeout or settings.timeout_s,
-            python=python or settings.python or sys.executable,
+            python=_interpreter(python, root, settings),
             repeat=repeat,
             claims=claims,
             policy=policy,
@@ -122,7 +122,7 @@ def list_tasks() -> None:
     raise Exit(2 if broken else 0)
 
 
-@cli.command()
+@cli.command(short_help="Show which code and tests stand for each criterion.")
 @click.argument("task", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
               help="How the matrix is written.")  # fmt: skip
@@ -148,7 +148,7 @@ def trace(task: str | None, form: str, out: Path | None, fresh: bool) -> None:
     raise Exit(exit_code)
 
 
-@cli.command()
+@cli.command(short_help="Break TASK's code on purpose: does the evidence notice?")
 @click.argument("task")
 @click.option("--only", metavar="CRITERION", help="Prove one criterion only; what is known of the others is kept.")
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite, default=600,
@@ -181,14 +181,14 @@ def prove(
         fresh=not resume,
         out=out,
         timeout_s=timeout or settings.timeout_s,
-        python=python or settings.python or sys.executable,
+        python=_interpreter(python, root, settings),
     )
     text, exit_code = perform(request, say=lambda line: click.echo(visible(line), err=True))
     click.echo(text, nl=False)
     raise Exit(exit_code)
 
 
-@cli.command()
+@cli.command(short_help="Measure TASK here, into a bundle that counts elsewhere.")
 @click.argument("task")
 @click.option("--on", type=click.Choice(["cpu", "cuda", "rocm", "xpu", "mps"]),
               help="Measure on this kind of device only [default: on all that are asked for].")  # fmt: skip
@@ -220,14 +220,14 @@ def measure(
         by=by,
         sign_key=sign_key,
         timeout_s=timeout or settings.timeout_s,
-        python=python or settings.python or sys.executable,
+        python=_interpreter(python, root, settings),
     )
     text, exit_code = perform(request, say=lambda line: click.echo(visible(line), err=True))
     click.echo(text, nl=False)
     raise Exit(exit_code)
 
 
-@cli.command()
+@cli.command(short_help="Apply the code rules to files and folders, without a task.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
 @click.option("--rule", "rules", multiple=True, metavar="NAME", help="Apply this rule or tag only; may be repeated.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
@@ -248,7 +248,7 @@ def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, fresh: boo
     raise Exit(exit_code)
 
 
-@cli.command()
+@cli.command(short_help="Explain a rule, a code rule, a task or a criterion.")
 @click.argument("subject")
 @click.argument("criterion", required=False)
 @click.option("--out", type=click.Path(path_type=Path), help="Where the reports are [default: reports/TASK].")
@@ -260,7 +260,7 @@ def explain(subject: str, criterion: str | None, out: Path | None) -> None:
     _print(explanation.explain(subject, criterion, root=root, settings=settings, out=out))
 
 
-@cli.command()
+@cli.command(short_help="Check a report that somebody else wrote.")
 @click.argument("report", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--task", metavar="TASK", help="Compare its numbers with this task's tests and measurements, run now.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write a Markdown page here, too.")
@@ -281,7 +281,7 @@ def audit(report: Path, task: str | None, out: Path | None, timeout: float | Non
         task=task,
         out=out,
         timeout_s=timeout or settings.timeout_s,
-        python=python or settings.python or sys.executable,
+        python=_interpreter(python, root, settings),
     )
     text, exit_code = perform(request)
     click.echo(text, nl=False)
@@ -301,13 +301,13 @@ def doctor(*, measure: bool, python: str | None) -> None:
     from gates.doctor_command import DoctorRequest, perform
 
     root, settings = _project()
-    request = DoctorRequest(root=root, python=python or settings.python or sys.executable, measure=measure)
+    request = DoctorRequest(root=root, python=_interpreter(python, root, settings), measure=measure)
     text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
     _print(text.splitlines())
     raise Exit(exit_code)
 
 
-@cli.command()
+@cli.command(short_help="Show the runs of TASK so far, and how its numbers went.")
 @click.argument("task")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="How the runs are written.")  # fmt: skip
@@ -321,7 +321,7 @@ def history(task: str, form: str, last: int) -> None:
     _print(perform(HistoryRequest(root=root, settings=settings, task=task, form=form, last=last)).splitlines())
 
 
-@cli.command()
+@cli.command(short_help="Show what changed between two runs.")
 @click.argument("before", metavar="A", type=click.Path(path_type=Path, exists=True))
 @click.argument("after", metavar="B", type=click.Path(path_type=Path, exists=True))
 def diff(before: Path, after: Path) -> None:
@@ -334,7 +334,7 @@ def diff(before: Path, after: Path) -> None:
     _print(perform(before, after).splitlines())
 
 
-@cli.command()
+@cli.command(short_help="Print the JSON schema of a file that gates reads or writes.")
 @click.argument("name", type=click.Choice(SCHEMAS))
 def schema(name: str) -> None:
     """Print the JSON schema of a result, a task file, a samples file, a file of claims or a bundle."""
@@ -349,6 +349,13 @@ def _project() -> tuple[Path, "Settings"]:
 
     root = config.find_root(Path.cwd())
     return root, config.load(root)
+
+
+def _interpreter(asked: str | None, root: Path, settings: "Settings") -> str:
+    """Return the interpreter of the project's code, as a path that holds in every folder."""
+    from gates import config
+
+    return config.interpreter(asked, Path.cwd()) or config.interpreter(settings.python, root) or sys.executable
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -1,5 +1,6 @@
 """The configuration: `[tool.gates]` in the nearest pyproject.toml upwards, below flags and environment."""
 
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -42,6 +43,16 @@ def find_root(start: Path) -> Path:
             if "gates" in _tool_tables(file):
                 return folder
     return nearest or start
+
+
+def interpreter(named: str | None, folder: Path) -> str | None:
+    """Return an interpreter that is named by a path as one that holds in every folder; a bare word stays one."""
+    if not named or not {"/", os.sep} & set(named):
+        return named
+    path = Path(os.path.abspath(folder / Path(named).expanduser()))  # noqa: PTH100  # the link is the environment
+    if not path.is_file():
+        raise UsageError(f"no interpreter {named!r}: there is no file {path}; name that of the project's environment")
+    return str(path)
 
 
 def load(root: Path) -> Settings:

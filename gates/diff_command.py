@@ -1,7 +1,7 @@
 """What `gates diff` shows: what changed between two runs, from their results alone."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
 from gates import store
@@ -10,6 +10,7 @@ from gates.model import Finding, Outcome
 from gates.report import Report
 
 NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+NAMED = 5  # findings of one rule
 INTERVAL = re.compile(rf"^({NUMBER}) \[({NUMBER}), ({NUMBER})\]")
 
 
@@ -70,13 +71,23 @@ def _criteria(old: Report, new: Report) -> Iterator[str]:
 def _findings(old: Report, new: Report) -> Iterator[str]:
     """Tell the findings that are open or bad in one of them only, or in both in another way."""
     was, now = (_open_or_bad(report) for report in (old, new))
-    for key in dict.fromkeys([*was, *now]):
-        if key not in now:
-            yield f"gone: {_finding(was[key])}"
-        elif key not in was:
-            yield f"new: {_finding(now[key])}"
-        elif (was[key].outcome, was[key].severity) != (now[key].outcome, now[key].severity):
+    yield from _only("gone", was, now)
+    yield from _only("new", now, was)
+    for key in [key for key in was if key in now]:
+        if (was[key].outcome, was[key].severity) != (now[key].outcome, now[key].severity):
             yield f"{was[key].outcome.value} -> {_finding(now[key])}"
+
+
+def _only(word: str, here: dict[tuple[str, int], Finding], there: Container[tuple[str, int]]) -> Iterator[str]:
+    """Tell the findings of one result that are not in the other, the first few of each rule."""
+    by_rule: dict[str, list[Finding]] = {}
+    for key, finding in here.items():
+        if key not in there:
+            by_rule.setdefault(finding.rule, []).append(finding)
+    for rule, findings in by_rule.items():
+        yield from (f"{word}: {_finding(finding)}" for finding in findings[:NAMED])
+        if len(findings) > NAMED:
+            yield f"{word}: {len(findings) - NAMED} more of {rule}"
 
 
 def _open_or_bad(report: Report) -> dict[tuple[str, int], Finding]:

@@ -32,6 +32,13 @@ SAFE = (
 )  # fmt: skip
 
 
+NOWHERE = "the project is not in a git repository"
+OWNER = (
+    "git does not read the repository, because another user owns it; if you trust it, run "
+    "`git config --global --add safe.directory` with its folder"
+)
+
+
 @dataclass(frozen=True)
 class Blob:
     """A file of a revision: its object, and whether it is a plain file, or a link; a submodule is neither."""
@@ -47,7 +54,7 @@ class History:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._trees: dict[str, dict[str, Blob]] = {}
-        inside = self._ask("rev-parse", "--is-inside-work-tree", why="the project is not in a git repository")
+        inside = self._ask("rev-parse", "--is-inside-work-tree", why=NOWHERE, others=OWNER)
         if inside != b"true":
             raise EvidenceUnavailable("the project is not in the work tree of a git repository")
 
@@ -141,8 +148,10 @@ class History:
             raise EvidenceUnavailable(PARTIAL if self.partial else why)
         return done.stdout
 
-    def _ask(self, *words: str, why: str) -> bytes:
+    def _ask(self, *words: str, why: str, others: str = "") -> bytes:
         done = self._run(*words)
+        if done.returncode != 0 and others and b"dubious ownership" in done.stderr:
+            raise EvidenceUnavailable(others)
         if done.returncode != 0:
             raise EvidenceUnavailable(f"{why} ({_last_line(done.stderr)})")
         return done.stdout.strip(b"\n")

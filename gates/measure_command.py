@@ -62,7 +62,7 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
     with guarded_folder() as folder:
         context = Context(root=request.root, evidence=folder, python=request.python, timeout_s=request.timeout_s)
         origin = _origin(request, task, context)
-        runs, lines = _measured(task, narrowed(task, request.only), wanted, context, say)
+        runs, lines = _measured(task, narrowed(task, request.only), wanted, context, say, request.on)
     lines = [visible(line) for line in lines]
     if not runs:
         return "\n".join([*lines, "nothing was measured, and no bundle was written", ""]), 3
@@ -83,7 +83,12 @@ def _wanted(task: Task, on: str | None) -> Iterator[tuple[Measurement, str]]:
 
 
 def _measured(
-    whole: Task, task: Task, wanted: tuple[tuple[Measurement, str], ...], context: Context, say: Callable[[str], None]
+    whole: Task,
+    task: Task,
+    wanted: tuple[tuple[Measurement, str], ...],
+    context: Context,
+    say: Callable[[str], None],
+    on: str | None,
 ) -> tuple[tuple[BundledRun, ...], list[str]]:
     """Return what was measured, each with the files as they were before and after, and a line on each."""
     folder = context.folder("measurements").evidence
@@ -94,6 +99,9 @@ def _measured(
         run = take(task, measurement, device, context, folder)
         if run.samples is None:
             lines.append(f"{measurement.id} on {device}: not measured: {run.problem}")
+        elif on is not None and run.samples.device.type != on:
+            seen_on = run.samples.device.type
+            lines.append(f"{measurement.id} on {device}: not kept: asked for {on}, measured on {seen_on}")
         elif bind(whole, measurement, context) != files:
             lines.append(f"{measurement.id} on {device}: not kept: its files changed while it was measured")
         else:

@@ -4,7 +4,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from gates import registry, smoke, stages
 from gates.context import Context
@@ -149,12 +149,12 @@ def fold(
     )
 
 
-def judge(gate: Gate, task: Task, evidence: EvidenceSet) -> GateReport:
-    """Judge one gate on evidence that is there; pure."""
+def judge(gate: Gate, task: Task, evidence: EvidenceSet, today: date | None = None) -> GateReport:
+    """Judge one gate on evidence that is there; pure. Without a day, waivers work by that of the evidence."""
     checks = gate.plan(task)
     findings = (*gate.judge(task, evidence),)
     findings += tuple(_unreconciled(gate, checks, findings))
-    findings = waive(task, findings, day_of(evidence))
+    findings = waive(task, findings, today or day_of(evidence))
     decision, reasons = decide_gate(findings)
     return GateReport(
         name=gate.name,
@@ -183,14 +183,17 @@ def _run_gate(
     progress: Progress,
 ) -> GateReport:
     """Collect what a gate uses and judge it; a gate that is not run judges nothing, and so passes nothing."""
-    why_not = ""
+    why_not, first = "", ""
     if selection.gates and gate.name not in selection.gates:
         why_not = f"the {gate.name} gate was not asked for (--gate {' --gate '.join(selection.gates)})"
+        first = f"Run the {gate.name} gate, too."
     elif blocked_by:
         why_not = f"the {gate.name} gate was not run, because {blocked_by} blocked (--keep-going runs it all the same)"
+        first = f"Mend first what blocks {blocked_by}; then the {gate.name} gate is run."
     clock = time.monotonic()
     if why_not:
-        report = judge(gate, task, EvidenceSet.withheld(why_not))
+        withheld = EvidenceSet.withheld(why_not.partition(", because")[0])
+        report = _put_off(judge(gate, task, withheld, day_of(evidence)), first)
     else:
         progress.started(gate)
         for kind in gate.uses:
@@ -205,6 +208,15 @@ def _run_gate(
     )
     progress.ended(report)
     return report
+
+
+def _put_off(report: GateReport, first: str) -> GateReport:
+    """Say of all that a gate left open because it was not run what comes first, and nothing else."""
+    findings = tuple(
+        f.model_copy(update={"remediation": first, "impact": ""}) if f.outcome is Outcome.UNKNOWN else f
+        for f in report.findings
+    )
+    return report.model_copy(update={"findings": findings})
 
 
 def _unreconciled(gate: Gate, checks: Sequence[Check], findings: Iterable[Finding]) -> Iterable[Finding]:

@@ -30,4 +30,4 @@ def _line(report: GateReport) -> str:
     head = f"[stage {report.stage}] {report.name}:"
     if not report.ran:
         return f"{head} NOT RUN: {report.not_run_because}"
-    return f"{head} {report.decision.value} {report.score.total}/{report.score.of} ({report.duration_s:g} s)"
+    return f"{head} {report.decision.value} ({report.duration_s:g} s)"

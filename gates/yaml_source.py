@@ -18,6 +18,7 @@ from gates.errors import UsageError
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 20
+OFF = "this line does not fit those around it; expected the same indentation as its neighbours"
 
 Value: TypeAlias = "str | bool | int | float | list[Value] | dict[str, Value] | None"
 Key: TypeAlias = tuple[str | int, ...]
@@ -135,7 +136,8 @@ def _refused_events(path: str, text: str) -> list[Problem]:
     except yaml.MarkedYAMLError as error:
         at = error.problem_mark or error.context_mark
         where = (at.line + 1, at.column + 1) if at else (1, 1)
-        raise SourceError(path, text, [Problem(*where, f"not valid YAML: {error.problem}")]) from error
+        what = OFF if str(error.problem).startswith("expected <block end>") else error.problem
+        raise SourceError(path, text, [Problem(*where, f"not valid YAML: {what}")]) from error
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         line = before.count("\n") + 1

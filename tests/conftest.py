@@ -1,6 +1,7 @@
 """The one option of this suite, golden files are rewritten only when somebody asks for it; and its folder for state."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Keep what the tests measure out of the ledgers of whoever runs them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        yield
+        folder = tmp_path_factory.mktemp("state")
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def _state(_states: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test know what another one measured of the same code."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(_states / str(abs(hash(request.node.nodeid)))))

@@ -35,6 +35,11 @@ criteria:
   - {id: ENTRY, text: Enter, code: [{symbol: "pkg.core:entered"}]}
   - {id: TABLE, text: Triple, code: [{symbol: "pkg.core:tripled"}]}
   - {id: READ, text: Use a name, code: [{symbol: "pkg.core:used", uses: [math.sqrt]}], tests: [tests/test_vacuous.py]}
+  - {id: TEXT, text: Stand there, code: [{symbol: "pkg.core:double"}], tests: [tests/test_text.py]}
+  - id: BOTH
+    text: Stand there and run
+    code: [{symbol: "pkg.core:double"}]
+    tests: [tests/test_text.py, tests/test_good.py]
   - {id: IMPORT, text: Hold, code: [{symbol: "pkg.held:TABLE"}], tests: [tests/test_held.py]}
 """
 
@@ -113,6 +118,11 @@ FILES: dict[str, str | bytes] = {
     ),
     "tests/test_fails.py": "def test_fails():\n    assert 1 == 2\n",
     "tests/test_skipped.py": "import pytest\n@pytest.mark.skip(reason='no')\ndef test_skipped():\n    assert True\n",
+    "tests/test_text.py": (
+        "from pathlib import Path\nfrom pkg import core\n"
+        "def test_text():\n    core.double(1)\n    text = Path(core.__file__).read_text()\n"
+        "    assert '    return number * 2\\n' in text\n"
+    ),
     "tests/test_held.py": "from pkg.held import TABLE\ndef test_held():\n    assert TABLE\n",
 }  # fmt: skip
 

@@ -94,3 +94,10 @@ def test_the_command_ends_with_0_and_bad_input_with_2(tmp_path: Path) -> None:
     refused = gates(project, "diff", good, tmp_path)
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.startswith("error: ")
+
+
+def test_many_findings_of_one_rule_are_counted(tmp_path: Path) -> None:
+    bad = a_run(*(a_record(TestOutcome.FAILED, id=f"tests/test_core.py::test_{i}") for i in range(9)))
+    lines = perform(a_folder(tmp_path / "a"), a_folder(tmp_path / "b", bad)).splitlines()
+    assert sum(line.startswith("  new: failed EX002 ") for line in lines) == 5
+    assert "  new: 4 more of EX002" in lines

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +223,15 @@ def test_one_criterion_alone_says_that_calculations_of_the_whole_task_were_left_
     task = a_task(calculations=[called], criteria=[a_criterion()], measurements=[], entry_points=[], tests=[])
     left = [*left_out(task, narrowed(task, "AC1"), "AC1")]
     assert any("calculations" in finding.message for finding in left)
+
+
+def test_gate_that_did_not_run_says_what_comes_first_and_its_waivers_hold(tmp_path: Path) -> None:
+    waiver = "waivers:\n  - {criterion: AC2, reason: r, owner: o, expires: %s}\n"
+    soon = (datetime.now(UTC).date() + timedelta(days=30)).isoformat()
+    task = TASK_FILE.replace("pkg.core:double", "pkg.core:treble", 1) + waiver % soon
+    project = a_project(tmp_path, {"tasks/T1.yaml": task})
+    assert gates(project, "run", "T1").code == 1
+    (left,) = [gate for gate in result(project)["gates"] if not gate["ran"]]
+    open_ = [finding for finding in left["findings"] if finding["outcome"] == "unknown"]
+    assert open_ and all(f["remediation"].startswith("Mend first what blocks") for f in open_)
+    assert [f["waived"]["owner"] for f in open_ if f["criterion"] == "AC2" and f["rule"] == "PF001"] == ["o"]

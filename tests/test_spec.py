@@ -329,3 +329,8 @@ def test_the_arguments_of_a_call_have_the_types_of_json(tmp_path: Path) -> None:
 )
 def test_an_entry_point_is_a_command_or_a_call(entry: str, message: str, tmp_path: Path) -> None:
     assert message in said(tmp_path, SMALL + f"entry_points:\n  - {entry}\n")
+
+
+def test_line_that_is_not_indented_as_its_neighbours_is_told_so(tmp_path: Path) -> None:
+    (said,) = complaints(tmp_path, SMALL.replace("    text:", "   text:"))
+    assert "tasks/T1.yaml:6:4: not valid YAML: this line does not fit those around it" in said

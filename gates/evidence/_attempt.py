@@ -6,12 +6,13 @@ from functools import partial
 from pathlib import Path
 
 from gates.evidence.measurement_run import MeasurementRun
+from gates.interval import TIME_UNITS, is_time
 from gates.measuring import answers
-from gates.measuring.answers import Source
+from gates.measuring.answers import MANY, Source
 from gates.measuring.fitness import contended, disturbed
 from gates.measuring.ledger import Attempt, Ledger, Recalled
 from gates.measuring.session import Plan, measure
-from gates.measuring.taken import Taken
+from gates.measuring.taken import Taken, frozen_digest
 from gates.measuring.wire import ArmFailed
 from gates.samples import Samples
 from gates.task import Measure
@@ -46,9 +47,7 @@ def attempt(
     return samples, taken, Recalled(attempts=earlier, problem=recalled.problem or unwritten)
 
 
-def handed_over(
-    measures: Sequence[Measure], key: str, root: Path, run: Callable[[], MeasurementRun]
-) -> MeasurementRun:
+def handed_over(measures: Sequence[Measure], key: str, root: Path, run: Callable[[], MeasurementRun]) -> MeasurementRun:
     """Run what hands over its samples itself; return it with the earlier attempts.
 
     The ledger keeps what it missed, not the samples: with the same seeds those of two attempts are the same ones.
@@ -58,11 +57,15 @@ def handed_over(
     begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
     ledger.append(begun)
     ended = run()
+    drawn = _drawn(ended.samples) if ended.samples else ""
+    if (same := ledger.same(drawn, key)) is not None:
+        problem = f"its times are those of the attempt at {same.at}, to the last digit: no clock gives the same twice"
+        ended = ended.model_copy(update={"samples": None, "problem": problem})
     samples = ended.samples
     told: dict[str, object] = {"ended": ended.ended, "unfit": (ended.problem,)}
     if samples:
         missed = answers.missed(_applying(measures, samples), Source(samples))
-        told = {"ended": ended.ended, "unfit": (), "pairs": _longest(samples), "missed": missed}
+        told = {"ended": ended.ended, "unfit": (), "pairs": _longest(samples), "missed": missed, "drawn": drawn}
     unwritten = ledger.append(begun.model_copy(update=told))
     earlier = Recalled(attempts=counted(recalled.attempts), problem=recalled.problem or unwritten)
     return ended.model_copy(update={"earlier": earlier})
@@ -70,6 +73,15 @@ def handed_over(
 
 def _longest(samples: Samples) -> int:
     return max(len(values) for metric in samples.metrics.values() for values in metric.arms.values())
+
+
+def _drawn(samples: Samples) -> str:
+    """Return the digest of the times among samples; none of so few that they may well come again."""
+    times = {
+        name: metric.arms for name, metric in samples.metrics.items() if metric.unit in TIME_UNITS or is_time(name)
+    }
+    values = [value for arms in times.values() for values in arms.values() for value in values]
+    return frozen_digest(times) if len(set(values)) >= MANY else ""
 
 
 def counted(lines: Sequence[Attempt]) -> tuple[Attempt, ...]:

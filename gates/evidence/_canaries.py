@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from gates.evidence.test_records import Event
 
-MUST = {"passes": "passed", "fails": "failed", "compares": "failed", "expects": "failed"}
+MUST = {"passes": "passed", "fails": "failed", "compares": "failed", "tolerates": "failed", "expects": "failed"}
 WHAT = {
     "passes": "asserts 1 + 1 == 2",
     "fails": "asserts 1 + 1 == 3",
     "compares": "asserts 1 + 1 == 3 by unittest",
+    "tolerates": "asserts that 1 is 2 by approx, isclose, numpy or torch",
     "expects": "expects an exception that does not come",
 }
 

@@ -73,11 +73,12 @@ class Records:
             crash=crash,
             subtests_left_out=sum(event["subtest"] and event["outcome"] == "skipped" for event in seen),
             marks=tuple(plan["marks"]),
-            executed=_executed(ran, written, counted=self._real(plan["file"]) in counted),
+            executed=_executed(ran, written, counted=self._absolute(plan["path"]) in counted),
             executed_around=ran["around"] if ran else None,
             first_assertion=written.assertion if written else None,
             reruns=sum(event["outcome"] == "rerun" for event in seen),
-            swallowed=bool(ran and ran.get("swallowed")),
+            swallowed=bool(ran and (ran.get("swallowed") or ran.get("unseen"))),
+            unseen=ran.get("unseen") or None if ran and not ran.get("swallowed") else None,
             lines=(own.first_line, own.line) if own else None,
             settled=written.settled if written else None,
             replaced=tuple(ran.get("replaced", ())) if ran else (),
@@ -201,6 +202,6 @@ def _executed(ran: Event | None, written: Written | None, *, counted: bool) -> i
     """Return how many assertions a test executed; where nobody counted, none if none is written in it."""
     if ran is None:
         return None
-    if counted:
+    if counted or ran["asserted"]:  # one that is inherited may be written in a file that pytest does not rewrite
         return int(ran["asserted"])
     return None if written is None or written.assertion else 0

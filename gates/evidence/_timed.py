@@ -1,9 +1,13 @@
 """Measurements whose arms the gate times itself, and those that other tools' benchmarks make, one sample a run."""
 
+import ast
+import contextlib
+import hashlib
 import itertools
 import json
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,6 +18,7 @@ from gates.deciding.spending import looks_until
 from gates.evidence._attempt import attempt
 from gates.evidence._import_paths import import_roots
 from gates.evidence._installed import installed
+from gates.files import files_of
 from gates.measurement import Arm, Measurement
 from gates.measuring import machine
 from gates.measuring.answers import ALPHA
@@ -22,13 +27,15 @@ from gates.measuring.formats import read_times
 from gates.measuring.ledger import Recalled, key_of
 from gates.measuring.session import Plan
 from gates.measuring.taken import Taken, frozen_digest
-from gates.revision import observe, processor
+from gates.revision import processor
 from gates.samples import BadSamples, Metric, Samples
 from gates.smoke import cut_short
 from gates.task import Measure, Task
 
 METHOD = "gates.measuring/1"
 LONGEST = 1000
+MOST_READ = 1_000_000  # bytes of a file whose syntax is read
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def time_arms(
@@ -132,9 +139,29 @@ def _facts(measurement: Measurement, measures: Sequence[Measure], device: str) -
 
 
 def code_digest(task: Task, measurement: Measurement, context: Context) -> str:
-    """Return the digest of the code that is measured, that of the arms with it: what only judges it makes no other."""
-    paths = (*task.implementation, *own_files(task, measurement, context))
-    return observe(task.model_copy(update={"implementation": paths, "tests": (), "path": paths[0]}), context).digest
+    """Return the digest of the code that is measured, that of the arms with it: what only judges it makes no other.
+
+    Nor does what no interpreter looks at: comments, docstrings, blanks.
+    """
+    paths = files_of((*task.implementation, *own_files(task, measurement, context)), context.root)
+    whole = hashlib.sha256()
+    for path in paths:
+        whole.update(f"{context.shown(path)}\0{_meaning(path)}\n".encode(errors="replace"))
+    return whole.hexdigest()
+
+
+def _meaning(path: Path) -> str:
+    """Return the digest of what a file comes to: of Python its syntax, of all else its bytes."""
+    source = path.read_bytes()
+    if path.suffix == ".py" and len(source) < MOST_READ:
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+            for node in ast.walk(tree):
+                if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+                    del node.body[0]
+            source = ast.dump(tree).encode(errors="replace")
+    return hashlib.sha256(source).hexdigest()
 
 
 def own_files(task: Task, measurement: Measurement, context: Context) -> Iterator[str]:

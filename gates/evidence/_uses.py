@@ -7,6 +7,7 @@ from gates.syntax import SourceModule, live_nodes
 
 TYPE_TESTS = {"isinstance", "issubclass"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Scope = Function | ast.Lambda | ast.ClassDef
 
 
 def use_lines(name: str, node: ast.AST, module: SourceModule) -> Iterator[int]:
@@ -14,13 +15,13 @@ def use_lines(name: str, node: ast.AST, module: SourceModule) -> Iterator[int]:
     live = list(live_nodes(node))
     idle = unread_in(live)
     idle |= {inner for outer in live for part in _mentions(outer) for inner in ast.walk(part)}
-    own = _bound_here(node)
+    own = _taken(node)
     short = {**_shortened(module.tree.body, module), **_shortened(live, module)}
     seen = set()
     for inner in live:
         if not isinstance(inner, ast.Attribute | ast.Name) or inner in idle or inner.lineno in seen:
             continue
-        if not isinstance(inner.ctx, ast.Load) or (_root(inner) in own and _root(inner) in module.aliases):
+        if not isinstance(inner.ctx, ast.Load) or (inner in own and _root(inner) in module.aliases):
             continue
         dotted = module.dotted(inner) or ""
         first, dot, rest = dotted.partition(".")
@@ -70,10 +71,39 @@ def _reads(node: ast.Name) -> bool:
     return not isinstance(node.ctx, ast.Store)
 
 
-def _bound_here(node: ast.AST) -> set[str]:
-    """Return the names that a definition binds itself, as parameters or by assignment: they hide imports."""
-    bound = {inner.arg for inner in ast.walk(node) if isinstance(inner, ast.arg)}
-    return bound | {i.id for i in ast.walk(node) if isinstance(i, ast.Name) and isinstance(i.ctx, ast.Store)}
+def _taken(node: ast.AST) -> set[ast.AST]:
+    """Return the parts whose first name is a parameter or variable of a scope around them: it hides an import.
+
+    What a function binds hides nothing in its defaults and decorators, nor in the other methods of its class.
+    """
+    taken: set[ast.AST] = set()
+    for scope in (node, *(inner for inner in ast.walk(node) if inner is not node and isinstance(inner, Scope))):
+        names, deep = _bound_by(scope), isinstance(scope, Function | ast.Lambda)
+        for part in _within(scope, deep=deep):
+            if isinstance(part, ast.Attribute | ast.Name) and _root(part) in names:
+                taken.add(part)
+    return taken
+
+
+def _bound_by(scope: ast.AST) -> set[str]:
+    """Return the names that a scope binds itself, as parameters or by assignment."""
+    bound = {i.id for i in _within(scope, deep=False) if isinstance(i, ast.Name) and isinstance(i.ctx, ast.Store)}
+    if not isinstance(scope, Function | ast.Lambda):
+        return bound
+    return bound | {inner.arg for inner in ast.walk(scope.args) if isinstance(inner, ast.arg)}
+
+
+def _within(scope: ast.AST, *, deep: bool) -> Iterator[ast.AST]:
+    """Yield what runs in a scope: of a function its body, not its defaults; not what lies in others unless `deep`."""
+    body = getattr(scope, "body", [scope]) if isinstance(scope, Scope) else [scope]
+    left = list(body) if isinstance(body, list) else [body]
+    while left:
+        inner = left.pop()
+        yield inner
+        if deep or not isinstance(inner, Scope):
+            left.extend(ast.iter_child_nodes(inner))
+        elif isinstance(inner, Function):
+            left.extend((*inner.decorator_list, inner.args))
 
 
 def _root(node: ast.expr) -> str:

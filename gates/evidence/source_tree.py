@@ -1,7 +1,10 @@
 """The implementation as it stands: which lines each criterion's symbols and rules come to."""
 
+import itertools
+from collections.abc import Iterator
 from typing import Self
 
+from gates.calculation import Called
 from gates.code_binding import CodeBinding
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
@@ -11,10 +14,11 @@ from gates.evidence.patterns import PatternTrace, trace_patterns
 from gates.evidence.reach import Reach, ReachTrace
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver, SymbolTrace
+from gates.evidence.watchful import Watchful, watchful
 from gates.files import files_of
 from gates.model import Location
 from gates.syntax import SourceModule, Unparsed
-from gates.task import Task
+from gates.task import EntryPoint, Task
 
 
 class SourceTree(Evidence):
@@ -26,6 +30,8 @@ class SourceTree(Evidence):
     patterns: tuple[PatternTrace, ...] = ()
     reaches: tuple[ReachTrace, ...] = ()
     unparsed: tuple[str, ...]
+    stands: tuple[ReachTrace, ...] = ()
+    watchful: tuple[Watchful, ...] = ()
 
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
@@ -51,10 +57,17 @@ class SourceTree(Evidence):
             patterns=trace_patterns(bindings, resolver),
             unparsed=tuple(unparsed),
         )
+        asking = tuple(
+            seen for trace in tree.symbols if trace.location and trace.location.path in modules
+            if (seen := watchful(trace.symbol, trace.location, modules[trace.location.path]))
+        )  # fmt: skip
+        tree = tree.model_copy(update={"watchful": asking})
         asked = [binding for binding in bindings if binding.reached_from and tree.places(binding)]
-        reach = Reach(resolver) if asked else None
+        called = [one for one in _called_for(task) if tree.places(one)]
+        reach = Reach(resolver) if asked or called else None
         found = tuple(dict.fromkeys(reach.trace(one, tree.places(one)) for one in asked)) if reach else ()
-        return tree.model_copy(update={"reaches": found})
+        stands = tuple(dict.fromkeys(reach.trace(one, tree.places(one)) for one in called)) if reach else ()
+        return tree.model_copy(update={"reaches": found, "stands": stands})
 
     def symbol(self, binding: CodeBinding) -> SymbolTrace | None:
         """Return the trace of a binding."""
@@ -71,6 +84,10 @@ class SourceTree(Evidence):
         wanted = (binding.name, binding.reached_from, binding.at_least)
         return next((trace for trace in self.reaches if (trace.name, trace.entry, trace.at_least) == wanted), None)
 
+    def stands_for(self, called: str, binding: CodeBinding) -> ReachTrace | None:
+        """Return whether what is called in the place of tests reaches the code of a binding."""
+        return next((trace for trace in self.stands if (trace.name, trace.entry) == (binding.name, called)), None)
+
     def places(self, binding: CodeBinding) -> tuple[Location, ...]:
         """Return the lines of the implementation that a binding comes to."""
         if binding.symbol:
@@ -85,3 +102,16 @@ class SourceTree(Evidence):
     def rule(self, name: str | None) -> RuleTrace | None:
         """Return what a rule found."""
         return next((trace for trace in self.rules if trace.rule == name), None)
+
+
+def _called_for(task: Task) -> Iterator[CodeBinding]:
+    """Yield the symbols of each criterion without tests, as reached from each function that stands for it."""
+    for criterion in task.criteria:
+        symbols = [binding for binding in criterion.code if binding.symbol]
+        parts: tuple[EntryPoint | Called, ...] = (
+            *task.entry_points, *task.calculations, *task.edge_cases, *task.properties,
+        )  # fmt: skip
+        calls = {part.call for part in parts if criterion.id in part.criteria and part.call}
+        for binding, call in itertools.product(symbols, sorted(calls)):
+            if not criterion.tests and binding.symbol != call:
+                yield binding.model_copy(update={"reached_from": call})

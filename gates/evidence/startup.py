@@ -1,6 +1,7 @@
 """Whether the package builds, and whether each module of the implementation imports by itself."""
 
 import json
+import re
 import shutil
 import zipfile
 from enum import StrEnum
@@ -147,12 +148,19 @@ def _build(plan: ImportPlan, context: Context, folder: Path) -> Built:
         if ended.exit_code == 0 and wheels:
             return Built.model_validate({**common, "ending": BuildEnding.BUILT, **_wheel(wheels[0], plan)})
         ending = BuildEnding.UNSEEN if ended.timed_out else BuildEnding.FAILED
-        return Built.model_validate({**common, "ending": ending, "problem": f"{ended.ended}: {ended.last_words}"})
+        return Built.model_validate({**common, "ending": ending, "problem": f"{ended.ended}: {_error_in(ended)}"})
     except (NotBuildable, OSError) as error:
         return Built(ending=BuildEnding.UNSEEN, problem=f"{error}"[:300])
     finally:
         shutil.rmtree(source, ignore_errors=True)
         shutil.rmtree(target, ignore_errors=True)
+
+
+def _error_in(ended: ProcessRun) -> str:
+    """Return the line of a backend's output that names the error: advice often comes after it."""
+    lines = [line.strip() for line in ended.stderr.tail.splitlines()]
+    named = [line for line in lines if re.match(r"(error|[\w.]*(Error|Exception)): ", line)]
+    return named[-1][:300] if named else ended.last_words
 
 
 def _wheel(path: Path, plan: ImportPlan) -> dict[str, object]:

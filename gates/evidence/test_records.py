@@ -32,7 +32,8 @@ class TestRecord(Model):
     first that is written in it. `reruns` counts the failures that a plugin answered by running the test again.
     `lines` are those where its definition begins, from the first decorator to `def`, where its file alone tells what
     function it is.
-    `swallowed` says that the last assertion that it executed did not hold, and that it ended well all the same.
+    `swallowed` says that the last assertion that it executed did not hold, or the one in line `unseen`, and that it
+    ended well all the same.
     `settled` is the line of its first assertion that holds whatever the code does; none such is counted. `replaced` are
     the functions that criteria are traced to and that were something else before it asserted anything on them.
     """
@@ -54,6 +55,7 @@ class TestRecord(Model):
     reruns: int = 0
     lines: tuple[int, int] | None = None
     swallowed: bool = False
+    unseen: int | None = None
     settled: int | None = None
     replaced: tuple[str, ...] = ()
 
@@ -83,6 +85,8 @@ class TestRecord(Model):
         """Return how the test ended, in words."""
         if self.outcome is TestOutcome.PASSED and self.subtests_left_out:
             return f"{self.subtests_left_out} subtests skipped"
+        if self.outcome is TestOutcome.PASSED and self.unseen:
+            return f"passed, though the assertion in line {self.unseen} failed: something swallowed that"
         if self.outcome is TestOutcome.PASSED and self.swallowed:
             return "passed, though its last assertion failed: something swallowed that"
         return self.outcome.value

@@ -115,7 +115,7 @@ class Worker:
         halves = [device[0], device[1] - device[0]] if device else [middle - wall, end - middle]
         told: Told = {
             "ran": steps, "wall_s": end - wall, "cpu_s": cpu_end - cpu, "device_s": device[1] if device else None,
-            "first_s": first, "halves_s": halves if half else None, "digest": digest(result),
+            "first_s": first, "halves_s": halves if half else None, "digest": "" if result is None else digest(result),
             "switches": resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
         }  # fmt: skip
         if self._items is not None:

@@ -1,8 +1,8 @@
 """The attempts ledger: what was measured before of the same code for the same criterion counts, however it ended.
 
 A line holds one attempt and the hash of the line before it, so that one that was changed or taken out is noticed. It is
-kept twice, in the project (`.gates/attempts.jsonl`) and in the user's folder for state; where one copy is gone or
-short, the other speaks.
+kept twice, in the project (`.gates/attempts.jsonl`) and in the user's folder for state, there by what was asked: a copy
+of the project elsewhere asks the same. Where one copy is gone or short, the other speaks.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ START = "0" * 64
 class Attempt(Model):
     """One attempt to answer a criterion: its samples, and why they are not believed, where they are not.
 
-    `missed` names the measures that failed by it.
+    `missed` names the measures that failed by it, `drawn` is the digest of times that were handed over.
     """
 
     key: str
@@ -37,6 +37,7 @@ class Attempt(Model):
     restarts: tuple[int, ...] = ()
     metrics: dict[str, Metric] = Field(default_factory=dict)
     missed: tuple[str, ...] = ()
+    drawn: str = ""
 
 
 class Recalled(Model):
@@ -56,21 +57,25 @@ class Ledger:
 
     def __init__(self, root: Path) -> None:
         self._own = root / NAME
-        self._kept = _state_folder() / f"{hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:24]}.jsonl"
 
     def recall(self, key: str) -> Recalled:
         """Return the earlier attempts of a key."""
-        copies = [_read(path) for path in (self._own, self._kept)]
-        others = (self._kept, self._own)
+        kept = _kept(key)
+        copies = [_read(path) for path in (self._own, kept)]
+        others = (kept, self._own)
         problems = [
             f"{problem} (remove the file, and it is written again from {other})"
             for (_, problem), other in zip(copies, others, strict=True) if problem
         ]  # fmt: skip
-        own, kept = ([one for one in attempts if one.key == key] for attempts, _ in copies)
-        shorter, longer = sorted((own, kept), key=len)
-        if longer[: len(shorter)] != shorter:
-            problems.append(f"{self._own} and its copy {self._kept} tell of different attempts")
+        shorter, longer = sorted(([one for one in attempts if one.key == key] for attempts, _ in copies), key=len)
+        if any(one not in longer for one in shorter):  # their order may differ where two run at once
+            problems.append(f"{self._own} and its copy {kept} tell of different attempts")
         return Recalled(attempts=tuple(longer), problem="; ".join(problems))
+
+    def same(self, drawn: str, key: str) -> Attempt | None:
+        """Return an earlier attempt that handed over the very same times: at whatever here, or at a key elsewhere."""
+        known = (*_read(self._own)[0], *_read(_kept(key))[0]) if drawn else ()
+        return next((one for one in known if one.drawn == drawn), None)
 
     def append(self, attempt: Attempt) -> str:
         """Add an attempt to both copies, and what one of them lacks of the other; an altered copy stays as it is.
@@ -79,7 +84,7 @@ class Ledger:
         """
         known = self.recall(attempt.key).attempts
         problems = []
-        for path in (self._own, self._kept):
+        for path in (self._own, _kept(attempt.key)):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if path == self._own:
@@ -102,9 +107,8 @@ def _append(path: Path, known: Sequence[Attempt], attempt: Attempt) -> None:
         attempts, problem = _read(path)
         if problem:
             return
-        there = sum(one.key == attempt.key for one in attempts)
         last = _last_hash(path)
-        for one in (*known[there:], attempt):
+        for one in (*(one for one in known if one not in attempts), attempt):
             line, last = _line(one, last)
             file.write(line)
 
@@ -164,6 +168,11 @@ def _locked(path: Path) -> Iterator[IO[str]]:
         yield file
         file.flush()
         os.fsync(file.fileno())
+
+
+def _kept(key: str) -> Path:
+    """Return the copy in the user's folder for state of the attempts of one key."""
+    return _state_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.jsonl"
 
 
 def _state_folder() -> Path:

@@ -8,7 +8,9 @@ from gates.ranking import ranked
 from gates.report import GateReport, Report
 
 GAPS = 3
+THE_RUN = "EX001"
 WORST = ("FAIL", "UNKNOWN", "WAIVED", "PASS")
+ENDINGS = {"FAIL": "failed", "UNKNOWN": "unknown", "PASS": "passed", "WAIVED": "waived", "N/A": "not applicable"}
 KINDS = {
     "code:": "Criteria are traced to live code",
     "tests:": "Tests stand for the criteria",
@@ -40,10 +42,24 @@ def headline(report: Report) -> str:
 
 
 def deciding(report: Report) -> list[Finding]:
-    """Return the findings that keep this from being a pass, worst first; those of gates that ran come first."""
-    ran = {finding.fingerprint for gate in report.gates if gate.ran for finding in gate.findings}
-    stopping = [f for f in ranked(report.findings) if f.blocks or f.leaves_open]
-    return sorted(stopping, key=lambda f: (not f.blocks, f.fingerprint not in ran))
+    """Return what keeps this from being a pass, worst first; of equals, tests that cannot be run explain the rest.
+
+    Where something stands in the way in a gate that ran, what those left open that did not run is none of it.
+    """
+    stopping = [(gate, f) for gate in report.gates for f in ranked(gate.findings) if f.blocks or f.leaves_open]
+    seen = [(gate, f) for gate, f in stopping if gate.ran] or stopping
+    place = {f.fingerprint: index for index, f in enumerate(ranked(f for _, f in seen))}
+    return sorted(
+        told_once(f for _, f in seen),
+        key=lambda f: (not f.blocks, SEVERITIES.index(f.severity), f.rule != THE_RUN, place[f.fingerprint]),
+    )
+
+
+def told_once(findings: Iterable[Finding]) -> list[Finding]:
+    """Leave out what is said again of a criterion that it stands for, and of nothing else."""
+    kept = list(findings)
+    said = {(f.rule, f.outcome, str(f.location), f.message) for f in kept if f.criterion}
+    return [f for f in kept if f.criterion or (f.rule, f.outcome, str(f.location), f.message) not in said]
 
 
 def first_cause(report: Report) -> str:
@@ -108,14 +124,14 @@ def unchecked(report: Report) -> list[tuple[str, str]]:
     rows = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran]
     for gate in report.gates:
         if gate.ran:
-            unknown = [f for f in ranked(gate.findings) if f.outcome is Outcome.UNKNOWN and not f.waived]
+            unknown = [f for f in told_once(ranked(gate.findings)) if f.outcome is Outcome.UNKNOWN and not f.waived]
             rows += [(" ".join(filter(None, [f.rule, f.criterion])), f.message) for f in unknown]
     return rows
 
 
 def severities(findings: Iterable[Finding]) -> list[tuple[str, int, int]]:
     """Count the findings that failed, and those that are unknown, by severity."""
-    counts = Counter((finding.severity, finding.outcome) for finding in findings if not finding.waived)
+    counts = Counter((finding.severity, finding.outcome) for finding in told_once(findings) if not finding.waived)
     return [
         (s.value, counts[s, Outcome.FAILED], counts[s, Outcome.UNKNOWN]) for s in SEVERITIES if s is not Severity.INFO
     ]
@@ -174,6 +190,13 @@ def _worst(gate: GateReport) -> dict[str, Finding]:
 
 def _ended(finding: Finding) -> str:
     return "WAIVED" if finding.waived else word(finding.outcome)
+
+
+def endings(gate: GateReport) -> str:
+    """Return how many checks of a gate ended how, worst first."""
+    worst_of = _worst(gate)
+    counts = Counter(_ended(worst_of[c]) for c in dict.fromkeys(check.id for check in gate.checks) if c in worst_of)
+    return ", ".join(f"{counts[end]} {said}" for end, said in ENDINGS.items() if counts[end])
 
 
 def kinds(gate: GateReport) -> list[tuple[str, str, str, str]]:
@@ -236,5 +259,5 @@ def word(outcome: Outcome) -> str:
 
 OFFERED = (  # to templates
     headline, deciding, first_cause, next_step, actions, unchecked, severities, quality,
-    nothing_wrong, waived, goalposts, kinds, gaps, checks, advised,
+    nothing_wrong, waived, goalposts, kinds, gaps, checks, advised, endings,
 )  # fmt: skip

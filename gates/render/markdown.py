@@ -102,8 +102,9 @@ def _escaped(value: object) -> Markup:
 
 def _groups(gate: GateReport) -> dict[str, object]:
     """Return a gate's findings by outcome, worst first."""
-    waived = [f for f in ranked(gate.findings) if f.waived]
-    findings = [f for f in ranked(gate.findings) if not f.waived]
+    findings = _views.told_once(ranked(gate.findings))
+    waived = [f for f in findings if f.waived]
+    findings = [f for f in findings if not f.waived]
     return {
         "waived": waived,
         "failed": [f for f in findings if f.outcome is Outcome.FAILED],

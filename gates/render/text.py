@@ -7,6 +7,8 @@ from gates.render.format import Format
 from gates.report import GateReport, Report
 from gates.terminal import visible
 
+MOVED = "goalpost moved: "
+
 
 def render(report: Report, _templates: Path | None) -> dict[str, str]:
     """Return the summary as plain text, a line for each gate and each criterion."""
@@ -28,17 +30,18 @@ def render(report: Report, _templates: Path | None) -> dict[str, str]:
 
 def _notes(report: Report) -> list[str]:
     """Return the lines that only some reports have: what is waived, and what of the bar was lowered."""
-    waived, moved = report.waived, _views.goalposts(report)
+    waived, moved = report.waived, [goal.message.removeprefix(MOVED) for goal in _views.goalposts(report)]
     budgets = report.environment.get("budgets")
     return [
         *([f"budgets: {budgets}"] if budgets else []),
         *([f"waived: {', '.join(waived)}"] if waived else []),
-        *([f"goalposts: {len(moved)} moved; first: {moved[0].message}"] if moved else []),
+        *([f"goalposts: {len(moved)} moved; first: {moved[0]}"] if moved else []),
     ]
 
 
 def _gate(gate: GateReport) -> str:
-    seen = f"{gate.decided}/{gate.planned} checks" if gate.ran else f"not run: {gate.not_run_because}"
+    many = "1 check" if gate.planned == 1 else f"{gate.planned} checks"
+    seen = f"{many}: {_views.endings(gate)}" if gate.ran else gate.not_run_because
     decision = gate.decision.value if gate.ran else "NOT RUN"
     return f"stage {gate.stage}  {gate.name:<15} {decision:<14} {gate.score.total:>3}/{gate.score.of:<4} {seen}"
 

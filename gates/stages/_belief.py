@@ -1,5 +1,6 @@
 """Whether a test run as a whole can be believed."""
 
+import re
 from collections.abc import Iterator
 
 from gates.evidence.pytest_run import PytestRun
@@ -41,15 +42,16 @@ def judge_suite(run: PytestRun) -> Iterator[Finding]:
     elif ended.exit_code not in {0, 1, 5}:
         yield Finding(
             **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
-            message=f"pytest did not come to its end ({ended.ended}: {ended.last_words}){_at(run)}.",
+            message=f"pytest did not come to its end ({ended.ended}: {_said(run)}){_at(run)}.",
             location=_where(run, run.running),
-            remediation="Run the command of the audit trail by hand and mend what it reports.",
+            remediation=advice_on(_said(run)) or "Run the command of the audit trail by hand and mend what it reports.",
         )  # fmt: skip
     elif not run.tests:
         yield Finding(
             **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=f"no test, {ended.ended}",
-            message=f"pytest ran no test ({ended.ended}: {ended.last_words}){_at(run)}.",
-            remediation="Point 'tests' of the task at files that hold tests, and check that pytest collects them.",
+            message=f"pytest ran no test ({ended.ended}: {_said(run)}){_at(run)}.",
+            remediation=advice_on(_said(run))
+            or "Point 'tests' of the task at files that hold tests, and check that pytest collects them.",
         )  # fmt: skip
     elif run.canaries:
         for said in run.canaries:
@@ -132,15 +134,46 @@ def _at(run: PytestRun) -> str:
 
 
 def _collect_errors(run: PytestRun) -> Iterator[Finding]:
+    """Name each cause that keeps files from being collected, with the files."""
+    causes: dict[str, list[str]] = {}
     for error in run.collect_errors:
         lines = [line for line in error.message.splitlines() if line.strip()]
+        causes.setdefault(lines[-1].removeprefix("E").strip() if lines else "no reason given", []).append(error.id)
+    for cause, ids in causes.items():
+        more = f" and {len(ids) - 1} more files" if len(ids) > 2 else " and one more file" if len(ids) == 2 else ""
         yield Finding(
-            rule="EX001", check="suite", outcome=Outcome.FAILED, severity=Severity.CRITICAL, subject=error.id,
-            location=Location(path=error.id.split("::")[0]) if error.id else None, evidence=LOG,
-            message=f"{error.id or 'A file'} could not be collected: {lines[-1] if lines else 'no reason given'}",
-            expected="every test file imports", actual="collection error", impact="None of its tests ran.",
-            remediation="Mend the import or syntax error.",
+            rule="EX001", check="suite", outcome=Outcome.FAILED, severity=Severity.CRITICAL, subject=ids[0],
+            location=Location(path=ids[0].split("::")[0]) if ids[0] else None, evidence=LOG,
+            message=f"{ids[0] or 'A file'}{more} could not be collected: {cause}",
+            expected="every test file imports", actual="collection error",
+            impact="None of its tests ran." if len(ids) == 1 else f"None of their tests ran: {', '.join(ids)}.",
+            remediation=advice_on(cause) or "Mend the import or syntax error.",
         )  # fmt: skip
+
+
+def _said(run: PytestRun) -> str:
+    """Return what pytest wrote last: of a command that it refused the line that says why."""
+    ended = run.process
+    refused = [line.strip() for line in ended.stderr.tail.splitlines() if "error: " in line]
+    return refused[-1][:300] if refused else ended.last_words.strip("= ")
+
+
+def advice_on(error: str) -> str:
+    """Return what to do about a module that is not there, or nothing where an error says nothing of one."""
+    if "unrecognized arguments: --json-report" in error:
+        return "Install pytest-json-report for the interpreter that runs the project's code, or name one by --python."
+    found = re.search(r"No module named '?([^'.\s]+)", error)
+    if found is None:
+        return ""
+    if found[1] == "pytest":
+        return (
+            "Install pytest and pytest-json-report for the interpreter that runs the project's code, or name another "
+            "by --python."
+        )
+    return (
+        f"The interpreter that runs the project's code has no {found[1]}: install it there (the project itself: "
+        "`pip install -e .`), or name one that has it by --python. If there is no such module, mend the import."
+    )
 
 
 def _where(run: PytestRun, ids: tuple[str, ...]) -> Location | None:

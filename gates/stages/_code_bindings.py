@@ -31,11 +31,12 @@ def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Itera
             yield about(
                 outcome=Outcome.UNKNOWN, location=task.place(binding), subject=binding.name, actual="not looked at",
                 message=f"{binding.name} was not traced: {evidence.why_missing(SourceTree)}",
-                remediation="Make the implementation readable.",
+                remediation="Mend 'implementation' of the task, or what keeps its files from being read.",
             )  # fmt: skip
         else:
             yield from _by_one(about, task, binding, tree)
             yield from _reached(about, task, binding, tree)
+            yield from _watchful(about, task, criterion, binding, tree)
 
 
 def _by_one(about: About, task: Task, binding: CodeBinding, tree: SourceTree) -> Iterator[Finding]:
@@ -171,3 +172,19 @@ def _reached(about: About, task: Task, binding: CodeBinding, tree: SourceTree) -
             outcome=Outcome.PASSED, location=places[0], actual=way or "the entry itself", **facts,
             message=f"{name} is called from {entry}{f': {way}' if way else ''}.",
         )  # fmt: skip
+
+
+def _watchful(
+    about: About, task: Task, criterion: Criterion, binding: CodeBinding, tree: SourceTree
+) -> Iterator[Finding]:
+    """Say so of code that asks whether a test looks on, where nothing but tests shows what it does."""
+    seen = next((one for one in tree.watchful if one.symbol == binding.symbol), None)
+    if seen is None or criterion.measures or any(criterion.id in entry.criteria for entry in task.entry_points):
+        return
+    yield about(
+        outcome=Outcome.UNKNOWN, location=seen.location, subject=f"{binding.name} in use", actual=seen.asks,
+        expected="the same with and without a test",
+        message=f"{binding.name} asks whether a test looks on ({seen.asks}): what it does without one was not seen.",
+        impact="Users may get something else than what the tests see.",
+        remediation="Let it do the same for everybody, or let an entry point show the criterion.",
+    )  # fmt: skip

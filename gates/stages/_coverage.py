@@ -12,6 +12,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.evidence.test_records import TestRecord
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.report import Section
+from gates.stages._instead import runs_nothing
 from gates.stages.bound_tests import NAMED, tests_of
 from gates.task import Criterion, Task
 
@@ -113,8 +114,10 @@ def _unexecuted(seen: ExecutedLines, run: PytestRun | None) -> Iterator[Finding]
     absent = [function for function in counting if not function.lines]
     actual = f"{len(counting) - len(absent)} of {len(counting)} executed"
     facts = {"rule": "EX005", "check": "executed", "level": Level.ADVISORY, "evidence": RAW}
-    unseen = seen.doubt() or ("" if run and run.complete else "the run cannot be believed (EX001)")
-    for function in absent[:NAMED]:
+    unbelieved = "" if run and run.complete else "the run cannot be believed (EX001)"
+    unseen = unbelieved or seen.doubt()
+    named = 0 if unbelieved and len(absent) > SHOWN else NAMED  # one cause is told once
+    for function in absent[:named]:
         doubt = unseen or (EARLY if function.location.path in seen.early else "")
         outcome = Outcome.UNKNOWN if doubt else Outcome.FAILED
         caveat = f" (not all was seen: {doubt})" if doubt else ""
@@ -124,12 +127,13 @@ def _unexecuted(seen: ExecutedLines, run: PytestRun | None) -> Iterator[Finding]
             "message": f"No test was seen to execute `{function.name}`{caveat}.",
             "impact": "No test would notice that it crashes.", "remediation": "Add a test that calls it.",
         })  # fmt: skip
-    if len(absent) > NAMED:
+    if len(absent) > named:
         yield Finding.model_validate({
             **facts, "outcome": Outcome.UNKNOWN if unseen or seen.early else Outcome.FAILED,
             "severity": Severity.MEDIUM, "subject": "more", "actual": actual,
-            "message": f"{len(absent) - NAMED} more public functions were not seen executed; all are in {RAW}.",
-            "remediation": "Add tests that call them.",
+            "message": f"{len(absent) - named}{' more' * bool(named)} public functions were not seen executed; "
+            f"all are in {RAW}.",
+            "remediation": "Mend the run first." if unbelieved else "Add tests that call them.",
         })  # fmt: skip
     if absent:
         return
@@ -203,8 +207,9 @@ def _excuse(
 ) -> str:  # fmt: skip
     """Return what else could have run the code of a criterion for its tests, or nothing."""
     if not own:
-        return "no test of it passed"
-    if any(criterion.id in entry.criteria for entry in task.entry_points):
+        return "no test that stands for it passed"
+    entries = [entry for entry in task.entry_points if criterion.id in entry.criteria]
+    if not all(runs_nothing(entry.run or ()) for entry in entries):
         return "an entry point runs it"
     if not all(function.told for function in functions):
         return "the lines of its code cannot be told from their definition"
@@ -271,14 +276,10 @@ def _label(function: FunctionLines) -> str:
 
 def _file_row(path: str, functions: list[FunctionLines]) -> tuple[str, ...]:
     absent = [function for function in functions if not function.lines]
-    names = [f"{function.name} ({_place(function.location)})" for function in absent]
+    names = [f"{function.name} (line {function.location.line})" for function in absent]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     ran = len(functions) - len(absent)
     return path, str(len(functions)), str(ran), f"{ran / len(functions):.0%}", ", ".join(names[:SHOWN]) + more or "-"
-
-
-def _place(location: Location) -> str:
-    return f"line {location.line}"
 
 
 def _criterion_rows(

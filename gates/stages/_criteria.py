@@ -20,14 +20,16 @@ RULES = (
         "`if False` and not after a "
         "return, must do something, and must use what the task says it uses; each pattern must fit live code; each "
         "code rule must find its subject and be kept; what must be reached from an entry must be called from there. "
-        "A file that cannot be parsed is unknown, never clean.",
+        "A file that cannot be parsed is unknown, never clean. Code that asks whether a test looks on is unknown, "
+        "unless an entry point or a measure shows it.",
     ),
     RuleText(
         id="BL002",
         title="Tests stand for a criterion",
         meaning="Every test bound to the criterion, by path, node id or marker, must have "
         "passed in a run that can be "
-        "believed. Skipped and expected-to-fail tests count for nothing; without test or measure it is unknown.",
+        "believed. Skipped and expected-to-fail tests count for nothing; without test or measure it is unknown. "
+        "So it is where what stands in the place of tests is seen not to call the criterion's code.",
     ),
     RuleText(
         id="BL003",

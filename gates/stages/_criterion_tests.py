@@ -4,22 +4,14 @@ from collections.abc import Iterator
 
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
+from gates.evidence.source_tree import SourceTree
 from gates.evidence.test_records import TestRecord
 from gates.model import Finding, Location, Outcome
 from gates.stages._about import About
 from gates.stages._belief import BAD, LOG
+from gates.stages._instead import without_tests
 from gates.stages.bound_tests import NAMED, is_under, more, tests_of
 from gates.task import Criterion, Task
-
-# What may stand for a criterion in the place of tests: parts of the task, and how that is said.
-INSTEAD = (
-    (("leaks", "hot_paths", "concurrency", "scaling", "regressions"), "measured", "measured, in the performance gate"),
-    (("entry_points",), "run", "shown by an entry point, in the execution gate"),
-    (("training_steps",), "trained", "shown by a training step"),
-    (("calculations", "edge_cases", "properties"), "calculated",
-     "shown by calculations, edge cases or properties"),
-    (("recorded_tests",), "recorded", "shown by recorded tests"),
-)  # fmt: skip
 
 
 def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -37,7 +29,7 @@ def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iter
     doubts = [*_left_out(about, task, criterion, run), *_not_passed(about, task, criterion, bound, run)]
     yield from doubts
     if not bound and not doubts:
-        yield _without_tests(about, task, criterion)
+        yield without_tests(about, task, criterion, evidence.get(SourceTree))
     elif not doubts:
         yield _passed(about, criterion, bound, believed=run.complete)
 
@@ -63,7 +55,8 @@ def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) ->
             yield about(
                 outcome=Outcome.UNKNOWN, location=task.place(criterion), subject=path, actual="not run",
                 message=f"No test of {path} was run.", expected="at least one test",
-                remediation=f"Add {path} to 'tests' of the task, or mend the reference.",
+                remediation="Mend the run first." if run.collect_errors or not run.tests
+                else f"Add {path} to 'tests' of the task, or mend the reference.",
             )  # fmt: skip
 
 
@@ -120,21 +113,4 @@ def _passed(about: About, criterion: Criterion, bound: list[TestRecord], *, beli
         outcome=Outcome.UNKNOWN, location=bound[0].location, expected="all passed", evidence=LOG,
         actual="the run cannot be believed", remediation="Mend the run first.",
         message=f"The tests of {criterion.id} prove nothing: the run cannot be believed (EX001).",
-    )  # fmt: skip
-
-
-def _without_tests(about: About, task: Task, criterion: Criterion) -> Finding:
-    for parts, actual, says in INSTEAD:
-        found = [part for name in parts for part in getattr(task, name) if criterion.id in part.criteria]
-        if found or (actual == "measured" and criterion.measures):
-            place = task.place(criterion if actual == "measured" else found[0])
-            return about(
-                outcome=Outcome.NOT_APPLICABLE, location=place, actual=actual,
-                message=f"{criterion.id} is {says}; no test is bound to it.",
-            )  # fmt: skip
-    marker = f'@pytest.mark.criterion("{task.id}/{criterion.id}")'
-    return about(
-        outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no test",
-        message=f"No test and no measure stands for {criterion.id}; reading its code proves nothing.",
-        remediation=f"Name tests under 'tests', or mark them with {marker}.",
     )  # fmt: skip

@@ -120,7 +120,7 @@ def _from_rules(topic: Topic, rules: dict[str, RuleTrace]) -> Iterator[Row]:
             yield topic.what, expected, _told(open_[0]) + more, str(open_[0].location), by, SAID[Outcome.UNKNOWN]
         if not bad and not open_:
             kept = [site.location for site in trace.sites]
-            actual = f"kept in {len(kept)} places" if kept else "no place breaks it"
+            actual = f"kept in {len(kept)} place{'s' if len(kept) > 1 else ''}" if kept else "no place breaks it"
             yield topic.what, expected, actual, _first(kept), by, SAID[Outcome.PASSED] if kept else "none found"
 
 

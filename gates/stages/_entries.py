@@ -8,7 +8,7 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Check, Finding, Location, Outcome, RuleText, Severity
 from gates.report import Section
-from gates.stages._belief import BAD
+from gates.stages._belief import BAD, advice_on
 from gates.task import EntryPoint, Task
 
 SHOWN = 3
@@ -149,5 +149,5 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
         **facts, outcome=Outcome.UNKNOWN if ended.timed_out else Outcome.FAILED, severity=Severity.CRITICAL,
         location=seen.crash or task.place(entry), evidence=raw, actual=ended.ended,
         message=f"`{name}`: {ended.ended}: {what}", impact=f"Users of this entry point meet this crash.{uncaught}",
-        remediation="Mend the crash and add a test that runs this path.",
+        remediation=advice_on(ended.last_words) or "Mend the crash and add a test that runs this path.",
     )  # fmt: skip

@@ -110,6 +110,7 @@ def _test_table(outcome: TestOutcome, tests: list[TestRecord]) -> Section:
     shown = tests[:LISTED]
     return Section(
         title=f"{outcome.value.capitalize()} Tests ({len(tests)})",
+        appendix=outcome is TestOutcome.PASSED,
         text=listed(len(tests)),
         columns=("Test", "Place") if passed else ("Test", "Place", "Reason"),
         rows=tuple(

@@ -92,7 +92,7 @@ def _build(seen: Startup) -> Finding:
             **facts, "outcome": Outcome.FAILED, "severity": Severity.MEDIUM if built.compiled else Severity.HIGH,
             "location": Location(path="pyproject.toml") if built.backend else None, "expected": "a wheel",
             "message": f"{built.backend} built no wheel: {built.problem}", "evidence": "startup/build.stderr.txt",
-            "impact": "Nobody can install this version.", "remediation": "Mend what the backend's last line names.",
+            "impact": "Nobody can install this version.", "remediation": "Mend what the backend names.",
             "command": "python -m pip wheel --no-deps --no-build-isolation .",
         })  # fmt: skip
     return Finding.model_validate({
@@ -145,7 +145,7 @@ def _by_cause(modules: list[Imported]) -> list[tuple[Imported, str]]:
     for module in modules:
         causes.setdefault((str(module.location), module.error), []).append(module)
     return [
-        (alike[0], f" (as {len(alike) - 1} others)" if len(alike) > 1 else "") for alike in causes.values()
+        (alike[0], f" (and {len(alike) - 1} more by the same)" if len(alike) > 1 else "") for alike in causes.values()
     ]  # fmt: skip
 
 
@@ -172,7 +172,7 @@ def _deprecations(evidence: EvidenceSet) -> Iterator[Finding]:
     if ours:
         return
     looked = [kind for kind in (PytestRun, EntryPointRuns, Startup) if evidence.get(kind)]
-    message = f"No line of the implementation was told of deprecated use; {len(warned)} were announced to others."
+    message = f"No line of the implementation caused a deprecation warning; {len(warned)} came from elsewhere."
     yield Finding.model_validate({
         **facts, "outcome": Outcome.PASSED if Startup in looked or PytestRun in looked else Outcome.UNKNOWN,
         "severity": Severity.INFO, "actual": "none" if looked else "not seen",

@@ -23,7 +23,8 @@ RULES = (
         id="EX002",
         title="Every test that ran passed",
         meaning="A failed or broken test fails. Where no test passed, or the run cannot be believed, it is unknown; so "
-        "it is where a test passed although the last assertion that it executed did not hold: something swallowed it.",
+        "it is where a test passed although its last assertion, or one that nothing in the tests caught and that never "
+        "held later on, did not hold: something swallowed it.",
     ),
     RuleText(
         id="EX003",

@@ -1,6 +1,7 @@
 """Measurements, run for real: on which devices, and what is believed of what they hand over."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from gates.model import Outcome
 from gates.stages.performance import judge
 
 BENCH = """
-import json, sys
+import json, sys, time
 device, out = sys.argv[1:]
 samples = json.load(open("samples.json"))
+arms = samples["metrics"]["step_time_s"]["arms"]
+arms["old"] = [value + time.time_ns() % 10**6 / 1e12 for value in arms["old"]]
 samples["device"]["type"] = DEVICE
 json.dump(samples, open(out, "w"))
 """
@@ -98,8 +101,9 @@ def test_samples_of_before_the_measurement_are_refused(tmp_path: Path) -> None:
 
 TIMES = {"fast": (2.0, 1.0), "slow": (1.0, 1.0)}
 REPEATED = """
-import json, sys
+import json, sys, time
 old, new = json.load(open("times.json"))
+old = [value + time.time_ns() % 10**6 / 1e12 for value in old]
 samples = json.load(open("samples.json"))
 samples["metrics"]["step_time_s"]["arms"] = {"old": old, "new": new}
 json.dump(samples, open(sys.argv[1], "w"))
@@ -136,9 +140,32 @@ def test_what_a_command_missed_is_no_pass_when_it_is_run_again(tmp_path: Path) -
 def test_other_code_of_a_command_is_another_attempt(tmp_path: Path, path: str) -> None:
     root = a_repeated(tmp_path)
     attempted(root, "slow")
+    (root / path).write_text(f"# faster\n'About.'\n{(root / path).read_text()}", encoding="utf-8")
+    assert attempted(root, "fast")[::2] == (Outcome.UNKNOWN, 1)
     with (root / path).open("a", encoding="utf-8") as file:
-        file.write("\n# faster\n")
+        file.write("FASTER = 1\n")
     assert attempted(root, "fast")[::2] == (Outcome.PASSED, 0)
+
+
+def test_the_copy_of_a_project_is_no_way_around_what_it_missed(tmp_path: Path) -> None:
+    root = a_repeated(tmp_path)
+    attempted(root, "slow")
+    copy = tmp_path / "elsewhere" / "project"
+    shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".gates"))
+    assert attempted(copy, "fast")[::2] == (Outcome.UNKNOWN, 1)
+    assert attempted(root, "slow")[::2] == (Outcome.FAILED, 2)
+
+
+def test_the_same_times_again_are_no_measurement(tmp_path: Path) -> None:
+    root = a_repeated(tmp_path)
+    drawn = "import random\nold = [1 + random.Random(n).random() for n in range(12)]\n"
+    (root / "repeated.py").write_text(REPEATED.replace("samples =", f"{drawn}samples =", 1), encoding="utf-8")
+    assert attempted(root, "fast")[0] is Outcome.UNKNOWN
+    assert "to the last digit" in attempted(root, "fast")[1]
+    shutil.rmtree(root / ".gates")
+    assert "to the last digit" in attempted(root, "fast")[1]
+    (root / "pkg/core.py").write_text("x = 2\n", encoding="utf-8")
+    assert "to the last digit" in attempted(root, "fast")[1]
 
 
 def test_what_a_command_meets_it_meets_again(tmp_path: Path) -> None:

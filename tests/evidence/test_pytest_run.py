@@ -546,3 +546,10 @@ def test_test_that_took_another_branch_does_not_stop_those_beside_it(tmp_path: P
     found = [f for f in business_logic.judge(task, all_evidence(task, run)) if f.rule == "BL002"]
     assert [f.outcome for f in found] == [Outcome.PASSED]
     assert [test.empty for test in run.tests] == [True, False]
+
+
+def test_assertions_of_tests_that_are_inherited_from_a_package_are_not_said_to_be_missed(tmp_path: Path) -> None:
+    mixin = "class Mixin:\n    def test_it(self) -> None:\n        self.assertEqual(2, self.of + 1)\n"
+    test = "import unittest\nfrom tests import Mixin\n\n\nclass TestOne(Mixin, unittest.TestCase):\n    of = 1\n"
+    run = seen_in(tmp_path, {"tests/__init__.py": mixin, "tests/test_x.py": test}).run
+    assert [(record.empty, record.asserts) for record in run.tests] == [(False, True)]

@@ -8,7 +8,10 @@ from gates.evidence._inventory import Names, written_tests
 from gates.evidence._pytest_witness.asserting import asserts, expects_failure
 from gates.evidence._pytest_witness.settled import Settled
 
-HEAD = "import pytest, math, unittest\nfrom unittest.mock import Mock\nfrom pkg.core import double, Calc, Base\n"
+HEAD = (
+    "import pytest, math, unittest, re, subprocess\nfrom unittest.mock import ANY, Mock\nfrom unittest import mock\n"
+    "from pkg.core import double, Calc, Base, times\nimport pkg.core as core\n"
+)
 
 
 def settled_in(code: str) -> list[bool]:
@@ -32,10 +35,45 @@ SETTLED = {
     "a mock of the test": "m = Mock(return_value=4)\n    assert m(2) == 4",
     "in a loop over constants": "for a, b in [(1, 2)]:\n        double(a)\n        assert a * 2 == b",
     "a tolerance beyond all": "assert abs(double(3) - 6) < 1e9",
+    "the equal of everything": "assert double(2) == ANY",
+    "the equal of everything, by its module": "assert mock.ANY == double(2)",
+    "not a number is less than nothing": "assert not double(2) < float('nan')",
+    "nothing is not a number": "assert double(2) != math.nan",
+    "no object is one just made": "assert double(2) is not object()",
+    "looked for where it was put": "x = double(2)\n    assert x in [x]",
+    "a pattern that fits all": "assert re.match('.*', str(double(2)))",
+    "either way": "x = double(2)\n    assert x == 4 or x != 4",
+    "not or so": "x = double(2)\n    assert x or not x",
+    "one of two truths": "assert bool(double(2)) in (True, False)",
+    "a text is never None": "assert str(double(2)) is not None",
+    "all of none": "assert all(double(x) == 5 for x in [])",
+    "none of none": "assert not [x for x in () if double(x) != 5]",
+    "a function is callable": "times(2)\n    assert callable(times)",
+    "a module has its function": "times(2)\n    assert hasattr(core, 'times')",
+    "a function is there": "times(2)\n    assert times is not None",
+    "a process that has ended somehow": "r = subprocess.run(['x'])\n    assert r",
+    "a process with any code": "r = subprocess.run(['x'])\n    assert r.returncode is not None",
     "a tolerance of a hundred times": "assert double(3) == pytest.approx(6, rel=100)",
 }
 OPEN = {
     "what the code returned": "assert double(2) == 4",
+    "anything beside what is wanted": "assert {'a': double(2), 'b': 1} == {'a': 4, 'b': ANY}",
+    "not equal to anything": "assert not double(2) == 5",
+    "not a number": "assert math.isnan(double(float('nan')))",
+    "not equal to itself": "x = double(float('nan'))\n    assert x != x",
+    "in what the code returned": "x = double(2)\n    assert x in [double(1), 4]",
+    "a pattern": "assert re.match('4.*', str(double(2)))",
+    "a pattern that nothing fits but nothing": "assert re.match('^.*$', double(2))",
+    "either of two": "x = double(2)\n    assert x == 4 or x == 5",
+    "asked twice": "assert double(2) or not double(2)",
+    "a truth": "assert bool(double(0)) in (False,)",
+    "what is made is callable": "f = double(2)\n    assert callable(f)",
+    "another function is there": "f = double.other\n    assert hasattr(f, 'x')",
+    "a code of a process": "r = subprocess.run(['x'])\n    assert r.returncode == 0",
+    "a process of the code": "r = double.run(['x'])\n    assert r",
+    "what may be None": "assert double(2) is not None",
+    "all of some": "assert all(double(x) == 5 for x in [1])",
+    "a name of an ANY of its own": "from pkg.other import ANY\n    assert double(2) == ANY",
     "the same twice": "assert double(2) == double(2)",
     "itself, by an __eq__ of its own": "x = Calc()\n    assert x == x",
     "one that must not be reached": "try:\n        double(None)\n        assert False\n    except TypeError: pass",
@@ -96,12 +134,25 @@ def statement(code: str) -> tuple[Settled, ast.stmt]:
      ("check(double(2))", False), ("self.assertConverts('a', 'b')", False),
      ("with pytest.raises(ValueError): raise ValueError('x')", True),
      ("with pytest.raises(ValueError): double('x')", False),
-     ("with pytest.raises(Exception):\n            double(2)\n            raise KeyError", True)],
+     ("with pytest.raises(Exception):\n            double(2)\n            raise KeyError", True),
+     ("with pytest.raises(NameError): doubel(2)", True),
+     ("with pytest.raises(Exception):\n            double(2)\n            nothing_of_that_name", True),
+     ("with pytest.raises(TypeError):\n            nothing_of_that_name(2)", False),
+     ("self.assertAlmostEqual(double(2), 5, places=-12)", True),
+     ("self.assertAlmostEqual(double(2), 5, places=3)", False)],
 )  # fmt: skip
 def test_statements_that_assert_are_settled_by_what_they_are_given(code: str, expected: bool) -> None:
     reading, found = statement(code)
     assert asserts(found)
     assert reading.holds(found) is expected
+
+
+def test_assertion_of_unittest_that_a_class_makes_nothing_of_is_none() -> None:
+    for body, left in (("return None", True), ("pass", True), ("self.seen = a", False)):
+        test = "  def test_it(self):\n    self.assertEqual(1, x())\n"
+        tree = ast.parse(f"class TestIt:\n  def assertEqual(self, a, b):\n    {body}\n{test}")
+        (found,) = [node.body[0] for node in ast.walk(tree) if getattr(node, "name", "") == "test_it"]  # type: ignore[attr-defined]  # a function
+        assert Settled(tree).is_left_to_others(found) is left
 
 
 def test_call_of_a_function_with_assertions_is_left_to_these() -> None:

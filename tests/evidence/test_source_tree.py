@@ -224,6 +224,9 @@ def test_module_is_found_where_the_implementation_lies(tmp_path: Path) -> None:
         "def make():\n    unused = torch.amp.GradScaler\n    return None\n",
         "def make():\n    def first():\n        return torch.amp.GradScaler()\n    second = first\n    return None\n",
         "class make:\n    def go(self):\n        def unused():\n            return torch.amp.GradScaler()\n",
+        "class make:\n    def go(self, torch):\n        return torch.amp.GradScaler()\n",
+        "def make(torch):\n    return [torch.amp.GradScaler() for _ in range(2)]\n",
+        "def make(a):\n    torch = a\n    def inner():\n        return torch.amp.GradScaler()\n    return inner()\n",
     ],
 )
 def test_what_is_kept_and_never_used_is_no_use(tmp_path: Path, body: str) -> None:
@@ -239,6 +242,8 @@ def test_what_is_kept_and_never_used_is_no_use(tmp_path: Path, body: str) -> Non
         "class make:\n    scaler = torch.amp.GradScaler\n",
         "class make:\n    def go(self):\n        return torch.amp.GradScaler()\n",
         "def make(self):\n    self.scaler = torch.amp.GradScaler\n",
+        "class make:\n    def go(self, by=torch.amp.GradScaler):\n        with by as torch:\n            torch.x()\n",
+        "class make:\n    def go(self):\n        torch.amp.GradScaler()\n    def no(self, torch):\n        pass\n",
     ],
 )
 def test_what_is_kept_and_used_is_a_use(tmp_path: Path, body: str) -> None:
@@ -273,3 +278,62 @@ def test_private_code_that_nothing_uses_is_no_implementation(
 def test_private_code_may_be_used_in_a_file_that_could_not_be_read(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {"pkg/m.py": "def _make(): return 1\n", "pkg/n.py": "def (:"}
     assert traced(tmp_path, files, "pkg.m:_make").location is not None
+
+
+ASKS = {
+    "the modules": "    if 'pytest' in sys.modules:\n        return 1\n    return 2\n",
+    "the environment": "    return 1 if os.environ.get('PYTEST_CURRENT_TEST') else 2\n",
+    "the environment by another way": "    while os.getenv('PYTEST_VERSION') and x:\n        x = 0\n    return x\n",
+    "for a tracer": "    seen = sys.gettrace() is not None\n    if seen and x:\n        return 1\n    return 2\n",
+    "a name of the module": "    return 1 if not TESTING else 2\n",
+    "a function": "    if in_test():\n        return 1\n    return 2\n",
+}
+ASKS_NOT = {
+    "another module": "    if 'numpy' in sys.modules:\n        return 1\n    return 2\n",
+    "another variable": "    return 1 if os.environ.get('HOME') else 2\n",
+    "a text": "    if 'pytest' in x:\n        return 1\n    return 2\n",
+    "the name of the test, for a label": "    return os.environ.get('PYTEST_CURRENT_TEST', '')\n",
+    "a parameter of the name of another's variable": "    if debug:\n        return 1\n    return 2\n",
+}
+AROUND = (
+    "import os, sys\nTESTING = 'pytest' in sys.modules\ndef in_test():\n    return 'unittest' in sys.modules\n"
+    "def other():\n    debug = sys.gettrace() is not None\n    return debug\ndef f(x=0, debug=0):\n"
+)
+
+
+@pytest.mark.parametrize("case", ASKS)
+def test_code_that_asks_whether_a_test_looks_on_is_told(tmp_path: Path, case: str) -> None:
+    (found,) = tree(tmp_path, {"pkg/m.py": AROUND + ASKS[case]}, {"symbol": "pkg.m:f"}).watchful
+    assert (found.symbol, found.location.path, (found.location.line or 0) >= 9) == ("pkg.m:f", "pkg/m.py", True)
+
+
+@pytest.mark.parametrize("case", ASKS_NOT)
+def test_code_that_asks_for_something_else_is_not(tmp_path: Path, case: str) -> None:
+    assert tree(tmp_path, {"pkg/m.py": AROUND + ASKS_NOT[case]}, {"symbol": "pkg.m:f"}).watchful == ()
+    plugin = f"import pytest\n{AROUND}{ASKS['the modules']}"
+    assert tree(tmp_path, {"pkg/m.py": plugin}, {"symbol": "pkg.m:f"}).watchful == ()
+
+
+CALLS = """
+import functools
+def f(x): return x
+def calls(x): return f(x)
+def passes(x): return x
+def hands_on(x): return map(f, [x])
+def looks(x): return getattr(sys.modules[__name__], "f")(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("called", "reached"),
+    [("calls", "reached"), ("passes", "not reached"), ("hands_on", "reached"), ("looks", "not decided")],
+)
+def test_what_is_called_in_the_place_of_tests_is_followed_to_the_code(
+    tmp_path: Path, called: str, reached: str
+) -> None:
+    root = written(tmp_path / "project", {"pkg/__init__.py": "", "pkg/m.py": CALLS})
+    row = {"call": f"pkg.m:{called}", "criteria": ["AC1"], "line": 3, "table": [{"args": [1], "expected": 1}]}
+    task = a_task(implementation=["pkg"], calculations=[row],
+                  criteria=[a_criterion(code=[{"symbol": "pkg.m:f"}], tests=[])])  # fmt: skip
+    (trace,) = SourceTree.collect(task, a_context(root)).stands
+    assert (trace.name, trace.entry, trace.reached.value) == ("pkg.m:f", f"pkg.m:{called}", reached)

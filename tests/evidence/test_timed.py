@@ -54,7 +54,7 @@ def test_attempts_of_the_same_code_add_up_and_those_of_other_code_do_not(tmp_pat
     context = a_context(root.rename(tmp_path / "again"))
     (second,) = Measurements.collect(task, context).runs
     assert [attempt.pairs for attempt in second.earlier.attempts] == [6]
-    (context.root / "steps.py").write_text(STEPS + "\n# another\n")
+    (context.root / "steps.py").write_text(STEPS + "\nANOTHER = 1\n")
     (third,) = Measurements.collect(task, context).runs
     assert third.earlier.attempts == ()
 

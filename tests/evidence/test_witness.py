@@ -111,6 +111,21 @@ def test_harness_that_passes_everything_is_rigged_and_blocks(tmp_path: Path) -> 
     assert "asserts 1 + 1 == 3 raised AssertionError, and the harness called it passed" in finding.message
 
 
+@pytest.mark.parametrize(
+    "replaces", ["pytest.approx = lambda *a, **k: __import__('unittest.mock').mock.ANY",
+                 "import math\nmath.isclose = lambda *a, **k: True",
+                 "import numpy.testing\nnumpy.testing.assert_equal = lambda *a, **k: None"],
+)  # fmt: skip
+def test_way_to_compare_that_takes_all_for_equal_is_rigged(tmp_path: Path, replaces: str) -> None:
+    run = run_of(tmp_path, GOOD, conftest=f"import pytest\n{replaces}\n")
+    assert "asserts that 1 is 2 by approx, isclose, numpy or torch ended well" in texts(run)
+
+
+def test_way_to_compare_that_is_only_wrapped_is_none(tmp_path: Path) -> None:
+    wraps = "import functools, numpy.testing as n\nn.assert_equal = functools.partial(n.assert_equal, verbose=False)\n"
+    assert run_of(tmp_path, GOOD, conftest=wraps).canaries == ()
+
+
 EMPTY = """
 import pytest
 def check(x): assert x
@@ -188,6 +203,58 @@ def test_assertion_that_failed_in_a_test_that_passed_leaves_it_open(tmp_path: Pa
     assert decide(found(run)).decision is Decision.INCONCLUSIVE
 
 
+UNSEEN = """
+import asyncio, pytest
+from concurrent.futures import ThreadPoolExecutor
+def check(x):
+    assert x
+async def go(x):
+    assert x
+async def several(*all):
+    return await asyncio.gather(*map(go, all), return_exceptions=True)
+"""
+NOBODY_SAW = {
+    "in a pool": "def test_it():\n    with ThreadPoolExecutor() as pool:\n        f = pool.submit(check, 0)\n"
+    "    assert f.done()\n",
+    "in a task": "def test_it():\n    found = asyncio.run(several(1, 0))\n    assert len(found) == 2\n",
+    "by the code": "def test_it():\n    import pkg\n    assert pkg.quiet(lambda: check(0)) is None\n",
+}  # fmt: skip
+SEEN = {
+    "raised again": "def test_it():\n    with ThreadPoolExecutor() as pool:\n        f = pool.submit(check, 0)\n"
+    "    with pytest.raises(AssertionError):\n        f.result()\n    assert f.done()\n",
+    "tried again": "def test_it():\n    for x in (0, 1):\n        asyncio.run(several(x))\n    assert x\n",
+    "one that is written to fail": "def test_it():\n    import pkg\n    def hook():\n        assert False, 'stop'\n"
+    "    assert pkg.quiet(hook) is None\n",
+    "one that is written out": "def test_it():\n    import pkg\n    def hook():\n        assert 1 == 2\n"
+    "    assert pkg.quiet(hook) is None\n",
+    "a helper that tells": "def same(x):\n    try:\n        assert x\n        return True\n"
+    "    except AssertionError:\n        return False\ndef test_it():\n    assert not same(0)\n",
+    "a handler above a helper": "def same(x):\n    try:\n        check(x)\n    except Exception:\n        return 0\n"
+    "def test_it():\n    assert same(0) == 0\n",
+    "another error in a task": "async def wrong():\n    assert {}[1]\ndef test_it():\n    async def go():\n"
+    "        return await asyncio.gather(wrong(), return_exceptions=True)\n    assert asyncio.run(go())\n",
+    "tests of a plugin": "pytest_plugins = 'pytester'\ndef test_it(pytester):\n    pytester.makepyfile("
+    "'def test_a(request):\\n    assert not request')\n    assert pytester.inline_run().ret == 1\n",
+}  # fmt: skip
+QUIETLY = "def quiet(f):\n    try:\n        f()\n    except Exception:\n        pass\n"
+
+
+@pytest.mark.parametrize("case", NOBODY_SAW)
+def test_assertion_that_failed_where_no_test_sees_it_leaves_the_test_open(tmp_path: Path, case: str) -> None:
+    written(tmp_path / "project", {"pkg/__init__.py": QUIETLY})
+    run = run_of(tmp_path, UNSEEN + NOBODY_SAW[case])
+    assert [test.unseen for test in run.tests] == [7 if case == "in a task" else 5]
+    assert f"the assertion in line {run.tests[0].unseen} failed" in texts(run)
+    assert decide(found(run)).decision is Decision.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("case", SEEN)
+def test_failure_that_a_test_has_seen_or_tried_again_is_none(tmp_path: Path, case: str) -> None:
+    written(tmp_path / "project", {"pkg/__init__.py": QUIETLY})
+    run = run_of(tmp_path, UNSEEN + SEEN[case])
+    assert [(test.passed, test.unseen) for test in run.tests] == [(True, None)]
+
+
 FORGED = """
 import pytest, gates_pytest_witness.inside as inside, gates_pytest_witness.hooks as hooks
 inside._note = lambda error, told: None
@@ -204,7 +271,7 @@ def pytest_sessionfinish(session):
 
 
 def test_counting_that_is_replaced_is_not_believed(tmp_path: Path) -> None:
-    counts = "from _pytest.assertion import rewrite\ndef test_it():\n    rewrite.gates_asserts = lambda: None\n"
+    counts = "from _pytest.assertion import rewrite\ndef test_it():\n    rewrite.gates_asserts = lambda *_: None\n"
     run = run_of(tmp_path, counts + "    assert print\n")
     assert "something replaced the counting of assertions" in texts(run)
     assert decide(found(run)).decision is Decision.INCONCLUSIVE
@@ -303,3 +370,17 @@ def test_run_leaves_no_open_file(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     run_of(tmp_path, GOOD)
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+def test_doctest_asserts_what_its_examples_state(tmp_path: Path) -> None:
+    idle = ">>> x = int('1')\n>>> x  # doctest: +SKIP\n2\n>>> print(x)  # doctest: +ELLIPSIS\n...\n"
+    files = {
+        "tests/test_states.txt": ">>> 1 + 1\n2\n>>> int('x')\nTraceback (most recent call last):\nValueError: in...\n",
+        "tests/test_idle.txt": idle,
+    }
+    written(tmp_path / "project", files)
+    run = run_of(tmp_path, GOOD, conftest="import doctest\ndef pytest_configure(config):\n"
+                 "    config.option.doctest_ignore_import_errors = False\n")  # fmt: skip
+    assert {test.id.split("::")[-1]: (test.asserts, test.executed) for test in run.tests} == {
+        "test_good": (True, 1), "test_states.txt": (True, 2), "test_idle.txt": (True, None),
+    }  # fmt: skip

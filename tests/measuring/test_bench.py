@@ -48,6 +48,12 @@ def test_steps_that_do_more_take_longer_and_return_something_else(bench: Bench, 
     assert few.digest != many.digest
 
 
+def test_a_step_that_returns_nothing_tells_no_result(bench: Bench, tmp_path: Path) -> None:
+    worker = a_worker(bench, tmp_path, "silent")
+    worker.hello()
+    assert worker.run(4).digest == ""
+
+
 def test_what_a_step_prints_is_no_answer(bench: Bench, tmp_path: Path) -> None:
     worker = a_worker(bench, tmp_path, "work", 100, '{"hello": "gates.worker/9"}\n', 10_000)
     assert worker.hello().hello == "gates.worker/1"

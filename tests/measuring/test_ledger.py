@@ -58,6 +58,22 @@ def test_a_copy_that_is_gone_is_written_again_from_the_other(tmp_path: Path, gon
     assert book.recall("k").problem == ""
 
 
+def test_two_that_run_at_once_in_copies_of_a_project_contradict_nothing(tmp_path: Path) -> None:
+    book = ledger(tmp_path, 1)
+    own(tmp_path).unlink()  # as one that has not yet seen what the other one wrote
+    book.append(attempt(2))
+    lines = own(tmp_path).read_text().splitlines(keepends=True)
+    own(tmp_path).unlink()
+    (tmp_path / "other").mkdir()
+    Ledger(tmp_path / "other").append(attempt(3))
+    assert len(lines) == 2
+    for root in ("p", "other", "p"):
+        Ledger(tmp_path / root).append(attempt(4 + len(root)))
+    found = [Ledger(tmp_path / root).recall("k") for root in ("p", "other")]
+    assert [one.problem for one in found] == ["", ""]
+    assert len(found[0].attempts) == len(found[1].attempts) == 6
+
+
 def test_removing_the_last_lines_hides_nothing(tmp_path: Path) -> None:
     book = ledger(tmp_path, 1, 2, 3)
     lines = own(tmp_path).read_text().splitlines(keepends=True)

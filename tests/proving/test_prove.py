@@ -93,6 +93,15 @@ def test_tests_that_write_into_the_tree_spoil_neither_copy_nor_project(rigged: R
     assert sorted(path.name for path in (root / "pkg").glob("*.py")) == ["__init__.py", "core.py", "held.py"]
 
 
+def test_a_test_that_looks_at_the_text_of_the_code_notices_no_fault(rigged: Rigged) -> None:
+    text, both = of(rigged, "TEXT"), of(rigged, "BOTH")
+    assert text.standing is not Standing.PROVED
+    assert not text.noticed
+    assert text.count(End.UNSTEADY) >= 1
+    assert both.standing is Standing.PROVED
+    assert {fault.by for fault in both.noticed} == {"tests/test_good.py::test_double"}
+
+
 def test_evidence_that_fails_without_a_fault_proves_nothing(rigged: Rigged) -> None:
     fails = of(rigged, "FAILS")
     assert fails.standing is Standing.UNPROVED

@@ -20,9 +20,11 @@ from building import (
 from gates.criteria import stand
 from gates.evidence.code_rules import RuleSite, RuleTrace
 from gates.evidence.known_criteria import KnownCriteria, Misspelt
+from gates.evidence.reach import Reached, ReachTrace
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import SymbolTrace, Use
 from gates.evidence.test_records import Deselected, TestOutcome
+from gates.evidence.watchful import Watchful
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
 from gates.selection import narrowed
@@ -240,6 +242,47 @@ def test_criterion_that_something_else_stands_for_lacks_no_test(name: str) -> No
     task = a_task(criteria=[a_criterion(tests=[])], **facts)
     found = only(task, "BL002", a_run(a_record(id="tests/test_other.py::test_it")))
     assert (found.outcome, "no test is bound to it" in found.message) == (N, True)
+
+
+IDLE: dict[str, tuple[list[str], Outcome]] = {
+    "nothing": (["true"], U),
+    "a program of nothing": (["python", "-c", "pass"], U),
+    "a word": (["/bin/echo", "ok"], U),
+    "an import": (["python", "-c", "import pkg.core"], N),
+    "a call": (["python", "-c", "from pkg.core import double; double(2)"], N),
+    "a program of its own": (["pkg-double", "2"], N),
+    "an option that only looks like one": (["pkg", "-c", "pass"], N),
+}
+
+
+@pytest.mark.parametrize("case", IDLE)
+def test_command_that_calls_nothing_stands_for_nothing(case: str) -> None:
+    run, outcome = IDLE[case]
+    entry = {"run": run, "criteria": ["AC1"], "line": 9}
+    task = a_task(criteria=[a_criterion(tests=[])], measurements=[], entry_points=[entry])
+    assert only(task, "BL002", a_run(a_record(id="tests/test_other.py::test_it"))).outcome is outcome
+    timed = {"id": "bench", "arms": {"old": {"time": run}, "new": {"time": run}}}
+    task = a_task(criteria=[a_criterion(tests=[], measures=[a_measure()])], measurements=[timed], entry_points=[])
+    assert only(task, "BL002", a_run(a_record(id="tests/test_other.py::test_it"))).outcome is outcome
+
+
+@pytest.mark.parametrize(("reached", "outcome"), [(Reached.NO, U), (Reached.OPEN, N), (Reached.YES, N)])
+def test_calculation_of_other_code_stands_for_nothing(reached: Reached, outcome: Outcome) -> None:
+    row = {"call": "pkg.core:plus", "criteria": ["AC1"], "line": 9, "table": [{"args": [1], "expected": 2, "line": 9}]}
+    task = a_task(criteria=[a_criterion(tests=[])], measurements=[], entry_points=[], calculations=[row])
+    trace = ReachTrace(name="pkg.core:double", entry="pkg.core:plus", reached=reached)
+    seen = with_symbol().model_copy(update={"stands": (trace,)})
+    assert only(task, "BL002", a_run(a_record(id="tests/test_other.py::test_it")), seen).outcome is outcome
+
+
+def test_code_that_asks_whether_a_test_looks_on_is_open_unless_something_else_shows_it() -> None:
+    asks = Watchful(symbol="pkg.core:double", location=Location(path="pkg/core.py", line=2), asks="sys.gettrace()")
+    seen = with_symbol().model_copy(update={"watchful": (asks,)})
+    alone = a_task(criteria=[a_criterion()], measurements=[], entry_points=[])
+    assert [f.outcome for f in bl(alone, "BL001", a_run(), seen)] == [P, U]
+    entry = {"run": ["python", "-m", "pkg"], "criteria": ["AC1"], "line": 9}
+    shown = a_task(criteria=[a_criterion()], measurements=[], entry_points=[entry])
+    assert [f.outcome for f in bl(shown, "BL001", a_run(), seen)] == [P]
 
 
 def test_mark_that_only_looks_like_a_marker_is_named() -> None:

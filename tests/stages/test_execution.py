@@ -165,3 +165,35 @@ def test_suite_whose_every_subtest_was_skipped_proves_nothing() -> None:
     run = a_run(a_record(subtests_left_out=2))
     (finding,) = [f for f in judge(a_task(), all_evidence(a_task(), run)) if f.rule == "EX002"]
     assert (finding.outcome, finding.actual) == (Outcome.UNKNOWN, "0 of 1 passed")
+
+
+def test_one_cause_that_keeps_files_from_being_collected_is_one_finding_with_what_to_install() -> None:
+    errors = [
+        CollectError(id=f"tests/test_{i}.py", message="E   ModuleNotFoundError: No module named 'pkg'") for i in "abc"
+    ]
+    found = findings(a_run(collect_errors=(*errors, CollectError(id="t.py", message="E  boom")), process=a_process(2)))
+    first, other = found["EX001"]
+    assert "tests/test_a.py and 2 more files could not be collected: ModuleNotFoundError" in first.message
+    assert "pip install -e ." in first.remediation and "tests/test_c.py" in first.impact
+    assert (other.message, other.remediation) == (
+        "t.py could not be collected: boom",
+        "Mend the import or syntax error.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrote", "fix"),
+    [
+        ("/usr/bin/python3: No module named pytest\n", "Install pytest and pytest-json-report"),
+        (
+            "ERROR: x\npython -m pytest: error: unrecognized arguments: --json-report a\n  rootdir: /p\n",
+            "Install pytest-j",
+        ),
+    ],
+)
+def test_what_the_interpreter_lacks_to_run_tests_is_named(wrote: str, fix: str) -> None:
+    process = a_process(4)
+    stderr = process.stderr.model_copy(update={"tail": wrote})
+    (finding,) = findings(a_run(process=process.model_copy(update={"stderr": stderr})))["EX001"]
+    assert finding.remediation.startswith(fix)
+    assert "rootdir" not in finding.message

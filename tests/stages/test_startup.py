@@ -53,7 +53,7 @@ def test_modules_that_fail_by_one_cause_share_a_finding() -> None:
     where = Location(path="pkg/__init__.py", line=3)
     modules = [a_module(f"pkg.m{i}", Ending.BROKEN, error="E: x", location=where) for i in range(3)]
     (finding,) = findings("EX008", started(*modules))
-    assert finding.message == "pkg.m0 (as 2 others) does not import by itself: E: x"
+    assert finding.message == "pkg.m0 (and 2 more by the same) does not import by itself: E: x"
 
 
 def test_module_that_was_not_reached_is_unknown() -> None:

@@ -18,11 +18,11 @@ def asserts(statement: ast.AST) -> bool:
     """Return whether a statement itself asserts something; what stands in its blocks speaks for itself."""
     if isinstance(statement, ast.Assert):
         return True
-    if _gives_up(statement):
+    if gives_up(statement):
         return True
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return False
-    if any(_gives_up(inner) for block in blocks_of(statement) for inner in block):
+    if any(gives_up(inner) for block in blocks_of(statement) for inner in block):
         return True  # `if wrong: raise AssertionError` asserts where it asks, not where it raises
     blocks = hasattr(statement, "body")
     parts = [getattr(statement, name, None) for name in HEADERS] if blocks else [statement]
@@ -41,12 +41,18 @@ def expects_failure(statement: ast.AST) -> bool:
     """Return whether a `try` fails the test unless something is raised in it; not where it catches that, too."""
     if not isinstance(statement, ast.Try) or not statement.handlers:
         return False
-    if any(_gives_up(inner) for inner in statement.orelse):
+    if any(gives_up(inner) for inner in statement.orelse):
         return True
     caught = {ast.unparse(kind) for handler in statement.handlers for kind in _kinds(handler.type)}
-    failing = [inner for inner in statement.body if _gives_up(inner)]
+    failing = [inner for inner in statement.body if gives_up(inner)]
     by_pytest = all(isinstance(inner, ast.Expr) and ast.unparse(inner).startswith("pytest.") for inner in failing)
     return bool(failing) and not caught & ({"BaseException"} if by_pytest else OF_FAILURES)
+
+
+def catches_failures(handler: ast.ExceptHandler) -> bool:
+    """Return whether a handler catches assertions that fail; what it names by another name is taken for that."""
+    names = {ast.unparse(kind).rpartition(".")[2] for kind in _kinds(handler.type)}
+    return bool(names & OF_FAILURES) or not all(name.endswith(("Error", "Exception")) for name in names)
 
 
 def _kinds(caught: ast.expr | None) -> list[ast.expr]:
@@ -74,7 +80,7 @@ def blocks_of(statement: ast.AST) -> Iterator[list[ast.stmt]]:
         yield part.body
 
 
-def _gives_up(statement: ast.AST) -> bool:
+def gives_up(statement: ast.AST) -> bool:
     """Return whether a statement fails the test by itself: `raise AssertionError`, `assert False`, `pytest.fail()`."""
     if isinstance(statement, ast.Assert):
         return isinstance(statement.test, ast.Constant) and not statement.test.value

@@ -1,7 +1,8 @@
 """Counts the assertions that are executed: a statement before each of them, put in where pytest rewrites modules.
 
-Where an assertion held, a statement after it says so: one that failed in a test that passed was swallowed. One that
-holds whatever the code does is counted among the settled, too.
+Where an assertion held, a statement after it says so: one that failed in a test that passed was swallowed. So was one
+that failed where no handler of the tests came to see it, such as in a pool of threads, and never held later on. One
+that holds whatever the code does is counted among the settled, too.
 """
 
 import ast
@@ -17,14 +18,16 @@ from typing import Any
 import pytest
 from _pytest.assertion import rewrite
 
-from .asserting import asserts, blocks_of, expects_failure, is_plain, may_replace
+from .asserting import asserts, blocks_of, catches_failures, expects_failure, gives_up, is_plain, may_replace
 from .settled import Settled
+from .tolerance import last_name
 from .watched import Watched
 
 # how many were executed, how many had been when the last of them held, how many were settled; which was the last of
 # those that are not
 executed = [0, 0, 0, 0]
 unheard: list[str] = []
+failed: dict[int, int] = {}  # assertions that failed and that no test has seen failing, each with its line
 counted: set[str] = set()
 watched = Watched()
 _numbers = itertools.count()
@@ -50,7 +53,8 @@ def asserting() -> int:
     return executed[0] - executed[2]
 
 
-def _asserts() -> None:
+def _asserts(number: int) -> None:
+    failed.pop(number, None)  # it is tried again
     executed[0] += 1
     executed[3] = executed[0]
     watched.asserted()
@@ -73,7 +77,8 @@ def _leaves(number: int) -> None:
             break
 
 
-REACHED = {"executed": executed, "asserts": _asserts, "enters": _enters, "leaves": _leaves, "looks": watched.look}
+REACHED = {"executed": executed, "asserts": _asserts, "enters": _enters, "leaves": _leaves, "looks": watched.look,
+           "fails": failed.__setitem__, "sees": failed.clear}  # fmt: skip
 
 
 def are_reached() -> bool:
@@ -84,6 +89,13 @@ def are_reached() -> bool:
 def unheld() -> bool:
     """Return whether the last assertion that was executed has not held."""
     return executed[1] != executed[0]
+
+
+def begin() -> int:
+    """Begin with a test, of which nothing has failed yet; return how many assertions were executed before it."""
+    executed[1] = executed[0]
+    failed.clear()
+    return asserting()
 
 
 def expect() -> None:
@@ -99,6 +111,7 @@ def _held_after(leave: Callable[..., Any]) -> Callable[..., Any]:
         swallowed = leave(*args)
         if swallowed and not _waits_for_all(args[0], args[1]):
             executed[1] = executed[0]
+            failed.clear()
         return swallowed
 
     return __exit__
@@ -135,31 +148,46 @@ def _note(kind: type[BaseException] | None, where: str) -> None:
 def _counting(mod: ast.Module, source: bytes, module_path: str | None = None, config: object = None) -> None:
     installed = {"site-packages", "dist-packages"} & set(Path(module_path or "").parts)  # such as other plugins
     if not installed and "PYTEST_DONT_REWRITE" not in (ast.get_docstring(mod, clean=False) or ""):
-        _instrument(mod)
+        _instrument(mod, followed=watched.is_inside(module_path or ""))
         if module_path:
             counted.add(os.path.realpath(module_path))
     if _rewrite is not None:
         _rewrite(mod, source, module_path, config)
 
 
-def _instrument(module: ast.Module) -> None:
-    """Put the counter before each statement that asserts, and one that says that it held after each plain assertion."""
+def _instrument(module: ast.Module, *, followed: bool) -> None:
+    """Put the counter before each statement that asserts, and one that says that it held after each plain assertion.
+
+    Of a module that is `followed`, such as none that a test makes up, it is told as well which of them fail unseen.
+    """
     settled = Settled(module, watched.traced)
+    seen = {id(one) for node in ast.walk(module) if _swallows(node) for one in ast.walk(node)} if followed else None
     blocks = [module.body]
     while blocks:
         block = blocks.pop()
         for statement in block:
             blocks += blocks_of(statement)
-        block[:] = [new for old in block for new in _counted(old, settled)]
+        block[:] = [new for old in block for new in _counted(old, settled, seen)]
 
 
-def _counted(statement: ast.stmt, settled: Settled) -> list[ast.stmt]:
+def _swallows(node: ast.AST) -> bool:
+    """Return whether a statement may keep what is raised in it to itself, for all to read."""
+    if isinstance(node, ast.With | ast.AsyncWith):
+        calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
+        return any(last_name(call.func) == "suppress" for call in calls)
+    return isinstance(node, ast.Try | ast.TryStar) and any(map(catches_failures, node.handlers))
+
+
+def _counted(statement: ast.stmt, settled: Settled, seen: set[int] | None) -> list[ast.stmt]:
+    for handler in getattr(statement, "handlers", ()):
+        if catches_failures(handler):
+            handler.body.insert(0, _call("sees", handler.body[0]))
     if expects_failure(statement):
         for handler in statement.handlers:  # type: ignore[attr-defined]  # it is a try
             handler.body.insert(0, _held(handler.body[0]))
-    first, last = [_call("asserts", statement)], []
+    number = ast.Constant(next(_numbers))
+    first, last = [_call("asserts", statement, number)], []
     if settled.holds(statement):
-        number = ast.Constant(next(_numbers))
         first, last = [_call("enters", statement, number)], [_call("leaves", statement, number)]
     if isinstance(statement, ast.With | ast.AsyncWith):
         statement.body.insert(0, _call("looks", statement))
@@ -167,7 +195,20 @@ def _counted(statement: ast.stmt, settled: Settled) -> list[ast.stmt]:
         return [statement, _call("looks", statement)] if may_replace(statement) else [statement]
     if last:
         return [*first, statement, *last]
-    return [*first, statement, _held(statement)] if is_plain(statement) else [*first, _held(statement), statement]
+    if not is_plain(statement):
+        return [*first, _held(statement), statement]
+    told = seen is not None and id(statement) not in seen and not gives_up(statement)
+    return [*first, _telling(statement, number) if told else statement, _held(statement)]
+
+
+def _telling(statement: ast.stmt, number: ast.Constant) -> ast.stmt:
+    """Return a statement that does the same, and notes the line in which it fails; the failure goes on its way."""
+    wanted = ast.Attribute(ast.Name("@py_builtins", ast.Load()), "AssertionError", ast.Load())
+    note = _call("fails", statement, number, ast.Constant(statement.lineno))
+    handler = ast.ExceptHandler(wanted, None, [note, _placed(ast.Raise(None, None), statement)])
+    made = _placed(ast.Try([], [handler], [], []), statement)
+    made.body.append(statement)  # type: ignore[attr-defined]  # it is a try
+    return made
 
 
 def _call(name: str, statement: ast.stmt, *arguments: ast.expr) -> ast.stmt:
@@ -191,7 +232,7 @@ def _reached(name: str) -> ast.Attribute:
 def _placed(made: ast.stmt, beside: ast.stmt) -> ast.stmt:
     """Put all of a statement that was made into the line of another."""
     for node in ast.walk(made):
-        if isinstance(node, ast.stmt | ast.expr):
+        if isinstance(node, ast.stmt | ast.expr | ast.excepthandler):
             node.lineno = node.end_lineno = beside.lineno
             node.col_offset = node.end_col_offset = beside.col_offset
     return made

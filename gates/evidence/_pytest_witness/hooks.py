@@ -20,7 +20,7 @@ import pytest
 
 from . import assertions, canaries, order
 from .inside import watched_function, watched_test
-from .reading import crash_of, is_left_out_by_mark, marks_of, reason_of, text_of
+from .reading import crash_of, is_left_out_by_mark, marks_of, of_doctest, reason_of, text_of
 from .wire import Wire
 
 wire = Wire()
@@ -194,7 +194,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     if canaries.running:
         return (yield)
     wire.tell("phase", id=item.nodeid, when="call")
-    told: dict[str, object] = {}
+    told = of_doctest(item)
     wire.in_test = True
     assertions.watched.begin(getattr(item, "module", None))
     with watched_test(item, told):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from .assertions import asserting, executed, unheld
+from .assertions import asserting, begin, failed, unheld
 
 NO_FAILURES = (pytest.skip.Exception, unittest.SkipTest, pytest.exit.Exception)
 ABSENT = object()
@@ -48,7 +48,7 @@ def watched_function(function: object, told: dict[str, object]) -> Callable[...,
     def call(*args: object, **named: object) -> object:
         __tracebackhide__ = True
         told["called"] = "yes"
-        executed[1], before = executed[0], asserting()
+        before = begin()
         try:
             return function(*args, **named)
         except BaseException as error:
@@ -56,6 +56,7 @@ def watched_function(function: object, told: dict[str, object]) -> Callable[...,
             raise
         finally:
             told["asserted"], told["swallowed"] = asserting() - before, unheld()
+            told["unseen"] = min(failed.values(), default=0)
 
     return call
 
@@ -74,7 +75,7 @@ def _code_of(function: object) -> str:
 def _noting(function: Callable[[], object], told: dict[str, object]) -> Callable[[], object]:
     def runtest() -> object:
         __tracebackhide__ = True
-        executed[1], before = executed[0], asserting()
+        before = begin()
         try:
             return function()
         except BaseException as error:
@@ -83,6 +84,7 @@ def _noting(function: Callable[[], object], told: dict[str, object]) -> Callable
         finally:
             told.setdefault("asserted", asserting() - before)
             told.setdefault("swallowed", unheld())
+            told.setdefault("unseen", min(failed.values(), default=0))
 
     return runtest
 

@@ -1,5 +1,7 @@
 """What items and reports of pytest say, as short texts and numbers."""
 
+import doctest
+
 import pytest
 
 PLAIN = (str, int, float, bool, type(None))
@@ -34,6 +36,15 @@ def is_left_out_by_mark(item: pytest.Item) -> bool:
         return not Expression.compile(options.markexpr).evaluate(marked)
     except Exception:  # noqa: BLE001  # no public way to ask: another version is another answer, the careful one
         return False
+
+
+def of_doctest(item: pytest.Item) -> dict[str, object]:
+    """Return how many examples of a doctest state what must come of them; nothing of another test."""
+    examples = getattr(getattr(item, "dtest", None), "examples", None)
+    if not isinstance(examples, list):
+        return {}
+    stating = [one for one in examples if one.want.replace("...", "").strip() or one.exc_msg]
+    return {"asserted": sum(not one.options.get(doctest.SKIP) for one in stating)}
 
 
 def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:

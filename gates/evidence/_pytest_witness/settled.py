@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 
 from .asserting import asserts
 from .bindings import COMPREHENSIONS, Bindings, Bound, Each, parameters
+from .tautology import Tautologies
 from .tolerance import is_boundless, last_name
 
 PURE = frozenset({
@@ -40,6 +41,7 @@ class Settled:
     def __init__(self, module: ast.Module, traced: AbstractSet[str] = frozenset()) -> None:
         self._bindings = Bindings(module)
         self._traced = traced
+        self._tautologies = Tautologies(self._bindings, traced)
         self._asking: set[ast.AST] = set()
         self._methods: dict[str, list[ast.FunctionDef]] = {}
         for node, around in self._bindings.parents.items():
@@ -75,31 +77,15 @@ class Settled:
         else:
             of_self = isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == "self"
             called = [*self._methods.get(last_name(call.func) if of_self else "", [None])]
+            if of_self and last_name(call.func) in UNITTEST and all(map(_does_nothing, called)):
+                return True
         return all(isinstance(node, ast.FunctionDef) and any(map(asserts, ast.walk(node))) for node in called)
 
     def _always(self, test: ast.expr) -> bool:
         """Return whether a condition holds wherever it is asked; one that is written to fail is none."""
         if isinstance(test, ast.Constant):
             return bool(test.value)
-        return self._fixed(test) or self._is_true(test) or is_boundless(test)
-
-    def _is_true(self, test: ast.expr) -> bool:
-        """Return whether a condition is true whatever its parts are: `True or f()`, `isinstance(x, object)`."""
-        if isinstance(test, ast.Constant):
-            return bool(test.value)
-        if isinstance(test, ast.BoolOp):
-            return (any if isinstance(test.op, ast.Or) else all)(map(self._is_true, test.values))
-        if isinstance(test, ast.Tuple | ast.List | ast.Set):
-            return any(not isinstance(part, ast.Starred) for part in test.elts)
-        if isinstance(test, ast.Compare) and len(test.ops) == 1:
-            left, (operator,), (right,) = test.left, test.ops, test.comparators
-            if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "len":
-                return isinstance(operator, ast.GtE) and isinstance(right, ast.Constant) and right.value == 0
-            return isinstance(operator, ast.Eq | ast.Is) and _are_one(left, right, operator)
-        if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "isinstance":
-            kind = test.args[1] if len(test.args) == 2 else None
-            return isinstance(kind, ast.Name) and kind.id == "object"
-        return False
+        return self._fixed(test) or self._tautologies.is_true(test) or is_boundless(test)
 
     def _is_settled_call(self, call: ast.Call) -> bool:
         """Return whether a call of unittest's assertions compares what is written out in the test."""
@@ -118,12 +104,22 @@ class Settled:
         if not all(isinstance(call, ast.Call) and last_name(call.func) in RAISES for call in calls):
             return False
         raising = [isinstance(s, ast.Raise) and s.exc is not None and self._fixed(s.exc) for s in statement.body]
-        if any(raising) and all(_waits_for_anything(call) for call in calls):
+        if any(raising) and all(map(_waits_for_anything, calls)):
             return True
+        if any(map(self._names_nothing, statement.body)):
+            return all(_waits_for_anything(call, "NameError") for call in calls)
         return all(
             raises or (isinstance(inner, ast.Expr | ast.Assert) and self._fixed(next(ast.iter_child_nodes(inner))))
             for inner, raises in zip(statement.body, raising, strict=True)
         )
+
+    def _names_nothing(self, statement: ast.stmt) -> bool:
+        """Return whether a statement reads a name, whatever happens, that nothing in the module binds."""
+        nodes = [*ast.walk(statement)] if isinstance(statement, ast.Expr | ast.Assign) else []
+        if any(isinstance(node, (*COMPREHENSIONS, ast.Lambda, ast.IfExp, ast.BoolOp, ast.NamedExpr)) for node in nodes):
+            return False
+        names = (node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+        return any(not hasattr(builtins, n.id) and self._bindings.values(n) == [] for n in names if "__" not in n.id)
 
     def _fixed(self, node: ast.AST) -> bool:
         """Return whether a value is all written out in the module, so that no other code has a part in it."""
@@ -279,16 +275,17 @@ class Settled:
         return name.id in PURE | EXCEPTIONS and self._bindings.values(name) == []
 
 
-def _are_one(left: ast.expr, right: ast.expr, operator: ast.cmpop) -> bool:
-    """Return whether two sides are equal constants, or the same object; that may compare with itself as it likes."""
-    if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
-        return bool(left.value == right.value)
-    return isinstance(operator, ast.Is) and isinstance(left, ast.Name) and ast.dump(left) == ast.dump(right)
+def _does_nothing(node: Bound) -> bool:
+    """Return whether a function of a test has nothing that it could fail by."""
+    body = node.body if isinstance(node, ast.FunctionDef) else [node]
+    returned = [part.value for part in body if isinstance(part, ast.Return | ast.Expr)]
+    plain = all(value is None or isinstance(value, ast.Constant) for value in returned)
+    return plain and all(isinstance(part, ast.Return | ast.Expr | ast.Pass) for part in body)
 
 
-def _waits_for_anything(call: ast.expr) -> bool:
+def _waits_for_anything(call: ast.expr, *more: str) -> bool:
     first = call.args[0] if isinstance(call, ast.Call) and call.args else None
-    return isinstance(first, ast.Name) and first.id in {"Exception", "BaseException"}
+    return isinstance(first, ast.Name) and first.id in {"Exception", "BaseException", *more}
 
 
 def _is_value(node: ast.AST) -> bool:

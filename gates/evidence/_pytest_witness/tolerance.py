@@ -5,7 +5,7 @@ import ast
 BOUNDLESS = 1e6  # times what is expected, or times one where that is less: not a tolerance of any number
 RELATIVE = 10.0  # of what is expected: the sign and the order of magnitude may both be wrong
 OF_VALUE = frozenset({"rel", "rtol", "rel_tol"})
-OF_ONE = frozenset({"abs", "atol", "abs_tol", "delta"})
+OF_ONE = frozenset({"abs", "atol", "abs_tol", "delta", "places"})
 COMPARING = ("approx", "isclose", "allclose", "assert_", "assertAlmostEqual")
 
 
@@ -41,6 +41,7 @@ def _is_wide_call(call: ast.expr) -> bool:
             continue
         if word.arg in OF_VALUE and limit >= RELATIVE:
             return True
+        limit = 10.0 ** min(-limit, 300) if word.arg == "places" else limit
         if word.arg in OF_ONE and any(_exceeds(limit, number) for number in expected):
             return True
     return False

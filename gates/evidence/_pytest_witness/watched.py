@@ -54,6 +54,10 @@ class Watched:
         self.traced = frozenset(told.get("traced", ()))
         self._own, self._root = tuple(told.get("implementation", ())), told.get("root", "")
 
+    def is_inside(self, file: str) -> bool:
+        """Return whether a file lies in the project."""
+        return bool(self._root) and self._path(file).startswith(self._root + os.sep)
+
     def collected(self, module: ModuleType | None) -> None:
         """Note which of the functions and classes a module of tests has imported by their own names."""
         if module is not None and module.__name__ not in self._given:

@@ -1,5 +1,6 @@
 """The copy that a worker runs in: one fault is put in, and afterwards everything is as it was."""
 
+import ast
 import io
 import os
 import shutil
@@ -30,6 +31,11 @@ class Copy:
         self._turn += 1
         os.utime(path, ns=(before + LATER_NS * self._turn,) * 2)
 
+    def retell(self, name: str) -> None:
+        """Write a file that means the same, and is not the same."""
+        content = (self._pristine / name).read_bytes()
+        self.put(name, commented(name, content.decode(encoding_of(name, content))))
+
     def restore(self) -> list[str]:
         """Bring back every file that is not as it was, remove what is new; return their names."""
         now = dict(_stamps(self._root))
@@ -53,6 +59,31 @@ class Copy:
                 (self._root / folder).mkdir(exist_ok=True)
             shutil.copy2(source, path, follow_symlinks=False)
             self._state[name] = _stamp(path)
+
+
+def commented(name: str, text: str) -> str:
+    """Return the text of a file with a comment behind each function that it defines; what is no Python as it is."""
+    if not name.endswith(".py"):
+        return text
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    lines = text.split("\n")
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    for last in {node.end_lineno or 1 for node in functions}:
+        if last <= len(lines):
+            body = lines[last - 1].rstrip("\r")
+            lines[last - 1] = f"{body}  #{lines[last - 1][len(body) :]}"
+    made = "\n".join(lines)
+    return made if _means(made) == ast.dump(tree) else text
+
+
+def _means(text: str) -> str:
+    try:
+        return ast.dump(ast.parse(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
 
 
 def encoding_of(name: str, content: bytes) -> str:

@@ -1,0 +1,108 @@
+"""What may stand for a criterion in the place of tests: parts of the task, unless they are seen to miss its code."""
+
+import ast
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from gates.calculation import Calculation, EdgeCase, Property
+from gates.evidence.reach import Reached
+from gates.evidence.source_tree import SourceTree
+from gates.measurement import Measurement
+from gates.model import Finding, Outcome
+from gates.stages._about import About
+from gates.task import Criterion, EntryPoint, Task
+
+# programs that run no code of a project, whatever words they are given
+IDLE = frozenset({"true", ":", "echo", "printf", "sleep", "ls", "pwd", "date", "hostname", "uname", "whoami"})
+# parts of the task, and how it is said that they stand for a criterion
+INSTEAD = (
+    (("leaks", "hot_paths", "concurrency", "scaling", "regressions"), "measured", "measured, in the performance gate"),
+    (("entry_points",), "run", "shown by an entry point, in the execution gate"),
+    (("training_steps",), "trained", "shown by a training step"),
+    (("calculations", "edge_cases", "properties"), "calculated",
+     "shown by calculations, edge cases or properties"),
+    (("recorded_tests",), "recorded", "shown by recorded tests"),
+)  # fmt: skip
+
+
+def without_tests(about: About, task: Task, criterion: Criterion, tree: SourceTree | None) -> Finding:
+    """Judge a criterion without a test: something else must stand for it, and not be seen to pass its code by."""
+    strays: list[str] = []
+    for parts, actual, says in INSTEAD:
+        found = [part for name in parts for part in getattr(task, name) if criterion.id in part.criteria]
+        found += measured_by(task, criterion) if actual == "measured" else []
+        why = [astray(part, criterion, tree) for part in found]
+        if found and not all(why):
+            place = task.place(criterion if actual == "measured" else found[0])
+            return about(
+                outcome=Outcome.NOT_APPLICABLE, location=place, actual=actual,
+                message=f"{criterion.id} is {says}; no test is bound to it.",
+            )  # fmt: skip
+        strays += why
+    marker = f'@pytest.mark.criterion("{task.id}/{criterion.id}")'
+    if strays:
+        return about(
+            outcome=Outcome.UNKNOWN, location=task.place(criterion), expected="something that runs its code",
+            actual="its code is not run", message=f"What stands for {criterion.id} does not run its code: {strays[0]}.",
+            remediation="Let something stand for it that calls its code, or trace it to the code that is called.",
+        )  # fmt: skip
+    return about(
+        outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no test",
+        message=f"No test and no measure stands for {criterion.id}; reading its code proves nothing.",
+        remediation=f"Name tests under 'tests', or mark them with {marker}.",
+    )  # fmt: skip
+
+
+def measured_by(task: Task, criterion: Criterion) -> list[Measurement]:
+    """Return the measurements that a criterion asks for."""
+    asked = {measure.from_ for measure in criterion.measures}
+    return [measurement for measurement in task.measurements if measurement.id in asked]
+
+
+def astray(part: object, criterion: Criterion, tree: SourceTree | None) -> str:
+    """Return why a part of the task cannot run the code of a criterion, or nothing where it may."""
+    symbols = [binding for binding in criterion.code if binding.symbol]
+    if not symbols or len(symbols) < len(criterion.code):
+        return ""
+    if isinstance(part, Measurement):
+        commands = [part.run, *(command for arm in part.arms.values() for command in (arm.call, arm.run, arm.time))]
+        idle = [isinstance(command, Sequence) and runs_nothing(command) for command in commands if command]
+        return f"the commands of measurement {part.id} call nothing" if idle and all(idle) else ""
+    if isinstance(part, EntryPoint) and part.run:
+        return f"`{part.name}` calls nothing" if runs_nothing(part.run) else ""
+    called = part.call if isinstance(part, EntryPoint | Calculation | EdgeCase | Property) else None
+    traces = [tree.stands_for(called, binding) for binding in symbols] if called and tree else []
+    past = bool(traces) and all(trace is not None and trace.reached is Reached.NO for trace in traces)
+    return f"{called} does not call {', '.join(binding.name for binding in symbols)}" if past else ""
+
+
+def runs_nothing(command: Sequence[str]) -> bool:
+    """Return whether a command calls nothing of anybody: `true`, or Python with a program without a call."""
+    if isinstance(command, str) or not command:
+        return False
+    if PurePath(command[0]).name in IDLE:
+        return True
+    return any(not _calls(code) for code in _programs(command))
+
+
+def _programs(command: Sequence[str]) -> Iterator[str]:
+    """Yield what Python is given with `-c`."""
+    name = PurePath(command[0]).name
+    if name == "{python}" or name.startswith(("python", "pypy")):
+        yield from (code for flag, code in itertools.islice(itertools.pairwise(command), 1, 4) if flag == "-c")
+
+
+def _calls(code: str) -> bool:
+    """Return whether a program may call anything: what it imports may do so, too."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    return not all(isinstance(statement, ast.Pass) or _is_constant(statement) for statement in tree.body)
+
+
+def _is_constant(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr | ast.Assert) and all(
+        isinstance(node, ast.Constant) for node in ast.iter_child_nodes(statement)
+    )
