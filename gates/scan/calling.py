@@ -49,7 +49,7 @@ class Calling(Finding):
         self.frames: list[Frame] = []
         self.calls: dict[Event, tuple[Frame, ...]] = {}
         self.yields: list[Callable[[Paths], Paths]] = []
-        self._quiet: set[object] = set()
+        self._quiet: dict[object, Value | None] = {}
         self._caring: dict[ast.AST, frozenset[str]] = {}
 
     @cached_property
@@ -70,7 +70,7 @@ class Calling(Finding):
         """Begin a new walk, of so much work at most."""
         self.limit = limit
         self.cut, self._work, self.stack, self.entered, self.tries = False, 0, [], set(), 0
-        self._quiet = set()
+        self._quiet = {}
         self.frames, self.calls = [], {}
 
     def count(self, paths: int) -> None:
@@ -316,7 +316,7 @@ class Calling(Finding):
             self._asked(closure, path),
         )
         if about in self._quiet:
-            return [(path, self._made(node, path, scope))]
+            return [(path, self._quiet[about] or self._made(node, path, scope))]
         is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
         sole = is_own and self.project.method_names[tail_of(node.func)] == 1
         is_plain = (closure.scope.owner is None or sole) and closure.node not in self._hooks
@@ -324,7 +324,9 @@ class Calling(Finding):
         found = self.enter(closure, arguments, named, path)
         self.frames.pop()
         if len(found) == 1 and found[0][0].words == path.words and found[0][0].heap.keys() == path.heap.keys():
-            self._quiet.add(about)
+            value = found[0][1]
+            made = value.node if value is not None else None
+            self._quiet[about] = value if made is not None and made in self.hot else None  # such as a context
         return [(after, value if value is not None else self._made(node, after, scope)) for after, value in found]
 
     def touched(self, node: ast.expr, path: State, scope: Scope) -> State:

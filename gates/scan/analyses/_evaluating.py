@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gates.scan.analyses import _flow
 from gates.scan.analyses._code import LOOPS, callee, function_of, functions, is_backward, is_model_call
 from gates.scan.analyses._forwards import INFERS, NO_GRAD, RUNS_MODEL, is_call_of_model, is_forward, trains
+from gates.scan.analyses._switches import SETS, turns_off
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of
@@ -147,6 +148,9 @@ def _forward(project: Project, module: Module, function: ast.AST, loop: ast.AST)
     inside = [c for c in inner(loop, ast.Call) if isinstance(c, ast.Call)]
     made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and turns_off(c)]
     models = {text_of(c.func.value) for c in made if isinstance(c.func, ast.Attribute)}
+    for call in _entered(module, loop) if not isinstance(function, ast.Module) else ():
+        target = module.parents[call].optional_vars  # type: ignore[attr-defined]  # an item of a block
+        models |= {text_of(target)} if target is not None and SETS.search(text_of(call.func)) else set()
     direct = [c for c in inside if is_call_of_model(c) or text_of(c.func) in models]
     return direct or [c for c in inside if is_forward(project, module, c)]
 
@@ -175,6 +179,8 @@ def _is_trained(project: Project, function: Function, module: Module) -> bool:
     owner = project.scope_of(function, module).owner
     if trains(function) or (owner is not None and project.types.is_a(owner.name, MODULE) is not False):
         return True
+    if NO_GRAD.search(text_of(function)):
+        return False
     around = (function_of(call, there) for call, there in callers(project, function))
     return any(outer is not None and trains(outer) for outer in around)
 
@@ -197,12 +203,29 @@ def _is_told(project: Project, module: Module, function: Function | ast.Module, 
         return False
     if "eval" in tails and _is_put_off(made, loop):
         return not any(_runs_training(project, module, c) for c in made)
-    if "train" in tails:
+    begin = getattr(loop, "lineno", 0)
+    if any(tail_of(c.func) == "train" and c.lineno <= begin for c in made):
         return False
-    off = any(NO_GRAD.search(text_of(d)) for d in function.decorator_list)
+    if BATCHES.search(_over(loop)) and any(SETS.search(text_of(block.func)) for block in _entered(module, loop)):
+        return True
+    off = any(NO_GRAD.search(text_of(d)) for d in function.decorator_list) or _is_read_without_gradients(module, loop)
     if not BATCHES.search(_over(loop)):
         return "eval" in tails and function.name == "__call__"
     return "eval" in tails or (off and bool(callers(project, function)))
+
+
+def _is_read_without_gradients(module: Module, loop: ast.AST) -> bool:
+    """Return whether a loop stands in a block without gradients, and reads what its forward passes give."""
+    off = any(NO_GRAD.search(text_of(call.func)) for call in _entered(module, loop))
+    return off and any(isinstance(c, ast.Call) and tail_of(c.func) in READS for c in inner(loop, ast.Call))
+
+
+def _entered(module: Module, node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls that make the contexts around a node."""
+    for block in module.ancestors(node):
+        for item in block.items if isinstance(block, ast.With) else ():
+            if isinstance(item.context_expr, ast.Call):
+                yield item.context_expr
 
 
 def _is_put_off(made: list[ast.Call], loop: ast.AST) -> bool:
@@ -233,17 +256,6 @@ def _over(loop: ast.AST) -> str:
 def callers(project: Project, function: Function) -> list[tuple[ast.Call, Module]]:
     """Return the calls that run a function, or may: those by its name."""
     return project.named.get(function.name, [])[:20]
-
-
-def turns_off(call: ast.Call) -> bool:
-    tail = tail_of(call.func)
-    if tail == "eval" and isinstance(call.func, ast.Attribute):
-        return True
-    return (
-        tail == "train"
-        and bool(call.args)
-        and not (isinstance(call.args[0], ast.Constant) and call.args[0].value is True)
-    )
 
 
 def places_of(project: Project, found: Evaluation, message: str) -> Iterator[Site]:

@@ -2,10 +2,11 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from gates.scan.analyses._code import MODEL, callee
+from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._targets import only_method
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
@@ -164,24 +165,31 @@ def _is_loss(name: str) -> bool:
     return name.rpartition(".")[2].lower().endswith(("loss", "criterion"))
 
 
-def spine(project: Project, node: ast.expr, scope: Scope, line: int, hops: int = MAX_HOPS) -> Iterator[Source]:
+def spine(
+    project: Project, node: ast.expr, scope: Scope, line: int, hops: int = MAX_HOPS,
+    seen: set[tuple[ast.AST, int]] | None = None,
+) -> Iterator[Source]:  # fmt: skip
     """Yield the expressions that one object passed through as itself: `net`, `Net().cuda()`, `build()`, `DDP(net)`."""
+    seen = set() if seen is None else seen
+    if (node, line) in seen:
+        return
+    seen.add((node, line))
     yield Source(node, scope)
     if not hops:
         return
     if isinstance(node, ast.Call):
         for inside, where, at in _same_object(project, node, scope):
-            yield from spine(project, inside, where, at or line, hops - 1)
+            yield from spine(project, inside, where, at or line, hops - 1, seen)
     elif isinstance(node, ast.Name):
         found = scope.lookup(node.id)
         body = (found[0].function or found[0].module.tree) if found else None
         where = found[0] if found else scope
         for value, at in set_before(body, node.id, line if where is scope else 10**9) if body else ():
-            yield from spine(project, value, where, at, hops - 1)
+            yield from spine(project, value, where, at, hops - 1, seen)
     elif isinstance(node, ast.Attribute):
         for binding, there in scope.attribute(node):
             if binding.kind == "value" and isinstance(binding.node, ast.expr):
-                yield from spine(project, binding.node, there, binding.node.lineno + 1, hops - 1)
+                yield from spine(project, binding.node, there, binding.node.lineno + 1, hops - 1, seen)
 
 
 def _same_object(project: Project, call: ast.Call, scope: Scope) -> Iterator[tuple[ast.expr, Scope, int]]:
@@ -204,7 +212,8 @@ def passed(project: Project, name: str, scope: Scope) -> Iterator[tuple[ast.expr
     if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
         return
     called = scope.owner.node.name if scope.owner and function.name == "__init__" else function.name
-    for call, module in project.named.get(called, [])[:20]:
+    found: Iterable[tuple[ast.Call, Module]] = project.named.get(called, [])[:20]
+    for call, module in Origins(project).called(function) if called == "__call__" else found:
         value = argument(call, function, name, bound=scope.owner is not None)
         if value is not None:
             yield value, project.scope_at(call, module), call.lineno

@@ -4,7 +4,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses._code import callee
+from gates.scan.analyses._code import callee, function_of
 from gates.scan.analyses._keys import LEAVES, READS, only_reads
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, kept, walk
@@ -15,14 +15,25 @@ EMPTY = frozenset({"dict", "list", "OrderedDict", "defaultdict"})
 VIEWS = frozenset({"values", "items", "keys", "copy"})
 PASSES = frozenset({"enumerate", "sorted", "reversed", "zip", "tqdm", "list", "track"})
 NUMBERS = frozenset({"abs", "float", "int", "round", "isclose"})
+MAX_CALLERS = 20
 Uses = dict[str, list[ast.AST]]
+Made = tuple[ast.Call, Module]
 
 
-def held(project: Project, name: str, body: ast.AST, module: Module) -> list[ast.Call]:
-    """Return the calls whose results a variable of a function holds; none where it may hold others, or changes them."""
-    found: list[ast.Call] = []
+def held(project: Project, name: str, body: ast.AST, module: Module, hops: int = 2) -> list[Made]:
+    """Return the calls whose results a variable of a function holds; none where it may hold others.
+
+    What gives the results more keys, each of them written out, leaves them otherwise as they are.
+    """
+    found: list[Made] = []
     uses = kept(body, named)
     for node in uses.get(name, []):
+        if isinstance(node, ast.arg):
+            given = _given(project, module, body, name, hops - 1) if hops else []
+            if not given:
+                return []
+            found += given
+            continue
         if not isinstance(node, ast.Name) or node not in module.parents:
             return []
         more = _stored(node, module) if isinstance(node.ctx, ast.Store) else _used(node, uses, module)
@@ -30,7 +41,28 @@ def held(project: Project, name: str, body: ast.AST, module: Module) -> list[ast
         whole = part if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load) else node
         if more is None and not leaves_alone(project, module, whole):
             return []
-        found += more or []
+        found += [(call, module) for call in more or ()]
+    return found
+
+
+def _given(project: Project, module: Module, body: ast.AST, name: str, hops: int) -> list[Made]:
+    """Return the calls whose results all callers of a function hand it in a container; none where one is not known."""
+    if not isinstance(body, ast.FunctionDef) or body.decorator_list:
+        return []
+    found: list[Made] = []
+    bound = project.scope_of(body, module).owner is not None
+    for call, there in project.named.get(body.name, [])[:MAX_CALLERS]:
+        value = argument(call, body, name, bound=bound)
+        if callee(project, there, call) is not body or value is None:
+            return []
+        if isinstance(value, ast.Name):
+            around = function_of(call, there) or there.tree
+            more = held(project, value.id, around, there, hops)
+        else:
+            more = [(made, there) for made in _held_by(value) or ()]
+        if not more:
+            return []
+        found += more
     return found
 
 
@@ -94,7 +126,11 @@ def _is_name(node: ast.expr) -> bool:
 def _stored(node: ast.Name, module: Module) -> list[ast.Call] | None:
     """Return the calls in what a container is set to; `None` for anything else."""
     parent = module.parents[node]
-    value = parent.value if isinstance(parent, ast.Assign | ast.AnnAssign) else None
+    return _held_by(parent.value if isinstance(parent, ast.Assign | ast.AnnAssign) else None)
+
+
+def _held_by(value: ast.expr | None) -> list[ast.Call] | None:
+    """Return the calls whose results a container is made of; `None` for anything else."""
     if isinstance(value, ast.ListComp):
         return _calls([value.elt])
     if isinstance(value, ast.DictComp):
@@ -167,8 +203,19 @@ def _only_read(name: str, uses: Uses, module: Module) -> bool:
 
 def _reads(parent: ast.AST, node: ast.Name, module: Module) -> bool:
     plain = (ast.BinOp, ast.Tuple, ast.List, ast.JoinedStr, ast.UnaryOp, ast.IfExp, ast.BoolOp)
-    is_index = isinstance(parent, ast.Subscript) and parent.slice is node
-    return is_index or isinstance(parent, plain) or only_reads(parent, node, module)
+    is_index = isinstance(parent, ast.Subscript) and (parent.slice is node or adds_key(parent, node))
+    is_key = isinstance(parent, ast.DictComp) and parent.key is node
+    return is_index or is_key or isinstance(parent, plain) or only_reads(parent, node, module)
+
+
+def adds_key(node: ast.AST, container: ast.AST) -> bool:
+    """Return whether a node sets a key that is written out: `row["share"] = ...`."""
+    return (
+        isinstance(node, ast.Subscript)
+        and node.value is container
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.slice, ast.Constant)
+    )
 
 
 def values_under(function: ast.AST, key: str) -> list[ast.Call]:

@@ -14,8 +14,8 @@ READS = frozenset({"get", "items", "keys", "values", "copy"})
 ADDS = frozenset({"setdefault", "update"})
 LEAVES = frozenset(
     {"print", "len", "sorted", "list", "str", "repr", "dict", "sum", "max", "min", "isinstance", "all", "any", "bool",
-     "dumps", "dump", "info", "debug", "warning", "log", "log_metrics", "log_dict", "add_scalars", "pprint", "format",
-     "append", "set_postfix", "echo", "write", "tuple", "set", "iter", "enumerate"}
+     "dumps", "dump", "info", "debug", "warning", "error", "exception", "critical", "log", "log_metrics", "log_dict",
+     "add_scalars", "pprint", "format", "append", "set_postfix", "echo", "write", "tuple", "set", "iter", "enumerate"}
 )  # fmt: skip
 
 

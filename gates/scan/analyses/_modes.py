@@ -2,17 +2,18 @@
 
 import ast
 import re
+from collections.abc import Iterator
 
 from gates.scan.analyses._code import MODEL, callee, function_of, statement_of
-from gates.scan.analyses._evaluating import Evaluation, callers, turns_off
+from gates.scan.analyses._evaluating import Evaluation, callers
 from gates.scan.analyses._forwards import CAREFUL, INFERS, NO_GRAD, trains
 from gates.scan.analyses._outward import may_be
+from gates.scan.analyses._switches import SETS, is_restored, remembers, turns_off
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 
 DEPTH = 3
-SETS = re.compile(r"(?i)eval_mode|set_eval|evaluating|\beval\b")
 READY = re.compile(
     r"^(from_pretrained|from_checkpoint|load_from_checkpoint|pipeline|"
     r"(load|restore|import)_(\w+_)?(model|net|network|encoder|checkpoint|ckpt|detector|policy|weights)(_\w+)?)$"
@@ -62,7 +63,9 @@ def _is_off(project: Project, module: Module, context: ast.expr) -> bool:
     if target is not None:
         return NO_GRAD.search(text_of(target)) is not None
     info = project.classes.get(project.types.of(context, project.scope_at(context, module)) or "")
-    return info is not None and NO_GRAD.search(text_of(info.node)) is not None
+    if info is None:
+        return SETS.search(text_of(context.func)) is not None
+    return NO_GRAD.search(text_of(info.node)) is not None
 
 
 def _is_on(context: ast.expr) -> bool:
@@ -107,6 +110,7 @@ def _is_set_late(found: Evaluation, function: Function) -> bool:
     """Return whether the one `eval()` of a function stands after the loop of its evaluation."""
     last = found.loop.end_lineno or 0  # type: ignore[attr-defined]  # a statement or an expression
     made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and turns_off(c)]
+    made = [c for c in made if not is_restored(c, found.module)]
     around = any(isinstance(a, ast.For | ast.While) for a in found.module.ancestors(found.loop))
     return bool(made) and not around and all(c.lineno > last for c in made)
 
@@ -128,7 +132,9 @@ def _is_set_back(project: Project, found: Evaluation, function: Function) -> boo
 
 def _may_set(project: Project, module: Module, call: ast.Call) -> bool:
     """Return whether a call puts models into evaluation mode, or runs what does."""
-    if turns_off(call) or SETS.search(text_of(call.func)):
+    if turns_off(call) and not is_restored(call, module):
+        return True
+    if SETS.search(text_of(call.func)) and forgets(project, module, call) is None:
         return True
     target = callee(project, module, call)
     return target is not None and _sets(project, project.scope_of(target, module).module, target, 1)
@@ -161,6 +167,8 @@ def _binds(node: ast.Assign, name: str) -> bool:
 def _set(project: Project, module: Module, function: Function | ast.Module, depth: int) -> bool:
     """Return whether a function, a helper that it calls, or all that call it put a model into evaluation mode."""
     if _sets(project, module, function, 2 if depth == DEPTH else 0) or _is_made_ready(project, module, function):
+        return True
+    if not isinstance(function, ast.Module) and _is_decorated(project, module, function):
         return True
     sites = callers(project, function) if depth and not isinstance(function, ast.Module) else []
     around = [(function_of(call, there), there) for call, there in sites]
@@ -198,11 +206,66 @@ def _returns(function: Function) -> bool:
 
 def _sets(project: Project, module: Module, function: ast.AST, hops: int) -> bool:
     made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
-    if any(turns_off(call) or SETS.search(text_of(call.func)) for call in made):
+    if any(turns_off(call) and not is_restored(call, module) for call in made):
+        return True
+    if any(SETS.search(text_of(call.func)) and forgets(project, module, call) is None for call in made):
         return True
     for call in made if hops else ():
-        target = callee(project, module, call)
-        there = project.scope_of(target, module).module if target is not None else module
-        if target is not None and target is not function and _sets(project, there, target, hops - 1):
+        for target in _run(project, module, call):
+            there = project.scope_of(target, module).module
+            if target is not function and _sets(project, there, target, hops - 1):
+                return True
+    return False
+
+
+def _run(project: Project, module: Module, call: ast.Call) -> Iterator[Function]:
+    """Yield the functions of the program that a call runs: where it makes a context, what is run on entering it too."""
+    target = callee(project, module, call)
+    if target is not None:
+        yield target
+    if isinstance(module.parents.get(call), ast.withitem):
+        owner = project.classes.get(project.types.of(call, project.scope_at(call, module)) or "")
+        entering = project.method(owner, "__enter__") if owner is not None else None
+        if entering is not None:
+            yield entering[0]
+
+
+def _is_decorated(project: Project, module: Module, function: Function) -> bool:
+    """Return whether a decorator of a function puts models into evaluation mode."""
+    for decorator in function.decorator_list:
+        made = decorator.func if isinstance(decorator, ast.Call) else decorator
+        own = project.functions.get(project.scope_at(decorator, module).dotted(made) or "")
+        if own is None and SETS.search(text_of(made)):
+            return True
+        inside = [c for c in walk(own[0]) if isinstance(c, ast.Call)] if own is not None else []
+        if own is not None and any(turns_off(c) and not is_restored(c, own[1]) for c in inside):
             return True
     return False
+
+
+def forgets(project: Project, module: Module, call: ast.Call) -> tuple[Module, ast.AST] | None:
+    """Return where a context of the program, which a call makes, should put models into evaluation mode but does not.
+
+    It puts them back into training mode at its end, and nothing that it does before puts them off.
+    """
+    target = callee(project, module, call)
+    around = module.parents.get(call)
+    if not isinstance(around, ast.withitem):
+        return None
+    owner = project.classes.get(project.types.of(call, project.scope_at(call, module)) or "")
+    found = [project.method(owner, name) for name in ("__init__", "__enter__", "__exit__")] if owner is not None else []
+    parts = [(each[0], each[1]) for each in found if each is not None]
+    if target is not None and owner is None:
+        parts = [(target, project.scope_of(target, module).module)]
+    fields = (n for part, _ in parts for n in inner(part, ast.Attribute))
+    back = any(isinstance(n, ast.Attribute) and n.attr == "train" for n in fields)
+    if not back or any(_sets(project, there, part, 1) or _sets_flag(part) for part, there in parts):
+        return None
+    reads = [(there, read) for part, there in parts for read in remembers(part)]
+    return reads[0] if reads else (parts[0][1], parts[0][0])
+
+
+def _sets_flag(function: ast.AST) -> bool:
+    """Return whether a function sets the mode of a model by hand: `part.training = False`."""
+    fields = (n for n in inner(function, ast.Attribute) if isinstance(n, ast.Attribute) and n.attr == "training")
+    return any(isinstance(n.ctx, ast.Store) for n in fields)

@@ -28,8 +28,9 @@ DIFFERS = re.compile(r"^(ediff1d|diff|subtract)$")
 
 @dataclass(frozen=True)
 class Span:
-    """The code between two readings of a clock: the second of them, and the calls between in their order."""
+    """The code between two readings of a clock: both of them, and the calls between in their order."""
 
+    begin: ast.Call
     end: ast.Call
     calls: tuple[ast.Call, ...]
 
@@ -52,7 +53,7 @@ def spans(function: Function, module: Module, scope: Scope) -> Iterator[Span]:
             between = [c for c in held if c not in clocks and begin.lineno < c.lineno <= end.lineno]
             if loop is not None:  # from one turn to the next
                 between = [c for c in held if c.lineno > end.lineno] + [c for c in held if c.lineno < end.lineno]
-            yield Span(end, tuple(between))
+            yield Span(begin, end, tuple(between))
 
 
 def around_yield(function: Function, module: Module, scope: Scope) -> Iterator[Span]:
@@ -64,7 +65,7 @@ def around_yield(function: Function, module: Module, scope: Scope) -> Iterator[S
     for begin, end in (*_subtracted(function, module, clocks), *_collected(function, module, clocks)):
         if len(gives) == 1 and begin.lineno < gives[0] < end.lineno:
             after = (c for c in calls(function) if c not in clocks and gives[0] < c.lineno <= end.lineno)
-            yield Span(end, tuple(after))
+            yield Span(begin, end, tuple(after))
 
 
 def _subtracted(function: Function, module: Module, clocks: list[ast.Call]) -> Iterator[tuple[ast.Call, ast.Call]]:

@@ -9,8 +9,8 @@ from gates.scan.analyses._evaluating import NAMED
 from gates.scan.analyses._forwards import NO_GRAD
 from gates.scan.analyses._precision import AUTOCAST, BRAIN, autocasts, dtype_of, holds, is_on, scalers, type_named
 from gates.scan.analyses.half_parameters import trained
-from gates.scan.module import Function, Module
-from gates.scan.nodes import inner, text_of
+from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
@@ -23,27 +23,71 @@ PROBLEM = "a dynamic loss scale is used with bfloat16, which needs none"
 def look(project: Project) -> Iterator[Site]:
     """Yield each dynamic scaler in the function, class or file whose autocast contexts are all in bfloat16."""
     seen: set[ast.AST] = set()
-    place: ast.AST
-    for module in project.modules.values():
-        found = list(scalers(project, module))
-        near = [module, *(m for call, _ in found for m in _users(project, module, call))] if found else []
-        contexts = [made for each in {m.path: m for m in near}.values() for made in _trained(project, each)]
-        if {dtype_of(*made) for made in contexts} != {BRAIN}:
-            continue
-        for call, scope in found:
-            known = _is_on(call, scope) or _same(call, [made[0] for made in contexts])
-            if known and not _is_left_out(call, module, scope):
-                seen.add(call)
-                yield broken(module, call, PROBLEM)
-    for place, module in _whole(project):
-        if place not in seen:
-            seen.add(place)
-            yield broken(module, place, PROBLEM)
+    for call, module in (*_of_files(project), *_whole(project)):
+        if call not in seen:
+            seen.add(call)
+            yield broken(module, call, PROBLEM)
     for info in project.classes.values() if any("caler" in name for name in project.named) else ():
         for place in _of_class(project, info):
             if place not in seen:
                 seen.add(place)
                 yield broken(info.scope.module, place, PROBLEM)
+
+
+def _connected(project: Project, module: Module) -> list[tuple[ast.Call, Scope]]:
+    """Return all autocast contexts that a program trains in, where each stands in a file that belongs to one."""
+    made = [(call, scope) for each in project.modules.values() for call, scope in autocasts(project, each)]
+    made = [(call, scope) for call, scope in made if not _evaluates(call, scope.module)]
+    paths = {scope.module.path for _, scope in made}
+    if {dtype_of(*each) for each in made} != {BRAIN}:
+        return []  # what belongs together is asked of few programs: it takes long
+    unknown = any(dotted in AUTOCAST for dotted in module.aliases.values()) and module.path not in paths
+    if not unknown and all(path == module.path or _meets(project, module, path) for path in paths):
+        return made
+    return []
+
+
+def _meets(project: Project, module: Module, path: str) -> bool:
+    """Return whether two files belong to one program: one package, or by the imports of some file, theirs too."""
+    if module.package and project.modules[path].package == module.package:
+        return True
+    return any({module.path, path} <= _reached(project, each) for each in project.modules.values())
+
+
+def _reached(project: Project, module: Module) -> set[str]:
+    """Return the paths of a file and of all that it imports."""
+    seen, todo = {module.path}, [module]
+    while todo:
+        near = todo.pop()
+        for dotted in near.aliases.values():
+            for name in (dotted, dotted.rpartition(".")[0]):
+                found = project.find_module(name, near) if name else None
+                if found is not None and found.path not in seen:
+                    seen.add(found.path)
+                    todo.append(found)
+    return seen
+
+
+def _is_chosen(call: ast.Call, module: Module, scope: Scope) -> bool:
+    """Return whether a scaler is made on a side of a choice that is not known."""
+    choices = (a for a in module.ancestors(call) if isinstance(a, ast.If | ast.IfExp))
+    return any(call not in set(walk(a.test)) and holds(a.test, scope) is None for a in choices)
+
+
+def _of_files(project: Project) -> Iterator[tuple[ast.Call, Module]]:
+    """Yield the scalers whose file, or the files that these belong to, trains in bfloat16 alone."""
+    for module in project.modules.values():
+        found = list(scalers(project, module))
+        contexts = _around(project, module, [call for call, _ in found]) if found else []
+        if found and not contexts:
+            contexts = _connected(project, module)
+            found = [(call, scope) for call, scope in found if not _is_chosen(call, module, scope)]
+        if {dtype_of(*made) for made in contexts} != {BRAIN}:
+            continue
+        for call, scope in found:
+            known = _is_on(call, scope) or _same(call, [made[0] for made in contexts])
+            if known and not _is_left_out(call, module, scope):
+                yield call, module
 
 
 def _whole(project: Project) -> Iterator[tuple[ast.Call, Module]]:
@@ -87,6 +131,12 @@ def _is_left_by(statement: ast.stmt, scope: Scope) -> bool:
     """Return whether a function is left by a choice that the settings take."""
     leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Raise)
     return leaves and isinstance(statement, ast.If) and holds(statement.test, scope) is True
+
+
+def _around(project: Project, module: Module, made: list[ast.Call]) -> list[tuple[ast.Call, Scope]]:
+    """Return the autocast contexts of the file that makes scalers, and of those which it makes them for."""
+    near = {m.path: m for m in (module, *(user for call in made for user in _users(project, module, call)))}
+    return [found for each in near.values() for found in _trained(project, each)]
 
 
 def _users(project: Project, module: Module, call: ast.Call) -> Iterator[Module]:
@@ -158,4 +208,9 @@ def _evaluates(node: ast.AST, module: Module) -> bool:
 def _same(call: ast.Call, contexts: list[ast.Call]) -> bool:
     enabled = keyword(call, "enabled")
     others = [keyword(c, "enabled") for c in contexts]
-    return enabled is not None and any(o is not None and text_of(o) == text_of(enabled) for o in others)
+    return enabled is not None and any(o is not None and _is_of(o, enabled) for o in others)
+
+
+def _is_of(node: ast.expr, enabled: ast.expr) -> bool:
+    """Return whether a context is on where a scaler is: by the same switch, or by asking the scaler."""
+    return text_of(node) == text_of(enabled) or (isinstance(node, ast.Call) and tail_of(node.func) == "is_enabled")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import MODEL, broken, callee, function_of
 from gates.scan.analyses._evaluating import NAMED, WORDS, Evaluation, callers, evaluations, places_of
-from gates.scan.analyses._modes import in_eval_mode
+from gates.scan.analyses._modes import forgets, in_eval_mode
 from gates.scan.module import tail_of
 from gates.scan.nodes import inner
 from gates.scan.project import Project
@@ -22,6 +22,17 @@ def look(project: Project) -> Iterator[Site]:
         if not in_eval_mode(project, found):
             yield from places_of(project, found, MESSAGE)
             yield from _made(project, found)
+            yield from _forgotten(project, found)
+
+
+def _forgotten(project: Project, found: Evaluation) -> Iterator[Site]:
+    """Yield the contexts around an evaluation that put its model back into training mode, but never off."""
+    for around in found.module.ancestors(found.loop):
+        for item in around.items if isinstance(around, ast.With | ast.AsyncWith) else ():
+            call = item.context_expr
+            place = forgets(project, found.module, call) if isinstance(call, ast.Call) else None
+            if place is not None:
+                yield broken(*place, MESSAGE)
 
 
 def _made(project: Project, found: Evaluation) -> Iterator[Site]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, calls, constant, function_of, keyword
 from gates.scan.analyses._flow import Source, passed, sources, spine
+from gates.scan.analyses._optimizers import CLIPS, clipped, optimizers, scaled
 from gates.scan.analyses._precision import BRAIN, HALF, scalers, type_named
-from gates.scan.known import OPTIMIZER
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
@@ -22,7 +22,9 @@ WHOLE = re.compile(r"\bfloat\(\)|float32|cast_training_params|upcast")
 METHODS = {"half": HALF, "bfloat16": BRAIN}
 WRAPPERS = {"compile", "DataParallel", "DistributedDataParallel", "DDP"}
 KEPT = WRAPPERS | {"print", "len", "sum", "cuda", "to", "train", "isinstance"}
+MOST = 100  # places that a model passed through
 HOPS = 3
+MAX_CALLERS = 20
 Found = tuple[ast.Call, Module]
 
 
@@ -67,38 +69,20 @@ def _mixed(project: Project, module: Module, body: ast.AST) -> bool:
 
 
 def _optimized(project: Project, module: Module, call: ast.Call, body: ast.AST) -> bool:
-    optimizers = (c for c, there, _ in _optimizers(project) if there is module and c in set(calls(body)))
-    scoped = ((made, project.scope_at(made, module)) for made in optimizers)
+    near = (c for c, there, _ in optimizers(project) if there is module and c in set(calls(body)))
+    scoped = ((made, project.scope_at(made, module)) for made in near)
     return any(call is found for made, scope in scoped for found, _ in _cast(project, made, scope, HALF))
-
-
-def _optimizers(project: Project) -> Iterator[tuple[ast.Call, Module, Scope]]:
-    """Yield the calls that make optimizers."""
-    for module in project.modules.values():
-        for name, found in module.calls.items():
-            for call in found if name[:1].isupper() else ():
-                scope = project.scope_at(call, module)
-                if (call.args or call.keywords) and project.types.is_a(scope.dotted(call.func), OPTIMIZER):
-                    yield call, module, scope
 
 
 def trained(project: Project, kind: str) -> Iterator[Found]:
     """Yield where models are turned into a type whose parameters go to optimizers that a scaler steps."""
-    scaled = {m.path for m in project.modules.values() if any(True for _ in scalers(project, m))}
-    for call, module, scope in _optimizers(project) if scaled else ():
-        if module.path in scaled or _used_in(project, call, module, scaled):
+    if any(True for module in project.modules.values() for _ in _casts(project, module, kind)):
+        for call, _, scope in (*scaled(project), *clipped(project)):
             yield from _cast(project, call, scope, kind)
 
 
-def _used_in(project: Project, call: ast.Call, module: Module, paths: set[str]) -> bool:
-    """Return whether the function or the class that makes an optimizer is called in one of some files."""
-    scope = project.scope_at(call, module)
-    names = [scope.owner.node.name] if scope.owner is not None else [getattr(scope.function, "name", "")]
-    return any(there.path in paths for name in names for _, there in project.named.get(name, []))
-
-
 def _cast(project: Project, call: ast.Call, scope: Scope, kind: str) -> Iterator[Found]:
-    """Yield where the models are turned into a type whose parameters an optimizer is made for."""
+    """Yield where the models are turned into a type whose parameters an optimizer is made for, or clipped of."""
     given = call.args[0] if call.args else keyword(call, "params")
     for source in sources(project, given, scope, call.lineno) if given is not None else ():
         if WHOLE.search(text_of(source.node)):
@@ -106,7 +90,8 @@ def _cast(project: Project, call: ast.Call, scope: Scope, kind: str) -> Iterator
         for asked in (*_asking(source.node), *_filled(source)):
             for each in _models(project, asked.func.value, source.scope, asked.lineno, HOPS):  # type: ignore[attr-defined]  # a method
                 for found, module in (*_made(project, each, kind), *_in_place(project, each, asked, call, kind)):
-                    if not _is_undone(project, found, module, asked, source):
+                    partly = tail_of(call.func) in CLIPS or "requires_grad" in text_of(source.node)
+                    if not _is_undone(project, found, module, asked, source, partly=partly):
                         yield found, module
 
 
@@ -127,14 +112,40 @@ def _filled(source: Source) -> Iterator[ast.Call]:
             yield from _asking(loop.iter)
 
 
-def _models(project: Project, node: ast.expr, scope: Scope, line: int, hops: int) -> Iterator[Source]:
-    """Yield what a model was made by and passed through, from the callers of a function too."""
+def _models(
+    project: Project, node: ast.expr, scope: Scope, line: int, hops: int, seen: set[ast.AST] | None = None
+) -> Iterator[Source]:
+    """Yield what a model was made by and passed through, from the callers of a function too, each place once."""
+    seen = set() if seen is None else seen
     for each in spine(project, node, scope, line):
+        if each.node in seen or len(seen) >= MOST:
+            continue
+        seen.add(each.node)
         yield each
+        if isinstance(each.node, ast.Attribute) and hops and _is_part(each.node, each.scope):
+            yield from _models(project, each.node.value, each.scope, line, hops - 1, seen)
         if isinstance(each.node, ast.Name) and hops:
             found = each.scope.lookup(each.node.id)
-            for value, where, at in passed(project, each.node.id, found[0]) if found is not None else ():
-                yield from _models(project, value, where, at, hops - 1)
+            given = passed(project, each.node.id, found[0]) if found is not None else ()
+            for value, where, at in _receivers(project, each.scope) if each.node.id == each.scope.self_name else given:
+                yield from _models(project, value, where, at, hops - 1, seen)
+
+
+def _is_part(node: ast.Attribute, scope: Scope) -> bool:
+    """Return whether something is a part that a model was made with: `net.head`, where nobody puts in another one."""
+    if isinstance(node.value, ast.Name) and node.value.id == scope.self_name:
+        return False
+    targets = (t for n in walk(scope.module.tree) if isinstance(n, ast.Assign) for t in n.targets)
+    return not any(isinstance(t, ast.Attribute) and text_of(t) == text_of(node) for t in targets)
+
+
+def _receivers(project: Project, scope: Scope) -> Iterator[tuple[ast.expr, Scope, int]]:
+    """Yield the objects that a method of the program is called of elsewhere."""
+    function = scope.function
+    for call, module in project.named.get(getattr(function, "name", ""), [])[:MAX_CALLERS]:
+        where = project.scope_at(call, module)
+        if isinstance(call.func, ast.Attribute) and project.types.function(call, where) is function:
+            yield call.func.value, where, call.lineno
 
 
 def _made(project: Project, source: Source, kind: str) -> Iterator[Found]:
@@ -159,7 +170,7 @@ def _in_place(project: Project, source: Source, asked: ast.Call, optimizer: ast.
             statement = scope.module.parents.get(call)
             while isinstance(statement, ast.Attribute | ast.Call):
                 statement = scope.module.parents.get(statement)
-            if isinstance(statement, ast.Expr):
+            if isinstance(statement, ast.Expr | ast.Assign):
                 yield call, scope.module
     for loop in inner(body, ast.For):
         if isinstance(loop, ast.For) and any(text_of(a.func.value) == name for a in _asking(loop.iter)):  # type: ignore[attr-defined]
@@ -173,14 +184,16 @@ def _root(node: ast.expr) -> ast.expr | None:
     return node.value if isinstance(node, ast.Attribute) else None
 
 
-def _is_undone(project: Project, halving: ast.Call, module: Module, asked: ast.Call, source: Source) -> bool:
+def _is_undone(
+    project: Project, halving: ast.Call, module: Module, asked: ast.Call, source: Source, *, partly: bool
+) -> bool:
     """Return whether what is trained of a halved model may not be half: cast back, or added to it afterwards."""
     body = function_of(halving, module) or module.tree
     same = body is (source.scope.function or source.module.tree)
     between = [c for c in calls(body) if halving.lineno < c.lineno and (not same or c.lineno <= asked.lineno)]
     if any(tail_of(c.func) in {"float", "cast_training_params"} or _to_whole(project, c, module) for c in between):
         return True
-    if "requires_grad" not in text_of(source.node):
+    if not partly:
         return False
     asking = [] if same else [c for c in calls(source.body) if c.lineno <= asked.lineno]
     changes = [c for c in (*between, *asking) if c.args and tail_of(c.func) not in KEPT | PARAMETERS]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gates.scan.analyses._code import FUNCTIONS, broken, callee, constant, function_of, keyword
-from gates.scan.analyses._held import bound_to_element, held, leaves_alone, named, values_under
+from gates.scan.analyses._held import Made, adds_key, bound_to_element, held, leaves_alone, named, values_under
 from gates.scan.analyses._keys import Keys, keys_returned, keys_yielded, only_reads
 from gates.scan.analyses._running import run_by
 from gates.scan.known import LOADER
@@ -63,7 +63,8 @@ def _missing(project: Project, module: Module, node: ast.Subscript, wanted: list
     if not found or any(keys is None for _, keys in found):
         return
     keys = frozenset().union(*(each for _, each in found if each is not None))
-    absent = [key for key in wanted if key not in keys]
+    added = project.once(_added)[0]
+    absent = [key for key in wanted if key not in keys and key not in added]
     if not absent or _is_asked(node, module, absent):
         return
     if not all(origin.sure for origin, _ in found) and not _others_fit(node, module, keys):
@@ -74,6 +75,13 @@ def _missing(project: Project, module: Module, node: ast.Subscript, wanted: list
     said = "yields" if found[0][0].yields else "returns"
     text = ", ".join(map(repr, absent))
     yield broken(module, node, f"{target.name} ({path}:{target.lineno}) {said} no key {text}, its keys: {listed}")
+
+
+def _added(project: Project) -> Iterator[frozenset[str]]:
+    """Yield the keys that anything in a program sets one by one: `row["share"] = ...`."""
+    nodes = (node for module in project.modules.values() for node in module.live.get(ast.Subscript, []))
+    slices = (n.slice for n in nodes if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))
+    yield frozenset(s.value for s in slices if isinstance(s, ast.Constant) and isinstance(s.value, str))
 
 
 def _known(project: Project, module: Module, origin: Origin) -> Keys | None:
@@ -163,9 +171,12 @@ def _origins(project: Project, module: Module, node: ast.expr, hops: int = 2) ->
 def _stored(project: Project, module: Module, body: ast.AST, name: ast.Name) -> list[Origin]:
     """Return the functions that a variable has its dictionary from where it is set: by one, or as one of several."""
     origin = _bound(project, module, name, module.parents.get(name))
+    parent = module.parents.get(name)
+    if isinstance(parent, ast.Assign) and isinstance(parent.value, ast.Subscript) and parent.targets == [name]:
+        return _of_element(project, module, parent.value)
     container = bound_to_element(name, module) if origin is None else None
     if container is not None:
-        return _all_run(project, module, held(project, container, body, module))
+        return _all_run(project, held(project, container, body, module))
     return [origin] if origin is not None else []
 
 
@@ -181,13 +192,13 @@ def _of_element(project: Project, module: Module, node: ast.Subscript) -> list[O
             inside = values_under(origin.function, key) if origin.sure and origin.place is None else []
             if not inside:
                 return []
-            return _all_run(project, there, inside)
-    return _all_run(project, module, found)
+            return _all_run(project, [(call, there) for call in inside])
+    return _all_run(project, found)
 
 
-def _all_run(project: Project, module: Module, made: list[ast.Call]) -> list[Origin]:
+def _all_run(project: Project, made: list[Made]) -> list[Origin]:
     """Return the functions that calls run; none where one of them is not known."""
-    found = [run_by(project, module, call) for call in made]
+    found = [run_by(project, there, call) for call, there in made]
     known = [Origin(each[0], None, each[1]) for each in found if each is not None]
     return known if len(known) == len(found) else []
 
@@ -196,7 +207,8 @@ def _is_handed_on(node: ast.AST, module: Module) -> bool:
     """Return whether a use of a variable hands the dictionary on to what may change it."""
     if not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Store) or node not in module.parents:
         return False
-    return not only_reads(module.parents.get(node), node, module)
+    parent = module.parents[node]
+    return not (adds_key(parent, node) or only_reads(parent, node, module))
 
 
 def _passed(project: Project, module: Module, function: ast.AST, name: str, hops: int) -> list[Origin]:

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gates.scan.analyses._code import broken, calls, class_of, functions
 from gates.scan.analyses._flow import runs
@@ -35,6 +35,24 @@ def look(project: Project) -> Iterator[Site]:
                     yield broken(module, _written(call, module), f"the optimizer is {word}, its scaler is not")
             if not isinstance(body, ast.Module):
                 yield from _together(project, module, body)
+    for info in project.classes.values():
+        yield from _unkept(project, info)
+
+
+def _unkept(project: Project, info: ClassInfo) -> Iterator[Site]:
+    """Yield the state that a class returns, where it lacks the key under which the class looks for its scaler's."""
+    saving, loading = (info.methods.get(verb) for verb in ("state_dict", "load_state_dict"))
+    if saving is None or loading is None:
+        return
+    scope = project.scope_of(loading, info.scope.module)
+    asked = [c for c in calls(loading) if tail_of(c.func) == "load_state_dict" and c.args and _is_scaler(c, scope)]
+    keys = [c.args[0].slice for c in asked if isinstance(c.args[0], ast.Subscript)]
+    wanted = {key.value for key in keys if isinstance(key, ast.Constant)}
+    kept = {n.value for n in walk(saving) if isinstance(n, ast.Constant)}
+    made = [n.value for n in inner(saving, ast.Return) if isinstance(n, ast.Return)]
+    is_plain = all(isinstance(d, ast.Dict) and None not in d.keys for d in made) and len(made) == 1
+    if is_plain and wanted and not wanted & kept and not any(_is_scaler(c, scope) for c in calls(saving)):
+        yield broken(info.scope.module, made[0] or saving, "the state lacks the scaler's, which is loaded from it")
 
 
 def _written(call: ast.Call, module: Module) -> ast.AST:
@@ -208,9 +226,10 @@ def _added(project: Project, owner: ClassInfo, verb: str) -> bool:
     )
 
 
-def _deals(project: Project, module: Module, node: ast.AST, verb: str) -> bool:
-    """Return whether code deals with the state of a scaler."""
-    asked = (n for n in walk(node) if isinstance(n, ast.Call) and tail_of(n.func) == verb)
+def _deals(project: Project, module: Module, node: ast.AST, verb: str, but: Iterable[Function] = ()) -> bool:
+    """Return whether code deals with the state of a scaler, but for what a wrapper of one does to be asked."""
+    left = {each for function in but for each in walk(function)}
+    asked = (n for n in walk(node) if isinstance(n, ast.Call) and tail_of(n.func) == verb and n not in left)
     return any(NAMED.search(_owner(c)) or _is_scaler(c, project.scope_at(c, module)) for c in asked)
 
 
@@ -223,7 +242,8 @@ def _saves(module: Module) -> bool:
 def _elsewhere(project: Project, module: Module, body: Body, verb: str) -> bool:
     """Return whether the scaler's state is dealt with by another function that this one's file has for it."""
     owner = class_of(body, module) if isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef) else None
-    if _deals(project, module, owner or module.tree, verb):
+    passing = [i.methods[verb] for i in project.classes.values() if i.scope.module is module and verb in i.methods]
+    if _deals(project, module, owner or module.tree, verb, () if owner else passing):
         return True
     text = text_of(body) if not isinstance(body, ast.Module) else ""
     return re.search(rf"(?i)scaler_state|amp\.{verb}", text) is not None

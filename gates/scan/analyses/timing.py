@@ -13,6 +13,7 @@ from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._spans import CLOCKS, around_yield, spans
 from gates.scan.analyses._targets import Targets
 from gates.scan.analyses._timers import Timed, blocks, blocks_of, stretches
+from gates.scan.analyses._waiting import origins_of, queued, waits
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import ClassInfo, Project
@@ -23,7 +24,6 @@ WORDS = (
     "elapsed_time",
 )  # fmt: skip
 TAILS = {name.rpartition(".")[2] for name in CLOCKS}
-WAITS = {"synchronize", "item", "elapsed_time", "tolist", "numpy", "cpu", "wait_for_everyone", "barrier"}
 WORK = re.compile(
     r"(?i)model|net\b|forward|train|step|backward|run|infer|loop|epoch|generate|work|func|fn\b|matmul|call"
 )
@@ -43,7 +43,7 @@ def look(project: Project) -> Iterator[Site]:
         tails = TAILS | {name for name, dotted in module.aliases.items() if dotted in CLOCKS}
         if not tails & module.calls.keys():
             continue
-        origins = project.once(_origins)[0]
+        origins = project.once(origins_of)[0]
         for function in functions(module):
             if not any(tail_of(call.func) in tails for call in calls(function)):
                 continue
@@ -60,11 +60,17 @@ def look(project: Project) -> Iterator[Site]:
 
 def _by_events(project: Project, module: Module) -> Iterator[Site]:
     """Yield each time between two events of the device that is asked for before the device has come to them."""
-    for call in module.calls.get("elapsed_time", ()):
+    for call in module.calls.get("elapsed_time", ()) if "Event" in module.calls else ():
         function = function_of(call, module)
         held = [c for c in calls(function) if c is not call and c.lineno <= call.lineno] if function else []
-        tails = {tail_of(c.func) for c in held}
-        if {"Event", "record"} <= tails and not any(_waits(project, module, c, 3) for c in held):
+        recorded = [c for c in held if tail_of(c.func) == "record"]
+        given = {text_of(arg) for arg in call.args}
+        own = [c for c in recorded if isinstance(c.func, ast.Attribute) and text_of(c.func.value) in given]
+        if not own and "Event" not in {tail_of(c.func) for c in held}:
+            continue
+        last = max((c.lineno for c in own or recorded), default=None)
+        done = (c for c in held if last is not None and c.lineno >= last)
+        if last is not None and not any(tail_of(c.func) == "query" or waits(project, module, c) for c in done):
             yield broken(module, call, "the time between two events is read while the device still works")
 
 
@@ -101,7 +107,7 @@ def _by_library(project: Project, module: Module) -> Iterator[Site]:
             continue
         held = list(_timed_by(project, module, given))
         works = any(_is_work(c) for c, _ in held) and is_benchmark(call, module)
-        if works and not any(_waits(project, there, c, 3) for c, there in held):
+        if works and not any(waits(project, there, c) for c, there in held):
             yield broken(module, call, "the clock is read while the device still works")
 
 
@@ -117,7 +123,7 @@ def _timed_by(project: Project, module: Module, given: ast.expr) -> Iterator[tup
         yield from _timed_by(project, module, given.args[0])
     elif isinstance(given, ast.Name | ast.Attribute):
         scope = project.scope_at(given, module)
-        for target in Targets(project, project.once(_origins)[0]).behind(given, scope):
+        for target in Targets(project, project.once(origins_of)[0]).behind(given, scope):
             there = project.scope_of(target, module).module
             yield from ((c, there) for c in walk(target) if isinstance(c, ast.Call))
 
@@ -141,19 +147,23 @@ def _of_callers(project: Project, module: Module, function: Function, origins: O
             return
 
 
-def _origins(project: Project) -> Iterator[Origins]:
-    yield Origins(project)
-
-
 def _regions(project: Project, module: Module, function: Function) -> Iterator[Site]:
     """Yield the ends of the timed regions of a function that end too early."""
+    told: set[ast.Call] = set()
     for span in spans(function, module, project.scope_of(function, module)):
         work = [c for c in span.calls if _works(project, module, c)]
         lines = [c.lineno for c in span.calls]
         after = span.calls[lines.index(work[-1].lineno) :] if work else ()
-        waits = any(_waits(project, module, c, 3) for c in (*work, *after)) or _is_off_device(module, span.end)
-        if work and not waits:
+        if not work or _is_off_device(module, span.end):
+            continue
+        if not any(waits(project, module, c) for c in (*work, *after)):
+            told.add(span.end)
             yield broken(module, span.end, f"the clock is read while the device still works ({text_of(work[-1].func)})")
+        elif span.begin not in told and (early := queued(project, module, function, span, work)) is not None:
+            told.add(span.begin)
+            yield broken(
+                module, span.begin, f"the clock is started while the device still works ({text_of(early.func)})"
+            )
 
 
 def _is_off_device(module: Module, node: ast.AST) -> bool:
@@ -172,7 +182,7 @@ def _around_yield(project: Project, module: Module, function: Function, origins:
     """Find the end of what a generator with one `yield` times, where neither it nor the code in its block waits."""
     for span in around_yield(function, module, project.scope_of(function, module)):
         used = list(blocks_of(origins, function))
-        if any(_waits(project, module, c, 3) for c in span.calls) or any(_is_waited_for(project, one) for one in used):
+        if any(waits(project, module, c) for c in span.calls) or any(_is_waited_for(project, one) for one in used):
             continue
         if any(_is_measured(one) for one in used):
             yield broken(module, span.end, "the clock is read while the device may still work")
@@ -190,7 +200,7 @@ def _since_attribute(project: Project, module: Module, function: Function, origi
         begins = [found for m in methods if (found := _begins(m, node.right.attr, project, module)) is not None]
         if end is None or not begins or scope.owner is None:
             continue
-        if any(_waits(project, module, c, 3) for c in calls(function) if c.lineno <= end.lineno):
+        if any(waits(project, module, c) for c in calls(function) if c.lineno <= end.lineno):
             continue
         used = list(_timed(project, origins, scope.owner, begins, function.name))
         if any(_is_waited_for(project, one) for one in used):
@@ -216,7 +226,7 @@ def _is_waited_for(project: Project, timed: Timed) -> bool:
     """Return whether the code that a timer is around waits for the device itself, at its end."""
     work = [c for c in timed.calls if _is_work(c)]
     return any(
-        _waits(project, timed.module, c, 3) for c in timed.calls if not work or c.lineno >= work[-1].lineno or c in work
+        waits(project, timed.module, c) for c in timed.calls if not work or c.lineno >= work[-1].lineno or c in work
     )
 
 
@@ -234,8 +244,8 @@ def _begins(method: ast.AST, name: str, project: Project, module: Module) -> tup
     clocked = [n for n in sets if isinstance(n.value, ast.Call) and scope.dotted(n.value.func) in CLOCKS]
     if not clocked:
         return None
-    waits = any(_waits(project, module, c, 3) for c in calls(method) if c.lineno <= clocked[-1].lineno)
-    return method, waits
+    is_waited = any(waits(project, module, c) for c in calls(method) if c.lineno <= clocked[-1].lineno)
+    return method, is_waited
 
 
 def _is_work(call: ast.Call) -> bool:
@@ -269,28 +279,3 @@ def _works(project: Project, module: Module, call: ast.Call, depth: int = MAX_HO
 
 def _handed(function: Function) -> set[str]:
     return {arg.arg for arg in (*function.args.args, *function.args.kwonlyargs)}
-
-
-def _waits(project: Project, module: Module, call: ast.Call, depth: int) -> bool:
-    """Return whether a call waits for the device, itself or in what it calls."""
-    if tail_of(call.func) in WAITS or re.search(r"(?i)sync|wait", tail_of(call.func)):
-        return True
-    target = callee(project, module, call) if depth else None
-    if target is None:
-        return depth > 0 and _is_handed_wait(project, module, call, depth)
-    there = project.scope_of(target, module).module
-    return any(_waits(project, there, c, depth - 1) for c in calls(target))
-
-
-def _is_handed_wait(project: Project, module: Module, call: ast.Call, depth: int) -> bool:
-    """Return whether what a variable holds waits for the device when it is called: a function that was handed over."""
-    scope = project.scope_at(call, module)
-    if not isinstance(call.func, ast.Name | ast.Attribute) or scope.dotted(call.func) is not None:
-        return False
-    targets = Targets(project, project.once(_origins)[0])
-    for one in targets.behind(call.func, scope):
-        there = project.scope_of(one, module).module
-        held = calls(one) if not isinstance(one, ast.Lambda) else [n for n in walk(one) if isinstance(n, ast.Call)]
-        if any(_waits(project, there, c, depth - 1) for c in held):
-            return True
-    return False
