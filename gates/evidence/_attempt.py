@@ -31,8 +31,7 @@ def attempt(
     ledger = Ledger(root)
     recalled = ledger.recall(key)
     earlier = counted(recalled.attempts)
-    begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
-    ledger.append(begun)
+    begun = _begin(ledger, key)
     try:
         samples, taken = measure(plan, folder, partial(_settled, measures, earlier))
     except ArmFailed as error:
@@ -54,8 +53,7 @@ def handed_over(measures: Sequence[Measure], key: str, root: Path, run: Callable
     """
     ledger = Ledger(root)
     recalled = ledger.recall(key)
-    begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
-    ledger.append(begun)
+    begun = _begin(ledger, key)
     ended = run()
     drawn = _drawn(ended.samples) if ended.samples else ""
     if (same := ledger.same(drawn, key)) is not None:
@@ -69,6 +67,13 @@ def handed_over(measures: Sequence[Measure], key: str, root: Path, run: Callable
     unwritten = ledger.append(begun.model_copy(update=told))
     earlier = Recalled(attempts=counted(recalled.attempts), problem=recalled.problem or unwritten)
     return ended.model_copy(update={"earlier": earlier})
+
+
+def _begin(ledger: Ledger, key: str) -> Attempt:
+    """Write an attempt down before its first sample, as if it had been killed; return it to be told how it ended."""
+    begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
+    ledger.append(begun)
+    return begun
 
 
 def _longest(samples: Samples) -> int:

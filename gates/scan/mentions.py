@@ -411,12 +411,7 @@ def mentions_of(project: Project) -> Iterator[Mentions]:
 
 def family_of(info: ClassInfo, project: Project) -> frozenset[ClassInfo]:
     """Return the other bases of a class, and of those that extend it: where `super()` may lead."""
-    below, todo = {info}, [info]
-    while todo:
-        found = set(project.extending.get(todo.pop().name, ())) - below
-        below |= found
-        todo += found
-    return frozenset(base for each in below for base in project.ancestors_of(each)) - {info}
+    return frozenset(base for each in (info, *project.below(info)) for base in project.ancestors_of(each)) - {info}
 
 
 def _is_read(function: Function) -> bool:

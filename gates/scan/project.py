@@ -2,7 +2,7 @@
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TypeVar
 
@@ -322,6 +322,16 @@ class Project:
                 if base and base != info.name:
                     found[base].append(info)
         return dict(found)
+
+    def below(self, owner: ClassInfo) -> Iterator[ClassInfo]:
+        """Yield the classes that extend a class, themselves or through others, each once."""
+        todo, seen = [owner.name], {owner.name}
+        while todo:
+            for info in self.extending.get(todo.pop(), ()):
+                if info.name not in seen:
+                    seen.add(info.name)
+                    todo.append(info.name)
+                    yield info
 
     @cached_property
     def method_names(self) -> Counter[str]:

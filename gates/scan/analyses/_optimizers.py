@@ -9,7 +9,7 @@ from gates.scan.analyses._precision import is_scaler, scalers
 from gates.scan.known import OPTIMIZER
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import Scope
 
 STEPS = ("step", "unscale_")
@@ -76,21 +76,10 @@ def _meant(project: Project, node: ast.expr, scope: Scope) -> Iterator[tuple[ast
     is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == scope.self_name
     if owner is None or not is_own or not isinstance(node, ast.Attribute) or project.attribute(owner, node.attr):
         return
-    for info in _below(project, owner):
+    for info in project.below(owner):
         for binding, where in project.attribute(info, node.attr):
             if binding.kind == "value" and isinstance(binding.node, ast.expr):
                 yield binding.node, where
-
-
-def _below(project: Project, owner: ClassInfo) -> Iterator[ClassInfo]:
-    """Yield the classes that extend one, at any depth."""
-    todo, seen = [owner.name], {owner.name}
-    while todo:
-        for info in project.extending.get(todo.pop(), ()):
-            if info.name not in seen:
-                seen.add(info.name)
-                todo.append(info.name)
-                yield info
 
 
 def _used_in(project: Project, call: ast.Call, module: Module, paths: set[str]) -> bool:

@@ -154,9 +154,5 @@ class Targets:
         made = [o.node for o in self._origins.of(call.func.value, scope) if isinstance(o.node, ast.Call)]
         if made or isinstance(call.func.value, ast.Call):
             return  # its class is known, not only a base of it
-        todo = list(self._project.extending.get(owner.name, ()))
-        while todo:
-            info = todo.pop()
-            todo += self._project.extending.get(info.name, ())
-            if function.name in info.methods:
-                yield info.methods[function.name]
+        below = self._project.below(owner)
+        yield from (info.methods[function.name] for info in below if function.name in info.methods)

@@ -90,16 +90,20 @@ def _is_kept_scaler(project: Project, node: ast.expr, scope: Scope) -> bool:
 
 def _added_to(project: Project, owner: ClassInfo, lister: Function) -> bool:
     """Return whether each class that keeps a scaler names it where it lists once more what is saved."""
-    below = [i for i in project.classes.values() if i is not owner and project.types.is_a(i.name, owner.name)]
-    keeping = [info for info in below if _keeps(project, info, extended=False)]
+    keeping = _keeping_below(project, owner)
     found = [info.methods.get(lister.name) for info in keeping]
     return bool(found) and all(m is not None and NAMED.search(text_of(m)) for m in found)
 
 
+def _keeping_below(project: Project, owner: ClassInfo) -> list[ClassInfo]:
+    """Return the classes that extend one and keep a scaler themselves."""
+    below = (i for i in project.classes.values() if i is not owner and project.types.is_a(i.name, owner.name))
+    return [info for info in below if _keeps(project, info, extended=False)]
+
+
 def _listed_below(project: Project, owner: ClassInfo) -> bool:
     """Return whether each class that extends this one and keeps a scaler names it in a list of its own."""
-    below = [i for i in project.classes.values() if i is not owner and project.types.is_a(i.name, owner.name)]
-    keeping = [info for info in below if _keeps(project, info, extended=False)]
+    keeping = _keeping_below(project, owner)
     return bool(keeping) and all(map(_lists_scaler, keeping))
 
 
@@ -218,8 +222,7 @@ def _is_given(info: ClassInfo, name: str) -> bool:
 
 def _added(project: Project, owner: ClassInfo, verb: str) -> bool:
     """Return whether each class that extends this one and keeps a scaler deals with its state itself."""
-    below = [i for i in project.classes.values() if i is not owner and project.types.is_a(i.name, owner.name)]
-    keeping = [info for info in below if _keeps(project, info, extended=False)]
+    keeping = _keeping_below(project, owner)
     families = [{info, *project.ancestors_of(info)} - {owner} for info in keeping]
     return bool(keeping) and all(
         any(_deals(project, each.scope.module, each.node, verb) for each in family) for family in families
