@@ -3,17 +3,17 @@
 import atexit
 import gc
 import os
-import signal
 import sys
 import traceback
-from types import FrameType
+
+from gates.interrupts import interrupted, listen
 
 USAGE, TOOL_FAILED, INTERRUPTED = 2, 4, 130
 
 
 def main() -> None:
     """Run the command line and exit with the documented code."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    listen()
     atexit.register(gc.freeze)  # the end of the process looks for no garbage among thousands of syntax trees
     try:
         code = _guarded()
@@ -32,14 +32,20 @@ def _guarded() -> int:
     try:
         return _run()
     except KeyboardInterrupt:
-        print("error: interrupted; the last reports are as they were", file=sys.stderr)
-        return INTERRUPTED
+        return _interrupted()
     except BrokenPipeError:
         raise
     except Exception:  # the one place: a bug must not end in exit code 1, which means BLOCK
+        if interrupted():
+            return _interrupted()
         traceback.print_exc()
         print("error: gates itself failed; this says nothing of the change; please report it", file=sys.stderr)
         return TOOL_FAILED
+
+
+def _interrupted() -> int:
+    print("error: interrupted; the last reports are as they were", file=sys.stderr)
+    return INTERRUPTED
 
 
 def _run() -> int:
@@ -61,10 +67,6 @@ def _run() -> int:
         return error.exit_code
     except SystemExit:  # nothing of ours: so click ends where the reader of stdout has left
         return TOOL_FAILED
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

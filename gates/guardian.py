@@ -29,7 +29,7 @@ def guarded_folder() -> Iterator[Path]:
     The guardian reads a pipe that only this process can write to. Its end without a last word means that this process
     is dead. Processes are told by a mark in their environment, which they inherit.
     """
-    from gates.process import uninterrupted
+    from gates.interrupts import uninterrupted
 
     token, before = secrets.token_hex(16), os.environ.get(MARK)
     folder = Path(tempfile.gettempdir()).resolve() / f"gates-{token[:12]}"

@@ -8,16 +8,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
 import psutil
 
 from gates.channel import Channel
 from gates.guardian import MARK
+from gates.interrupts import stop_if_interrupted, uninterrupted
 from gates.model import Model
 
 KEEP_HEAD = 1024 * 1024
@@ -103,7 +103,7 @@ def run(
             ]
             if channel:
                 channel.started()
-        peak = _reaped(child, timeout_s)
+        peak = _reaped(child, timeout_s, meanwhile=stop_if_interrupted)
         duration = time.monotonic() - started
         timed_out = child.returncode is None
         if timed_out and channel:
@@ -144,10 +144,13 @@ def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], handed: tuple
     )
 
 
-def _reaped(child: subprocess.Popen[bytes], timeout_s: float) -> int | None:
+def _reaped(
+    child: subprocess.Popen[bytes], timeout_s: float, meanwhile: Callable[[], None] = lambda: None
+) -> int | None:
     """Wait for the end of a child, so long at most; return its peak memory in bytes, or `None` where it runs on."""
     limit, delay = time.monotonic() + timeout_s, 0.0005
     while child.returncode is None:
+        meanwhile()
         try:
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
         except ChildProcessError:  # somebody else has waited for it
@@ -275,25 +278,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back while something must be done as a whole; they come after it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    held: list[int] = []
-
-    # a function, not SIG_IGN: a child that is started meanwhile would inherit that it ignores the signal
-    def hold(number: int, _frame: FrameType | None) -> None:
-        held.append(number)
-
-    before = {number: signal.signal(number, hold) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if held:
-        raise KeyboardInterrupt

@@ -16,7 +16,7 @@ from gates.context import Context
 from gates.errors import GatesError
 from gates.files import near
 from gates.guardian import guarded_folder
-from gates.process import uninterrupted
+from gates.interrupts import stop_if_interrupted, uninterrupted
 from gates.proof import PROOF, Proof
 from gates.proving import declared, page
 from gates.proving.proving import Asked, prove
@@ -85,6 +85,7 @@ def _with_earlier(task: Task, proof: Proof, out: Path) -> Proof:
 
 def _publish(out: Path, files: dict[str, str]) -> None:
     """Put files into a folder, each whole; what tells the last proof is put there last."""
+    stop_if_interrupted()
     with uninterrupted():
         staged: list[tuple[Path, Path]] = []
         try:

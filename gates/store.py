@@ -10,7 +10,7 @@ import psutil
 from pydantic import ValidationError
 
 from gates.errors import GatesError, UsageError
-from gates.process import uninterrupted
+from gates.interrupts import stop_if_interrupted, uninterrupted
 from gates.report import Report
 
 RESULT = "result.json"
@@ -42,6 +42,7 @@ def publish(out: Path, files: dict[str, str], evidence: Path, *, obsolete: Itera
     Everything is written beside its place first and then renamed, `result.json` last; where one rename fails, those
     before it are taken back. Ctrl-C is held back meanwhile. `obsolete` names pages that must not outlive the last run.
     """
+    stop_if_interrupted()
     with uninterrupted():
         try:
             staging = Path(tempfile.mkdtemp(dir=out, prefix=f"{STAGING}{os.getpid()}-"))

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
+from gates.interrupts import stop_if_interrupted
 from gates.model import CommandRecord, Model
 from gates.task import Task
 
@@ -51,6 +52,7 @@ class EvidenceSet:
         """Collect a kind once; a kind that cannot be had leaves its reason."""
         if kind in self:
             return
+        stop_if_interrupted()
         try:
             self._present[kind] = kind.collect(task, context)
         except EvidenceUnavailable as error:

@@ -318,6 +318,20 @@ def _scaled(model: nn.Module, scaler: torch.amp.GradScaler, steps: int = STEPS) 
         scaler.update()
 
 
+def three_optimizers_one_scaler() -> None:
+    """Updates the scaler once, after the last of three steps, each after a backward pass through all three models."""
+    models, scaler = [nn.Linear(4, 4), nn.Linear(4, 8), net()], gradient_scaler()
+    optimizers = [adam(model) for model in models]
+    for _ in range(STEPS):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+            with half():
+                loss = nn.Sequential(*models)(torch.randn(32, 4)).square().mean()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+        scaler.update()
+
+
 def in_two_threads() -> None:
     threads = [threading.Thread(target=_scaled, args=(net(), gradient_scaler(), 4 * STEPS)) for _ in range(2)]
     for thread in threads:

@@ -137,7 +137,6 @@ class Calls:
             optimizers = [thing] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
             scene.journal.tell("zero_grad", optimizers=[scene.number(each) for each in optimizers])
             scene.let_know(lambda each: each.cleared(optimizers))
-            scene.let_know(lambda each: each.boundary())
 
         around(scene, nn.Module, "zero_grad", clear)
         put = lambda kind, name: around(scene, kind, name, clear)  # noqa: E731
@@ -149,9 +148,10 @@ class Calls:
         def advance(scheduler: LRScheduler, *_args: object, **_kwargs: object) -> None:
             if ("init", id(scheduler)) not in scene.active:  # its constructor takes a first step
                 optimizer = getattr(scheduler, "optimizer", None)
-                numbers = [scene.number(optimizer)] if isinstance(optimizer, Optimizer) else []
-                scene.journal.tell("scheduler", optimizers=numbers)
-                scene.let_know(lambda each: each.boundary())
+                known = [optimizer] if isinstance(optimizer, Optimizer) else []
+                scene.journal.tell("scheduler", optimizers=[scene.number(each) for each in known])
+                if known:
+                    scene.let_know(lambda each: each.scheduled(known[0]))
 
         around(scene, kind, name, advance)
 

@@ -53,8 +53,8 @@ class Observer:
     def cleared(self, optimizers: list[Optimizer]) -> None:
         """The gradients that these optimizers hold were cleared."""
 
-    def boundary(self) -> None:
-        """Something happened that only happens between the backward passes of two steps."""
+    def scheduled(self, optimizer: Optimizer) -> None:
+        """A schedule of an optimizer's learning rate is about to advance."""
 
     def before_call(self, module: nn.Module) -> None:
         """An outermost module is about to be called, with gradients."""

@@ -27,6 +27,16 @@ class Watch:
     boundary: bool = False
     cleared: bool = False
 
+    @property
+    def taken(self) -> bool:
+        """Return whether the step was taken, or left out by the scaler."""
+        return "changed" in self.facts
+
+    @property
+    def awaits_update(self) -> bool:
+        """Return whether the scaler's update after the step is still to come, as where it has other optimizers."""
+        return self.taken and self.scaler is not None and "scale_after" not in self.facts
+
     def compared(self) -> dict[str, Any]:
         """Return, after the step, what it changed."""
         return {"stepped": True, "changed": _changed(self), "state_changed": _state_changed(self)}
@@ -68,20 +78,22 @@ class Overflow(Observer):
         self._watch = watched(self._scene, optimizer, scaler, infinite)
         self._scene.journal.tell("injected", optimizers=[self._scene.number(optimizer)], scale=self._watch.scale)
 
-    def boundary(self) -> None:
-        """Take the step that was made to overflow as over at the next backward pass."""
-        if self._watch:
-            self._watch.boundary = True
-
     def cleared(self, optimizers: list[Optimizer]) -> None:
         """Note that the gradients, and with them the infinite one, were cleared."""
         if self._watch and self._watch.optimizer in optimizers:
-            self._watch.cleared = True
+            self._watch.cleared = self._watch.boundary = True
+
+    def scheduled(self, optimizer: Optimizer) -> None:
+        """Take the step that was made to overflow as over at the next backward pass."""
+        if self._watch and self._watch.optimizer is optimizer:
+            self._watch.boundary = True
 
     def before_step(self, optimizer: Optimizer) -> None:
         """See whether what was made infinite is still so when the optimizer is to step."""
         watch = self._watch
-        if watch and watch.optimizer is optimizer:
+        if watch and watch.optimizer is optimizer and watch.taken:
+            self._end(watch)
+        elif watch and watch.optimizer is optimizer:
             finite = _finite(watch)
             watch.facts.setdefault("finite_at_step", finite)
             kept = watch.infinite.grad is not None and not watch.cleared
@@ -93,17 +105,33 @@ class Overflow(Observer):
         if self._told:
             self._since += 1
         watch = self._watch
-        if watch and watch.optimizer is optimizer and "changed" not in watch.facts:
+        if watch and watch.optimizer is optimizer and not watch.taken:
             watch.facts |= watch.compared()
             watch.boundary = True
 
-    def before_backward(self, reached: Reached) -> None:  # noqa: ARG002  # as all observers are told
-        """Tell what became of the step that was made to overflow, once the next one begins."""
+    def updated(self, scaler: GradScaler) -> None:
+        """Take down the scale that the update after the step leads to."""
         watch = self._watch
-        if watch and watch.boundary:
+        if watch and watch.scaler is scaler:
+            watch.boundary = True
+            if watch.taken:
+                watch.facts.setdefault("scale_after", self._scene.scale_of(scaler))
+
+    def before_backward(self, reached: Reached) -> None:
+        """Tell what became of the step that was made to overflow, once the next one of its optimizer begins."""
+        watch = self._watch
+        if watch is None or not self._is_for(watch, reached):
+            return
+        if watch.boundary and not watch.awaits_update:
             self._end(watch)
-        elif watch and _finite(watch):  # what is now computed comes in place of it
+        elif _finite(watch):  # what is now computed comes in place of it
             watch.cleared = True
+
+    def _is_for(self, watch: Watch, reached: Reached) -> bool:
+        """Return whether a backward pass leads to the watched optimizer, or may do so; other threads have others."""
+        if reached.whole:
+            return watch.optimizer in self._scene.holding(reached.params)
+        return reached.scaler is watch.scaler
 
     def ended(self) -> None:
         """Tell what is not told yet, and whether training went on."""
@@ -132,7 +160,7 @@ def watched(scene: Scene, optimizer: Optimizer, scaler: GradScaler | None, infin
 
 def told_of(scene: Scene, watch: Watch, scale: float | None) -> dict[str, Any]:
     """Return what there is to tell of an overflow after which the loss scale is this one."""
-    missing = {} if "changed" in watch.facts else {**watch.compared(), "stepped": False}
+    missing = {} if watch.taken else {**watch.compared(), "stepped": False}
     return {
         "optimizers": [scene.number(watch.optimizer)],
         "scale_before": watch.scale,

@@ -34,13 +34,13 @@ class Skipping(Observer):
     def after_step(self, optimizer: Optimizer) -> None:
         """Compare what the step may have changed."""
         watch = self._watches.get(id(optimizer))
-        if watch and "changed" not in watch.facts:
+        if watch and not watch.taken:
             watch.facts |= watch.compared()
 
     def updated(self, scaler: GradScaler) -> None:
         """Tell of the steps before an update; its scale is theirs where one call led to both."""
         for key, watch in list(self._watches.items()):
-            if watch.scaler is scaler and "changed" in watch.facts:
+            if watch.scaler is scaler and watch.taken:
                 del self._watches[key]
                 same = self._scene.journal.about().get("driven") == watch.facts.get("driven")
                 self._end(watch, scale=self._scene.scale_of(scaler) if same else None)
@@ -54,5 +54,5 @@ class Skipping(Observer):
     ended = over
 
     def _end(self, watch: Watch | None, scale: float | None = None) -> None:
-        if watch and "changed" in watch.facts:  # else the step itself raised
+        if watch and watch.taken:  # else the step itself raised
             self._scene.journal.tell("overflow", **told_of(self._scene, watch, scale))

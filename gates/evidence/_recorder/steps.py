@@ -134,7 +134,6 @@ class Steps:
 
     def _update(self, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
         self._tell("update", scaler)
-        self._scene.let_know(lambda each: each.boundary())
 
     def _updated(self, _result: object, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
         backoff = scaler.get_backoff_factor() if scaler.is_enabled() else 1.0

@@ -1,0 +1,57 @@
+"""Ctrl-C and SIGTERM end a run with exit code 130, whatever they interrupt."""
+
+import subprocess
+import sys
+
+import pytest
+from building import ROOT, clean
+
+HEAD = "import os, signal, sys\nfrom pathlib import Path\nimport gates.__main__ as program\n"
+STARTED = """
+class Told:
+    def __set_name__(self, owner, name):
+        os.kill(os.getpid(), signal.SIG{name})
+class Late:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIG{name})
+def run():
+    {body}
+program._run = run
+program.main()
+"""
+INTERRUPTED = {
+    "in plain code": "os.kill(os.getpid(), signal.SIG{name})",
+    "in code made of text": "exec('os.kill(os.getpid(), signal.SIG{name})')",
+    "while a class is made": "type('Made', (), {{'told': Told()}})",
+    "in a finalizer": (
+        "Late(); from gates.process import run as command; "
+        "command([sys.executable, '-c', '1'], cwd=Path('/'), timeout_s=9, log=Path(os.devnull))"
+    ),
+}
+
+
+def ended(code: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-c", code]
+    return subprocess.run(argv, cwd=ROOT, env=clean(), capture_output=True, text=True, check=False, timeout=30)
+
+
+@pytest.mark.parametrize("name", ["INT", "TERM"])
+@pytest.mark.parametrize("where", INTERRUPTED)
+def test_interrupt_is_never_lost(where: str, name: str) -> None:
+    done = ended(HEAD + STARTED.format(body=INTERRUPTED[where].format(name=name), name=name))
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.endswith("error: interrupted; the last reports are as they were\n")
+
+
+def test_interrupt_is_held_back_and_not_lost() -> None:
+    done = ended(
+        "import os, signal, time\n"
+        "from gates.interrupts import listen, uninterrupted\n"
+        "listen()\n"
+        "with uninterrupted():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(0.2)\n"
+        "    print('held', flush=True)\n"
+        "print('lost', flush=True)\n"
+    )
+    assert done.stdout == "held\n"
