@@ -1,5 +1,7 @@
 """Time `import amp_core` beside `import torch`, each in a process of its own, in turn; list what it must not load.
 
+Other modules can be named in their places.
+
 `python -m benchmarks.import_time` writes benchmarks/results/import_time.md; 1 if the ratio is above the bar.
 """
 
@@ -45,23 +47,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print and write; return 1 if an import is above the bar beyond doubt, or loads what it must not."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--module", default="amp_core")
+    parser.add_argument("--beside", default="torch")
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args(argv)
-    times: dict[str, list[tuple[float, float]]] = {"torch": [], "amp_core": []}
+    pair = arguments.beside, arguments.module
+    times: dict[str, list[tuple[float, float]]] = {module: [] for module in pair}
     for index in range(arguments.rounds + 1):
-        for module in list(times)[:: 1 if index % 2 else -1]:
+        for module in pair[:: 1 if index % 2 else -1]:
             seen = import_s(module)
             if index:  # the first pair warms the file cache
                 times[module].append(seen)
-    lines = ["| clock | import torch, ms | import amp_core, ms | ratio |", "|---|---|---|---|"]
+    lines = [f"| clock | import {pair[0]}, ms | import {pair[1]}, ms | ratio |", "|---|---|---|---|"]
     ratios = []
     for clock, name in enumerate(("CPU", "wall")):
-        theirs, ours = ([each[clock] for each in times[module]] for module in ("torch", "amp_core"))
+        theirs, ours = ([each[clock] for each in times[module]] for module in pair)
         ratios.append(ratio(ours, theirs))
         medians = " | ".join(f"{around_median([1e3 * value for value in values]):.0f}" for values in (theirs, ours))
         lines.append(f"| {name} | {medians} | {ratios[-1]:.3f} |")
-    heavy = loaded_by("amp_core")
-    lines += ["", f"Optional libraries that `import amp_core` loads: {', '.join(heavy) or 'none'}.", ""]
+    heavy = loaded_by(arguments.module)
+    lines += ["", f"Optional libraries that `import {arguments.module}` loads: {', '.join(heavy) or 'none'}.", ""]
     print("\n".join(lines))
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text("\n".join([*_head(arguments.rounds), *lines]), encoding="utf-8")

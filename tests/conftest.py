@@ -1,5 +1,6 @@
-"""The one option of this suite, golden files are rewritten only when somebody asks for it; and its folder for state."""
+"""The one option of this suite, golden files are rewritten only where somebody asks for it; its signals; its state."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,13 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden from what is rendered now")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interruptible() -> None:
+    """Let what the tests start hear of Ctrl-C, even where the shell started the suite in its background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from traceback import extract_tb
 from types import SimpleNamespace
@@ -71,10 +72,14 @@ def _wrong(file: str, line: int, reason: str, templates: Path | None) -> GatesEr
 
 def environment(templates: Path | None) -> jinja2.Environment:
     """Return the templates' world: everything printed is escaped, and templates can run no code of their own."""
-    folders = [templates] if templates else []
     shipped = SHIPPED if SHIPPED.is_dir() else IN_CHECKOUT
+    return _environment((templates, shipped) if templates else (shipped,))
+
+
+@cache  # what is checked before a run is compiled for the report, too
+def _environment(folders: tuple[Path, ...]) -> jinja2.Environment:
     world = _Sandbox(
-        loader=jinja2.FileSystemLoader([*folders, shipped]),
+        loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
         finalize=_escaped,
         undefined=jinja2.StrictUndefined,
