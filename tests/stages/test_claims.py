@@ -1,5 +1,6 @@
 """The claims gate: a contradicted claim blocks, one that nothing supports is unknown, and nothing is invented."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -140,8 +141,11 @@ def test_our_own_reports_hold_what_they_say(tmp_path: Path) -> None:
     assert gates(project, "run", "T1", "--out", "old").code == 0
     pages = sorted((project / "old").glob("*.md"))
     assert len(pages) == 4
+    for page in pages:  # how long a run took holds of that run alone
+        page.write_text(re.sub(r"- \*\*Duration\*\*: .*\n", "", page.read_text(encoding="utf-8")), encoding="utf-8")
     ended = gates(project, "run", "T1", *[word for page in pages for word in ("--claims", page)])
     assert (ended.code, "claims" in ended.out) == (0, True)
     found = findings_of(project)
-    assert {finding.outcome for finding in found} == {Outcome.PASSED}
+    assert found
+    assert [finding.message for finding in found if finding.outcome is not Outcome.PASSED] == []
     assert len(found) == len(pages)
