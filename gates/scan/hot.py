@@ -9,7 +9,8 @@ from gates.scan.events import Happening, tails_of
 from gates.scan.holders import Holder, held
 from gates.scan.hooks import hooks_of
 from gates.scan.known import is_called
-from gates.scan.mentions import Mention, Sense, mentions_of
+from gates.scan.mention import Mention
+from gates.scan.mentions import Sense, mentions_of
 from gates.scan.module import Function, Module, is_property, names_of, tail_of
 from gates.scan.nodes import below, walk
 from gates.scan.pattern import Hole, Pattern, match
@@ -193,8 +194,10 @@ class Hot:
 
     def _meaning(self, function: Function, scope: Scope) -> Iterator[Mention]:
         """Yield the mentions that may mean a function."""
-        for sense in self._mentions.senses(function.name).meaning(function, scope.owner):
+        senses = self._mentions.senses(function.name)
+        for sense in senses.meaning(function, scope.owner):
             yield from sense.mentions
+        yield from senses.open_mentions if scope.owner is not None else ()
 
     def _naming(self, info: ClassInfo) -> Iterator[Mention]:
         """Yield the mentions that may name a class."""
@@ -209,11 +212,13 @@ class Hot:
             return []
         self._spread_names.add((name, function))
         found: list[ast.AST] = []
+        senses = self._mentions.senses(name)
         if scope.owner is not None:
             found += self._open(name, function)
-        for sense in self._mentions.senses(name).meaning(function, scope.owner):
-            if scope.owner is None or not sense.first.is_open:  # those are marked for all methods of this name at once
-                found += self._led(sense, function)
+            for attribute in senses.open_attributes:
+                found += self._under(attribute, function, scope)
+        for sense in senses.meaning(function, scope.owner):
+            found += self._led(sense, function)
             for alias in sense.holders:
                 found += self._through(alias, function, scope)
         for other in self._mentions.renamed.get(name, set()) - {name} if scope.owner is None else ():

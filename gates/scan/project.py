@@ -47,6 +47,8 @@ class Project:
         self._canonical: dict[tuple[str, str], str] = {}
         self._starred: dict[tuple[str, str], str | None] = {}
         self._family: dict[ClassInfo, list[ClassInfo]] = {}
+        self._ancestors: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
+        self._line: dict[ClassInfo, tuple[frozenset[ClassInfo] | None, frozenset[str | None]]] = {}
         self._settings: dict[tuple[ast.AST, str], frozenset[str]] = {}
         self._renamed: dict[str, frozenset[str] | None] = {}
         self._found: dict[object, tuple[object, ...]] = {}
@@ -200,18 +202,25 @@ class Project:
                 found[name].append(info)
         return dict(found)
 
-    def ancestors_of(self, info: ClassInfo, hops: int = MAX_HOPS) -> list[ClassInfo]:
+    def ancestors_of(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
         """Return the program's classes that a class extends."""
+        if info not in self._ancestors:
+            self._ancestors[info] = tuple(self._above(info, MAX_HOPS))
+        return self._ancestors[info]
+
+    def _above(self, info: ClassInfo, hops: int) -> list[ClassInfo]:
         bases = [self.classes[base] for base in info.bases if base in self.classes] if hops else []
-        return [*bases, *(further for base in bases for further in self.ancestors_of(base, hops - 1))]
+        return [*bases, *(further for base in bases for further in self._above(base, hops - 1))]
 
     def may_be(self, info: ClassInfo, wanted: ClassInfo) -> bool:
         """Return whether a class may be or extend another: a base that is not known may be the other by its name."""
-        family = [info, *self.ancestors_of(info)]
-        if wanted in family or any(each.twice for each in family):
-            return True
-        unknown = {base for each in family for base in each.bases if base not in self.classes}
-        return any(base is None or base.rpartition(".")[2] == wanted.node.name for base in unknown)
+        if info not in self._line:
+            line = frozenset((info, *self.ancestors_of(info)))
+            unknown = {base for each in line for base in each.bases if base not in self.classes}
+            names = frozenset(base and base.rpartition(".")[2] for base in unknown)
+            self._line[info] = (None if any(each.twice for each in line) or None in names else line, names)
+        line_of, others = self._line[info]
+        return line_of is None or wanted in line_of or wanted.node.name in others
 
     def order_of(self, info: ClassInfo) -> list[ClassInfo]:
         """Return a class and the program's classes that it extends, in the order in which methods are looked up."""
