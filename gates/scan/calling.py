@@ -4,6 +4,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
+from typing import NoReturn
 
 from gates.scan.conditions import branch
 from gates.scan.constructing import given
@@ -15,7 +16,7 @@ from gates.scan.hooks import hooks_of
 from gates.scan.hot import Hot
 from gates.scan.module import Function, tail_of
 from gates.scan.nodes import below, kept, walk
-from gates.scan.project import Project
+from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import PREPARES, Scope
 from gates.scan.types import is_choice
 from gates.scan.values import Closure, Event, Frame, Place, State, Value
@@ -42,6 +43,8 @@ class Calling(Finding):
         self.hot = hot
         self.walked: set[ast.AST] = set()
         self.constructed: dict[str, Paths] = {}
+        self.fillers: dict[str, ClassInfo | None] = {}
+        self.unfinished: dict[str, int] = {}  # the most work that a class's constructor was walked for in vain
         self.entered: set[ast.AST] = set()
         self.tries = 0
         self._work, self.limit = 0, MAX_WORK
@@ -77,8 +80,12 @@ class Calling(Finding):
         """Count the work; raise `TooMany` where it is too much."""
         self._work += paths
         if self._work > self.limit:
-            self.cut = True
-            raise TooMany
+            self.give_up()
+
+    def give_up(self) -> NoReturn:
+        """End this walk, as one that is cut."""
+        self.cut = True
+        raise TooMany
 
     @property
     def work(self) -> int:

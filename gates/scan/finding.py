@@ -22,6 +22,7 @@ class Finding(Contexts):
 
     project: Project
     hot: "Hot"
+    fillers: dict[str, ClassInfo | None]
 
     def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
         """Return the function of the program that an expression is, with what it is bound to."""
@@ -118,20 +119,24 @@ class Finding(Contexts):
         return self.behind(made, at, path) if made is not None and at is not None else None
 
     def _hook(self, node: ast.Attribute, place: Place) -> Closure | None:
-        """Return the one method that fills in a hook, where it is called on an object that nothing is known of.
-
-        A hook is a method of a base class that has no events of its own.
-        """
-        found = [info for info in self.project.by_method.get(node.attr, ()) if node.attr in info.methods]
-        if len(found) < 2 or not isinstance(node.value, ast.Name) or place.type_of(node.value) is not None:
+        """Return the one method that fills in a hook, where it is called on an object that nothing is known of."""
+        if not isinstance(node.value, ast.Name) or place.type_of(node.value) is not None:
             return None
-        filled = [info for info in found if info.methods[node.attr] in self.hot.functions]
-        if len(filled) != 1 or filled[0].twice:
+        if node.attr not in self.fillers:
+            self.fillers[node.attr] = self._filler(node.attr)
+        filler = self.fillers[node.attr]
+        is_once = not place.key(node.value).endswith("[2]")  # of the turns of a loop one alone comes to it
+        return self._bound(filler, (node.attr,), place.value(node.value)) if filler and is_once else None
+
+    def _filler(self, name: str) -> ClassInfo | None:
+        """Return the one class that fills in a hook: a method of a base class that has no events of its own."""
+        found = {info for info in self.project.by_method.get(name, ()) if name in info.methods}
+        filled = [info for info in found if info.methods[name] in self.hot.functions]
+        if len(found) < 2 or len(filled) != 1 or filled[0].twice:
             return None
         above = [info for info in self.project.ancestors_of(filled[0]) if info in found]
         related = above and all(info is above[-1] or above[-1] in self.project.ancestors_of(info) for info in found)
-        is_once = not place.key(node.value).endswith("[2]")  # of the turns of a loop one alone comes to it
-        return self._bound(filled[0], (node.attr,), place.value(node.value)) if related and is_once else None
+        return filled[0] if related else None
 
     def _bound(self, owner: ClassInfo, names: tuple[str, ...], instance: Value | None) -> Closure | None:
         for name in names:

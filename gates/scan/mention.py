@@ -80,7 +80,7 @@ class Mention:
         node = call if isinstance(call, ast.Call) and call.func is self.node else self.node
         return node in getattr(self.module.parents.get(node), "decorator_list", ())
 
-    @property
+    @cached_property
     def is_called(self) -> bool:
         """Return whether it is what a call runs."""
         call = self.module.parents.get(self.node)
@@ -96,15 +96,16 @@ class Mention:
         return isinstance(self.node, ast.Attribute) and self.project.is_module(self.node.value, self.scope)
 
     @cached_property
-    def _owner(self) -> ClassInfo | None:
+    def owner(self) -> ClassInfo | None:
+        """Return the class of the object that it is an attribute of, where that is known."""
         return self.scope.class_of(self.node.value) if isinstance(self.node, ast.Attribute) else None
 
     @cached_property
     def _method(self) -> Function | None:
-        found = self.project.method(self._owner, tail_of(self.node)) if self._owner else None
+        found = self.project.method(self.owner, tail_of(self.node)) if self.owner else None
         return found[0] if found else None
 
-    @property
+    @cached_property
     def _is_handed(self) -> bool:
         """Return whether it is called or handed on, rather than set, compared or reckoned with as no function is."""
         return isinstance(self.node.ctx, ast.Load) and not isinstance(self.module.parents.get(self.node), READ)
@@ -120,7 +121,7 @@ class Mention:
     @cached_property
     def is_open(self) -> bool:
         """Return whether it may mean any method of its name: of an object of unknown class."""
-        if self._owner is not None or not isinstance(self.node, ast.Attribute) or not self._is_handed:
+        if self.owner is not None or not isinstance(self.node, ast.Attribute) or not self._is_handed:
             return False
         if self.node.attr in PLAIN:
             return False
@@ -162,9 +163,9 @@ class Mention:
     @cached_property
     def _may_hold(self) -> bool:
         """Return whether an attribute that is no method of its class may be a function all the same."""
-        if self._owner is None:
+        if self.owner is None:
             return False
-        bound = [binding.node for binding, _ in self.project.attribute(self._owner, tail_of(self.node))]
+        bound = [binding.node for binding, _ in self.project.attribute(self.owner, tail_of(self.node))]
         return not any(isinstance(node, DISPLAYS) and not is_none(node) for node in bound)
 
     @cached_property
@@ -194,8 +195,8 @@ class Mention:
             return self._bound
         if not self._is_handed:
             return ("read",)
-        holds = self._owner is not None and self._method is None and self._may_hold
-        known = (self._named, self.plain[0], self._owner, self._method)
+        holds = self.owner is not None and self._method is None and self._may_hold
+        known = (self._named, self.plain[0], self.owner, self._method)
         return (*known, self.is_open, self._family, holds, self.is_called)
 
     @property
@@ -214,19 +215,17 @@ class Mention:
         return isinstance(self.node, ast.Attribute) and self._is_handed
 
     @property
-    def of_one(self) -> ClassInfo | None:
-        """Return the class of the object whose method it is, where that is known and no function itself is named."""
-        return self._owner if self._named is None else None
+    def is_super(self) -> bool:
+        """Return whether it is of `super()`, in a class that is known."""
+        return self._family is not None
 
     def may_be_of(self, function: Function, owner: ClassInfo) -> bool:
         """Return whether what has it, of a known class, may have a method of another class."""
-        if self._owner is None or self._method is None or self._method is function:
-            return True
-        return self._is_related(owner)
+        return self._method is None or self._method is function or self._is_related(owner)
 
     def _is_related(self, owner: ClassInfo) -> bool:
-        assert self._owner is not None
-        return self.project.may_be(owner, self._owner) or owner in self._mixed
+        assert self.owner is not None
+        return self.project.may_be(owner, self.owner) or owner in self._mixed
 
     def means(self, function: Function, owner: ClassInfo | None) -> bool:
         """Return whether it may mean a function, that of a class where an owner is named."""
@@ -241,7 +240,7 @@ class Mention:
             return self.plain[0]
         if not self.is_called and _is_read(function):
             return False
-        if self._owner is None:
+        if self.owner is None:
             return self.is_open or (self._family is not None and owner in self._family)
         if self._method is None and self._may_be_set_to(function):
             return self.is_called
@@ -250,9 +249,9 @@ class Mention:
     @cached_property
     def _mixed(self) -> frozenset[ClassInfo]:
         """Return the classes that others extend beside the object's own: mixins, whose methods may take its place."""
-        if self._owner is None or self._owner.name not in self.project.extending:
+        if self.owner is None or self.owner.name not in self.project.extending:
             return frozenset()
-        return family_of(self._owner, self.project) - {*self.project.ancestors_of(self._owner)}
+        return family_of(self.owner, self.project) - {*self.project.ancestors_of(self.owner)}
 
     def _may_be_set_to(self, function: Function) -> bool:
         return tail_of(self.node) != function.name or self._may_hold

@@ -2,7 +2,7 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from gates.scan.holders import Holder, holders_of
@@ -36,17 +36,21 @@ class Senses:
         self.loose: list[Sense] = []
         self._open: list[Sense] = []
         self._sure: dict[ast.AST, list[Sense]] = defaultdict(list)
-        self._of: dict[ClassInfo | None, list[Sense]] = defaultdict(list)
+        self._supers: list[Sense] = []
+        self._of: dict[ClassInfo, list[Sense]] = defaultdict(list)
         for sense in senses:
-            loose, nodes = sense.first.plain
+            mention = sense.first
+            loose, nodes = mention.plain
             if loose:
                 self.loose.append(sense)
             for node in nodes if not loose else ():
                 self._sure[node].append(sense)
-            if sense.first.is_open:
+            if mention.is_open:
                 self._open.append(sense)
-            elif sense.first.may_be_method:
-                self._of[sense.first.of_one].append(sense)
+            elif mention.may_be_method and mention.owner is not None:
+                self._of[mention.owner].append(sense)
+            elif mention.may_be_method and mention.is_super:
+                self._supers.append(sense)
 
     @cached_property
     def open_mentions(self) -> list[Mention]:
@@ -59,15 +63,14 @@ class Senses:
         holders = (holder for sense in self._open for holder in sense.holders)
         return tuple(dict.fromkeys(holder for holder in holders if isinstance(holder, str)))
 
-    def meaning(self, function: Function, owner: ClassInfo | None) -> Iterator[Sense]:
-        """Yield those that may mean a function, that of a class where an owner is named; not what means any method."""
+    def meaning(self, function: Function, owner: ClassInfo | None) -> Iterable[Sense]:
+        """Return those that may mean a function, that of a class where an owner is named; not what means any method."""
+        known = self._sure.get(function, [])
         if owner is None:
-            yield from self.loose
-            yield from self._sure.get(function, ())
-            return
-        for known, senses in self._of.items():
-            if known is None or senses[0].first.may_be_of(function, owner):
-                yield from (sense for sense in senses if sense.first.means(function, owner))
+            return [*self.loose, *known]
+        near = (each for each in self._of.values() if each[0].first.may_be_of(function, owner))
+        asked = (sense for senses in (known, self._supers, *near) for sense in senses)
+        return dict.fromkeys(sense for sense in asked if not sense.first.is_open and sense.first.means(function, owner))
 
 
 class Mentions:
@@ -81,6 +84,7 @@ class Mentions:
         self._passed: dict[Holder, tuple[Holder, ...]] = {}
         self._open: dict[str, dict[Shape, list[Mention]]] = {}
         self._scoped: dict[str, dict[Scope, list[Mention]]] = {}
+        self._attributes: dict[str, list[Mention]] = {}
         for module in project.modules.values():
             own: dict[str, list[Mention]] = defaultdict(list)
             for node in (*module.live.get(ast.Name, []), *module.live.get(ast.Attribute, [])):
@@ -119,7 +123,9 @@ class Mentions:
     def held_by(self, holder: Holder) -> list[Mention]:
         """Return the mentions of an attribute, or of a variable in its scope and where that may be imported."""
         if isinstance(holder, str):
-            return [mention for mention in self.of(holder) if isinstance(mention.node, ast.Attribute)]
+            if holder not in self._attributes:
+                self._attributes[holder] = [m for m in self.of(holder) if isinstance(m.node, ast.Attribute)]
+            return self._attributes[holder]
         name, scope = holder
         own = self.in_scope(name, scope)
         if scope.function is not None:

@@ -251,7 +251,8 @@ class Project:
         if name in self._set_outside:
             return True
         if owner not in self._family:
-            self._family[owner] = [info for info in self.classes.values() if self._is_related(info, owner)]
+            near = dict.fromkeys((owner, *self.ancestors_of(owner), *self.below(owner)))
+            self._family[owner] = [info for info in near if self._is_related(info, owner)]
         return any(sets(info, name) for info in self._family[owner])
 
     def attributes_set(self, function: ast.AST, owner: ClassInfo, depth: int = 3) -> frozenset[str]:

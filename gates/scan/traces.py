@@ -209,8 +209,12 @@ def _constructed(walker: Walker, owner: ClassInfo, instance: Value) -> list[Stat
     """Return what the constructor may leave in the instance's attributes, its own events left out."""
     if owner.name in walker.constructed:
         return walker.constructed[owner.name]
+    if walker.limit <= walker.unfinished.get(owner.name, 0):
+        walker.give_up()
     found = _after_init(walker, owner, instance)
-    if not walker.is_short:
+    if walker.is_short:
+        walker.unfinished[owner.name] = walker.limit
+    else:
         walker.constructed[owner.name] = found
     return found
 
