@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._benching import is_baseline, is_candidate
 from gates.scan.analyses._code import callee, keyword, tail_text
+from gates.scan.analyses._defaults import behind_of
 from gates.scan.module import Module
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
@@ -31,7 +32,7 @@ def _texts(project: Project, node: ast.expr, scope: Scope, hops: int) -> Iterato
             yield part.value
         elif isinstance(part, ast.Attribute | ast.Name):
             yield part.attr if isinstance(part, ast.Attribute) else part.id
-            behind = (scope.through(part) or _default(part, scope)) if hops else None
+            behind = (_default(part, scope) or behind_of(part, scope)) if hops else None
             if behind is not None and behind[0] is not node:
                 yield from _texts(project, behind[0], behind[1], hops - 1)
         elif isinstance(part, ast.Call) and hops:

@@ -6,21 +6,22 @@ from collections.abc import Iterator
 from gates.scan.analyses._called import Called, Made, called, parameters
 from gates.scan.analyses._code import constant, keyword
 from gates.scan.module import Function, is_property, tail_of
-from gates.scan.nodes import inner
+from gates.scan.nodes import inner, is_none
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
 
 KINDS = frozenset({"torch.half", "torch.float16", "torch.bfloat16", "torch.float32", "torch.float"})
 MAX_CALLERS = 20
+MAX_HOPS = 4
 FIELDS = frozenset({"field", "Field", "attrib", "ib"})
 
 
-def defaults(node: ast.expr, scope: Scope) -> Iterator[Made]:
+def defaults(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> Iterator[Made]:
     """Yield what a parameter, a field, a property or an option of the command line is made of, by default."""
     if isinstance(node, ast.Name):
         yield from _of_parameter(node.id, scope)
     elif isinstance(node, ast.Attribute):
-        owner = scope.class_of(node.value) or _class_by_default(node.value, scope)
+        owner = scope.class_of(node.value) or _class_by_default(node.value, scope, hops)
         if owner is not None:
             yield from _of_field(scope.project, owner, node.attr)
         else:
@@ -54,14 +55,18 @@ def _by_callers(name: str, scope: Scope, function: Function) -> Iterator[Made]:
 
 def _told(value: ast.expr, scope: Scope) -> object:
     """Return a constant, a member, or the full name of a type of numbers that is written out."""
+    if isinstance(value, ast.Constant):
+        return value.value
     dotted = scope.dotted(value) if isinstance(value, ast.Attribute) else None
     return constant(value) or (member(value, scope) if dotted else None) or (dotted if dotted in KINDS else None)
 
 
-def _class_by_default(node: ast.expr, scope: Scope) -> ClassInfo | None:
-    """Return the class of what a parameter is by default: of `config=Config()`."""
-    made = next(_of_parameter(node.id, scope), None) if isinstance(node, ast.Name) else None
-    return made[1].class_of(made[0]) if made is not None else None
+def _class_by_default(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> ClassInfo | None:
+    """Return the class of what is one by default: of `config=Config()`, a field of that, a name for either."""
+    made = (behind_of(node, scope) or next(defaults(node, scope, hops - 1), None)) if hops else None
+    if made is None:
+        return None
+    return made[1].class_of(made[0]) or _class_by_default(made[0], made[1], hops - 1)
 
 
 def _of_field(project: Project, owner: ClassInfo, name: str) -> Iterator[Made]:
@@ -86,24 +91,28 @@ def _of_field(project: Project, owner: ClassInfo, name: str) -> Iterator[Made]:
 
 
 def _of_factory(value: ast.expr) -> ast.expr:
-    """Return what a field is by default: of `field(default=x)` and `Field(default_factory=lambda: x)` that `x`."""
+    """Return what a field is by default: `x` of `field(default=x)` and `default_factory=lambda: x`, or `X()` of `X`."""
     if not isinstance(value, ast.Call) or tail_of(value.func) not in FIELDS:
         return value
     made = keyword(value, "default_factory") or keyword(value, "factory")
     found = keyword(value, "default") or (value.args[0] if value.args else None)
-    return found or (made.body if isinstance(made, ast.Lambda) else value)
+    if found is not None or made is None:
+        return found or value
+    return made.body if isinstance(made, ast.Lambda) else ast.Call(made, [], [])
 
 
 def _passed(project: Project, owner: ClassInfo, name: str) -> Iterator[Made]:
-    """Yield the constants that constructors of a class are passed for a field, each once."""
+    """Yield the constants and the types of numbers that constructors of a class are passed for a field, each once."""
     fields = [s.target.id for s in owner.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
     seen: set[object] = set()
     for call, module in project.named.get(owner.node.name, []):
         at = fields.index(name) if name in fields else len(call.args)
         value = keyword(call, name) or (call.args[at] if at < len(call.args) else None)
-        if isinstance(value, ast.Constant) and value.value not in seen:
-            seen.add(value.value)
-            yield value, project.scope_at(call, module)
+        where = project.scope_at(call, module)
+        told = _told(value, where) if value is not None else None
+        if value is not None and (told is not None or is_none(value)) and told not in seen:
+            seen.add(told)
+            yield value, where
 
 
 def _of_option(project: Project, name: str) -> Iterator[Made]:

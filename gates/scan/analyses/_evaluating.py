@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gates.scan.analyses import _flow
 from gates.scan.analyses._code import LOOPS, callee, function_of, functions, is_backward, is_model_call
 from gates.scan.analyses._forwards import INFERS, NO_GRAD, RUNS_MODEL, is_call_of_model, is_forward, trains
+from gates.scan.analyses._left_open import forwards_of
 from gates.scan.analyses._switches import SETS, turns_off
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
@@ -152,7 +153,7 @@ def _forward(project: Project, module: Module, function: ast.AST, loop: ast.AST)
         target = module.parents[call].optional_vars  # type: ignore[attr-defined]  # an item of a block
         models |= {text_of(target)} if target is not None and SETS.search(text_of(call.func)) else set()
     direct = [c for c in inside if is_call_of_model(c) or text_of(c.func) in models]
-    return direct or [c for c in inside if is_forward(project, module, c)]
+    return direct or [c for c in inside if is_forward(project, module, c) or any(forwards_of(project, module, c))]
 
 
 def _at_once(project: Project, function: Function | ast.Module, module: Module, *, named: bool) -> Iterator[Evaluation]:
@@ -274,3 +275,5 @@ def places_of(project: Project, found: Evaluation, message: str) -> Iterator[Sit
     if target is not None and inside and not is_call_of_model(found.forward):
         path, first = project.scope_of(target, found.module).module.path, min(c.lineno for c in inside)
         yield Site(path, first, first, ok=False, message=message)
+    for forward, there in forwards_of(project, found.module, found.forward):
+        yield Site(there.path, forward.lineno, forward.lineno, ok=False, message=message)

@@ -4,9 +4,10 @@ import ast
 import re
 
 from gates.scan.analyses._code import MODEL, callee, is_backward, is_model_call
+from gates.scan.analyses._flow import OF_MODELS
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of
+from gates.scan.nodes import inner, kept, text_of, walk
 from gates.scan.project import Project
 
 NO_GRAD = re.compile(r"no_grad|inference_mode|set_grad_enabled|_disable_grad|without_grad|nograd")
@@ -25,6 +26,7 @@ CAREFUL = frozenset({"generate", "predict", "translate", "transcribe", "encode"}
 OF_ITSELF = frozenset({"sentence_transformers", "sklearn", "whisper", "openai", "gensim", "spacy", "joblib"})
 HAS = frozenset({"eval", "train", "to", "cuda", "parameters", "state_dict", "load_state_dict", "requires_grad_", "half",
                  "float", "apply", "named_parameters", "modules", "register_forward_hook", "zero_grad"})  # fmt: skip
+LETTER = re.compile(r"^[GD]$")
 MAX_BODY = 8
 
 
@@ -45,6 +47,36 @@ def is_forward(project: Project, module: Module, call: ast.Call) -> bool:
         return False  # more than a forward pass, or a hook of a framework
     found = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and is_call_of_model(c)]
     return bool(found) and not trains(target) and not _turns_gradients_off(target)
+
+
+def runs_own(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a model calls itself: `self(x)` in a class whose objects have `forward` behind their call."""
+    scope = project.scope_at(call, module)
+    owner = scope.self_class
+    if not (isinstance(call.func, ast.Name) and call.func.id == scope.self_name) or owner is None:
+        return False
+    has = {name for name in ("forward", "__call__") if project.method(owner, name) is not None}
+    return has == {"forward"} and project.types.is_a(owner.name, MODULE) is not False
+
+
+def runs_trained(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call is of what is named like a class, `G(x)`, `F_ab(x)`, but is asked for its parameters."""
+    if not (call.args or call.keywords) or not isinstance(call.func, ast.Name | ast.Attribute):
+        return False
+    tail = tail_of(call.func)
+    is_loss = tail.lower().endswith(("loss", "criterion"))
+    if is_loss or not tail[:1].isupper() or project.scope_at(call, module).dotted(call.func) is not None:
+        return False
+    return bool(LETTER.search(tail)) or tail in kept(module.tree, _asked_for_parameters)
+
+
+def _asked_for_parameters(tree: ast.AST) -> frozenset[str]:
+    """Return the names of what a file asks for its parameters, or puts into a mode, as only models are."""
+    return frozenset(
+        tail_of(node.func.value)
+        for node in walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in OF_MODELS
+    )
 
 
 def _is_handed_model(project: Project, module: Module, call: ast.Call) -> bool:

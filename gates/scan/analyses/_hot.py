@@ -17,6 +17,7 @@ from gates.scan.analyses._origins import COMPREHENSIONS
 from gates.scan.analyses._seldom import counts, is_asked_after, is_guard, is_left_before, is_usual, other_side
 from gates.scan.analyses._steps import Steps
 from gates.scan.hooks import hooks_of
+from gates.scan.known import OPTIMIZER
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, walk
 from gates.scan.project import Project
@@ -179,7 +180,35 @@ def _is_step(project: Project, module: Module, function: Function, depth: int) -
         owner = project.scope_of(function, module).owner
         framed = owner is not None and any(FRAMEWORKS.match(base or "") for base in owner.bases)
         return framed or function.name == "training_step"
-    return _trains(project, module, function, depth) and not _is_study(project, module, function)
+    if not _trains(project, module, function, depth) or _is_study(project, module, function):
+        return False
+    return not _is_whole_training(project, module, function)
+
+
+def _is_whole_training(project: Project, module: Module, function: Function) -> bool:
+    """Return whether a function makes the optimizer that it steps: no step of a training, but one from its begin on."""
+    stepped = {tail_of(call.func.value) for call in calls(function) if isinstance(call.func, ast.Attribute)
+               and tail_of(call.func) == "step"}  # fmt: skip
+    stepped |= {tail_of(arg) for call in calls(function) if tail_of(call.func) == "step" for arg in call.args}
+    made = (node for node in inner(function, ast.Assign) if isinstance(node, ast.Assign))
+    return any(
+        isinstance(node.value, ast.Call)
+        and any(isinstance(target, ast.Name) and target.id in stepped for target in node.targets)
+        and _makes_optimizer(project, module, node.value)
+        for node in made
+    )
+
+
+def _makes_optimizer(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call makes an optimizer, by its class or by a function that returns a new one."""
+    named = project.scope_at(call, module).dotted(call.func)
+    if project.types.is_a(named, OPTIMIZER) and (call.args or call.keywords):
+        return True
+    target = callee(project, module, call)
+    scope = project.scope_of(target, module) if target is not None else None
+    given = (n.value for n in inner(target, ast.Return) if isinstance(n, ast.Return)) if target is not None else ()
+    made = [value for value in given if isinstance(value, ast.Call)]
+    return scope is not None and any(project.types.is_a(scope.dotted(v.func), OPTIMIZER) for v in made)
 
 
 def _is_study(project: Project, module: Module, function: Function) -> bool:

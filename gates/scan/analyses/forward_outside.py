@@ -4,11 +4,12 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses._code import broken, callee, calls, functions, inner
+from gates.scan.analyses._code import broken, callee, calls, constant, functions, inner, keyword
 from gates.scan.analyses._contexts import around, contexts_of, entered_by
 from gates.scan.analyses._flow import Source, is_forward, sources
-from gates.scan.analyses._forwards import NO_GRAD
+from gates.scan.analyses._forwards import NO_GRAD, runs_own, runs_trained
 from gates.scan.analyses._precision import is_scaler
+from gates.scan.known import MODULE
 from gates.scan.module import Function, Module
 from gates.scan.nodes import walk
 from gates.scan.project import ClassInfo, Project
@@ -17,6 +18,8 @@ from gates.scan.site import Site
 
 WORDS = ("autocast*",)
 Body = Function | ast.Lambda | ast.Module
+TRAINERS = ("Trainer", "LightningCLI")
+WHOLE = re.compile(r"^(32|64)|-true$")
 CAST = re.compile(r"(?i)cast|amp|ctx|context|precision")
 
 
@@ -41,14 +44,29 @@ def _outside(project: Project, call: ast.Call, scope: Scope) -> Iterator[tuple[a
         return
     for source in found:
         for node in ast.walk(source.node):
-            if isinstance(node, ast.Call) and is_forward(project, source.module, node):
-                if not _runs(project, scope, source):
+            if isinstance(node, ast.Call) and _is_forward(project, source.module, node):
+                if not _runs(project, scope, source) or _is_cast_by_framework(project, source):
                     continue
                 chain = ((node, source.module), *source.through)
                 if any(_covered(project, there, each) or _has_other(project, there, each) for each, there in chain):
                     continue
                 if not _own(project, source, node):
                     yield _place(project, source, node)
+
+
+def _is_forward(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call is the forward pass of a model, whatever this is called."""
+    return any(is_one(project, module, call) for is_one in (is_forward, runs_own, runs_trained))
+
+
+def _is_cast_by_framework(project: Project, source: Source) -> bool:
+    """Return whether a framework's trainer may run a method of its module in autocast, as it is told to."""
+    owner = source.scope.self_class
+    family = project.order_of(owner) if owner is not None else []
+    if all(base in project.classes for each in family for base in each.bases if base not in {MODULE, "object"}):
+        return False
+    told = (keyword(call, "precision") for name in TRAINERS for call, _ in project.named.get(name, ()))
+    return any(value is not None and not WHOLE.search(str(constant(value))) for value in told)
 
 
 def _place(project: Project, source: Source, node: ast.Call) -> tuple[ast.Call, Module]:

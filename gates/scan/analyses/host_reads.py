@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from gates.scan.analyses._code import accelerated, broken, is_backward, nodes
+from gates.scan.analyses._cpu_only import only_on_cpu
 from gates.scan.analyses._hot import helper_of, hot_calls, is_hot, is_training, leading, steps
 from gates.scan.analyses._on_device import READS, is_on_device
 from gates.scan.module import Module, tail_of
@@ -23,6 +24,11 @@ LOGGER = re.compile(r"(?i)^(_*log|logger|_*logging|.*_log(ger)?)$")
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each line of the hot path with `.item()`, `.cpu()`, `float(loss)`, `print(loss)` or `if loss > x`."""
+    if not only_on_cpu(project):  # where there is no device, there is nothing to wait for
+        yield from _reads(project)
+
+
+def _reads(project: Project) -> Iterator[Site]:
     for module in project.modules.values():
         if not leading(project) & module.calls.keys():
             continue

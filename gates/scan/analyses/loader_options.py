@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.analyses._code import accelerated, broken, calls, constant, function_of, stays_on_cpu
+from gates.scan.analyses._code import accelerated, broken, calls, constant, function_of
+from gates.scan.analyses._cpu_only import only_on_cpu
 from gates.scan.analyses._options import Options, calls_of, written
 from gates.scan.analyses._origins import Origins
 from gates.scan.known import canonical
@@ -63,7 +64,7 @@ def _fed(project: Project) -> set[str]:
     """Return the files whose loaders feed a training on an accelerator."""
     feeding = [module for module in project.modules.values() if _feeds(module)]
     found = set(_by_trainer(project))
-    if not feeding or stays_on_cpu(project):
+    if not feeding or only_on_cpu(project):
         return found
     found |= {module.path for module in feeding}
     for module in feeding:

@@ -3,47 +3,48 @@
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gates.scan.analyses._code import broken, callee, function_of, module_of
+from gates.scan.analyses._cpu_only import only_on_cpu
 from gates.scan.analyses._flow import is_forward
-from gates.scan.analyses._origins import COMPREHENSIONS
+from gates.scan.analyses._rows import (
+    DEVICE,
+    MAX_HOPS,
+    Rows,
+    is_across,
+    is_padded,
+    is_read,
+    is_same_each_turn,
+    is_there,
+    moves,
+    rows_of,
+)
 from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
+from gates.scan.nodes import inner, text_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
 WORDS = ("stack", "vstack", "hstack", "cat", "concat", "pad_sequence", "default_collate")
 JOINS = frozenset(WORDS)
 SINGLE = re.compile(r"unsqueeze|\[None|from_numpy|tensor\(")  # of one row, so that many of them make a batch
-DEVICE = re.compile(r"(?i)dev|cuda|gpu|rank")
-NO_BATCH = re.compile(r"(?i)norm|grad|loss|param|weight|metric|mark|flag|model")  # brought together, and no batch
+NO_BATCH = re.compile(  # brought together, and no batch
+    r"(?i)norm|grad|loss|param|weight|metric|mark|flag|model|outputs?\b|hidden_states|logits"
+)
+OF_WEIGHTS = re.compile(r"(?i)(^|_)(bias|weight|param|grad|norm|metric)(e?s)?$|(^|_)loss(es)?$")
 REDUCES = frozenset({"mean", "sum", "norm", "max", "min", "prod", "var", "std", "all", "any", "median"})
-WRAPS = frozenset({"list", "tuple", "sorted"})
 MADE = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
 MESSAGE = "the batch is stacked from rows that Python makes one by one"
-MAX_HOPS = 3
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a batch: what each is made by, what it goes over, and where."""
-
-    place: ast.AST
-    each: ast.expr
-    over: str
-    shown: str
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each batch that is stacked of rows which are made, or moved, one by one."""
-    for module in project.modules.values():
+    for module in project.modules.values() if not only_on_cpu(project) else ():
         for call in (call for tail in sorted(JOINS & module.calls.keys()) for call in module.calls[tail]):
             if not call.args or not (project.scope_at(call, module).dotted(call.func) or "").startswith("torch."):
                 continue
-            if _is_reduced(call, module):
+            if _is_reduced(call, module) or is_across(call) or OF_WEIGHTS.search(tail_of(call.args[0])):
                 continue
-            found = (rows for rows in _rows(call, call.args[0], module) if not NO_BATCH.search(rows.over))
+            found = (rows for rows in rows_of(call, call.args[0], module) if not NO_BATCH.search(rows.over))
             slow = next((rows for rows in found if _is_slow(project, module, call, rows)), None)
             if slow is not None:
                 yield broken(module, slow.place, MESSAGE)
@@ -52,52 +53,20 @@ def look(project: Project) -> Iterator[Site]:
 def _is_slow(project: Project, module: Module, call: ast.Call, rows: Rows) -> bool:
     if tail_of(call.func) in {"cat", "concat"} and not SINGLE.search(rows.shown):
         return False
+    if is_same_each_turn(rows) or is_there(project, module, rows.each, rows.turns):
+        return False
     if _is_moved(project, module, rows.each, MAX_HOPS):
         return True
+    if is_padded(rows.each) or tail_of(call.func) == "pad_sequence":
+        return False
     base = _base(rows.each)
     if isinstance(base, ast.Call) and is_forward(project, module, base):
         return False
     is_made = isinstance(rows.each, ast.Call) and project.scope_at(call, module).dotted(rows.each.func) in MADE[:2]
     is_plain = rows.place is call and (is_made or not isinstance(base, ast.Call) or _is_torch(base.func))
-    if is_made and tail_of(call.func) == "stack":
+    if is_made and tail_of(call.func) == "stack" and is_read(rows.each):
         return True
     return rows.place is call and _is_moved_later(call, module, by_name=is_plain)
-
-
-def _rows(call: ast.Call, node: ast.expr, module: Module, hops: int = MAX_HOPS) -> Iterator[Rows]:
-    """Yield the rows of a list: as it is written out, as it was set before, or as a loop adds to it."""
-    if isinstance(node, COMPREHENSIONS) and not isinstance(node, ast.DictComp):
-        yield Rows(call, node.elt, " ".join(text_of(g.iter) for g in node.generators), text_of(node.elt))
-    elif isinstance(node, ast.Call) and tail_of(node.func) in WRAPS and node.args and hops:
-        yield from _rows(call, node.args[0], module, hops - 1)
-    elif isinstance(node, ast.Call) and tail_of(node.func) == "map":
-        turned = node.args[0].body if len(node.args) > 1 and isinstance(node.args[0], ast.Lambda) else None
-        yield from [Rows(call, turned, text_of(node.args[1]), text_of(turned))] if turned is not None else []
-    elif isinstance(node, ast.Name) and hops:
-        yield from _named(call, node.id, module, hops)
-
-
-def _named(call: ast.Call, name: str, module: Module, hops: int) -> Iterator[Rows]:
-    body = function_of(call, module) or module.tree
-    for made in inner(body, ast.Assign):
-        if not isinstance(made, ast.Assign) or made.lineno > call.lineno or isinstance(made.value, ast.Name):
-            continue
-        if any(isinstance(target, ast.Name) and target.id == name for target in made.targets):
-            yield from _rows(call, made.value, module, hops - 1)
-    for loop in inner(body, ast.For):
-        if not isinstance(loop, ast.For) or loop.lineno > call.lineno or any(n is call for n in walk(loop)):
-            continue
-        for added in inner(loop, ast.Call):
-            is_added = isinstance(added, ast.Call) and isinstance(added.func, ast.Attribute) and len(added.args) == 1
-            if is_added and added.func.attr == "append" and text_of(added.func.value) == name:  # type: ignore[attr-defined]
-                for each in _before(added.args[0], loop):  # type: ignore[attr-defined]  # a call
-                    yield Rows(added, each, text_of(loop.iter), text_of(added.args[0]))  # type: ignore[attr-defined]
-
-
-def _before(node: ast.expr, loop: ast.For) -> list[ast.expr]:
-    """Return what a variable is set to in a loop."""
-    sets = [n for n in inner(loop, ast.Assign) if isinstance(n, ast.Assign) and text_of(n.targets[0]) == text_of(node)]
-    return [n.value for n in sets] if isinstance(node, ast.Name) and sets else [node]
 
 
 def _is_moved(project: Project, module: Module, node: ast.expr, hops: int) -> bool:
@@ -157,7 +126,7 @@ def _is_moved_later(call: ast.Call, module: Module, *, by_name: bool) -> bool:
     parent, node = module.parents.get(call), call
     while isinstance(parent, ast.Attribute) and isinstance(module.parents.get(parent), ast.Call):
         node = module.parents[parent]  # type: ignore[assignment]  # it is a call
-        if _moves(node):
+        if moves(node):
             return True
         parent = module.parents.get(node)
     target = parent.targets[0] if isinstance(parent, ast.Assign) else None
@@ -166,12 +135,5 @@ def _is_moved_later(call: ast.Call, module: Module, *, by_name: bool) -> bool:
     return (
         by_name
         and bool(name)
-        and any(_moves(c) and isinstance(c.func, ast.Attribute) and text_of(c.func.value) == name for c in later)
+        and any(moves(c) and isinstance(c.func, ast.Attribute) and text_of(c.func.value) == name for c in later)
     )
-
-
-def _moves(call: ast.Call) -> bool:
-    if not isinstance(call.func, ast.Attribute):
-        return False
-    given = [*call.args, *(k.value for k in call.keywords)]
-    return call.func.attr == "cuda" or (call.func.attr == "to" and any(DEVICE.search(text_of(a)) for a in given))

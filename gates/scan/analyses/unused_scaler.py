@@ -3,18 +3,25 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, callee, class_of, constant, function_of, is_backward
+from gates.scan.analyses._code import broken, class_of, constant, is_backward
 from gates.scan.analyses._contexts import entered_by
+from gates.scan.analyses._idle import (
+    chosen,
+    is_idle_argument,
+    is_idle_attribute,
+    is_idle_field,
+    is_idle_name,
+    is_idle_read,
+    mentions,
+)
 from gates.scan.analyses._precision import HALF, dtype_of, scalers
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import text_of, walk
 from gates.scan.project import ClassInfo, Project
 from gates.scan.site import Site
-from gates.scan.types import argument
 
 WORDS = ("caler*",)
 Place = tuple[Module, ast.AST]
-IDLE = {"state_dict", "load_state_dict", "get_scale", "is_enabled", "get_growth_factor", "get_backoff_factor"}
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -24,8 +31,10 @@ def look(project: Project) -> Iterator[Site]:
             for target in _targets(call, module):
                 yield from _idle_sites(project, module, call, target)
             name = _field(call, module)
-            if name is not None and _idle_field(project, name):
+            if name is not None and is_idle_field(project, name):
                 yield broken(module, call, f"{name} is made and scales nothing")
+            elif is_idle_argument(project, module, chosen(module, call)):
+                yield broken(module, call, "the scaler that is handed on here scales nothing")
 
 
 def _field(call: ast.Call, module: Module) -> str | None:
@@ -38,33 +47,17 @@ def _field(call: ast.Call, module: Module) -> str | None:
     return parent.arg if holds and isinstance(parent, ast.keyword) and not _is_field(around) else None
 
 
-def _idle_field(project: Project, name: str) -> bool:
-    """Return whether what objects hold under a name is nowhere more than saved, in a program that trains."""
-    if "backward" not in project.named or "scale" in project.named:
-        return False
-    for module in project.modules.values():
-        for node in (*module.live.get(ast.Attribute, []), *module.live.get(ast.Name, [])):
-            assert isinstance(node, ast.Attribute | ast.Name)
-            mine = tail_of(node) == name and isinstance(node.ctx, ast.Load)
-            parent = module.parents.get(node) if mine else None
-            if mine and not (isinstance(parent, ast.Attribute) and parent.attr in IDLE):
-                return False
-        if any(isinstance(n, ast.Constant) and n.value == name for n in module.live.get(ast.Constant, [])):
-            return False
-    return True
-
-
 def _idle_sites(project: Project, module: Module, call: ast.Call, target: ast.expr) -> Iterator[Site]:
     """Yield where what a scaler is bound to scales nothing: where it is made, or the backward pass that passes by."""
     about = f"{text_of(target)} is made and scales nothing"
     statement = module.parents.get(target, target)
     if isinstance(target, ast.Name) and isinstance(module.parents.get(statement), ast.ClassDef):
-        if _idle_attribute(project, module, target, target.id):
+        if is_idle_attribute(project, module, target, target.id):
             yield broken(module, call, about)
     elif isinstance(target, ast.Name):
-        if _idle_name(project, module, target, call):
+        if is_idle_name(project, module, target, call):
             yield broken(module, call, about)
-    elif isinstance(target, ast.Attribute) and _idle_attribute(project, module, target, target.attr):
+    elif isinstance(target, ast.Attribute) and is_idle_attribute(project, module, target, target.attr):
         there, place = _left_out(project, module, target) or (module, call)
         yield broken(there, place, about)
     elif isinstance(target, ast.Attribute):
@@ -105,12 +98,13 @@ def _plain(info: ClassInfo) -> Place | None:
 def _passes_by(project: Project, info: ClassInfo, name: str) -> Place | None:
     """Return the backward pass of a class that does not use the scaler which its base makes, under float16."""
     place = _plain(info)
-    if place is None or any(_mentions(n, name) or _says_off(n) for n in walk(info.node)):
+    if place is None or any(mentions(n, name) or _says_off(n) for n in walk(info.node)):
         return None
     names = {name for each in (info, *project.ancestors_of(info)) for name in each.methods}
     methods = [found for each in sorted(names) if (found := project.method(info, each)) is not None]
-    if any(_mentions(node, name) and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
-           and not _is_idle(node, module) for function, module, _ in methods for node in walk(function)):  # fmt: skip
+    if any(mentions(node, name) and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+           and not is_idle_read(node, module)
+           for function, module, _ in methods for node in walk(function)):  # fmt: skip
         return None
     kinds = [dtype_of(*made) for function, module, _ in methods for made in entered_by(project, function, module)]
     return place if kinds and set(kinds) == {HALF} and not _used_outside(project, name) else None
@@ -121,15 +115,6 @@ def _calls(owner: ast.ClassDef) -> Iterator[ast.Call]:
     yield from (node for node in walk(owner) if isinstance(node, ast.Call))
 
 
-def _mentions(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == name
-
-
-def _is_idle(node: ast.Attribute, module: Module) -> bool:
-    parent = module.parents.get(node)
-    return isinstance(parent, ast.Attribute) and parent.attr in IDLE
-
-
 def _says_off(node: ast.AST) -> bool:
     """Return whether a call switches something off, as `super().__init__(fp16=False)` does."""
     return isinstance(node, ast.Call) and any(k.arg and constant(k.value) is False for k in node.keywords)
@@ -138,8 +123,8 @@ def _says_off(node: ast.AST) -> bool:
 def _used_outside(project: Project, name: str) -> bool:
     """Return whether code uses the scaler of an object other than its own."""
     return any(
-        _mentions(node, name) and isinstance(node, ast.Attribute) and tail_of(node.value) != "self"
-        and not _is_idle(node, module)
+        mentions(node, name) and isinstance(node, ast.Attribute) and tail_of(node.value) != "self"
+        and not is_idle_read(node, module)
         for module in project.modules.values() for node in module.live.get(ast.Attribute, [])
     )  # fmt: skip
 
@@ -168,123 +153,3 @@ def _targets(call: ast.Call, module: Module) -> list[ast.expr]:
 
 def _is_field(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Call) and tail_of(node.func) == "field"
-
-
-def _idle_name(project: Project, module: Module, target: ast.Name, call: ast.Call) -> bool:
-    function = function_of(call, module)
-    if function is None and _imported(project, module, target.id):
-        return False
-    return _idle(project, module, function or module.tree, target.id, 3)
-
-
-def _imported(project: Project, module: Module, name: str) -> bool:
-    """Return whether another file may use a name of the module."""
-    if any(
-        node.id == name for f in module.live.get(ast.FunctionDef, []) for node in walk(f) if isinstance(node, ast.Name)
-    ):
-        return True
-    wanted = f"{module.name}.{name}"
-    return any(
-        wanted.endswith(full) or full.endswith(wanted)
-        for m in project.modules.values()
-        for full in m.aliases.values()
-        if m is not module
-    )
-
-
-def _idle(project: Project, module: Module, body: ast.AST, name: str, depth: int) -> bool:
-    """Return whether nothing in a body lets a scaler scale."""
-    for node in walk(body):
-        if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
-            continue
-        parent = module.parents.get(node)
-        if parent is None:
-            continue  # dead code
-        if isinstance(parent, ast.Attribute):
-            called = module.parents.get(parent)
-            if parent.attr not in IDLE and isinstance(called, ast.Call) and called.func is parent:
-                return False
-        elif isinstance(parent, ast.Dict | ast.Call) and depth:
-            if not _idle_part(project, module, parent, node, depth):
-                return False
-        elif not isinstance(parent, ast.Compare | ast.If | ast.IfExp):
-            return False
-    return True
-
-
-def _idle_part(project: Project, module: Module, around: ast.Dict | ast.Call, node: ast.Name, depth: int) -> bool:
-    """Return whether nothing lets a scaler scale that is put into a mapping, or handed to a function."""
-    if isinstance(around, ast.Dict):
-        return node in around.values and _idle_key(project, around.keys[around.values.index(node)])
-    return node in around.args and _idle_argument(project, module, around, node, depth)
-
-
-def _idle_key(project: Project, key: ast.expr | None) -> bool:
-    """Return whether what a mapping holds under a key is nowhere more than saved, in a program that trains."""
-    name = constant(key) if key is not None else None
-    if not isinstance(name, str) or "backward" not in project.named:
-        return False
-    read = 0
-    for module in project.modules.values():
-        if any(_mentions(node, name) for node in module.live.get(ast.Attribute, [])):
-            return False
-        for node in module.live.get(ast.Constant, []):
-            if not isinstance(node, ast.Constant) or node.value != name or node is key:
-                continue
-            if not _is_key(module, node):
-                return False
-            held = module.parents.get(node)
-            around = module.parents.get(held) if isinstance(held, ast.Subscript) else None
-            if isinstance(held, ast.Subscript) and isinstance(held.ctx, ast.Load):
-                saved = isinstance(around, ast.Attribute) and around.attr in IDLE
-                if not saved and not (isinstance(around, ast.Call) and tail_of(around.func) in IDLE):
-                    return False
-                read += saved
-    return read > 0
-
-
-def _idle_argument(project: Project, module: Module, call: ast.Call, node: ast.Name, depth: int) -> bool:
-    target = callee(project, module, call)
-    if target is None:
-        return False
-    there = project.scope_of(target, module)
-    for arg in (*target.args.posonlyargs, *target.args.args):
-        if argument(call, target, arg.arg, bound=there.owner is not None) is node:
-            return _idle(project, there.module, target, arg.arg, depth - 1)
-    return False
-
-
-def _idle_attribute(project: Project, module: Module, target: ast.expr, name: str) -> bool:
-    """Return whether an attribute is nowhere in the program more than stored, saved and asked for its scale."""
-    if class_of(target, module) is None or _subclassed(project, module, target):
-        return False
-    for other in project.modules.values():
-        for node in other.live.get(ast.Attribute, []):
-            if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
-                parent = other.parents.get(node)
-                if isinstance(parent, ast.Attribute) and parent.attr in IDLE:
-                    continue
-                if not isinstance(parent, ast.Compare | ast.If | ast.IfExp):
-                    return False
-        for node in other.live.get(ast.Constant, []):
-            if isinstance(node, ast.Constant) and node.value == name and not _is_key(other, node):
-                return False
-    return True
-
-
-def _is_key(module: Module, node: ast.Constant) -> bool:
-    """Return whether a text is no more than the key of a dictionary."""
-    parent = module.parents.get(node)
-    return isinstance(parent, ast.Subscript | ast.Compare) or (isinstance(parent, ast.Dict) and node in parent.keys)
-
-
-def _subclassed(project: Project, module: Module, target: ast.expr) -> bool:
-    """Return whether the class has bases outside of the program, whose methods may use the attribute."""
-    owner = class_of(target, module)
-    scope = project.scope_at(owner, module) if owner else None
-    known = {"object", "torch.nn.Module"}
-    return bool(
-        owner
-        and scope
-        and any((name := scope.dotted(base)) not in known and name not in project.classes for base in owner.bases)
-    )
