@@ -8,6 +8,7 @@ from gates.scan.analyses._batches import runs_each_batch
 from gates.scan.analyses._benching import is_benchmark, is_called_benchmark
 from gates.scan.analyses._code import broken, calls, function_of, loop_of
 from gates.scan.analyses._hot import helper_of, hot_calls, is_of_peak, measures_memory, steps
+from gates.scan.known import OPTIMIZER, is_called
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
@@ -44,10 +45,20 @@ def _is_difference(node: ast.AST) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
 
 
+def _is_of_optimizer(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether an optimizer of Horovod brings its gradients together, before they are unscaled or clipped."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    value, scope = call.func.value, project.scope_at(call, module)
+    return project.types.is_a(project.types.of(value, scope), OPTIMIZER) or is_called(tail_of(value), OPTIMIZER)
+
+
 def look(project: Project) -> Iterator[Site]:
     """Yield each `synchronize()` in the hot path, but for that of a benchmark."""
     for module in project.modules.values():
         for call in hot_calls(project, module, {"synchronize"}):
+            if _is_of_optimizer(project, module, call):
+                continue
             helper = helper_of(project, module, call)
             if helper is None:
                 is_measured = is_benchmark(call, module) and not _is_of_each_step(call, module)
