@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 
-from gates.interrupts import interrupted, listen
+from gates.interrupts import interrupted, listen, stop_if_interrupted
 
 USAGE, TOOL_FAILED, INTERRUPTED = 2, 4, 130
 
@@ -56,17 +56,21 @@ def _run() -> int:
     from gates.terminal import visible
 
     try:
-        return int(cli.main(prog_name="gates", standalone_mode=False) or 0)
+        code = int(cli.main(prog_name="gates", standalone_mode=False) or 0)
     except click.Abort as error:
         raise KeyboardInterrupt from error
     except click.ClickException as error:
+        stop_if_interrupted()
         error.show()
         return USAGE
     except GatesError as error:
+        stop_if_interrupted()  # what an interrupt made of the input is not what the input is
         print("\n".join(visible(line) for line in f"error: {error}".splitlines()), file=sys.stderr)
         return error.exit_code
     except SystemExit:  # nothing of ours: so click ends where the reader of stdout has left
         return TOOL_FAILED
+    stop_if_interrupted()
+    return code
 
 
 if __name__ == "__main__":

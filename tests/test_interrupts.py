@@ -14,15 +14,25 @@ class Told:
 class Late:
     def __del__(self):
         os.kill(os.getpid(), signal.SIG{name})
-def run():
+def run(*_args, **_kwargs):
     {body}
-program._run = run
+import gates.cli
+gates.cli.cli.main = run
 program.main()
+"""
+WRONG = """
+try:
+    Late.__del__(None)
+except KeyboardInterrupt:
+    from gates.errors import UsageError
+    raise UsageError("a model could not be built")
 """
 INTERRUPTED = {
     "in plain code": "os.kill(os.getpid(), signal.SIG{name})",
     "in code made of text": "exec('os.kill(os.getpid(), signal.SIG{name})')",
     "while a class is made": "type('Made', (), {{'told': Told()}})",
+    "where the input is taken to be wrong": WRONG.strip().replace("\n", "\n    "),
+    "in a finalizer of what succeeds": "Late(); return 0",
     "in a finalizer": (
         "Late(); from gates.process import run as command; "
         "command([sys.executable, '-c', '1'], cwd=Path('/'), timeout_s=9, log=Path(os.devnull))"
