@@ -30,8 +30,7 @@ def is_idle_field(project: Project, name: str) -> bool:
         for node in (*module.live.get(ast.Attribute, []), *module.live.get(ast.Name, [])):
             assert isinstance(node, ast.Attribute | ast.Name)
             mine = tail_of(node) == name and isinstance(node.ctx, ast.Load)
-            parent = module.parents.get(node) if mine else None
-            if mine and not (isinstance(parent, ast.Attribute) and parent.attr in IDLE):
+            if mine and not is_idle_read(node, module):
                 return False
         if any(isinstance(n, ast.Constant) and n.value == name for n in module.live.get(ast.Constant, [])):
             return False
@@ -77,7 +76,7 @@ def mentions(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == name
 
 
-def is_idle_read(node: ast.Attribute, module: Module) -> bool:
+def is_idle_read(node: ast.expr, module: Module) -> bool:
     """Return whether a scaler is read only to save it, or to ask for its scale."""
     parent = module.parents.get(node)
     return isinstance(parent, ast.Attribute) and parent.attr in IDLE
@@ -175,7 +174,7 @@ def _idle_key(project: Project, key: ast.expr | None) -> bool:
             held = module.parents.get(node)
             around = module.parents.get(held) if isinstance(held, ast.Subscript) else None
             if isinstance(held, ast.Subscript) and isinstance(held.ctx, ast.Load):
-                saved = isinstance(around, ast.Attribute) and around.attr in IDLE
+                saved = is_idle_read(held, module)
                 if not saved and not (isinstance(around, ast.Call) and tail_of(around.func) in IDLE):
                     return False
                 read += saved
