@@ -16,7 +16,7 @@ from gates.measuring import machine
 from gates.measuring.bench import Launch, launch
 from gates.measuring.fitness import contended, disturbed, noise
 from gates.measuring.session import Plan, measure
-from gates.measuring.windows import BASELINE, CANDIDATE, MOST, Trace, adaptive, detectable, windows
+from gates.measuring.windows import BASELINE, CANDIDATE, Trace, adaptive, detectable, windows
 from gates.measuring.wire import ArmFailed
 from gates.model import Outcome
 from gates.terminal import printable
@@ -140,15 +140,15 @@ def _rates(trace: Trace) -> Iterator[str]:
         yield f"noise floor  {seen.floor:.2%}: time of a second copy of an arm over that of the arm, {seen}"
     for reason in (*disturbed(taken), *contended(taken)):
         yield f"unfit        {reason}"
-    for pairs in (16, MOST):
+    for pairs in (trace.most // 4, trace.most):
         least = detectable(trace, pairs, TRIALS)
         yield f"detectable   {f'a change of {least:.1%}' if least is not None else 'nothing'} with {pairs} pairs"
     same = [adaptive(window, LIMIT)[0] for window in windows(trace, TRIALS, 1.0)]
     slow = [adaptive(window, LIMIT)[0] for window in windows(trace, TRIALS, SLOWED)]
     if not same:
-        yield f"error rates  not known: fewer than {MOST} pairs in the time"
+        yield f"error rates  not known: fewer than {trace.most} pairs in the time"
         return
-    apart = max(1, taken.pairs // MOST)
+    apart = max(1, taken.pairs // trace.most)
     yield f"error rates  against a limit of {LIMIT - 1:.0%}; {TRIALS} overlapping windows, about {apart} independent"
     yield f"             equal arms: {_share(same, Outcome.FAILED)} false BLOCK, {_share(same, Outcome.UNKNOWN)} open"
     yield (

@@ -5,11 +5,10 @@ from pathlib import Path
 
 from benchmarks.deciding import live, rules
 from benchmarks.deciding.load import load
-from gates.deciding.spending import looks_until
 from gates.interval import NotEnough, compare, estimate
 from gates.measuring import answers
 from gates.measuring.session import measure
-from gates.measuring.windows import BASELINE, CANDIDATE, MOST, Trace, Window, adaptive, question, windows
+from gates.measuring.windows import BASELINE, CANDIDATE, Trace, Window, adaptive, question, windows
 from gates.model import Outcome
 
 WORDS = {Outcome.PASSED: rules.PASS, Outcome.FAILED: rules.BLOCK, Outcome.UNKNOWN: rules.OPEN}
@@ -26,11 +25,11 @@ def record(regime: str, pairs: int, folder: Path) -> Trace:
 def unguarded(window: Window, limit: float) -> tuple[Outcome, int]:
     """Decide by the interval alone, whatever the machine did."""
     asked = question(limit)
-    for pairs in looks_until(MOST):
+    for pairs in window.looks:
         outcome = compare(answers.estimated(asked, window.source(pairs)), *asked.bound)
         if outcome is not Outcome.UNKNOWN:
             return outcome, pairs
-    return Outcome.UNKNOWN, MOST
+    return Outcome.UNKNOWN, window.looks[-1]
 
 
 def fixed(window: Window, limit: float, pairs: int) -> Outcome:
@@ -44,17 +43,18 @@ def fixed(window: Window, limit: float, pairs: int) -> Outcome:
 
 def peeking(window: Window, limit: float) -> tuple[Outcome, int]:
     """Decide by the plain interval after every pair, as one who does not know better."""
-    for pairs in range(6, MOST + 1):
+    for pairs in range(6, window.trace.most + 1):
         found = fixed(window, limit, pairs)
         if found is not Outcome.UNKNOWN:
             return found, pairs
-    return Outcome.UNKNOWN, MOST
+    return Outcome.UNKNOWN, window.trace.most
 
 
 def sequential(window: Window, rule: str, limit: float) -> str:
     """Decide by another tool's rule on samples of one arm taken after those of the other."""
-    arms = window.source(MOST).samples.metrics["step_time_s"].arms
-    return rules.SEQUENTIAL[rule](arms[BASELINE][: MOST // 2], arms[CANDIDATE][MOST // 2 :], limit)
+    most = window.trace.most
+    arms = window.source(most).samples.metrics["step_time_s"].arms
+    return rules.SEQUENTIAL[rule](arms[BASELINE][: most // 2], arms[CANDIDATE][most // 2 :], limit)
 
 
 def table(trace: Trace, factor: float, limit: float, count: int) -> dict[str, tuple[Counter[str], float]]:
@@ -64,8 +64,8 @@ def table(trace: Trace, factor: float, limit: float, count: int) -> dict[str, tu
     for name, decide in (("this gate", adaptive), ("this gate, no guards", unguarded), ("peeking", peeking)):
         ended = [decide(window, limit) for window in drawn]
         found[name] = Counter(WORDS[outcome] for outcome, _ in ended), sum(pairs for _, pairs in ended) / count
-    for pairs in (16, MOST):
+    for pairs in (trace.most // 4, trace.most):
         found[f"fixed, {pairs} pairs"] = Counter(WORDS[fixed(window, limit, pairs)] for window in drawn), float(pairs)
     for rule in rules.SEQUENTIAL:
-        found[rule] = Counter(sequential(window, rule, limit) for window in drawn), MOST / 2
+        found[rule] = Counter(sequential(window, rule, limit) for window in drawn), trace.most / 2
     return found

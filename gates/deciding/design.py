@@ -13,13 +13,15 @@ POCOCK = 0.76
 class Design:
     """Pairs that were looked at while they came in; `most` in the last attempt, after `before` of earlier ones.
 
-    `restarts` tells for each pair which start of the processes it came from.
+    `restarts` tells for each pair which start of the processes it came from, `split` into how many shorter ones each
+    pair was split.
     """
 
     most: int
     restarts: tuple[int, ...] = ()
     before: int = 0
     attempt: int = 1
+    split: int = 1
 
     def alpha(self, alpha: float) -> float:
         """Return what the last attempt may spend of an error."""
@@ -27,7 +29,7 @@ class Design:
 
     def rank(self, n: int, alpha: float) -> int:
         """Return k: the interval from the k-th least to the k-th greatest of `n` values, or 0."""
-        return rank_at(n, self.most, self.alpha(alpha), self.before)
+        return rank_at(n, self.most, self.alpha(alpha), self.before, self.split)
 
     def blocks(self, values: list[float]) -> list[list[float]]:
         """Return the values of each start of the processes, without a last one of which there is less than half.
@@ -48,7 +50,7 @@ class Design:
 
         Pocock's (1977) for one to five looks lie a little above, as these looks share their samples.
         """
-        return 1 - self.alpha(alpha) * math.pow(len(looks_until(self.most)), -POCOCK)
+        return 1 - self.alpha(alpha) * math.pow(len(looks_until(self.most, self.split)), -POCOCK)
 
 
 def _joined(blocks: list[list[float]]) -> list[list[float]]:

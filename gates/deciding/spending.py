@@ -12,16 +12,21 @@ import math
 from functools import lru_cache
 
 LOOKS = (16, 24, 32, 48, 64)
+MANY = 2 * LOOKS[0]  # of fewer all are taken, and looked at once
 KEPT_FOR_LATER = 0.2
 POWER = 3
 
 
-def looks_until(most: int) -> tuple[int, ...]:
-    """Return after how many pairs to look: five times up to 64, then after every further 64, and at the end."""
-    if most < 2 * LOOKS[0]:
+def looks_until(most: int, split: int = 1) -> tuple[int, ...]:
+    """Return after how many pairs to look: five times up to 64, then after every further 64, and at the end.
+
+    Where each pair was split into shorter ones, the looks are as far apart in time as they were.
+    """
+    whole = most // split
+    if whole < MANY:
         return (most,)
-    later = range(2 * LOOKS[-1], most, LOOKS[-1])
-    return (*(n for n in (*LOOKS, *later) if n < most), most)
+    later = range(2 * LOOKS[-1], whole, LOOKS[-1])
+    return (*(n * split for n in (*LOOKS, *later) if n < whole), most)
 
 
 def alpha_of(attempt: int, alpha: float) -> float:
@@ -37,21 +42,21 @@ def spent(fraction: float, one_sided: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def rank_at(n: int, most: int, alpha: float, before: int = 0) -> int:
+def rank_at(n: int, most: int, alpha: float, before: int = 0, split: int = 1) -> int:
     """Return k: the interval from the k-th least to the k-th greatest of `n` values; 0 where there is none yet.
 
     `before` values came from earlier attempts; the present one looks after so many more as `looks_until` says. An end
     at a number that is no look, for want of time, is the last look and may spend the rest.
     """
-    looks = [before + look for look in looks_until(most)]
+    looks = [before + look for look in looks_until(most, split)]
     past = [look for look in looks if look < n]
     fractions = [look / looks[-1] for look in past] + [n / looks[-1] if n in looks else 1.0]
     return _ranks((*past, n), tuple(fractions), alpha / 2)[-1]
 
 
-def reaches(n: int, most: int, before: int = 0) -> bool:
+def reaches(n: int, most: int, split: int = 1) -> bool:
     """Return whether a number of pairs is one of the looks."""
-    return n - before in looks_until(most)
+    return n in looks_until(most, split)
 
 
 @lru_cache(maxsize=1024)

@@ -55,7 +55,7 @@ def estimated(measure: Measure, source: Source, alpha: float = ALPHA) -> Estimat
     whole = len(next(iter(metric.arms.values())))
     design = Design(
         most=source.taken.most, restarts=_restarts(source.taken, used), before=whole - now,
-        attempt=len(source.earlier) + 1,
+        attempt=len(source.earlier) + 1, split=source.taken.split,
     )  # fmt: skip
     if now != source.taken.pairs:  # one value for each start of the processes: nobody looked at it meanwhile
         return estimate(measure, metric, alpha=design.alpha(alpha))

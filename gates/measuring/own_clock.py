@@ -31,7 +31,7 @@ def contradicted(measure: Measure, name: str, samples: Samples, taken: Taken, se
         return
     decided = compare(seen, *measure.bound)
     try:
-        ours = _middle(measure, own) if name != CPU else estimate(measure, own)
+        ours = _middle(measure, _in_twos(own)) if name != CPU else estimate(measure, own)
     except NotEnough:
         return
     if (decided, compare(ours, *measure.bound)) in OPPOSITE and not _on_the_way(measure, taken):
@@ -51,6 +51,15 @@ def _by_own_clock(metric: Metric, taken: Taken, *, rate: bool) -> Metric | None:
             return None
         arms[arm] = tuple(v / w if rate else v * w for v, w in zip(values, whole, strict=True))
     return metric.model_copy(update={"arms": arms})
+
+
+def _in_twos(metric: Metric) -> Metric:
+    """Return each two pairs as one: work that is put off comes after the next switch, and one of two has none before."""
+    arms = {
+        arm: tuple(map(statistics.fmean, zip(values[::2], values[1::2], strict=False)))
+        for arm, values in metric.arms.items()
+    }
+    return metric.model_copy(update={"arms": arms}) if all(arms.values()) else metric
 
 
 def _middle(measure: Measure, metric: Metric) -> Estimate:

@@ -12,6 +12,18 @@ STEPS = "segments of steps, arms in turn, one step discarded after each switch; 
 COMMANDS = "each command from its start to its end, arms in turn, the first round not counted; timed by the gate"
 SECONDS = {"step_time_s", "step_cpu_time_s", "run_time_s", "run_cpu_time_s"}
 
+FIRST_COPIES, COPIES_APART = 6, 8  # pairs
+
+
+def apart(arms: int, split: int) -> int:
+    """Return how many pairs lie between comparisons with a copy: more where pairs are short, or there is one arm."""
+    return COPIES_APART * (2 if split > 1 or arms == 1 else 1)
+
+
+def copies_until(pairs: int, between: int) -> int:
+    """Return how often a baseline and its copy were compared by so many pairs, each time once in either order."""
+    return 2 * ((pairs + between - FIRST_COPIES) // between)
+
 
 @dataclass
 class Gathered:
@@ -54,11 +66,12 @@ class Gathered:
                 self.switches.setdefault(arm, []).append(one.switches)
             if one.digest:
                 self.digests.setdefault(arm, set()).add(one.digest)
-        copy, own = next((one for name, one in ran.items() if name.startswith(COPY)), None), ran[self.arms[0]]
-        if copy:
-            self.copies.append((own.step_s, copy.step_s))
-            if own.cpu_s and copy.cpu_s and own.device_s is None:
-                self.cpu_copies.append((own.cpu_s / own.ran, copy.cpu_s / copy.ran))
+
+    def take_copied_segments(self, own: Ran, copy: Ran) -> None:
+        """Take a round of the baseline and its copy."""
+        self.copies.append((own.step_s, copy.step_s))
+        if own.cpu_s and copy.cpu_s and own.device_s is None:
+            self.cpu_copies.append((own.cpu_s / own.ran, copy.cpu_s / copy.ran))
 
     def take_runs(self, ended: Mapping[str, Ended]) -> None:
         """Take a round of commands that were run from start to end."""
@@ -68,10 +81,11 @@ class Gathered:
             self._add("run_cpu_time_s", arm, max(one.cpu_s, 1e-6))
             self._add("peak_memory_bytes", arm, float(one.peak_memory_bytes))
             self.stretch.setdefault(arm, []).append(one.wall_s / max(one.cpu_s, 1e-6))
-        copy, own = next((one for name, one in ended.items() if name.startswith(COPY)), None), ended[self.arms[0]]
-        if copy:
-            self.copies.append((own.wall_s, copy.wall_s))
-            self.cpu_copies.append((max(own.cpu_s, 1e-6), max(copy.cpu_s, 1e-6)))
+
+    def take_copied_runs(self, own: Ended, copy: Ended) -> None:
+        """Take a round of the baseline's command and a copy of it."""
+        self.copies.append((own.wall_s, copy.wall_s))
+        self.cpu_copies.append((max(own.cpu_s, 1e-6), max(copy.cpu_s, 1e-6)))
 
     def take_memory(self, collected: Mapping[str, Collected], ended: Mapping[str, Ended | None]) -> None:
         """Take what the processes of one start say of their memory, and what the system says."""

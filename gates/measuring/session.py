@@ -8,22 +8,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gates.deciding.spending import reaches
+from gates.deciding.spending import MANY, reaches
 from gates.measuring import machine
-from gates.measuring.bench import START_S, Bench, Collected, Ended, Hello, Launch, Worker
+from gates.measuring.bench import START_S, Bench, Collected, Ended, Hello, Launch, Ran, Worker
 from gates.measuring.machine import Gpu
-from gates.measuring.rounds import COPY, Gathered
+from gates.measuring.rounds import COPY, Gathered, apart, copies_until
 from gates.measuring.taken import Clock, End, Taken, Warmup
 from gates.measuring.wire import ArmEnded, ArmFailed
 from gates.samples import Device, Samples
 
 SEGMENT_S = {"cpu": 0.030}
 SEGMENT_ELSEWHERE_S = 0.010
+SPLIT = 6  # of a segment on the CPU, where steps are short: noise there comes and goes within it
 WINDOW, CONVERGED, MOST_WARMUPS = 5, 0.05, 50
 EXPENSIVE_S = 5.0
 FIXED, LEAST = 8, 6
 FIRST_BLOCKS = 24  # pairs: by then there have been all the restarts that were asked for
 LEAST_UNIT_S = 0.002
+LEAST_STEPS = 2  # of a segment: its halves tell whether the arms disturb each other
 
 Settled = Callable[[Samples, Taken], bool]
 
@@ -85,6 +87,7 @@ class Session:
         self._plan, self._bench = plan, bench
         self._began = time.monotonic()
         self._most = plan.most
+        self._split = 1
         self._got = Gathered(plan.names)
         self._hellos: dict[str, Hello] = {}
         self._seeds: list[int] = []
@@ -111,7 +114,7 @@ class Session:
                 break
             self._round()
             self._end_block_where_due()  # before the look, so that it sees what they held
-            if reaches(self._got.pairs, self._most) and settled(self._samples(), self._taken("decided")):
+            if reaches(self._got.pairs, self._most, self._split) and settled(self._samples(), self._taken("decided")):
                 ended = "decided" if self._got.pairs < self._most else ended
                 break
         self._end_processes()
@@ -120,25 +123,43 @@ class Session:
     def _round(self) -> None:
         """Take one pair: every arm once, forwards in even rounds and backwards in odd ones."""
         number = self._got.pairs
+        names = self._plan.names
         if self._plan.talks:
             self._restart_where_due()
         elif not number:
-            self._run_commands(self._plan.names)  # what comes first finds cold caches: it is not counted
-        with_copy = number % 4 == (1 if number // 4 % 2 else 2)
-        names = [*self._plan.names, *([self._copy] if with_copy else [])]
-        order = names if number % 2 == 0 else names[::-1]
+            self._run_commands(names)  # what comes first finds cold caches: it is not counted
         begun, waited = time.monotonic(), machine.pressure()
-        if self._plan.talks:
-            assert self._running is not None
-            running = self._running
-            ran = {name: running.workers[name].run(running.steps[name], timeout_s=self._patience) for name in order}
-            self._got.take_segments(ran, running.number)
-            running.left -= 1
-        else:
-            self._got.take_runs(self._run_commands(order))
+        self._take(names if number % 2 == 0 else names[::-1])
+        between = apart(len(names), self._split)
+        if copies_until(number, between) < copies_until(number + 1, between):
+            for order in ((names[0], self._copy), (self._copy, names[0])):
+                self._take_copied(order)
+        if self._running:
+            self._running.left -= 1
         self._measured_s += time.monotonic() - begun
         now = machine.pressure()
         self._waited_s += now - waited if now is not None and waited is not None else 0.0
+
+    def _take(self, order: tuple[str, ...]) -> None:
+        if self._running:
+            self._got.take_segments(self._segments(order), self._running.number)
+        else:
+            self._got.take_runs(self._run_commands(order))
+
+    def _take_copied(self, order: tuple[str, ...]) -> None:
+        """Take the baseline and its copy in turn, as two arms are: who follows whom makes a difference of its own."""
+        own, copy = self._plan.names[0], self._copy
+        if self._running:
+            ran = self._segments(order)
+            self._got.take_copied_segments(ran[own], ran[copy])
+        else:
+            ended = self._run_commands(order)
+            self._got.take_copied_runs(ended[own], ended[copy])
+
+    def _segments(self, order: tuple[str, ...]) -> dict[str, Ran]:
+        assert self._running is not None
+        workers, steps = self._running.workers, self._running.steps
+        return {name: workers[name].run(steps[name], timeout_s=self._patience) for name in order}
 
     @property
     def _copy(self) -> str:
@@ -156,7 +177,7 @@ class Session:
         """Return whether the time is up: so that the next round would end after it."""
         return self._left_s < self._measured_s / max(self._got.pairs, 1)
 
-    def _run_commands(self, names: tuple[str, ...] | list[str]) -> dict[str, Ended]:
+    def _run_commands(self, names: tuple[str, ...]) -> dict[str, Ended]:
         seed = self._source.randrange(1, 2**32)
         self._seeds.append(seed)
         arms = {name: self._plan.arms[name.removeprefix(COPY)] for name in names}
@@ -197,13 +218,29 @@ class Session:
             _refuse_another_device(name, self._hellos.get(name), hello)
             self._hellos[name] = hello
         self._refuse_two_devices()
-        for name, worker in workers.items():
-            step_s = self._warm_up(name, worker)
-            segment_s = self._plan.segment_s or SEGMENT_S.get(self._device.type, SEGMENT_ELSEWHERE_S)
-            running.steps[name] = max(1, math.ceil(segment_s / step_s))
-            running.round_s += step_s * (running.steps[name] + 1)
+        step_s = {name: self._warm_up(name, worker) for name, worker in workers.items()}
+        if number == 1:
+            self._split_pairs(max(step_s.values()))
+            running.left = self._block
+        for name, one_s in step_s.items():
+            least = LEAST_STEPS if one_s < self._segment_s else 1
+            running.steps[name] = max(least, math.ceil(self._segment_s / self._split / one_s))
+            running.round_s += one_s * (running.steps[name] + 1)
         self._steps = running.steps
         return running
+
+    @property
+    def _segment_s(self) -> float:
+        return self._plan.segment_s or SEGMENT_S.get(self._device.type, SEGMENT_ELSEWHERE_S)
+
+    def _split_pairs(self, longest_s: float) -> None:
+        """Take several short pairs in the place of each, as many as the longest step lets there be."""
+        if self._device.type != "cpu" or self._plan.most < MANY:
+            return
+        fitting = int(self._segment_s / (LEAST_STEPS * longest_s))
+        self._split = max(1, min(SPLIT, fitting))
+        self._most *= self._split
+        self._block *= self._split
 
     def _warm_up(self, name: str, worker: Worker) -> float:
         """Take steps until their time settles; return the seconds of one."""
@@ -265,7 +302,7 @@ class Session:
         got = self._got
         return Taken(
             baseline=self._plan.names[0], clock=self._plan.clock, threads=self._plan.threads, most=self._most,
-            budget_s=self._plan.budget_s, frozen=self._plan.frozen, ended=ended, pairs=got.pairs,
+            split=self._split, budget_s=self._plan.budget_s, frozen=self._plan.frozen, ended=ended, pairs=got.pairs,
             restarts=tuple(got.restarts), planned_starts=self._plan.restarts, block=self._block,
             seeds=tuple(self._seeds),
             steps=dict(self._steps), copies=tuple(got.copies), cpu_copies=tuple(got.cpu_copies),

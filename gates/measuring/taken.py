@@ -24,6 +24,7 @@ class Warmup(Model):
 class Taken(Model):
     """How pairs were taken in turn.
 
+    Where steps are short each pair was split into `split` shorter ones: these are what `pairs` and `most` count.
     `restarts` tells for each pair which start of the processes it came from (none where each pair has processes of its
     own), `planned_starts` how many were asked for, `copies` the baseline's seconds beside those of a second copy of it
     (`cpu_copies` its CPU time), `halves` by arm the logarithm of a segment's first half over its second, `stretch` by
@@ -35,6 +36,7 @@ class Taken(Model):
     clock: Clock
     threads: int
     most: int
+    split: int = Field(default=1, ge=1)
     budget_s: float
     frozen: str
     ended: End

@@ -10,6 +10,7 @@ from gates.deciding.spending import looks_until
 from gates.interval import NotEnough
 from gates.measuring import answers
 from gates.measuring.answers import Source
+from gates.measuring.rounds import apart, copies_until
 from gates.measuring.taken import Taken
 from gates.model import Model, Outcome
 from gates.samples import Samples
@@ -25,6 +26,11 @@ class Trace(Model):
     samples: Samples
     taken: Taken
 
+    @property
+    def most(self) -> int:
+        """Return how many pairs of it are a measurement."""
+        return MOST * self.taken.split
+
 
 @dataclass(frozen=True)
 class Window:
@@ -35,6 +41,11 @@ class Window:
     factor: float = 1.0
     swapped: bool = False
 
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Return after how many pairs a measurement would look; the last one is its end."""
+        return looks_until(self.trace.most, self.trace.taken.split)
+
     def source(self, pairs: int) -> Source:
         """Return the first pairs as a measurement would hand them over."""
         end = self.first + pairs
@@ -42,7 +53,8 @@ class Window:
         names = (CANDIDATE, BASELINE) if self.swapped else (BASELINE, CANDIDATE)
         a, b = (metric.arms[name][self.first : end] for name in names)
         arms = {BASELINE: a, CANDIDATE: tuple(value * self.factor for value in b)}
-        copies = slice(self.first // 4, end // 4)
+        between = apart(2, taken.split)
+        copies = slice(copies_until(self.first, between), copies_until(end, between))
         cut = {
             name: {arm: values[self.first : end] for arm, values in getattr(taken, name).items()}
             for name in ("stretch", "halves", "switches", "whole")
@@ -51,7 +63,7 @@ class Window:
         return Source(
             self.trace.samples.model_copy(update={"metrics": {"step_time_s": changed}}),
             taken.model_copy(update={
-                **cut, "pairs": pairs, "most": MOST, "restarts": taken.restarts[self.first : end],
+                **cut, "pairs": pairs, "most": self.trace.most, "restarts": taken.restarts[self.first : end],
                 "planned_starts": 0,  # later starts of a long trace last longer than those of a measurement
                 "copies": taken.copies[copies], "cpu_copies": taken.cpu_copies[copies],
             }),
@@ -69,7 +81,7 @@ def windows(trace: Trace, count: int, factor: float, *, seed: int = 7) -> Iterat
     """Yield windows that begin where processes were started afresh, in either order of the arms."""
     source = random.Random(seed)  # noqa: S311  # no secret
     restarts = trace.taken.restarts
-    starts = [i for i in range(len(restarts) - MOST + 1) if i == 0 or restarts[i] != restarts[i - 1]]
+    starts = [i for i in range(len(restarts) - trace.most + 1) if i == 0 or restarts[i] != restarts[i - 1]]
     for _ in range(count if starts else 0):
         yield Window(trace, source.choice(starts), factor, source.random() < 0.5)
 
@@ -77,11 +89,11 @@ def windows(trace: Trace, count: int, factor: float, *, seed: int = 7) -> Iterat
 def adaptive(window: Window, limit: float) -> tuple[Outcome, int]:
     """Decide as a measurement does, looking while the pairs come in; return the outcome and the pairs."""
     asked = question(limit)
-    for pairs in looks_until(MOST):
+    for pairs in window.looks:
         outcome = answers.outcome(asked, window.source(pairs))
         if outcome is not Outcome.UNKNOWN:
             return outcome, pairs
-    return Outcome.UNKNOWN, MOST
+    return Outcome.UNKNOWN, window.looks[-1]
 
 
 def detectable(trace: Trace, pairs: int, count: int) -> float | None:

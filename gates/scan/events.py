@@ -4,14 +4,36 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.known import OPTIMIZER, SCALER, is_called
+from gates.scan.known import MODULE, OPTIMIZER, SCALER, is_called
 from gates.scan.module import names_of, tail_of
 from gates.scan.pattern import Hole, Holes, Pattern, match
 from gates.scan.project import Project
 from gates.scan.rule import EventKind, Need, Needs
-from gates.scan.values import Event, Place, State
+from gates.scan.values import ITSELF, Event, Place, State, Value
 
 PARAMETERS = "PARAMETERS"
+FRESH = "FRESH"  # what an optimizer is made for where that, too, was made in the same turn of a loop
+CREATING = frozenset(
+    {
+        "Parameter",
+        "clone",
+        "deepcopy",
+        "detach",
+        "empty",
+        "empty_like",
+        "full",
+        "full_like",
+        "ones",
+        "ones_like",
+        "rand",
+        "rand_like",
+        "randn",
+        "randn_like",
+        "tensor",
+        "zeros",
+        "zeros_like",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -99,6 +121,9 @@ def event(name: str, node: ast.AST, holes: Holes, place: Place) -> Event:
         owned = _owned(node.args[0], place)
     if owned is not None:
         bound[PARAMETERS] = owned
+    fresh = next((k for k in (_fresh(h.node, h.names) for h in holes.values()) if k), None)
+    if fresh is not None:
+        bound[FRESH] = fresh
     first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
     if isinstance(node, ast.Call):
         first = _line_of(node)
@@ -113,6 +138,12 @@ def _line_of(node: ast.Call) -> int:
 
 def _parameters(node: ast.AST, names: object) -> str | None:
     """Return the module whose parameters an optimizer was made for."""
+    handed = _handed(node, names)
+    return _owned(*handed) if handed is not None else None
+
+
+def _handed(node: ast.AST, names: object) -> tuple[ast.expr, Place] | None:
+    """Return what an optimizer was made for, and its place."""
     if not isinstance(node, ast.expr) or not isinstance(names, Place):
         return None
     behind: tuple[ast.expr, Place] | None = (node, names)
@@ -122,9 +153,36 @@ def _parameters(node: ast.AST, names: object) -> str | None:
         made, place = behind
         if isinstance(made, ast.Call):
             is_optimizer = place.project.types.is_a(place.dotted(made.func), OPTIMIZER)
-            return _owned(made.args[0], place) if is_optimizer and made.args else None
+            return (made.args[0], place) if is_optimizer and made.args else None
         behind = place.through(made)
     return None
+
+
+def _fresh(node: ast.AST, names: object) -> str | None:
+    """Return the tensors or the module that an optimizer is for, where each turn of a loop makes new ones."""
+    handed = _handed(node, names)
+    if handed is None or not handed[1].turns:
+        return None
+    written, place = handed
+    tensors, where = place.through(written) or handed if isinstance(written, ast.Name) else handed
+    if isinstance(tensors, ast.Call) and isinstance(tensors.func, ast.Attribute) and tensors.func.attr == "parameters":
+        parts = [tensors.func.value]
+    else:
+        parts = list(tensors.elts) if isinstance(tensors, ast.List | ast.Tuple) else []
+    values = [where.value(part) for part in parts]
+    is_new = bool(values) and all(_is_new(value, place.turns) for value in values)
+    return ", ".join(value.key for value in values) if is_new else None
+
+
+def _is_new(value: Value, turns: str) -> bool:
+    """Return whether a value was made in a turn, without a gradient: `zeros(3)`, `x.detach().to(device)`, `Net()`."""
+    made, place = value.node, value.place
+    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr in ITSELF:
+        made = made.func.value
+    if not isinstance(made, ast.Call) or place is None or place.turns != turns:
+        return False
+    is_module = tail_of(made.func)[:1].isupper() and place.project.types.is_a(place.dotted(made.func), MODULE)
+    return tail_of(made.func) in CREATING or bool(is_module)
 
 
 def _owned(node: ast.expr, place: Place) -> str | None:

@@ -4,7 +4,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gates.scan.events import PARAMETERS
+from gates.scan.events import FRESH, PARAMETERS
 from gates.scan.order import Order
 from gates.scan.rule import OrderRule, Rule
 from gates.scan.site import Site
@@ -201,7 +201,7 @@ def _kept_open(word: Word, at: Event, trace: Trace) -> bool:
 
 def _stable(event: Event) -> list[str]:
     """Return the objects of an event, but for what tells those of one turn from those of another."""
-    return [TURN.sub("", key) for hole, key in event.bound if hole != PARAMETERS]
+    return [key if hole == FRESH else TURN.sub("", key) for hole, key in event.bound if hole != PARAMETERS]
 
 
 def _has(order: Order, word: Word, at: Event) -> bool:

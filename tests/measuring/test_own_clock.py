@@ -62,16 +62,16 @@ def test_forged_earlier_attempt_meets_no_target_for_this_one() -> None:
 ARMS = """
 import sys, time
 
-def hurried(loops):
+def hurried(loops, pause):
     clock, cpu = time.perf_counter, time.process_time
     time.perf_counter, time.process_time = (lambda: clock() * 0.55), (lambda: cpu() * 0.55)
     vars(sys.modules["__main__"]).update(perf_counter=time.perf_counter, process_time=time.process_time)
     return lambda: sum(i * i for i in range(loops))
 
-def late(loops):
+def late(loops, pause):
     left, last = [], [0.0]
     def step():
-        if time.perf_counter() - last[0] > 0.015:
+        if time.perf_counter() - last[0] > pause:
             while left:
                 sum(i * i for i in range(left.pop()))
         left.append(loops // 2)
@@ -82,16 +82,18 @@ def late(loops):
 """
 
 
+@pytest.mark.parametrize(("most", "pause", "split"), [(8, 0.015, 1), (32, 0.003, 6)])
 @pytest.mark.parametrize("arm", ["hurried", "late"])
-def test_arm_that_only_seems_fast_is_found_out(arm: str, tmp_path: Path) -> None:
+def test_arm_that_only_seems_fast_is_found_out(arm: str, most: int, pause: float, split: int, tmp_path: Path) -> None:
     root = written(tmp_path / "p", {"steps.py": STEPS, "arms.py": ARMS})
     (tmp_path / "log").mkdir()
     arms: dict[str, dict[str, Any]] = {
         "old": {"call": "steps:work", "args": [20_000]},
-        "new": {"call": f"arms:{arm}", "args": [20_000]},
+        "new": {"call": f"arms:{arm}", "args": [20_000, pause]},
     }
-    plan = a_plan(root, arms, most=8, restarts=1, segment_s=0.030)
+    plan = a_plan(root, arms, most=most, restarts=1, segment_s=0.030)
     samples, taken = measure(plan, tmp_path / "log", lambda *_: False)
+    assert (taken.split, taken.pairs) == (split, most * split)
     whole = {name: statistics.median(values) for name, values in taken.whole.items()}
     assert whole["new"] > 1.2 * whole["old"]
     asked = Measure.model_validate(a_measure(at_least=1.3))

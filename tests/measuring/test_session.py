@@ -28,7 +28,7 @@ def test_arms_are_paired_and_processes_restarted(tmp_path: Path) -> None:
     assert times.paired
     assert taken.restarts == (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)
     assert len(set(taken.seeds)) == 3
-    assert len(taken.copies) == 3
+    assert len(taken.copies) == 2
     assert len(samples.metrics["process_peak_bytes"].arms["fp32"]) == 3
     assert (taken.ended, taken.pairs, taken.baseline) == ("all pairs", 12, "fp32")
     assert sum(times.arms["fp32"]) > 2 * sum(times.arms["amp"])
@@ -40,11 +40,28 @@ def test_it_stops_at_the_look_that_decides_and_looks_nowhere_else(tmp_path: Path
 
     def settled(_samples: Samples, taken: Taken) -> bool:
         seen.append(taken.pairs)
-        return taken.pairs == 24
+        return taken.pairs == 24 * taken.split
 
-    _, taken = measure(a_plan(a_folder(tmp_path / "p"), TWO, restarts=2), tmp_path / "log", settled)
-    assert seen == [16, 24]
-    assert (taken.ended, taken.pairs) == ("decided", 24)
+    arms = {name: {"call": "steps:work", "args": [loops]} for name, loops in (("slow", 300_000), ("quick", 1000))}
+    _, taken = measure(a_plan(a_folder(tmp_path / "p"), arms, restarts=2), tmp_path / "log", settled)
+    assert seen == [16 * taken.split, 24 * taken.split]
+    assert (taken.ended, taken.pairs) == ("decided", 24 * taken.split)
+    assert taken.split == 1
+
+
+def test_pairs_of_short_steps_are_split_and_as_far_apart_in_time_as_others(tmp_path: Path) -> None:
+    seen: list[int] = []
+    (tmp_path / "log").mkdir()
+
+    def settled(_samples: Samples, taken: Taken) -> bool:
+        seen.append(taken.pairs)
+        return taken.pairs == 144
+
+    plan = a_plan(a_folder(tmp_path / "p"), TWO, segment_s=0.030)
+    _, taken = measure(plan, tmp_path / "log", settled)
+    assert seen == [96, 144]
+    assert (taken.split, taken.most, taken.block, taken.starts) == (6, 384, 24, 6)
+    assert len(taken.copies) == 2 * 9
 
 
 def test_memory_of_a_start_counts_at_the_look_that_ends_it(tmp_path: Path) -> None:
@@ -53,7 +70,7 @@ def test_memory_of_a_start_counts_at_the_look_that_ends_it(tmp_path: Path) -> No
 
     def settled(samples: Samples, taken: Taken) -> bool:
         seen.append(len(samples.metrics["process_peak_bytes"].arms["amp"]))
-        return taken.pairs == 24
+        return taken.pairs == 24 * taken.split
 
     measure(a_plan(a_folder(tmp_path / "p"), TWO), tmp_path / "log", settled)
     assert seen == [4, 6]

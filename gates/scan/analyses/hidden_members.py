@@ -82,12 +82,16 @@ def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None
 
 
 def _extended(project: Project, info: ClassInfo, name: str) -> bool:
-    """Return whether an object known to be of a class may be of one that extends it and has the member."""
-    return any(
-        name in other.methods or name in other.attributes or name in kept(other.node, _named)
-        for other in project.classes.values()
-        if other is not info and project.types.is_a(other.name, info.name)
-    )
+    """Return whether an object known to be of a class may be of one that extends it and has the member.
+
+    Where nothing makes an object of the class itself, such as a mixin, all are of those, whose other bases count, too.
+    """
+    below = [o for o in project.classes.values() if o is not info and project.types.is_a(o.name, info.name)]
+    if any(name in other.methods or name in other.attributes or name in kept(other.node, _named) for other in below):
+        return True
+    if not below or any(info.node.name in module.calls for module in project.modules.values()):
+        return False
+    return any((members := _members(project, other)) is None or name in members for other in below)
 
 
 def _is_open(project: Project, info: ClassInfo) -> bool:
