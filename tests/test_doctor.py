@@ -65,7 +65,7 @@ def test_it_measures_where_that_is_asked_for(tmp_path: Path) -> None:
     assert "two equal arms" in text
 
 
-def a_trace(*, noise: float, pairs: int = 400) -> Trace:
+def a_trace(*, noise: float, pairs: int = 400, split: int = 1) -> Trace:
     """A trace as it would be recorded on a machine of that much noise."""
     source = random.Random(3)
     base, cand = ([0.001 * math.exp(source.gauss(0, noise)) for _ in range(pairs)] for _ in range(2))
@@ -75,8 +75,8 @@ def a_trace(*, noise: float, pairs: int = 400) -> Trace:
     calm = dict.fromkeys(arms, (1.0,) * pairs)
     return Trace(
         samples=samples.model_copy(update={"metrics": {"step_time_s": metric.model_copy(update={"arms": arms})}}),
-        taken=a_taken(pairs=pairs, most=pairs, restarts=tuple(i // 8 for i in range(pairs)), stretch=calm, halves={},
-                      switches={}, copies=((1.0, 1.0),) * (pairs // 4)),
+        taken=a_taken(pairs=pairs, most=pairs, split=split, restarts=tuple(i // (8 * split) for i in range(pairs)),
+                      stretch=calm, halves={}, switches={}, copies=((1.0, 1.0),) * (pairs // 4)),
     )  # fmt: skip
 
 
@@ -92,6 +92,14 @@ def test_a_noisy_machine_says_so_and_is_open_rather_than_wrong() -> None:
     assert "equal arms: 0% false BLOCK" in text
     assert "10% slower: 0% false PASS" in text
     assert "99% open" in text
+
+
+def test_pairs_that_were_split_are_judged_as_a_measurement_of_them_would_be() -> None:
+    text = "\n".join(_rates(a_trace(noise=0.03, pairs=2400, split=6)))
+    assert "with 96 pairs" in text
+    assert "with 384 pairs" in text
+    assert "equal arms: 0% false BLOCK, 0% open" in text
+    assert "about 6 independent" in text
 
 
 def test_too_few_pairs_have_no_error_rates() -> None:

@@ -16,8 +16,11 @@ def smallest_effect(seen: Estimate, measure: Measure) -> float:
     return reach / abs(seen.value) if measure.kind == "value" and seen.value else reach
 
 
-def pairs_needed(seen: Estimate, measure: Measure) -> int | None:
-    """Return about how many pairs would settle it at this noise: intervals shrink with the root of the pairs."""
+def pairs_needed(seen: Estimate, measure: Measure, split: int = 1) -> int | None:
+    """Return about how many pairs would settle it at this noise: intervals shrink with the root of the pairs.
+
+    They are counted as a task asks for them, each of which was split into so many.
+    """
     limit = measure.bound[1]
     numbers = (seen.value, limit, seen.low, seen.high)
     if measure.kind == "ratio" and min(numbers) > 0:
@@ -27,5 +30,6 @@ def pairs_needed(seen: Estimate, measure: Measure) -> int | None:
     reach = value - low if limit < value else high - value
     if value == limit or reach <= 0:
         return None
-    needed = math.ceil(seen.n * (reach / abs(value - limit)) ** 2 * 1.2)
-    return needed if seen.n < needed <= MOST else None
+    taken = seen.n / split
+    needed = math.ceil(taken * (reach / abs(value - limit)) ** 2 * 1.2)
+    return needed if taken < needed <= MOST else None

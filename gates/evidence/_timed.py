@@ -25,7 +25,7 @@ from gates.measuring.answers import ALPHA
 from gates.measuring.bench import Launch, launch
 from gates.measuring.formats import read_times
 from gates.measuring.ledger import Recalled, key_of
-from gates.measuring.session import Plan
+from gates.measuring.session import SPLIT, Plan
 from gates.measuring.taken import Taken, frozen_digest
 from gates.revision import processor
 from gates.samples import BadSamples, Metric, Samples
@@ -134,7 +134,7 @@ def _facts(measurement: Measurement, measures: Sequence[Measure], device: str) -
     return {
         "method": METHOD, "measurement": measurement.model_dump(mode="json"), "device": device,
         "measures": [measure.model_dump(mode="json", by_alias=True) for measure in measures],
-        "looks": looks_until(measurement.pairs), "alpha": round(ALPHA, 9),
+        "looks": looks_until(measurement.pairs), "split": SPLIT, "alpha": round(ALPHA, 9),
     }  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def _by_own_clock(metric: Metric, taken: Taken, *, rate: bool) -> Metric | None:
 
 
 def _in_twos(metric: Metric) -> Metric:
-    """Return each two pairs as one: work that is put off comes after the next switch, and one of two has none before."""
+    """Return each two pairs as one: work that is put off is done after a switch, and one of two has none before it."""
     arms = {
         arm: tuple(map(statistics.fmean, zip(values[::2], values[1::2], strict=False)))
         for arm, values in metric.arms.items()

@@ -13,7 +13,8 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
     """Yield each fact with its name."""
     starts = taken.starts
     alone = ": how they differ is not in the interval" if 0 < starts < LEAST_RESTARTS else ""
-    yield "Pairs", f"{taken.pairs} of at most {taken.most}, ended: {taken.ended}"
+    split = f", each of {taken.most // taken.split} split into {taken.split}" if taken.split > 1 else ""
+    yield "Pairs", f"{taken.pairs} of at most {taken.most}{split}, ended: {taken.ended}"
     started = f"{_counted(starts, 'start')}, {_counted(taken.threads, 'thread')} each{alone}"
     yield "Processes", started if starts else "one for each sample"
     yield "Time", f"{taken.measured_s:.1f} s measuring, {taken.started_s:.1f} s starting; budget {taken.budget_s:g} s"

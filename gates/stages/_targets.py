@@ -106,8 +106,9 @@ def _command(task: Task, criterion: Criterion, measure: Measure) -> str:
 
 def _needed(measure: Measure, got: Answer) -> str:
     """Return how many pairs may settle it, where the gate took them itself."""
-    needed = pairs_needed(got.seen, measure) if got.seen and got.run and got.run.taken and not got.unfit else None
-    return f" At this noise about {needed} pairs may do." if needed else ""
+    taken = got.run.taken if got.run and not got.unfit else None
+    needed = pairs_needed(got.seen, measure, taken.split) if got.seen and taken else None
+    return f" At this noise `pairs: {needed}` may do." if needed else ""
 
 
 def _check(criterion: Criterion, index: int) -> str:

@@ -79,6 +79,15 @@ def test_looks_end_with_the_last_pair(most: int, looks: tuple[int, ...]) -> None
     assert [n for n in range(1, most + 1) if reaches(n, most)] == list(looks)
 
 
+@pytest.mark.parametrize(
+    ("most", "split", "looks"), [(384, 6, (96, 144, 192, 288, 384)), (93, 3, (93,)), (64, 1, LOOKS)]
+)
+def test_looks_at_split_pairs_are_as_far_apart_as_at_whole_ones(most: int, split: int, looks: tuple[int, ...]) -> None:
+    assert looks_until(most, split) == looks
+    ranks = {n: rank_at(n, most, 0.05, 0, split) for n in looks}
+    assert 0.4 * 0.05 / 2 < below_somewhere(ranks) <= 0.05 / 2
+
+
 @pytest.mark.parametrize("n", range(1, 6))
 def test_few_pairs_have_no_interval(n: int) -> None:
     assert rank_at(n, n, 0.05) == 0

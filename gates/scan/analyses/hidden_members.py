@@ -1,6 +1,7 @@
 """Members that an object of a known class does not have."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, function_of
@@ -13,15 +14,7 @@ from gates.scan.site import Site
 WORDS = ("class ",)
 OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
 PLAIN = {"object", "abc.ABC", "typing.Generic"}
-OBJECT = frozenset(dir(object)) | {
-    "__dict__",
-    "__annotations__",
-    "__name__",
-    "__qualname__",
-    "__wrapped__",
-    "__bases__",
-    "__mro__",
-}
+OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and classes, and decorators do
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -30,7 +23,9 @@ def look(project: Project) -> Iterator[Site]:
     known: dict[str, set[str] | None] = {}
     for module in project.modules.values():
         for node in module.live.get(ast.Attribute, []):
-            if not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)) or node.attr in OBJECT:
+            if not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)) or OF_PYTHON.fullmatch(
+                node.attr
+            ):
                 continue
             if node.attr in stored:
                 continue  # something sets it from outside, somewhere
