@@ -25,7 +25,8 @@ WHAT = (
 )
 REPLAYED = (
     "Two equal arms were timed in turn under each load; windows of that are judged, one arm slowed exactly. Other "
-    "tools' rules get 32 samples of one arm, then 32 of the other, from the same trace."
+    "tools' rules get half of a window's samples of one arm, then half of the other. Pairs are counted before they are "
+    "split."
 )
 
 

@@ -55,8 +55,8 @@ def plan_of(factor: float, *, most: int = 64, budget_s: float = BUDGET_S) -> Pla
     return Plan(arms={"base": start(1.0), "cand": start(factor)}, frozen="-", most=most, budget_s=budget_s)
 
 
-def compare_once(factor: float, asked: Measure, folder: Path) -> tuple[Outcome, int, str]:
-    """Measure and decide once; return the outcome, the pairs, and why it is open where it is."""
+def compare_once(factor: float, asked: Measure, folder: Path) -> tuple[Outcome, float, str]:
+    """Measure and decide once; return the outcome, the whole pairs, and why it is open where it is."""
 
     def settled(samples: Samples, taken: Taken) -> bool:
         return answers.settled([asked], Source(samples, taken))
@@ -69,12 +69,12 @@ def compare_once(factor: float, asked: Measure, folder: Path) -> tuple[Outcome, 
     seen = answers.estimated(asked, source)
     reasons = answers.unfit(asked, source, seen)
     why = "the machine was unfit" if reasons else "the interval holds the limit"
-    return answers.outcome(asked, source), taken.pairs, why
+    return answers.outcome(asked, source), taken.pairs / taken.split, why
 
 
 def run(regime: str, factor: float, asked: Measure, runs: int, say: Callable[[str], None]) -> Tally:
     """Compare again and again under a load."""
-    begun, outcomes, pairs, reasons = time.monotonic(), Counter[Outcome](), 0, Counter[str]()
+    begun, outcomes, pairs, reasons = time.monotonic(), Counter[Outcome](), 0.0, Counter[str]()
     with load(regime), tempfile.TemporaryDirectory() as folder:
         once = partial(compare_once, factor, asked, Path(folder))
         for number in range(runs):

@@ -63,7 +63,8 @@ def table(trace: Trace, factor: float, limit: float, count: int) -> dict[str, tu
     drawn = list(windows(trace, count, factor))
     for name, decide in (("this gate", adaptive), ("this gate, no guards", unguarded), ("peeking", peeking)):
         ended = [decide(window, limit) for window in drawn]
-        found[name] = Counter(WORDS[outcome] for outcome, _ in ended), sum(pairs for _, pairs in ended) / count
+        used = sum(pairs for _, pairs in ended) / trace.taken.split
+        found[name] = Counter(WORDS[outcome] for outcome, _ in ended), used / count
     for pairs in (trace.most // 4, trace.most):
         found[f"fixed, {pairs} pairs"] = Counter(WORDS[fixed(window, limit, pairs)] for window in drawn), float(pairs)
     for rule in rules.SEQUENTIAL:

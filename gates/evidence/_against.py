@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from gates.context import Context
+from gates.deciding.spending import looks_until
 from gates.evidence._attempt import attempt
 from gates.evidence._baseline import Baseline
 from gates.evidence._import_paths import import_roots
@@ -17,7 +18,7 @@ from gates.measuring.bench import Launch, launch
 from gates.measuring.comparison import BASELINE, CANDIDATE, limits_of
 from gates.measuring.ledger import Recalled, key_of
 from gates.measuring.session import Plan
-from gates.measuring.taken import Taken, frozen_digest
+from gates.measuring.taken import SPLIT, Taken, frozen_digest
 from gates.measuring.wire import ArmFailed
 from gates.regression import Regression
 from gates.samples import Samples
@@ -62,6 +63,7 @@ def compare_arms(
     facts = {
         "method": METHOD, "measurement": measurement.model_dump(mode="json"), "arm": arm, "device": device,
         "baseline": sides.baseline.commit, "measures": [one.model_dump(mode="json", by_alias=True) for one in measures],
+        "looks": looks_until(measurement.pairs), "split": SPLIT,
     }  # fmt: skip
     digest = frozen_digest(facts)
     launches = {side: partial(sides.launch, side, measurement.arms[arm], measurement, device) for side in sides.folders}

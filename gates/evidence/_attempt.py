@@ -38,7 +38,8 @@ def attempt(
         ledger.append(begun.model_copy(update={"ended": FAILED, "pairs": error.pairs, "unfit": (str(error),)}))
         raise
     told = {
-        "ended": taken.ended, "pairs": taken.pairs, "restarts": taken.restarts, "metrics": samples.metrics,
+        "ended": taken.ended, "pairs": taken.pairs, "restarts": taken.restarts, "split": taken.split,
+        "metrics": samples.metrics,
         "unfit": (*disturbed(taken), *(contended(taken) if plan.clock == "wall" else ())),
         "missed": answers.missed(_applying(measures, samples), Source(samples, taken, earlier)),
     }  # fmt: skip

@@ -25,8 +25,8 @@ from gates.measuring.answers import ALPHA
 from gates.measuring.bench import Launch, launch
 from gates.measuring.formats import read_times
 from gates.measuring.ledger import Recalled, key_of
-from gates.measuring.session import SPLIT, Plan
-from gates.measuring.taken import Taken, frozen_digest
+from gates.measuring.session import Plan
+from gates.measuring.taken import SPLIT, Taken, frozen_digest
 from gates.revision import processor
 from gates.samples import BadSamples, Metric, Samples
 from gates.smoke import cut_short

@@ -51,12 +51,14 @@ def estimated(measure: Measure, source: Source, alpha: float = ALPHA) -> Estimat
         _refuse_what_no_clock_gives(measure, metric)
         return estimate(measure, metric, alpha=alpha)
     now = len(next(iter(metric.arms.values())))
-    metric, used = pooled(name, metric, source.earlier)
+    metric, used = pooled(name, metric, [one for one in source.earlier if one.split == source.taken.split])
     whole = len(next(iter(metric.arms.values())))
     design = Design(
         most=source.taken.most, restarts=_restarts(source.taken, used), before=whole - now,
         attempt=len(source.earlier) + 1, split=source.taken.split,
     )  # fmt: skip
+    if measure.kind == "slope" and now == source.taken.pairs:
+        return estimate(measure, whole_pairs(metric, source.taken.split), alpha=design.alpha(alpha))
     if now != source.taken.pairs:  # one value for each start of the processes: nobody looked at it meanwhile
         return estimate(measure, metric, alpha=design.alpha(alpha))
     return estimate(measure, metric, design, alpha)
@@ -71,6 +73,15 @@ def _refuse_what_no_clock_gives(measure: Measure, metric: Metric) -> None:
                 f"all {len(values)} samples of {arm} are {values[0]:g} {metric.unit}, which no clock gives; "
                 "write them as they were measured, unrounded"
             )
+
+
+def whole_pairs(metric: Metric, split: int) -> Metric:
+    """Return the mean of the short pairs that each pair was split into; of a last one as much as there is."""
+    arms = {
+        arm: tuple(statistics.fmean(values[at : at + split]) for at in range(0, len(values), split))
+        for arm, values in metric.arms.items()
+    }
+    return metric.model_copy(update={"arms": arms})
 
 
 def unfit(measure: Measure, source: Source, seen: Estimate) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gates.interval import NEEDED, Estimate, rank
@@ -11,7 +11,7 @@ from gates.measuring.taken import Taken
 CROWDED = 0.30
 SOME_WAITING = 0.10
 STRETCHED = 1.2
-PREEMPTED = 2
+PREEMPTED = 2  # times in a pair
 THROTTLED = 0.05
 SLOW_CLOCK = 0.75
 TIMES = ("step_time_s", "run_time_s", "items_per_s")
@@ -92,7 +92,7 @@ def _waited(taken: Taken) -> Iterator[str]:
         for arm, values in taken.stretch.items():
             stretch = statistics.median(values)
             crowded = (taken.waiting or 0.0) > SOME_WAITING
-            switches = taken.switches.get(arm)
+            switches = [sum(each) for each in _split(taken.switches.get(arm, ()), taken.split)]
             pushed = taken.waiting is None and (not switches or statistics.median(switches) >= PREEMPTED)
             if stretch > STRETCHED and (crowded or pushed):
                 share = f" {taken.waiting:.0%} of the time" if taken.waiting is not None else ""
@@ -105,6 +105,11 @@ def _waited(taken: Taken) -> Iterator[str]:
             yield f"the GPU ran at {taken.gpu.clock_share:.0%} of its clock (at least {SLOW_CLOCK:.0%})"
         if taken.gpu.others:
             yield f"{taken.gpu.others} other processes used the GPU"
+
+
+def _split(values: Sequence[int], split: int) -> Iterator[Sequence[int]]:
+    """Yield the values of the short pairs that each pair was split into."""
+    return (values[at : at + split] for at in range(0, len(values), split))
 
 
 def _biased(taken: Taken, metric: str, margin: float) -> Iterator[str]:

@@ -35,6 +35,7 @@ class Attempt(Model):
     pairs: int
     unfit: tuple[str, ...] = ()
     restarts: tuple[int, ...] = ()
+    split: int = 1
     metrics: dict[str, Metric] = Field(default_factory=dict)
     missed: tuple[str, ...] = ()
     drawn: str = ""

@@ -5,6 +5,7 @@ discarded, and the way of question and answer. Segments of all arms are about as
 cancels; where it does not, the work was done outside of what was timed, or the clock of the worker is not one.
 """
 
+import itertools
 import statistics
 from collections.abc import Iterator
 
@@ -31,7 +32,7 @@ def contradicted(measure: Measure, name: str, samples: Samples, taken: Taken, se
         return
     decided = compare(seen, *measure.bound)
     try:
-        ours = _middle(measure, _in_twos(own)) if name != CPU else estimate(measure, own)
+        ours = _middle(measure, _by_start(own, taken)) if name != CPU else estimate(measure, own)
     except NotEnough:
         return
     if (decided, compare(ours, *measure.bound)) in OPPOSITE and not _on_the_way(measure, taken):
@@ -53,13 +54,14 @@ def _by_own_clock(metric: Metric, taken: Taken, *, rate: bool) -> Metric | None:
     return metric.model_copy(update={"arms": arms})
 
 
-def _in_twos(metric: Metric) -> Metric:
-    """Return each two pairs as one: work that is put off is done after a switch, and one of two has none before it."""
-    arms = {
-        arm: tuple(map(statistics.fmean, zip(values[::2], values[1::2], strict=False)))
-        for arm, values in metric.arms.items()
-    }
-    return metric.model_copy(update={"arms": arms}) if all(arms.values()) else metric
+def _by_start(metric: Metric, taken: Taken) -> Metric:
+    """Return the mean of each start of the processes: work that is put off in one pair is done in a later one of it."""
+    if len(taken.restarts) != len(next(iter(metric.arms.values()))):
+        return metric
+    ends = [i for i in range(1, len(taken.restarts)) if taken.restarts[i] != taken.restarts[i - 1]]
+    spans = list(itertools.pairwise([0, *ends, len(taken.restarts)]))
+    arms = {arm: tuple(statistics.fmean(values[a:b]) for a, b in spans) for arm, values in metric.arms.items()}
+    return metric.model_copy(update={"arms": arms})
 
 
 def _middle(measure: Measure, metric: Metric) -> Estimate:

@@ -15,6 +15,13 @@ SECONDS = {"step_time_s", "step_cpu_time_s", "run_time_s", "run_cpu_time_s"}
 FIRST_COPIES, COPIES_APART = 6, 8  # pairs
 
 
+def turn(arms: tuple[str, ...], number: int) -> tuple[str, ...]:
+    """Return the order of a pair: forwards, then backwards; of three arms each comes first, between and last."""
+    first = number // 2 % len(arms) if len(arms) > 2 else 0
+    order = (*arms[first:], *arms[:first])
+    return order if number % 2 == 0 else order[::-1]
+
+
 def apart(arms: int, split: int) -> int:
     """Return how many pairs lie between comparisons with a copy: more where pairs are short, or there is one arm."""
     return COPIES_APART * (2 if split > 1 or arms == 1 else 1)

@@ -12,14 +12,13 @@ from gates.deciding.spending import MANY, reaches
 from gates.measuring import machine
 from gates.measuring.bench import START_S, Bench, Collected, Ended, Hello, Launch, Ran, Worker
 from gates.measuring.machine import Gpu
-from gates.measuring.rounds import COPY, Gathered, apart, copies_until
-from gates.measuring.taken import Clock, End, Taken, Warmup
+from gates.measuring.rounds import COPY, Gathered, apart, copies_until, turn
+from gates.measuring.taken import SPLIT, Clock, End, Taken, Warmup
 from gates.measuring.wire import ArmEnded, ArmFailed
 from gates.samples import Device, Samples
 
 SEGMENT_S = {"cpu": 0.030}
 SEGMENT_ELSEWHERE_S = 0.010
-SPLIT = 6  # of a segment on the CPU, where steps are short: noise there comes and goes within it
 WINDOW, CONVERGED, MOST_WARMUPS = 5, 0.05, 50
 EXPENSIVE_S = 5.0
 FIXED, LEAST = 8, 6
@@ -129,9 +128,8 @@ class Session:
         elif not number:
             self._run_commands(names)  # what comes first finds cold caches: it is not counted
         begun, waited = time.monotonic(), machine.pressure()
-        self._take(names if number % 2 == 0 else names[::-1])
-        between = apart(len(names), self._split)
-        if copies_until(number, between) < copies_until(number + 1, between):
+        self._take(turn(names, number))
+        if self._are_copies_due(self._got.pairs):
             for order in ((names[0], self._copy), (self._copy, names[0])):
                 self._take_copied(order)
         if self._running:
@@ -139,6 +137,10 @@ class Session:
         self._measured_s += time.monotonic() - begun
         now = machine.pressure()
         self._waited_s += now - waited if now is not None and waited is not None else 0.0
+
+    def _are_copies_due(self, pairs: int) -> bool:
+        """Return whether the baseline and its copy take their turns after so many pairs."""
+        return copies_until(pairs, apart(len(self._plan.names), self._split)) > len(self._got.copies)
 
     def _take(self, order: tuple[str, ...]) -> None:
         if self._running:
@@ -175,7 +177,9 @@ class Session:
 
     def _spent(self) -> bool:
         """Return whether the time is up: so that the next round would end after it."""
-        return self._left_s < self._measured_s / max(self._got.pairs, 1)
+        got, arms = self._got, len(self._plan.names)
+        segment_s = self._measured_s / max(got.pairs * arms + 2 * len(got.copies), 1)
+        return self._left_s < segment_s * (arms + 4 * self._are_copies_due(got.pairs + 1))
 
     def _run_commands(self, names: tuple[str, ...]) -> dict[str, Ended]:
         seed = self._source.randrange(1, 2**32)
@@ -235,8 +239,8 @@ class Session:
 
     def _split_pairs(self, longest_s: float) -> None:
         """Take several short pairs in the place of each, as many as the longest step lets there be."""
-        if self._device.type != "cpu" or self._plan.most < MANY:
-            return
+        if self._device.type != "cpu" or self._plan.most < MANY or len(self._plan.names) == 1:
+            return  # a level is that of long segments: what comes with each switch is not its own
         fitting = int(self._segment_s / (LEAST_STEPS * longest_s))
         self._split = max(1, min(SPLIT, fitting))
         self._most *= self._split

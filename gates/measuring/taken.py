@@ -2,15 +2,16 @@
 
 import hashlib
 import json
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from gates.measuring.machine import Gpu, Machine
 from gates.model import Model
 
 Clock = Literal["wall", "cpu", "either"]
 End = Literal["decided", "all pairs", "budget"]
+SPLIT = 6  # of a pair on the CPU, where steps are short: noise stays for the whole of a segment, however long that is
 
 
 class Warmup(Model):
@@ -60,6 +61,12 @@ class Taken(Model):
     gpu: Gpu | None = None
     measured_s: float
     started_s: float = 0.0
+
+    @model_validator(mode="after")
+    def _is_split_as_pairs_are(self) -> Self:
+        if self.split > SPLIT or self.most % self.split:
+            raise ValueError(f"expected pairs to be split into at most {SPLIT}, found {self.split} of {self.most}")
+        return self
 
     @property
     def starts(self) -> int:

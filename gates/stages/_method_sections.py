@@ -55,11 +55,8 @@ def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         if got.seen and got.run and got.run.taken and got.outcome is not Outcome.NOT_APPLICABLE:
             by = got.clock or measure.of
             floor = noise(got.run.taken, by) if by in {*TIMES, *CPU_TIME.values()} else None
-            needed = (
-                "settled"
-                if got.outcome is not Outcome.UNKNOWN
-                else str(pairs_needed(got.seen, measure, got.run.taken.split) or "-")
-            )
+            more = pairs_needed(got.seen, measure, got.run.taken.split if floor else 1)
+            needed = str(more or "-") if got.outcome is Outcome.UNKNOWN else "settled"
             rows.append((
                 criterion.id, measure.name, f"{smallest_effect(got.seen, measure):.2%}",
                 f"{floor.floor:.2%}" if floor else "-", needed,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gates.deciding.outlook import pairs_needed
 from gates.evidence.kind import EvidenceSet
+from gates.measuring.fitness import CPU_TIME, TIMES
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.stages._measures import Answer, answers_of, level_of, targets_of
 from gates.stages._target_sections import describe
@@ -107,8 +108,13 @@ def _command(task: Task, criterion: Criterion, measure: Measure) -> str:
 def _needed(measure: Measure, got: Answer) -> str:
     """Return how many pairs may settle it, where the gate took them itself."""
     taken = got.run.taken if got.run and not got.unfit else None
-    needed = pairs_needed(got.seen, measure, taken.split) if got.seen and taken else None
-    return f" At this noise `pairs: {needed}` may do." if needed else ""
+    if taken is None or got.seen is None:
+        return ""
+    is_timed = (got.clock or measure.of) in {*TIMES, *CPU_TIME.values()}
+    needed = pairs_needed(got.seen, measure, taken.split if is_timed else 1)
+    what = "pairs" if is_timed else "starts of the processes"
+    why = ", for which the budget was too small" if taken.ended == "budget" else ""
+    return f" At this noise about {needed} {what} may do{why}." if needed else ""
 
 
 def _check(criterion: Criterion, index: int) -> str:

@@ -8,7 +8,8 @@ from building import a_measure
 from taking import NEW, OLD, PAIRS, a_taken, an_attempt, some_samples
 
 from gates.interval import NotEnough
-from gates.measuring.answers import Source, estimated, settled
+from gates.measuring.answers import Source, estimated, outcome, settled
+from gates.model import Outcome
 from gates.task import Measure
 
 NOISY = [1.0 + (i * 7 % 16) / 100 for i in range(PAIRS)]
@@ -79,6 +80,23 @@ def test_earlier_attempts_add_their_pairs_and_leave_less_error() -> None:
     assert (first.n, third.n) == (PAIRS, 3 * PAIRS)
     assert first.level == pytest.approx(0.96)
     assert third.level == pytest.approx(1 - 0.01 * 6 / (2 * math.pi) ** 2)
+
+
+def test_pairs_that_were_split_and_whole_ones_are_not_put_together() -> None:
+    whole, split = an_attempt(missed=("ratio",)), an_attempt(split=4)
+    seen = estimated(asked(), Source(some_samples(), a_taken(split=4), (whole, split)))
+    assert seen.n == 2 * PAIRS
+    assert seen.level == pytest.approx(1 - 0.01 * 6 / (2 * math.pi) ** 2)
+
+
+@pytest.mark.parametrize("split", [1, 4, 6])
+def test_growth_is_that_of_whole_pairs_however_they_were_split(split: int) -> None:
+    growing = asked(ratio=None, slope="old", at_least=None, at_most=0.003)
+    values = [1.0 + 0.004 * i / split + 1e-6 * (i % 3) for i in range(16 * split)]
+    taken = a_taken(pairs=16 * split, most=64 * split, split=split, restarts=())
+    source = Source(some_samples(old=values, new=values), taken)
+    assert estimated(growing, source).value == pytest.approx(0.004, rel=0.01)
+    assert outcome(growing, source) is Outcome.FAILED
 
 
 def test_starts_of_different_attempts_are_different_starts() -> None:

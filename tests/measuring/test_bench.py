@@ -102,7 +102,10 @@ def test_an_arm_that_hangs_is_given_up_and_killed(bench: Bench, tmp_path: Path) 
         ("told['wall_s'] = 0", "answered wall_s = 0"),
         ("told['wall_s'] = 1e300 * 1e10", "answered wall_s = 'Infinity'"),
         ("told['cpu_s'] = 0", "answered cpu_s = 0"),
-        ("print(json.dumps({**told, 'cpu_s': 77}).replace('77', '1e999'), file=out, flush=True)", "cpu_s = inf"),
+        (
+            "print(json.dumps({**told, 'cpu_s': 0}).replace('_s\": 0}', '_s\": 1e999}'), file=out, flush=True)",
+            "cpu_s = inf",
+        ),
         ("told['halves_s'] = [0.001, '1e999']", "answered halves_s"),
         ("told['wall_s'] = 5", "says that 5 s passed, our clock says"),
         ("told['device_s'] = 5", "our clock says"),

@@ -38,6 +38,13 @@ def test_work_that_is_not_timed_decides_nothing(hidden: float) -> None:
     assert any("done where it is not timed" in why for why in unfit(RATIO, source, estimated(RATIO, source)))
 
 
+@pytest.mark.parametrize("caught_up", [2, 3, 5, 15])
+def test_work_that_is_put_off_for_long_decides_nothing(caught_up: int) -> None:
+    whole = tuple(1.0 + caught_up * (i % (caught_up + 1) == caught_up) for i in range(PAIRS))
+    taken = a_taken(whole={"old": (1.0,) * PAIRS, "new": whole}, restarts=(1,) * PAIRS)
+    assert outcome(RATIO, Source(some_samples(), taken)) is U
+
+
 def test_what_changes_no_verdict_is_let_through() -> None:
     assert outcome(RATIO, seen_by(1.0, 1.2)) is P
 
@@ -88,8 +95,8 @@ def test_arm_that_only_seems_fast_is_found_out(arm: str, most: int, pause: float
     root = written(tmp_path / "p", {"steps.py": STEPS, "arms.py": ARMS})
     (tmp_path / "log").mkdir()
     arms: dict[str, dict[str, Any]] = {
-        "old": {"call": "steps:work", "args": [20_000]},
-        "new": {"call": f"arms:{arm}", "args": [20_000, pause]},
+        "old": {"call": "steps:work", "args": [8_000]},
+        "new": {"call": f"arms:{arm}", "args": [8_000, pause]},
     }
     plan = a_plan(root, arms, most=most, restarts=1, segment_s=0.030)
     samples, taken = measure(plan, tmp_path / "log", lambda *_: False)

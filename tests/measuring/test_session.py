@@ -64,6 +64,19 @@ def test_pairs_of_short_steps_are_split_and_as_far_apart_in_time_as_others(tmp_p
     assert len(taken.copies) == 2 * 9
 
 
+def test_one_arm_has_no_other_to_take_turns_with_and_its_pairs_stay_whole(tmp_path: Path) -> None:
+    _, taken = taken_of(tmp_path, {"a": TWO["amp"]}, most=32, restarts=2)
+    assert (taken.split, taken.pairs, len(taken.copies)) == (1, 32, 4)
+
+
+def test_three_arms_are_split_and_end_with_their_budget(tmp_path: Path) -> None:
+    three = {**TWO, "tf32": {"call": "steps:work", "args": [3000]}}
+    samples, taken = taken_of(tmp_path, three, segment_s=0.030, budget_s=2.0, restarts=2)
+    assert (taken.split, taken.ended) == (6, "budget")
+    assert 6 <= taken.pairs < taken.most
+    assert {len(values) for values in samples.metrics["step_time_s"].arms.values()} == {taken.pairs}
+
+
 def test_memory_of_a_start_counts_at_the_look_that_ends_it(tmp_path: Path) -> None:
     seen: list[int] = []
     (tmp_path / "log").mkdir()

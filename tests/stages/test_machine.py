@@ -48,6 +48,9 @@ DISTURBED: dict[str, dict[str, Any]] = {
     "pushed off the processor": {
         "stretch": {"new": (1.5,) * PAIRS}, "waiting": None, "switches": {"new": (9,) * PAIRS},
     },
+    "pushed off the processor once in each short pair": {
+        "stretch": {"new": (1.5,) * PAIRS}, "waiting": None, "switches": {"new": (1,) * PAIRS}, "split": 4,
+    },
     "GPU throttled": {"gpu": Gpu(throttled="0x4")},
     "GPU slow": {"gpu": Gpu(clock_share=0.5)},
     "GPU shared": {"gpu": Gpu(others=1)},
@@ -68,6 +71,9 @@ def test_unfit_machine_overrules_any_interval(changes: dict[str, Any], limit: fl
 
 CALM: dict[str, dict[str, Any]] = {
     "work that sleeps": {"stretch": {"old": (9.0,) * PAIRS}, "waiting": 0.0},
+    "work that sleeps, in short pairs": {
+        "stretch": {"old": (9.0,) * PAIRS}, "waiting": None, "switches": {"old": (1, 0, 0, 0) * 4}, "split": 4,
+    },
     "work that sleeps, where nothing tells of pressure": {
         "stretch": {"old": (9.0,) * PAIRS}, "waiting": None, "switches": {"old": (0,) * PAIRS},
     },
