@@ -174,7 +174,7 @@ def test_a_worker_that_floods_the_gate_is_ended_with_it(tmp_path: Path) -> None:
         root = a_folder(tmp_path / "p", w="while True: print(json.dumps(told), file=out, flush=True)")
         worker = bench.start("amp", started(root, run=["python", "w.py"]))
         worker.hello()
-        with pytest.raises(ArmFailed, match="spoke without being asked|our clock says"):
+        with pytest.raises(ArmFailed, match=r"spoke without being asked|our clock says"):
             for _ in range(50):
                 time.sleep(0.1)  # long enough for a line to come before it is asked for
                 worker.run(3)
