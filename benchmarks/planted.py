@@ -52,6 +52,8 @@ FIRST = {
     "foreign_k": "48 of 50, findings on 1 of 16 sound projects (not blocking); by somebody who had not seen the rules",
     "foreign_l": "49 of 50, findings on 2 of 20 sound projects (not blocking); by somebody who had not seen the rules",
     "foreign_m": "45 of 50, findings on none of 20 sound projects; by somebody who had not seen the rules",
+    "foreign_n": "34 of 40, one left out of the set; findings on 2 of 16 sound projects (one blocking); likewise",
+    "foreign_o": "33 of 40, findings on 2 of 16 sound projects (one blocking); by somebody who had not seen the rules",
 }
 
 

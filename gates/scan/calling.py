@@ -51,7 +51,7 @@ class Calling(Finding):
         self.stack: list[ast.AST] = []
         self.frames: list[Frame] = []
         self.calls: dict[Event, tuple[Frame, ...]] = {}
-        self.yields: list[Callable[[Paths], Paths]] = []
+        self.yields: list[Callable[[Run], Paths]] = []
         self._quiet: dict[object, Value | None] = {}
         self._caring: dict[ast.AST, frozenset[str]] = {}
 
@@ -136,8 +136,9 @@ class Calling(Finding):
         if isinstance(node, ast.IfExp):
             return self._chosen(node, paths, scope)
         if isinstance(node, ast.Yield | ast.YieldFrom) and self.yields:
-            inner = self.yields[-1]
-            return [(path, Value("None")) for path in inner(paths)]
+            given = node.value if isinstance(node, ast.Yield) else None
+            run = self.run(given, paths, scope) if given is not None else [(path, Value("None")) for path in paths]
+            return [(path, Value("None")) for path in self.yields[-1](run)]
         if node not in self.hot:
             return [self._built(node, path, scope) for path in paths]
         if isinstance(node, ast.Call):

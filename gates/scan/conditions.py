@@ -19,6 +19,7 @@ NEGATED: dict[type[ast.cmpop], tuple[str, bool]] = {
     ast.NotIn: ("in", False),
 }
 MAX_HOPS = 4
+ENUM = "enum.Enum"
 Branches = Iterator[tuple[State, bool]]
 PlaceOf = Callable[[State], Place]
 
@@ -71,8 +72,19 @@ def _compared(test: ast.Compare, state: State, place: Place) -> Branches:
         for after, truth in _truth_of(left, state):
             yield after, (truth is right.constant) is positive
         return
+    if sign == "==" and (same := _same_member(left, right, place)) is not None:
+        yield state, same is positive
+        return
     for after, truth in _assumed(f"{left.key} {sign} {right.key}", state):
         yield after, truth is positive
+
+
+def _same_member(left: Value, right: Value, place: Place) -> bool | None:
+    """Return whether two values are the same member of one enumeration; `None` where they are none."""
+    owners = {value.key.rpartition(".")[0] for value in (left, right)}
+    owner = owners.pop()
+    is_one = not owners and owner in place.project.classes and place.project.types.is_a(owner, ENUM)
+    return left.key == right.key if is_one else None
 
 
 def _truth(test: ast.expr, state: State, place: Place, hops: int) -> Branches:

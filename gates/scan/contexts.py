@@ -24,7 +24,7 @@ class Contexts(Joining):
     project: Project
     hot: Hot
     stack: list[ast.AST]
-    yields: list[Callable[[Paths], Paths]]
+    yields: list[Callable[[list[tuple[State, Value]]], Paths]]
 
     def place(self, path: State, scope: Scope) -> Place:
         """Return the place that a path has come to."""
@@ -196,9 +196,10 @@ class Contexts(Joining):
         assert isinstance(made, ast.Call)
         outer_names, stack = path.names, list(self.stack)
 
-        def block(paths: Paths) -> Paths:
+        def block(run: list[tuple[State, Value]]) -> Paths:
+            paths = [p for p, _ in run]
             saved, self.stack = self.stack, stack
-            self.yields.append(lambda p: p)
+            self.yields.append(lambda run: [p for p, _ in run])
             kept = {id(p): p.names for p in paths}
             names = paths[0].names if paths else {}
             try:

@@ -1,24 +1,23 @@
 """A walk along the paths of a function: statement by statement, with a set of paths that fork and join."""
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from gates.scan.calling import Calling, Run
+from gates.scan.calling import Run
 from gates.scan.conditions import branch
-from gates.scan.elements import elements, is_object
+from gates.scan.looping import Looping
 from gates.scan.module import tail_of
 from gates.scan.scope import Scope
 from gates.scan.statements import changed_names, entered, flows
-from gates.scan.values import Closure, Event, State, Value
+from gates.scan.values import Closure, State, Value
 from gates.syntax import constant_truth
 
-TURNS = 2
 UNKNOWN = "builtins.object"  # the class of what a framework in the program itself makes of an optimizer
 Paths = list[State]
 
 
-class Walker(Calling):
+class Walker(Looping):
     """Walks functions of one program for one set of events."""
 
     def block(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
@@ -68,9 +67,9 @@ class Walker(Calling):
         if isinstance(node, ast.If):
             return self._if(node, paths, scope)
         if isinstance(node, ast.For | ast.AsyncFor):
-            return self._for(node, paths, scope)
+            return self.for_loop(node, paths, scope)
         if isinstance(node, ast.While):
-            return self._while(node, paths, scope)
+            return self.while_loop(node, paths, scope)
         if isinstance(node, ast.With | ast.AsyncWith):
             return self._with(node, list(node.items), paths, scope)
         if isinstance(node, ast.Try | ast.TryStar):
@@ -100,8 +99,8 @@ class Walker(Calling):
         return paths
 
     def _defined(self, node: ast.FunctionDef | ast.AsyncFunctionDef, path: State, scope: Scope) -> Value:
-        inner = self.project.scope_of(node, scope.module)
-        return Value(f"{scope.module.name}.{node.name}@{node.lineno}", closure=Closure(node, inner, path.names))
+        own = self.project.scope_of(node, scope.module)
+        return Value(f"{scope.module.name}.{node.name}@{node.lineno}", closure=Closure(node, own, path.names))
 
     def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, paths: Paths, scope: Scope) -> Paths:
         if node.value is None:
@@ -110,10 +109,10 @@ class Walker(Calling):
         for path, value in self._prepared(node.value, self.run(node.value, paths, scope)):
             here = path
             if isinstance(node, ast.AugAssign):
-                here = self._set(node.target, None, path, scope, node)
+                here = self.bound(node.target, None, path, scope, node)
             else:
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    here = self._set(target, value, here, scope, node)
+                    here = self.bound(target, value, here, scope, node)
             happened = self.happening.of_statement(node, self.place(path, scope), path) if node in self.hot else None
             if happened:
                 self.calls.setdefault(happened, tuple(self.frames))
@@ -129,15 +128,15 @@ class Walker(Calling):
             for path, value in run
         ]
 
-    def _set(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
+    def bound(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
         """Bind a target; without a value it becomes something that nothing is known of."""
         if isinstance(target, ast.Tuple | ast.List):
             made = value.node if value else None
-            for index, inner in enumerate(target.elts):
-                path = self._set(inner, self._element(made, value, index, len(target.elts)), path, scope, at)
+            for index, part in enumerate(target.elts):
+                path = self.bound(part, self._element(made, value, index, len(target.elts)), path, scope, at)
             return path
         if isinstance(target, ast.Starred):
-            return self._set(target.value, None, path, scope, at)
+            return self.bound(target.value, None, path, scope, at)
         if not isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
             return path
         text = ast.unparse(target)
@@ -188,7 +187,7 @@ class Walker(Calling):
             return self.block(node.body if truth else node.orelse, paths, scope)
         branches = [*node.body, *node.orelse]
         if node not in self.hot and not flows(branches) and not self.matters(branches, scope):
-            return self._forget(branches, paths, scope, node)
+            return self.forgotten(branches, paths, scope, node)
         found: Paths = []
         guard = ast.unparse(node.test)
         for path, _ in self.run(node.test, paths, scope) if node.test in self.hot else [(p, None) for p in paths]:
@@ -198,83 +197,12 @@ class Walker(Calling):
                 found += [replace(each, guards=path.guards) for each in after]
         return found
 
-    def _forget(self, body: Iterable[ast.stmt], paths: Paths, scope: Scope, at: ast.AST) -> Paths:
+    def forgotten(self, body: Iterable[ast.stmt], paths: Paths, scope: Scope, at: ast.AST) -> Paths:
         """Let what skipped statements set become something that nothing is known of."""
         targets = [ast.parse(text, mode="eval").body for text in sorted(changed_names(body))]
         for target in targets:
-            paths = [self._set(target, None, path, scope, at) for path in paths]
+            paths = [self.bound(target, None, path, scope, at) for path in paths]
         return paths
-
-    def _for(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
-        if node not in self.hot:
-            return self._forget([node], paths, scope, node)
-        found: Paths = []
-        for path, value in self.run(node.iter, paths, scope):
-            known = elements(node.iter, self.place(path, scope))
-            count = len(known) if known else TURNS
-
-            def bind(each: State, turn: int, value: Value = value, known: list[Value] | None = known) -> State:
-                element = known[turn - 1] if known else None
-                return self._loop_target(node.target, element, value, turn, each, scope)
-
-            found += self._turns(node, path, scope, count, bind, marked=not known or not _hands_round(node, known))
-        return found
-
-    def _loop_target(
-        self, target: ast.expr, element: Value | None, source: Value, turn: int, path: State, scope: Scope
-    ) -> State:
-        """Bind a loop variable: another object in each turn, the same one where the same list is walked again."""
-        if element is not None:
-            return self._set(target, element, path, scope, target)
-        if isinstance(target, ast.Tuple | ast.List):
-            for index, inner in enumerate(target.elts):
-                path = self._set(inner, Value(f"{source.key}[{turn}][{index}]"), path, scope, target)
-            return path
-        return self._set(target, Value(f"{source.key}[{turn}]"), path, scope, target)
-
-    def _while(self, node: ast.While, paths: Paths, scope: Scope) -> Paths:
-        if node not in self.hot:
-            return self._forget([node], paths, scope, node)
-        found: Paths = []
-        for path in paths:
-            found += self._turns(node, path, scope, TURNS, lambda each, _turn: each)
-        return found
-
-    def _turns(
-        self,
-        node: ast.For | ast.AsyncFor | ast.While,
-        path: State,
-        scope: Scope,
-        count: int,
-        bind: Callable[[State, int], State],
-        *,
-        marked: bool = True,
-    ) -> Paths:
-        """Walk the turns of a loop, with a mark where each begins, and leave it."""
-        outer, guards = path.turns, path.guards
-        begins, turns, ends = ((self.marker(m, node, scope),) if marked else () for m in ("loop", "turn", "done"))
-        going = [path.happens(*begins)]
-        left: Paths = []
-        for turn in range(1, count + 1):
-            going = [bind(replace(each, turns=f"{outer}/{node.lineno}.{turn}").happens(*turns), turn) for each in going]
-            if isinstance(node, ast.While) and node.test in self.hot:
-                going = [each for each, _ in self.run(node.test, going, scope)]
-            after = self.joined(self.block(node.body, going, scope))
-            left += [each for each in after if each.ended in {"break", "return", "raise"}]
-            going = [replace(each, ended="") for each in after if each.ended in {"", "continue"}]
-        going = self.block(node.orelse, going, scope) if node.orelse else going
-        result = []
-        for each in (*left, *going):
-            ended = "" if each.ended == "break" else each.ended
-            done = each if ended else each.happens(*ends)
-            assumed = {key: truth for key, truth in each.assumed.items() if not _is_of_turn(key, node, path)}
-            result.append(replace(done, ended=ended, turns=outer, guards=guards, assumed=assumed))
-        return result
-
-    def marker(self, name: str, node: ast.AST, scope: Scope) -> Event:
-        """Return a mark between events."""
-        line = getattr(node, "lineno", 1)
-        return Event(name, (), scope.module.path, line, line)
 
     def _with(self, node: ast.With | ast.AsyncWith, items: list[ast.withitem], paths: Paths, scope: Scope) -> Paths:
         if not items:
@@ -285,9 +213,9 @@ class Walker(Calling):
             if item.optional_vars is not None and self.is_stack(item.context_expr):
                 found += self._with_stack(node, item.optional_vars, rest, path, scope)
                 continue
-            inner = lambda begun: self._with(node, rest, begun, scope)  # noqa: E731
-            opened = path if item.optional_vars is None else self._set(item.optional_vars, value, path, scope, node)
-            found += self.context(value, item.context_expr, opened, scope, inner)
+            within = lambda begun: self._with(node, rest, begun, scope)  # noqa: E731
+            opened = path if item.optional_vars is None else self.bound(item.optional_vars, value, path, scope, node)
+            found += self.context(value, item.context_expr, opened, scope, within)
         return found
 
     def _with_stack(
@@ -295,7 +223,7 @@ class Walker(Calling):
     ) -> Paths:
         """Walk a block with an exit stack, and leave at its end what helpers have entered on it."""
         line = f"{scope.module.path}:{node.lineno}{self.tag(path)}"
-        opened = self._set(target, Value(f"ExitStack@{line}"), path, scope, node)
+        opened = self.bound(target, Value(f"ExitStack@{line}"), path, scope, node)
         key = self.pending(opened, target, scope)
         found = []
         for after in self._with(node, rest, [opened.stores(key, Value(key, constant=()))], scope):
@@ -327,7 +255,7 @@ class Walker(Calling):
 
     def _match(self, node: ast.Match, paths: Paths, scope: Scope) -> Paths:
         if node not in self.hot and not flows(node.cases):
-            return self._forget(node.cases, paths, scope, node)  # type: ignore[arg-type]  # cases hold statements
+            return self.forgotten(node.cases, paths, scope, node)  # type: ignore[arg-type]  # cases hold statements
         found: Paths = []
         for case in node.cases:
             found += self.block(case.body, paths, scope)
@@ -344,21 +272,3 @@ class Walker(Calling):
 
 def _is_told(value: Value) -> bool:
     return isinstance(value.node, ast.Tuple | ast.List) or value.type is not None
-
-
-def _hands_round(node: ast.For | ast.AsyncFor, known: list[Value]) -> bool:
-    """Return whether a loop does no more than let objects of the program's own act, as one for callbacks does."""
-    body: list[ast.stmt] = node.body
-    while len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse:
-        body = body[0].body
-    call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
-    func = call.func if isinstance(call, ast.Call) else None
-    acting = func.args[0] if isinstance(func, ast.Call) and tail_of(func.func) == "getattr" and func.args else func
-    acting = acting.value if isinstance(acting, ast.Attribute) else acting
-    is_one = isinstance(acting, ast.Name) and isinstance(node.target, ast.Name) and acting.id == node.target.id
-    return is_one and all(value.closure is not None or value.owner is not None or is_object(value) for value in known)
-
-
-def _is_of_turn(key: str, node: ast.For | ast.AsyncFor | ast.While, before: State) -> bool:
-    """Return whether a condition is about one turn of a loop alone."""
-    return key not in before.assumed and (f"/{node.lineno}." in key or "[1]" in key or "[2]" in key)

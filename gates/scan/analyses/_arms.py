@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._benching import is_baseline, is_candidate
-from gates.scan.analyses._code import callee, keyword, tail_text
+from gates.scan.analyses._code import callee, functions, keyword, tail_text
 from gates.scan.analyses._defaults import behind_of
-from gates.scan.module import Module
+from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.scope import Scope
+from gates.scan.types import argument
 
 ARM = re.compile(r"(?i)(^|_)(arms?|precisions?|dtype|amp|use_amp|variant|backend)(_|$)")
 
@@ -35,11 +36,45 @@ def _texts(project: Project, node: ast.expr, scope: Scope, hops: int) -> Iterato
             behind = (_default(part, scope) or behind_of(part, scope)) if hops else None
             if behind is not None and behind[0] is not node:
                 yield from _texts(project, behind[0], behind[1], hops - 1)
+                yield from _registered(project, tail_of(part), behind[0])
         elif isinstance(part, ast.Call) and hops:
             target = callee(project, scope.module, part)
             for given in inner(target, ast.Return, ast.Yield) if target is not None else ():
                 if isinstance(given, ast.Return | ast.Yield) and given.value is not None and target is not None:
                     yield from _texts(project, given.value, project.scope_of(target, scope.module), hops - 1)
+
+
+def _registered(project: Project, name: str, made: ast.expr) -> Iterator[str]:
+    """Yield the keys under which code stores things in a mapping that is made in one place, and filled elsewhere."""
+    if not isinstance(made, ast.Dict | ast.Call):
+        return
+    for module in project.modules.values():
+        for node in module.live.get(ast.Assign, ()):
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            if not isinstance(target, ast.Subscript) or tail_of(target.value) != name:
+                continue
+            scope = project.scope_at(target, module)
+            behind = behind_of(target.value, scope)
+            if behind is not None and behind[0] is made:
+                yield from _keys(project, target.slice, scope)
+
+
+def _keys(project: Project, key: ast.expr, scope: Scope) -> Iterator[str]:
+    """Yield the texts that a key may be: written there, passed to its function, or the names of what that decorates."""
+    if isinstance(key, ast.Constant):
+        yield str(key.value)
+    found = scope.lookup(key.id) if isinstance(key, ast.Name) else None
+    function = found[0].function if found is not None else scope.function
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return
+    if isinstance(key, ast.Attribute) and key.attr == "__name__":
+        for module in project.modules.values():
+            for other in functions(module):
+                yield from (other.name for each in other.decorator_list if tail_of(each) == function.name)
+    for call, _ in project.named.get(function.name, ()) if isinstance(key, ast.Name) else ():
+        value = argument(call, function, key.id, bound=False) if isinstance(key, ast.Name) else None
+        if isinstance(value, ast.Constant):
+            yield str(value.value)
 
 
 def _default(node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope] | None:

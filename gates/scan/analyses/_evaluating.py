@@ -12,7 +12,7 @@ from gates.scan.analyses._left_open import forwards_of
 from gates.scan.analyses._switches import SETS, turns_off
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -61,6 +61,7 @@ HELD_INPUT = re.compile(
     r"^(val|valid|validation|held_?out)_?(x|inputs?|data|images?|features?|batch|tokens?|ids|set)$|^xval$"
 )
 READS = frozenset({"item", "detach", "argmax", "cpu", "numpy", "tolist", "topk", "eq", "sum", "max"})
+NUMBERS = frozenset({"item", "tolist", "float"})
 INFERENCE = re.compile(
     r"(?i)^_*(run_)?(predict|predictions|inference|infer)(_(all|loader|dataset|epoch|loop|set|batches))?$|"
     r"^_*(get|collect|gather|compute)_(predictions|preds|logits|outputs)$"
@@ -165,9 +166,22 @@ def _at_once(project: Project, function: Function | ast.Module, module: Module, 
     forward = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and _runs_model(project, module, c)]
     for call in sorted(forward, key=lambda c: c.lineno):
         names = [tail_of(arg) for arg in call.args]
-        if sure or any(HELD_INPUT.search(name) for name in names):
+        if sure or any(HELD_INPUT.search(name) for name in names) or (owner and _is_told_by_number(owner, call)):
             yield Evaluation(module, owner, call, call, named=False)
             return
+
+
+def _is_told_by_number(function: Function, forward: ast.Call) -> bool:
+    """Return whether a function puts the model of a forward pass off, and returns numbers that the host has read."""
+    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
+    model, tails = text_of(forward.func), {tail_of(c.func) for c in made}
+    before = [c for c in made if c.lineno < forward.lineno and text_of(c.func) in {f"{model}.eval", f"{model}.train"}]
+    if not before or not turns_off(max(before, key=lambda c: c.lineno)) or trains(function):
+        return False
+    given = [n.value for n in inner(function, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
+    given += [v for n in given if isinstance(n, ast.Name) for v, _ in _flow.set_before(function, n.id, n.lineno)]
+    read = any(isinstance(c, ast.Call) and tail_of(c.func) in NUMBERS for value in given for c in walk(value))
+    return read and "requires_grad_" not in tails
 
 
 def _runs_model(project: Project, module: Module, call: ast.Call) -> bool:

@@ -4,11 +4,13 @@ import ast
 import re
 
 from gates.scan.analyses._code import MODEL, callee, is_backward, is_model_call
-from gates.scan.analyses._flow import OF_MODELS
+from gates.scan.analyses._contexts import entered_by
+from gates.scan.analyses._flow import OF_MODELS, sources
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, kept, text_of, walk
 from gates.scan.project import Project
+from gates.scan.scope import Scope
 
 NO_GRAD = re.compile(r"no_grad|inference_mode|set_grad_enabled|_disable_grad|without_grad|nograd")
 AUXILIARY = re.compile(
@@ -68,6 +70,48 @@ def runs_trained(project: Project, module: Module, call: ast.Call) -> bool:
     if is_loss or not tail[:1].isupper() or project.scope_at(call, module).dotted(call.func) is not None:
         return False
     return bool(LETTER.search(tail)) or tail in kept(module.tree, _asked_for_parameters)
+
+
+def runs_compiled(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call is of a function that runs a model, and that was compiled: `self.quick(x)`."""
+    made = project.scope_at(call, module).through(call.func)
+    if made is None or not isinstance(made[0], ast.Call) or tail_of(made[0].func) != "compile" or not made[0].args:
+        return False
+    target = _function(project, made[0].args[0], made[1])
+    if target is None or any(True for _ in entered_by(project, target, made[1].module)):
+        return False
+    there = project.scope_of(target, made[1].module).module
+    is_plain = not trains(target) and not _turns_gradients_off(target)
+    return is_plain and any(
+        isinstance(c, ast.Call) and (is_call_of_model(c) or runs_own(project, there, c))
+        for c in inner(target, ast.Call)
+    )
+
+
+def runs_in_loss(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call is of a loss that runs the model by itself: not of one that judges what a model made."""
+    scope = project.scope_at(call, module)
+    info = project.classes.get(project.types.of(call.func, scope) or "")
+    found = project.method(info, "forward") if info is not None else None
+    if info is None or found is None or project.types.is_a(info.name, MODULE) is not True:
+        return False
+    ran = (c for c in inner(found[0], ast.Call) if isinstance(c, ast.Call))
+    if not any(is_call_of_model(c) or runs_compiled(project, found[1], c) for c in ran):
+        return False
+    given = (*call.args, *(option.value for option in call.keywords))
+    behind = (each for arg in given for each in sources(project, arg, scope, call.lineno))
+    return not any(isinstance(n, ast.Call) and is_forward(project, b.module, n) for b in behind for n in walk(b.node))
+
+
+def _function(project: Project, node: ast.expr, scope: Scope) -> Function | None:
+    """Return the function, or the method of the object around, that a name is for."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == scope.self_name:
+        found = project.method(scope.self_class, node.attr) if scope.self_class is not None else None
+        return found[0] if found is not None else None
+    bound = scope.lookup(node.id) if isinstance(node, ast.Name) else None
+    named = [b.node for b in bound[1]] if bound is not None else []
+    only = named[0] if len(named) == 1 else None
+    return only if isinstance(only, ast.FunctionDef | ast.AsyncFunctionDef) else None
 
 
 def _asked_for_parameters(tree: ast.AST) -> frozenset[str]:

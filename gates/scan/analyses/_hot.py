@@ -4,17 +4,17 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import (
-    FUNCTIONS,
-    LOOPS,
-    accelerated,
-    callee,
-    calls,
-    function_of,
-    is_backward,
-)
+from gates.scan.analyses._code import FUNCTIONS, LOOPS, accelerated, callee, calls, function_of, is_backward
 from gates.scan.analyses._origins import COMPREHENSIONS
-from gates.scan.analyses._seldom import counts, is_asked_after, is_guard, is_left_before, is_usual, other_side
+from gates.scan.analyses._seldom import (
+    counts,
+    is_asked_after,
+    is_guard,
+    is_left_before,
+    is_usual,
+    other_side,
+    runs_closure,
+)
 from gates.scan.analyses._steps import Steps
 from gates.scan.hooks import hooks_of
 from gates.scan.known import OPTIMIZER
@@ -39,6 +39,8 @@ EACH_BATCH = frozenset(
         "on_before_optimizer_step", "on_before_zero_grad", "optimizer_step", "on_step_begin", "on_step_end",
     }
 )  # fmt: skip
+BATCH_HOOKS = re.compile(r"(on_)?(before|after)_(train_)?(batch|iter|step)|on_(train_)?(batch|step)_(begin|start|end)")
+HOOKS = re.compile(r"(Callback|Hook|Plugin)s?$")
 FRAMEWORKS = re.compile(r"(lightning|pytorch_lightning|transformers|composer)\.")
 
 
@@ -53,7 +55,17 @@ def hot_calls(project: Project, module: Module, tails: set[str]) -> Iterator[ast
 def is_hot(project: Project, module: Module, node: ast.AST) -> bool:
     """Return whether a node runs with each step: its loop or function takes one, or a step runs its function."""
     root = root_of(project, module, node)
-    return root is not None and (is_training(project, module, root) or root in steps(project).sites)
+    if root is None:
+        return False
+    return is_training(project, module, root) or root in steps(project).sites or _is_hook(project, module, root)
+
+
+def _is_hook(project: Project, module: Module, root: ast.AST) -> bool:
+    """Return whether a function is a method of a callback whose name says that it runs with each batch."""
+    if not isinstance(root, FUNCTIONS) or not BATCH_HOOKS.fullmatch(root.name):
+        return False
+    owner = project.scope_of(root, module).owner
+    return owner is not None and any(HOOKS.search(base or "") for base in owner.bases)
 
 
 def helper_of(project: Project, module: Module, node: ast.AST) -> Function | None:
@@ -238,7 +250,7 @@ def _takes(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
             continue
         if around_steps and any(isinstance(a, ast.If) and is_guard(a.test) for a in _between(call, node, module)):
             continue  # what an accumulation left over
-        if is_backward(call) or _is_optimizer_step(call):
+        if is_backward(call) or (_is_optimizer_step(call) and not runs_closure(project, module, call)):
             return True
         target = callee(project, module, call) if depth else None
         if (

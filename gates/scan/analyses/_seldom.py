@@ -3,8 +3,12 @@
 import ast
 import re
 
-from gates.scan.module import tail_of
+from gates.scan.analyses._code import constant, keyword
+from gates.scan.analyses._origins import Origins
+from gates.scan.known import OPTIMIZER
+from gates.scan.module import Module, tail_of
 from gates.scan.nodes import text_of, walk
+from gates.scan.project import Project
 
 TRANSPARENT = re.compile(r"scaler|amp|half|fp16|mixed|clip|grad_norm|None|precision|sync_gradients")
 STEADY = frozenset(
@@ -16,8 +20,20 @@ FIXED = re.compile(
     r"rank(\(\))? (==|in|<) [(\[]?-?[01]\b|^not (\w+\.)*(local_|global_)?rank$"
 )
 USUAL, ODD = frozenset({"isfinite", "is_finite"}), frozenset({"isnan", "isinf"})
+LBFGS = "torch.optim.LBFGS"
 WRAPS = frozenset({"all", "any", "item", "bool"})
 SELDOM = re.compile(r"(?i)every|interval|freq|period|should|(^|_|\b)(log|due|report|print|verbose|debug)(_|\b)")
+
+
+def runs_closure(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a step of an optimizer is many passes of a closure, as each step of L-BFGS is by itself."""
+    if not isinstance(call.func, ast.Attribute) or not (call.args or call.keywords):
+        return False
+    origins = Origins(project).of(call.func.value, project.scope_at(call, module))
+    made = [(o.node, o.scope.dotted(o.node.func)) for o in origins if isinstance(o.node, ast.Call)]
+    made = [(one, named) for one, named in made if project.types.is_a(named, OPTIMIZER)]
+    passes = [one.args[2] if len(one.args) > 2 else keyword(one, "max_iter") for one, _ in made]
+    return bool(made) and all(named == LBFGS for _, named in made) and all(constant(each) != 1 for each in passes)
 
 
 def is_left_before(statement: ast.stmt, around: ast.AST) -> bool:

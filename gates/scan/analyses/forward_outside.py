@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from gates.scan.analyses._code import broken, callee, calls, constant, functions, inner, keyword
 from gates.scan.analyses._contexts import around, contexts_of, entered_by
-from gates.scan.analyses._flow import Source, is_forward, sources
-from gates.scan.analyses._forwards import NO_GRAD, runs_own, runs_trained
-from gates.scan.analyses._precision import is_scaler
+from gates.scan.analyses._flow import Source, is_forward, sources, spine
+from gates.scan.analyses._forwards import NO_GRAD, runs_compiled, runs_in_loss, runs_own, runs_trained
+from gates.scan.analyses._precision import WHOLE as FLOAT32
+from gates.scan.analyses._precision import is_scaler, type_named
 from gates.scan.known import MODULE
-from gates.scan.module import Function, Module
+from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import walk
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
@@ -50,13 +51,43 @@ def _outside(project: Project, call: ast.Call, scope: Scope) -> Iterator[tuple[a
                 chain = ((node, source.module), *source.through)
                 if any(_covered(project, there, each) or _has_other(project, there, each) for each, there in chain):
                     continue
-                if not _own(project, source, node):
+                if not _own(project, source, node) and not _is_whole(project, source, node):
                     yield _place(project, source, node)
 
 
 def _is_forward(project: Project, module: Module, call: ast.Call) -> bool:
     """Return whether a call is the forward pass of a model, whatever this is called."""
-    return any(is_one(project, module, call) for is_one in (is_forward, runs_own, runs_trained))
+    kinds = (is_forward, runs_own, runs_trained, runs_compiled, runs_in_loss)
+    return any(is_one(project, module, call) for is_one in kinds)
+
+
+def _is_whole(project: Project, source: Source, call: ast.Call) -> bool:
+    """Return whether a model gets, in float32 on purpose, what others made in autocast, and never runs there itself."""
+    text = ast.unparse(call.func)
+    near = calls(source.body) if isinstance(call.func, ast.Name) else source.module.calls.get(tail_of(call.func), ())
+    same = (c for c in near if c is not call and ast.unparse(c.func) == text)
+    if any(_covered(project, source.module, c) for c in same):
+        return False
+    given = (*call.args, *(option.value for option in call.keywords))
+    passed = (each for arg in given for each in spine(project, arg, source.scope, call.lineno))
+    casts = ((each.node.func.value, each) for each in passed if _is_cast(each))  # type: ignore[attr-defined]  # a method
+    return any(
+        isinstance(made, ast.Call) and _is_forward(project, part.module, made) and _covered(project, part.module, made)
+        for whole, each in casts
+        for part in sources(project, whole, each.scope, each.node.lineno + 1)
+        for made in ast.walk(part.node)
+    )
+
+
+def _is_cast(source: Source) -> bool:
+    """Return whether an expression turns numbers into float32: `found.float()`, `found.to(torch.float32)`."""
+    call = source.node
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
+        return False
+    if call.func.attr == "float":
+        return not call.args
+    given = (*call.args, *(option.value for option in call.keywords if option.arg == "dtype"))
+    return call.func.attr in {"to", "type"} and any(type_named(arg, source.scope) == FLOAT32 for arg in given)
 
 
 def _is_cast_by_framework(project: Project, source: Source) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, calls, constant, function_of, keyword
 from gates.scan.analyses._flow import Source, passed, sources, spine
+from gates.scan.analyses._frozen import PARAMETERS, asking, is_frozen, named_for, puts_in, root_of, thaws
 from gates.scan.analyses._optimizers import CLIPS, clipped, optimizers, scaled
 from gates.scan.analyses._precision import BRAIN, HALF, scalers, type_named
 from gates.scan.module import Module, tail_of
@@ -16,7 +17,6 @@ from gates.scan.site import Site
 
 WORDS = ("half", "float16")
 HELPERS = {"fit", "setup", "prepare", "train"}
-PARAMETERS = {"parameters", "named_parameters"}
 CASTS = ("half", "bfloat16", "to", "type", "from_pretrained", "from_config")
 WHOLE = re.compile(r"\bfloat\(\)|float32|cast_training_params|upcast")
 METHODS = {"half": HALF, "bfloat16": BRAIN}
@@ -87,19 +87,12 @@ def _cast(project: Project, call: ast.Call, scope: Scope, kind: str) -> Iterator
     for source in sources(project, given, scope, call.lineno) if given is not None else ():
         if WHOLE.search(text_of(source.node)):
             return
-        for asked in (*_asking(source.node), *_filled(source)):
+        for asked in (*asking(source.node), *_filled(source)):
             for each in _models(project, asked.func.value, source.scope, asked.lineno, HOPS):  # type: ignore[attr-defined]  # a method
                 for found, module in (*_made(project, each, kind), *_in_place(project, each, asked, call, kind)):
                     partly = tail_of(call.func) in CLIPS or "requires_grad" in text_of(source.node)
                     if not _is_undone(project, found, module, asked, source, partly=partly):
                         yield found, module
-
-
-def _asking(node: ast.AST) -> Iterator[ast.Call]:
-    """Yield the calls in an expression that ask a model for its parameters."""
-    for call in walk(node):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in PARAMETERS:
-            yield call
 
 
 def _filled(source: Source) -> Iterator[ast.Call]:
@@ -109,7 +102,7 @@ def _filled(source: Source) -> Iterator[ast.Call]:
         adds = (c for c in calls(loop) if isinstance(c.func, ast.Attribute) and c.func.attr in {"append", "extend"})
         held = {n.id for c in adds for n in walk(c.func) if isinstance(n, ast.Name)}
         if isinstance(loop, ast.For) and held & names:
-            yield from _asking(loop.iter)
+            yield from asking(loop.iter)
 
 
 def _models(
@@ -165,7 +158,7 @@ def _in_place(project: Project, source: Source, asked: ast.Call, optimizer: ast.
     for call in known:
         apart = function_of(optimizer, source.module) is not body
         in_time = apart or call.lineno < asked.lineno or _before_training(call, body)
-        root = _root(call.func)
+        root = root_of(call.func)
         if in_time and (text_of(root) == name if root is not None else False):
             statement = scope.module.parents.get(call)
             while isinstance(statement, ast.Attribute | ast.Call):
@@ -173,15 +166,8 @@ def _in_place(project: Project, source: Source, asked: ast.Call, optimizer: ast.
             if isinstance(statement, ast.Expr | ast.Assign):
                 yield call, scope.module
     for loop in inner(body, ast.For):
-        if isinstance(loop, ast.For) and any(text_of(a.func.value) == name for a in _asking(loop.iter)):  # type: ignore[attr-defined]
+        if isinstance(loop, ast.For) and any(text_of(a.func.value) == name for a in asking(loop.iter)):  # type: ignore[attr-defined]
             yield from ((c, scope.module) for c in known if c in set(calls(loop)) and c.lineno < asked.lineno)
-
-
-def _root(node: ast.expr) -> ast.expr | None:
-    """Return the object that a chain of methods begins with."""
-    while isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call):
-        node = node.value.func
-    return node.value if isinstance(node, ast.Attribute) else None
 
 
 def _is_undone(
@@ -189,16 +175,25 @@ def _is_undone(
 ) -> bool:
     """Return whether what is trained of a halved model may not be half: cast back, or added to it afterwards."""
     body = function_of(halving, module) or module.tree
-    same = body is (source.scope.function or source.module.tree)
-    between = [c for c in calls(body) if halving.lineno < c.lineno and (not same or c.lineno <= asked.lineno)]
+    until: dict[ast.AST, int] = {source.body: asked.lineno}
+    until |= {function_of(c, m) or m.tree: c.lineno for c, m in source.through}
+    ways = {asked, *(c for c, _ in source.through)}
+    last = until.get(body, 10**9)
+    between = [c for c in calls(body) if halving.lineno < c.lineno <= last and c not in ways]
     if any(tail_of(c.func) in {"float", "cast_training_params"} or _to_whole(project, c, module) for c in between):
         return True
     if not partly:
         return False
-    asking = [] if same else [c for c in calls(source.body) if c.lineno <= asked.lineno]
-    changes = [c for c in (*between, *asking) if c.args and tail_of(c.func) not in KEPT | PARAMETERS]
-    names = {text_of(n) for n in (_root(halving.func), asked.func.value) if n is not None}  # type: ignore[attr-defined]  # a method
-    return any(tail_of(c.func) == "setattr" or text_of(arg) in names for c in changes for arg in c.args)
+    if is_frozen(halving, module, body) and not any(thaws(m.tree) for m in (module, source.module)):
+        return True
+    others = [c for b, line in until.items() if b is not body for c in calls(b) if c.lineno <= line and c not in ways]
+    changes = [c for c in (*between, *others) if c.args and tail_of(c.func) not in KEPT | PARAMETERS]
+    held = [root_of(halving.func), asked.func.value, *(a for c, _ in source.through for a in c.args)]  # type: ignore[attr-defined]  # a method
+    names = {text_of(node) for node in held if node is not None} | named_for(halving, module)
+    is_added = any(tail_of(c.func) == "setattr" or text_of(arg) in names for c in changes for arg in c.args)
+    return is_added or any(
+        puts_in(b, halving.lineno if b is body else 0, at, names) for b, at in {body: last, **until}.items()
+    )
 
 
 def _to_whole(project: Project, call: ast.Call, module: Module) -> bool:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from gates.scan.analyses._code import accelerated, broken, is_backward, nodes
 from gates.scan.analyses._cpu_only import only_on_cpu
 from gates.scan.analyses._hot import helper_of, hot_calls, is_hot, is_training, leading, steps
-from gates.scan.analyses._on_device import READS, is_on_device
+from gates.scan.analyses._on_device import READS, REDUCES, is_on_device
+from gates.scan.analyses._origins import Origins
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
-from gates.scan.scope import PREPARES
+from gates.scan.scope import PREPARES, Scope
 from gates.scan.site import Site
 
 WORDS = ("backward*", "step")
@@ -19,6 +20,7 @@ MAKES = {"float", "int", "bool", "print", "str"}
 TELLS = {"info", "warning", "error", "log", "critical"}  # of a logger: what is said there is shown
 # what torch makes on the host
 DRAWN = {"randint", "randperm", "arange", "rand", "randn", "tensor", "as_tensor", "from_numpy", "linspace"}
+JOINED = frozenset({"torch.stack", "torch.cat", "torch.concat", "torch.hstack", "torch.vstack"})
 LOGGER = re.compile(r"(?i)^(_*log|logger|_*logging|.*_log(ger)?)$")
 
 
@@ -51,7 +53,7 @@ def _by_value(project: Project, module: Module, said: set[int]) -> Iterator[Site
         if node.lineno in said or not is_hot(project, module, node) or helper_of(project, module, node) is not None:
             continue
         is_loss = isinstance(value, ast.Name) and value.id in losses
-        if is_loss or is_on_device(project, known.origins, value, project.scope_at(value, module)):
+        if is_loss or _is_of_device(project, known.origins, value, project.scope_at(value, module)):
             said.add(node.lineno)
             yield broken(module, node, f"{text_of(node)} waits for the device with each step")
 
@@ -87,9 +89,21 @@ def _in_helpers(project: Project) -> Iterator[Site]:
         for node, value in _read_in(inner(function, ast.Call, ast.Compare, ast.FormattedValue), scope.module):
             if node.lineno in said or helper_of(project, scope.module, node) is not function:
                 continue
-            if is_on_device(project, known.origins, value, scope):
+            if _is_of_device(project, known.origins, value, scope):
                 said.add(node.lineno)
                 yield broken(scope.module, node, f"{text_of(node)} waits for the device with each step")
+
+
+def _is_of_device(project: Project, origins: Origins, value: ast.expr, scope: Scope) -> bool:
+    """Return whether a value comes from the device, or is reckoned from several that do, joined into one tensor."""
+    if is_on_device(project, origins, value, scope):
+        return True
+    joined = value
+    while isinstance(joined, ast.Call) and isinstance(joined.func, ast.Attribute) and tail_of(joined.func) in REDUCES:
+        joined = joined.func.value
+    if not isinstance(joined, ast.Call) or scope.dotted(joined.func) not in JOINED or not joined.args:
+        return False
+    return is_on_device(project, origins, ast.Subscript(joined.args[0], ast.Slice()), scope)
 
 
 def _read_in(found: Iterable[ast.AST], module: Module) -> Iterator[tuple[ast.expr, ast.expr]]:

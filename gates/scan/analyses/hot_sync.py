@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._batches import runs_each_batch
 from gates.scan.analyses._benching import is_benchmark, is_called_benchmark
-from gates.scan.analyses._code import broken, calls, function_of, loop_of
+from gates.scan.analyses._code import broken, calls, class_of, function_of, loop_of
 from gates.scan.analyses._hot import helper_of, hot_calls, is_of_peak, measures_memory, steps
 from gates.scan.known import OPTIMIZER, is_called
 from gates.scan.module import Module, tail_of
@@ -41,6 +41,16 @@ def _is_of_each_step(call: ast.Call, module: Module) -> bool:
     )
 
 
+def _is_of_timer(call: ast.Call, module: Module) -> bool:
+    """Return whether a method of an object that reads events of the device waits for these."""
+    owner = class_of(call, module)
+    return (
+        owner is not None
+        and loop_of(call, module) is None
+        and any(isinstance(n, ast.Attribute) and n.attr == "elapsed_time" for n in walk(owner))
+    )
+
+
 def _is_difference(node: ast.AST) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
 
@@ -62,7 +72,7 @@ def look(project: Project) -> Iterator[Site]:
             helper = helper_of(project, module, call)
             if helper is None:
                 is_measured = is_benchmark(call, module) and not _is_of_each_step(call, module)
-                is_measured = is_measured or is_of_peak(module, call)
+                is_measured = is_measured or is_of_peak(module, call) or _is_of_timer(call, module)
             else:
                 is_measured = helper in steps(project).timed or measures_memory(helper)
             if not is_measured:

@@ -169,7 +169,7 @@ def _switches(project: Project, module: Module) -> Iterator[Site]:
     """Find a scaler that is on where autocast is off, or where the type is not float16."""
     contexts = [(c, e) for c, _ in autocasts(project, module) if (e := keyword(c, "enabled")) is not None]
     for call, _ in scalers(project, module):
-        enabled = keyword(call, "enabled")
+        enabled = keyword(call, "enabled") or _chosen(call, module)
         if enabled is None:
             continue
         if _is_other_type(enabled):
@@ -181,6 +181,17 @@ def _switches(project: Project, module: Module) -> Iterator[Site]:
             if _around(call, module) & _around(other, module) and _are_opposite(enabled, switch):
                 yield broken(module, call, "the scaler is on exactly where autocast is off")
                 break
+
+
+def _chosen(call: ast.Call, module: Module) -> ast.expr | None:
+    """Return the condition on which a scaler is made, and none otherwise: `GradScaler() if amp else None`."""
+    choice = module.parents.get(call)
+    if not isinstance(choice, ast.IfExp) or call is choice.test:
+        return None
+    other = choice.orelse if call is choice.body else choice.body
+    if not (isinstance(other, ast.Constant) and other.value is None):
+        return None
+    return choice.test if call is choice.body else ast.copy_location(ast.UnaryOp(ast.Not(), choice.test), choice.test)
 
 
 def _around(node: ast.AST, module: Module) -> set[ast.AST]:

@@ -12,7 +12,7 @@ from gates.scan.module import Module, tail_of
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-SHARE = re.compile(r"(?i)ratio|factor|left|remain|_x$|fold")
+SHARE = re.compile(r"(?i)ratio|factor|left|remain|_x$|fold|[ _]to$")
 ACCURACY = re.compile(r"(?i)(^|[^a-z])(acc|accuracy|top1|hit_rate|precision|recall)([^a-z]|$)")
 HITS = re.compile(r"(?i)(^|[^a-z])(correct|hits?|right|matche[sd]|matching|tp)([^a-z]|$)")
 WHOLE = re.compile(r"(?i)(^|[^a-z])(total|n|count|seen|len|size|numel|num|examples|samples)([^a-z]|$)")
@@ -76,8 +76,6 @@ def _is_inverse(project: Project, module: Module, left: ast.expr, right: ast.exp
 
 def _grown(project: Project, module: Module, value: ast.expr) -> str | None:
     """Return what is wrong with a gain that is the growth of a time: `(new - old) / old`."""
-    while isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
-        value = value.right if isinstance(value.left, ast.Constant) else value.left
     for top, _ in _quotients(value):
         if not isinstance(top, ast.BinOp) or not isinstance(top.op, ast.Sub):
             continue
@@ -133,7 +131,12 @@ def _printed(module: Module) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _quotients(value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
+    """Yield both sides of a division that makes a value, in percent or rounded, too."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        sides = (value.left, value.right)
+        if any(isinstance(side, ast.Constant) for side in sides):
+            yield from (pair for side in sides for pair in _quotients(side))
+    elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
         yield value.left, value.right
     elif isinstance(value, ast.Call) and tail_of(value.func) in {"round", "float", "abs"} and value.args:
         yield from _quotients(value.args[0])

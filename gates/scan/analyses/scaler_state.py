@@ -8,6 +8,7 @@ from gates.scan.analyses._code import broken, calls, class_of, functions
 from gates.scan.analyses._flow import runs
 from gates.scan.analyses._parts import saved_together
 from gates.scan.analyses._precision import is_scaler, scalers
+from gates.scan.analyses._stores import handed_over, kept_beside
 from gates.scan.known import SCALER
 from gates.scan.module import Function, Module, names_of, tail_of
 from gates.scan.nodes import inner, text_of, walk
@@ -18,6 +19,7 @@ from gates.scan.site import Site
 WORDS = ("state_dict*",)
 OPTIMIZER = re.compile(r"(?i)opt")
 NAMED = re.compile(r"(?i)scaler")
+MIXED = re.compile(r"(?i)scaler|^amp|amp$|fp16|precision|backend|strategy")
 Body = Function | ast.Module
 MAX_CALLERS = 20
 
@@ -35,6 +37,7 @@ def look(project: Project) -> Iterator[Site]:
                     yield broken(module, _written(call, module), f"the optimizer is {word}, its scaler is not")
             if not isinstance(body, ast.Module):
                 yield from _together(project, module, body)
+                yield from _handed(project, module, body)
     for info in project.classes.values():
         yield from _unkept(project, info)
 
@@ -84,6 +87,36 @@ def _together(project: Project, module: Module, body: Function) -> Iterator[Site
             yield broken(there.module, node, "the optimizer is saved, its scaler is not")
 
 
+def _handed(project: Project, module: Module, body: Function) -> Iterator[Site]:
+    """Yield where the optimizer, and not the scaler that is at hand, is given to what saves all that it is given."""
+    for call, scope, parts in handed_over(project, module, body, "state_dict"):
+        if len(parts) < 2 or not any(OPTIMIZER.search(name) for name, _ in parts):
+            continue
+        if any(MIXED.search(name) or is_scaler(n, scope) or _is_keeping(project, n, scope) for name, n in parts):
+            continue
+        around = scope.function if not isinstance(scope.function, ast.Lambda) else None
+        if not _has_scaler(project, around or scope.module.tree, scope) or _is_given_later(project, call, scope):
+            continue
+        if not any(_deals(project, m, m.tree, "state_dict") for m in (scope.module, module)):
+            yield broken(scope.module, call, "the optimizer is handed over to be saved, its scaler is not")
+
+
+def _is_keeping(project: Project, node: ast.expr, scope: Scope) -> bool:
+    owner = scope.class_of(node)
+    return owner is not None and _keeps(project, owner, extended=True)
+
+
+def _is_given_later(project: Project, call: ast.Call, scope: Scope) -> bool:
+    """Return whether what saves is given a scaler afterwards: `store.add(scaler)`, `store.parts["scaler"] = scaler`."""
+    store = scope.class_of(call)
+    adding = {"update", "setdefault", "append", *(store.methods if store is not None else ())} - {"__init__"}
+    added = [(c, m, [*c.args, *(k.value for k in c.keywords)]) for n in adding for c, m in project.named.get(n, ())]
+    given = [(m, v) for c, m, values in added if isinstance(c.func, ast.Attribute) and c is not call for v in values]
+    sets = [(m, n) for m in project.modules.values() for n in m.live.get(ast.Assign, [])]
+    given += [(m, n.value) for m, n in sets if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Subscript)]
+    return any(isinstance(v, ast.Name | ast.Attribute) and is_scaler(v, project.scope_at(v, m)) for m, v in given)
+
+
 def _is_kept_scaler(project: Project, node: ast.expr, scope: Scope) -> bool:
     return project.types.is_a(project.types.of(node, scope), SCALER) is True
 
@@ -129,7 +162,19 @@ def _lacking(project: Project, module: Module, body: Body, verb: str) -> ast.Cal
         return None
     is_there = _has_scaler(project, body, scope) or any(_holds(project, c, scope) for c in optimizers)
     is_there = is_there or _kept_back(project, body, optimizers, verb)
+    is_there = is_there or (verb == "state_dict" and any(_is_beside(project, c, scope) for c in optimizers))
     return optimizers[-1] if is_there or (verb == "load_state_dict" and _saves(module)) else None
+
+
+def _is_beside(project: Project, call: ast.Call, scope: Scope) -> bool:
+    """Return whether the object whose optimizer is asked keeps something with a scaler, whose state nobody asks."""
+    held = call.func.value if isinstance(call.func, ast.Attribute) else call
+    return any(
+        "state_dict" in info.methods
+        and _deals(project, info.scope.module, info.methods["state_dict"], "state_dict")
+        and _keeps(project, info, extended=False)
+        for info in kept_beside(project, held, scope, "state_dict")
+    )
 
 
 def _kept_back(project: Project, body: Body, optimizers: list[ast.Call], verb: str) -> bool:

@@ -1,0 +1,165 @@
+"""The part of a walk that goes through loops: turn by turn, and in turns with a generator of the program."""
+
+import ast
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from gates.scan.calling import Calling, Run
+from gates.scan.elements import elements, is_object
+from gates.scan.module import tail_of
+from gates.scan.nodes import inner
+from gates.scan.scope import Scope
+from gates.scan.values import Event, State, Value
+
+TURNS = 2
+Paths = list[State]
+Loop = ast.For | ast.AsyncFor | ast.While
+
+
+class Looping(Calling):
+    """Walks loops; what stands in them is left to the walk."""
+
+    def bound(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
+        """Bind a target."""
+        raise NotImplementedError
+
+    def forgotten(self, body: Iterable[ast.stmt], paths: Paths, scope: Scope, at: ast.AST) -> Paths:
+        """Let what skipped statements set become something that nothing is known of."""
+        raise NotImplementedError
+
+    def for_loop(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
+        """Walk a loop over something: all elements where they are known, else two turns."""
+        if node not in self.hot:
+            return self.forgotten([node], paths, scope, node)
+        function = self.project.types.function(node.iter, scope) if isinstance(node.iter, ast.Call) else None
+        if function is not None and function in self.hot and any(True for _ in inner(function, ast.Yield)):
+            return [each for path in paths for each in self._interleaved(node, path, scope)]
+        return self._elementwise(node, paths, scope)
+
+    def _elementwise(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
+        found: Paths = []
+        for path, value in self.run(node.iter, paths, scope):
+            known = elements(node.iter, self.place(path, scope))
+            count = len(known) if known else TURNS
+
+            def bind(each: State, turn: int, value: Value = value, known: list[Value] | None = known) -> State:
+                element = known[turn - 1] if known else None
+                return self._loop_target(node.target, element, value, turn, each, scope)
+
+            found += self._turns(node, path, scope, count, bind, marked=not known or not _hands_round(node, known))
+        return found
+
+    def _interleaved(self, node: ast.For | ast.AsyncFor, path: State, scope: Scope) -> Paths:
+        """Walk a loop through a generator of the program: the two take turns, the body where the generator yields."""
+        assert isinstance(node.iter, ast.Call)
+        place, stack = self.place(path, scope), list(self.stack)
+        closure = self.closure(node.iter.func, path, scope)
+        if closure is None or closure.node in stack:
+            return self._elementwise(node, [path], scope)
+        around = self.yields[-1] if self.yields else lambda run: [each for each, _ in run]
+        left: Paths = []
+
+        def turn(run: Run) -> Paths:
+            saved, self.stack = self.stack, stack
+            self.yields.append(around)
+            going: Paths = []
+            try:
+                for each, value in run:
+                    begun = self.bound(node.target, value, replace(each, names=path.names), scope, node.target)
+                    for after in self.block(node.body, [begun], scope):
+                        is_over = after.ended in {"break", "return", "raise"}
+                        (left if is_over else going).append(
+                            after if is_over else replace(after, names=each.names, ended="")
+                        )
+            finally:
+                self.yields.pop()
+                self.stack = saved
+            return self.joined(going)
+
+        self.yields.append(turn)
+        try:
+            arguments = tuple(place.value(a) for a in node.iter.args if not isinstance(a, ast.Starred))
+            named = {k.arg: place.value(k.value) for k in node.iter.keywords if k.arg}
+            ended = [each for each, _ in self.enter(closure, arguments, named, path)]
+        finally:
+            self.yields.pop()
+        over = [
+            replace(each, ended="" if each.ended == "break" else each.ended, turns=path.turns, guards=path.guards)
+            for each in left
+        ]
+        return [*(self.block(node.orelse, ended, scope) if node.orelse else ended), *over]
+
+    def _loop_target(
+        self, target: ast.expr, element: Value | None, source: Value, turn: int, path: State, scope: Scope
+    ) -> State:
+        """Bind a loop variable: another object in each turn, the same one where the same list is walked again."""
+        if element is not None:
+            return self.bound(target, element, path, scope, target)
+        if isinstance(target, ast.Tuple | ast.List):
+            for index, part in enumerate(target.elts):
+                path = self.bound(part, Value(f"{source.key}[{turn}][{index}]"), path, scope, target)
+            return path
+        return self.bound(target, Value(f"{source.key}[{turn}]"), path, scope, target)
+
+    def while_loop(self, node: ast.While, paths: Paths, scope: Scope) -> Paths:
+        """Walk a loop that goes on while a condition holds: two turns."""
+        if node not in self.hot:
+            return self.forgotten([node], paths, scope, node)
+        found: Paths = []
+        for path in paths:
+            found += self._turns(node, path, scope, TURNS, lambda each, _turn: each)
+        return found
+
+    def _turns(
+        self,
+        node: ast.For | ast.AsyncFor | ast.While,
+        path: State,
+        scope: Scope,
+        count: int,
+        bind: Callable[[State, int], State],
+        *,
+        marked: bool = True,
+    ) -> Paths:
+        """Walk the turns of a loop, with a mark where each begins, and leave it."""
+        outer, guards = path.turns, path.guards
+        begins, turns, ends = ((self.marker(m, node, scope),) if marked else () for m in ("loop", "turn", "done"))
+        going = [path.happens(*begins)]
+        left: Paths = []
+        for turn in range(1, count + 1):
+            going = [bind(replace(each, turns=f"{outer}/{node.lineno}.{turn}").happens(*turns), turn) for each in going]
+            if isinstance(node, ast.While) and node.test in self.hot:
+                going = [each for each, _ in self.run(node.test, going, scope)]
+            after = self.joined(self.block(node.body, going, scope))
+            left += [each for each in after if each.ended in {"break", "return", "raise"}]
+            going = [replace(each, ended="") for each in after if each.ended in {"", "continue"}]
+        going = self.block(node.orelse, going, scope) if node.orelse else going
+        result = []
+        for each in (*left, *going):
+            ended = "" if each.ended == "break" else each.ended
+            done = each if ended else each.happens(*ends)
+            assumed = {key: truth for key, truth in each.assumed.items() if not _is_of_turn(key, node, path)}
+            result.append(replace(done, ended=ended, turns=outer, guards=guards, assumed=assumed))
+        return result
+
+    def marker(self, name: str, node: ast.AST, scope: Scope) -> Event:
+        """Return a mark between events."""
+        line = getattr(node, "lineno", 1)
+        return Event(name, (), scope.module.path, line, line)
+
+
+def _hands_round(node: ast.For | ast.AsyncFor, known: list[Value]) -> bool:
+    """Return whether a loop does no more than let objects of the program's own act, as one for callbacks does."""
+    body: list[ast.stmt] = node.body
+    while len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse:
+        body = body[0].body
+    call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    func = call.func if isinstance(call, ast.Call) else None
+    acting = func.args[0] if isinstance(func, ast.Call) and tail_of(func.func) == "getattr" and func.args else func
+    acting = acting.value if isinstance(acting, ast.Attribute) else acting
+    is_one = isinstance(acting, ast.Name) and isinstance(node.target, ast.Name) and acting.id == node.target.id
+    return is_one and all(value.closure is not None or value.owner is not None or is_object(value) for value in known)
+
+
+def _is_of_turn(key: str, node: ast.For | ast.AsyncFor | ast.While, before: State) -> bool:
+    """Return whether a condition is about one turn of a loop alone."""
+    return key not in before.assumed and (f"/{node.lineno}." in key or "[1]" in key or "[2]" in key)
