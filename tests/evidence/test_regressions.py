@@ -267,7 +267,7 @@ def test_a_smoke_run_takes_no_more_than_it_may(tmp_path: Path) -> None:
     task = a_regressing_task(measurements=[{**QUICK, "pairs": 64, "arms": {"work": {"call": "bench:make_step"}}}])
     taken = Regressions.collect(smoked(task), a_context(root)).runs[0].run.taken
     assert taken is not None
-    assert (taken.most, taken.budget_s) == (PAIRS, BUDGET_S)
+    assert (taken.most, taken.budget_s) == (PAIRS * taken.split, BUDGET_S)
 
 
 def test_another_limit_or_a_commit_elsewhere_starts_no_new_count_of_attempts(tmp_path: Path) -> None:
