@@ -9,7 +9,7 @@ from functools import partial
 from gates.deciding.design import LEAST_RESTARTS, Design
 from gates.deciding.several import correct
 from gates.interval import LEVEL, TIME_UNITS, Estimate, NotEnough, compare, estimate, is_time, values_of
-from gates.measuring.fitness import CPU_TIME, TIMES, contended, disturbed, misled
+from gates.measuring.fitness import CPU_TIME, TIMED, TIMES, contended, disturbed, misled
 from gates.measuring.ledger import Attempt, pooled
 from gates.measuring.own_clock import contradicted
 from gates.measuring.taken import Taken
@@ -58,7 +58,7 @@ def estimated(measure: Measure, source: Source, alpha: float = ALPHA) -> Estimat
         attempt=len(source.earlier) + 1, split=source.taken.split,
     )  # fmt: skip
     if measure.kind == "slope" and now == source.taken.pairs:
-        return estimate(measure, whole_pairs(metric, source.taken.split), alpha=design.alpha(alpha))
+        return estimate(measure, _unsplit(metric, source.taken), alpha=design.alpha(alpha))
     if now != source.taken.pairs:  # one value for each start of the processes: nobody looked at it meanwhile
         return estimate(measure, metric, alpha=design.alpha(alpha))
     return estimate(measure, metric, design, alpha)
@@ -75,12 +75,9 @@ def _refuse_what_no_clock_gives(measure: Measure, metric: Metric) -> None:
             )
 
 
-def whole_pairs(metric: Metric, split: int) -> Metric:
-    """Return the mean of the short pairs that each pair was split into; of a last one as much as there is."""
-    arms = {
-        arm: tuple(statistics.fmean(values[at : at + split]) for at in range(0, len(values), split))
-        for arm, values in metric.arms.items()
-    }
+def _unsplit(metric: Metric, taken: Taken) -> Metric:
+    """Return the mean of the short pairs that each pair was split into."""
+    arms = {arm: tuple(map(statistics.fmean, taken.whole_pairs(values))) for arm, values in metric.arms.items()}
     return metric.model_copy(update={"arms": arms})
 
 
@@ -93,7 +90,7 @@ def unfit(measure: Measure, source: Source, seen: Estimate) -> tuple[str, ...]:
         *_helped(measure, source, seen),
         *contradicted(measure, name, source.samples, source.taken, seen),
     )
-    if name not in {*TIMES, *CPU_TIME.values()} or _kept_all_the_same(measure, name, seen):
+    if name not in TIMED or _kept_all_the_same(measure, name, seen):
         return untrue
     waited = contended(source.taken) if name in TIMES else ()
     return (

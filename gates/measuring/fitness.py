@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.interval import NEEDED, Estimate, rank
@@ -16,6 +16,7 @@ THROTTLED = 0.05
 SLOW_CLOCK = 0.75
 TIMES = ("step_time_s", "run_time_s", "items_per_s")
 CPU_TIME = {"step_time_s": "step_cpu_time_s", "run_time_s": "run_cpu_time_s"}
+TIMED = frozenset({*TIMES, *CPU_TIME.values()})  # what has a value for each pair
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def _waited(taken: Taken) -> Iterator[str]:
         for arm, values in taken.stretch.items():
             stretch = statistics.median(values)
             crowded = (taken.waiting or 0.0) > SOME_WAITING
-            switches = [sum(each) for each in _split(taken.switches.get(arm, ()), taken.split)]
+            switches = [sum(each) for each in taken.whole_pairs(taken.switches.get(arm, ()))]
             pushed = taken.waiting is None and (not switches or statistics.median(switches) >= PREEMPTED)
             if stretch > STRETCHED and (crowded or pushed):
                 share = f" {taken.waiting:.0%} of the time" if taken.waiting is not None else ""
@@ -105,11 +106,6 @@ def _waited(taken: Taken) -> Iterator[str]:
             yield f"the GPU ran at {taken.gpu.clock_share:.0%} of its clock (at least {SLOW_CLOCK:.0%})"
         if taken.gpu.others:
             yield f"{taken.gpu.others} other processes used the GPU"
-
-
-def _split(values: Sequence[int], split: int) -> Iterator[Sequence[int]]:
-    """Yield the values of the short pairs that each pair was split into."""
-    return (values[at : at + split] for at in range(0, len(values), split))
 
 
 def _biased(taken: Taken, metric: str, margin: float) -> Iterator[str]:

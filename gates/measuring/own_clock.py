@@ -8,6 +8,7 @@ cancels; where it does not, the work was done outside of what was timed, or the 
 import itertools
 import statistics
 from collections.abc import Iterator
+from operator import itemgetter
 
 from gates.interval import Estimate, NotEnough, compare, estimate, values_of
 from gates.measuring.taken import Taken
@@ -58,9 +59,13 @@ def _by_start(metric: Metric, taken: Taken) -> Metric:
     """Return the mean of each start of the processes: work that is put off in one pair is done in a later one of it."""
     if len(taken.restarts) != len(next(iter(metric.arms.values()))):
         return metric
-    ends = [i for i in range(1, len(taken.restarts)) if taken.restarts[i] != taken.restarts[i - 1]]
-    spans = list(itertools.pairwise([0, *ends, len(taken.restarts)]))
-    arms = {arm: tuple(statistics.fmean(values[a:b]) for a, b in spans) for arm, values in metric.arms.items()}
+    arms = {
+        arm: tuple(
+            statistics.fmean(value for _, value in of_one)
+            for _, of_one in itertools.groupby(zip(taken.restarts, values, strict=True), key=itemgetter(0))
+        )
+        for arm, values in metric.arms.items()
+    }
     return metric.model_copy(update={"arms": arms})
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterator, Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -67,6 +68,10 @@ class Taken(Model):
         if self.split > SPLIT or self.most % self.split:
             raise ValueError(f"expected pairs to be split into at most {SPLIT}, found {self.split} of {self.most}")
         return self
+
+    def whole_pairs(self, values: Sequence[float]) -> Iterator[Sequence[float]]:
+        """Yield the values of the short pairs that each pair was split into; of a last one as much as there is."""
+        return (values[at : at + self.split] for at in range(0, len(values), self.split))
 
     @property
     def starts(self) -> int:

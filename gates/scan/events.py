@@ -116,12 +116,13 @@ def _is_guarded(kind: EventKind, state: State) -> bool:
 def event(name: str, node: ast.AST, holes: Holes, place: Place) -> Event:
     """Make an event of what fits."""
     bound = {hole: found.key for hole, found in holes.items()}
-    owned = next((k for k in (_parameters(h.node, h.names) for h in holes.values()) if k), None)
+    handed = [found for found in (_handed(h.node, h.names) for h in holes.values()) if found is not None]
+    owned = next((k for k in (_owned(*found) for found in handed) if k), None)
     if owned is None and isinstance(node, ast.Call) and node.args and "S" not in bound:
         owned = _owned(node.args[0], place)
     if owned is not None:
         bound[PARAMETERS] = owned
-    fresh = next((k for k in (_fresh(h.node, h.names) for h in holes.values()) if k), None)
+    fresh = next((k for k in (_fresh(*found) for found in handed) if k), None)
     if fresh is not None:
         bound[FRESH] = fresh
     first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
@@ -134,12 +135,6 @@ def _line_of(node: ast.Call) -> int:
     """Return the line that a call's own name stands in, which a chain of calls may have far below its first."""
     func = node.func
     return func.end_lineno or node.lineno if isinstance(func, ast.Attribute) else node.lineno
-
-
-def _parameters(node: ast.AST, names: object) -> str | None:
-    """Return the module whose parameters an optimizer was made for."""
-    handed = _handed(node, names)
-    return _owned(*handed) if handed is not None else None
 
 
 def _handed(node: ast.AST, names: object) -> tuple[ast.expr, Place] | None:
@@ -158,13 +153,12 @@ def _handed(node: ast.AST, names: object) -> tuple[ast.expr, Place] | None:
     return None
 
 
-def _fresh(node: ast.AST, names: object) -> str | None:
+def _fresh(written: ast.expr, place: Place) -> str | None:
     """Return the tensors or the module that an optimizer is for, where each turn of a loop makes new ones."""
-    handed = _handed(node, names)
-    if handed is None or not handed[1].turns:
+    if not place.turns:
         return None
-    written, place = handed
-    tensors, where = place.through(written) or handed if isinstance(written, ast.Name) else handed
+    behind = place.through(written) if isinstance(written, ast.Name) else None
+    tensors, where = behind or (written, place)
     if isinstance(tensors, ast.Call) and isinstance(tensors.func, ast.Attribute) and tensors.func.attr == "parameters":
         parts = [tensors.func.value]
     else:

@@ -6,7 +6,7 @@ from gates.deciding.outlook import pairs_needed, smallest_effect
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements, command
 from gates.interval import METHOD
-from gates.measuring.fitness import CPU_TIME, TIMES, noise
+from gates.measuring.fitness import TIMED, noise
 from gates.model import Outcome
 from gates.report import Section
 from gates.stages._elsewhere import any_from_elsewhere
@@ -54,7 +54,7 @@ def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     for criterion, _, measure, got in answers_of(task, evidence):
         if got.seen and got.run and got.run.taken and got.outcome is not Outcome.NOT_APPLICABLE:
             by = got.clock or measure.of
-            floor = noise(got.run.taken, by) if by in {*TIMES, *CPU_TIME.values()} else None
+            floor = noise(got.run.taken, by) if by in TIMED else None
             more = pairs_needed(got.seen, measure, got.run.taken.split if floor else 1)
             needed = str(more or "-") if got.outcome is Outcome.UNKNOWN else "settled"
             rows.append((

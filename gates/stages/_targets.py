@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gates.deciding.outlook import pairs_needed
 from gates.evidence.kind import EvidenceSet
-from gates.measuring.fitness import CPU_TIME, TIMES
+from gates.measuring.fitness import TIMED
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.stages._measures import Answer, answers_of, level_of, targets_of
 from gates.stages._target_sections import describe
@@ -110,7 +110,7 @@ def _needed(measure: Measure, got: Answer) -> str:
     taken = got.run.taken if got.run and not got.unfit else None
     if taken is None or got.seen is None:
         return ""
-    is_timed = (got.clock or measure.of) in {*TIMES, *CPU_TIME.values()}
+    is_timed = (got.clock or measure.of) in TIMED
     needed = pairs_needed(got.seen, measure, taken.split if is_timed else 1)
     what = "pairs" if is_timed else "starts of the processes"
     why = ", for which the budget was too small" if taken.ended == "budget" else ""

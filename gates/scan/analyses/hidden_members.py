@@ -81,10 +81,10 @@ def _extended(project: Project, info: ClassInfo, name: str) -> bool:
 
     Where nothing makes an object of the class itself, such as a mixin, all are of those, whose other bases count, too.
     """
-    below = [o for o in project.classes.values() if o is not info and project.types.is_a(o.name, info.name)]
+    below = list(project.below(info))
     if any(name in other.methods or name in other.attributes or name in kept(other.node, _named) for other in below):
         return True
-    if not below or any(info.node.name in module.calls for module in project.modules.values()):
+    if not below or _is_made(project, info):
         return False
     return any((members := _members(project, other)) is None or name in members for other in below)
 
@@ -126,7 +126,12 @@ def _is_partial(project: Project, info: ClassInfo) -> bool:
     if info.attributes or CONSTRUCTORS & info.methods.keys():
         return False
     # where nothing here makes one of it, a library is told its name
-    return not any(info.node.name in module.calls for module in project.modules.values())
+    return not _is_made(project, info)
+
+
+def _is_made(project: Project, info: ClassInfo) -> bool:
+    """Return whether something calls a class by its name."""
+    return any(info.node.name in module.calls for module in project.modules.values())
 
 
 def _asked_for(module: Module, node: ast.Attribute) -> bool:
