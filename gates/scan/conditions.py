@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Iterator
 
+from gates.scan.asking import is_found
 from gates.scan.module import tail_of
 from gates.scan.values import Place, State, Value
 
@@ -102,6 +103,8 @@ def _truth_of(value: Value, state: State) -> Branches:
         yield state, bool(value.constant)
     elif value.closure is not None or _is_made(value):
         yield state, True
+    elif (found := is_found(value)) is not None:
+        yield state, found
     else:
         yield from _assumed(value.key, state)
 

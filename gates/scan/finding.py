@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gates.scan.asking import text_of
 from gates.scan.contexts import Contexts
 from gates.scan.elements import hooks
 from gates.scan.module import Function, tail_of
@@ -43,7 +44,7 @@ class Finding(Contexts):
         if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
             return self._partial(node, place, path)
         if isinstance(node, ast.Call) and tail_of(node.func) == "getattr" and len(node.args) > 1:
-            name = _text(node.args[1], place)
+            name = text_of(node.args[1], place)
             asked = ast.copy_location(ast.Attribute(node.args[0], name, ast.Load()), node) if name else None
             return (self._method(asked, place) or self._hook(asked, place)) if asked is not None else None
         if isinstance(node, ast.Subscript):
@@ -96,7 +97,7 @@ class Finding(Contexts):
 
     def _listed(self, node: ast.Subscript, place: Place, path: State) -> Closure | None:
         """Return the function that stands under a key of a mapping which is written out, in this file or another."""
-        name = _text(node.slice, place)
+        name = text_of(node.slice, place)
         behind = place.through(node.value)
         scope, is_name = place.scope, isinstance(node.value, ast.Name | ast.Attribute)
         named = scope.dotted(node.value) if behind is None and is_name else None
@@ -151,18 +152,6 @@ class Finding(Contexts):
             value = value if value.owner else replace(value, owner=owner)
             return Closure(function, scope, {}, (value,))
         return None
-
-
-def _text(node: ast.expr, place: Place) -> str | None:
-    """Return the text that an expression is on a path."""
-    if isinstance(node, ast.JoinedStr):
-        parts = [_text(p.value if isinstance(p, ast.FormattedValue) else p, place) for p in node.values]
-        return "".join(part for part in parts if part is not None) if None not in parts else None
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = _text(node.left, place), _text(node.right, place)
-        return left + right if left is not None and right is not None else None
-    found = place.value(node).constant
-    return found if isinstance(found, str) else None
 
 
 def passed_on(call: ast.Call, place: Place) -> tuple[tuple[Value, ...], dict[str, Value]]:

@@ -116,7 +116,9 @@ class Hot:
             return False
         function = found[0].function
         if any(binding.kind != "parameter" for binding in found[1]):
-            return self._looped(node.id, found[0], wanted)
+            taken = (binding.node for binding in found[1] if binding.kind == "item")
+            named = (tail_of(n.func) for n in taken if isinstance(n, ast.Call))
+            return any(is_called(name, wanted) for name in named) or self._looped(node.id, found[0], wanted)
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             return True  # a lambda's
         for call, module in self.project.named.get(function.name, [])[:MAX_CALLERS]:

@@ -68,7 +68,7 @@ def load_folder(folder: Path, root: Path, asked: Sequence[str] = ()) -> dict[str
             errors.append(f"{rule.source}:1:1: the rule {rule.id!r} is also in {found[rule.id].source}; keep one")
         found[rule.id] = rule
     if errors:
-        raise UsageError("\nerror: ".join(errors))
+        raise UsageError("\nerror: ".join(dict.fromkeys(errors)))
     return found
 
 

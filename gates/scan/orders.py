@@ -17,7 +17,7 @@ ENDS = {"first", "last", "itself"}  # the last event, and not the call of a help
 MARKS = {"start", "end", "loop", "turn", "done"}
 TURN = re.compile(r"#[\w/.]*")
 TABLE = re.compile(r"Subscript\(\w*(Dict|List)\w*\(.*torch\.optim\.")  # of optimizers that are written out together
-PLAIN = re.compile(r"[\w.]+(@[^#()\[\]]+)?")
+PLAIN = re.compile(r"[\w.]+(@[^#()\[\]]+)?|[\w.]+\.(optimizers|lr_schedulers)\(\)\[\d+\]")
 Word = Sequence[Event]
 
 
@@ -209,8 +209,13 @@ def _has(order: Order, word: Word, at: Event) -> bool:
     told = [(hole, key) for event in word for hole, key in event.bound if event.name in order.names]
     if any(not PLAIN.fullmatch(key) for hole, key in told if hole != PARAMETERS):
         return order.search([event.name for event in word]) is not None
-    found = [p for p in _projections(order, word) if at in p]
+    found = [p for p in _projections(order, word) if at in p and not _is_alone(at, order, p)]
     return any(order.search([event.name for event in projected]) is not None for projected in (found or [word]))
+
+
+def _is_alone(at: Event, order: Order, word: Word) -> bool:
+    """Return whether an event that knows of its optimizer by what it was made with is all that speaks of that one."""
+    return at.name == "scheduler" and not any(e.name in order.positive and e.name not in MARKS for e in word)
 
 
 def _projections(order: Order, word: Word) -> Iterator[Word]:

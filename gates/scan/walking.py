@@ -245,6 +245,8 @@ class Walker(Looping):
                 begun = [p.binds(handler.name, Value(f"{handler.name}@{handler.lineno}")) for p in begun]
             if handler in self.hot or flows(handler.body) or self.matters(handler.body, scope):
                 found += self.block(handler.body, begun, scope)
+            elif raised:
+                found += begun
         if not node.finalbody:
             return found
         result: Paths = []

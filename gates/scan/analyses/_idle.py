@@ -14,7 +14,7 @@ WITH_FIELDS = frozenset({"dataclass", "define", "frozen", "mutable", "attrs"})
 MAX_HOPS = 3
 
 
-def is_idle_name(project: Project, module: Module, target: ast.Name, call: ast.Call) -> bool:
+def is_idle_name(project: Project, module: Module, target: ast.Name, call: ast.expr) -> bool:
     """Return whether nothing lets a scaler scale that is made for a variable."""
     function = function_of(call, module)
     if function is None and _imported(project, module, target.id):
@@ -134,12 +134,45 @@ def _idle_part(project: Project, module: Module, node: ast.expr, depth: int) -> 
         return depth > 0 and node in parent.values and _idle_key(project, parent.keys[parent.values.index(node)])
     kept = list(_kept_as(module, node))
     if not kept:
-        return is_idle_argument(project, module, node, depth)
+        given = returned_to(project, module, node) if depth > 0 else []
+        handed = all(_is_idle_target(project, there, target, depth - 1) for there, target in given)
+        return handed if given else is_idle_argument(project, module, node, depth)
     scope = project.scope_at(node, module)
     is_own = all(isinstance(t, ast.Attribute) and tail_of(t.value) == scope.self_name for t in kept)
     return is_own and "backward" in project.named and all(
         isinstance(t, ast.Attribute) and is_idle_attribute(project, module, t, t.attr) for t in kept
     )  # fmt: skip
+
+
+def _is_idle_target(project: Project, module: Module, target: ast.expr, depth: int) -> bool:
+    """Return whether nothing lets a scaler scale that a function returns and its caller binds."""
+    if isinstance(target, ast.Attribute):
+        return is_idle_attribute(project, module, target, target.attr)
+    function = function_of(target, module)
+    if not isinstance(target, ast.Name) or (function is None and _imported(project, module, target.id)):
+        return False
+    return _idle(project, module, function or module.tree, target.id, depth)
+
+
+def returned_to(project: Project, module: Module, node: ast.expr) -> list[tuple[Module, ast.expr]]:
+    """Return what all callers of a function bind to what it returns in a place; nothing where one does otherwise."""
+    parent, function = module.parents.get(node), function_of(node, module)
+    several = parent if isinstance(parent, ast.Tuple) else None
+    outer = module.parents.get(several) if several is not None else parent
+    if function is None or not isinstance(outer, ast.Return) or function.decorator_list:
+        return []
+    found: list[tuple[Module, ast.expr]] = []
+    for call, there in project.named.get(function.name, ()):
+        around = there.parents.get(call)
+        target = around.targets[0] if isinstance(around, ast.Assign) and len(around.targets) == 1 else None
+        target = around.target if isinstance(around, ast.AnnAssign) else target
+        if several is not None:
+            apart = isinstance(target, ast.Tuple) and len(target.elts) == len(several.elts)
+            target = target.elts[several.elts.index(node)] if isinstance(target, ast.Tuple) and apart else None
+        if target is None or callee(project, there, call) is not function:
+            return []
+        found.append((there, target))
+    return found
 
 
 def _kept_as(module: Module, node: ast.expr) -> Iterator[ast.expr]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from gates.scan.analyses._code import broken, constant, is_backward, keyword
 from gates.scan.analyses._contexts import around, entered_by
 from gates.scan.analyses._flow import Source, is_forward, sources
-from gates.scan.analyses._precision import HALF, dtype_of, holds, knows_scaling
+from gates.scan.analyses._precision import FRAMEWORKS, HALF, dtype_of, holds, knows_scaling
+from gates.scan.analyses.unused_scaler import look as idle_scalers
 from gates.scan.module import Module, tail_of
 from gates.scan.project import Project
 from gates.scan.scope import Scope
@@ -33,9 +34,17 @@ def look(project: Project) -> Iterator[Site]:
 
 def _scaled(project: Project, module: Module) -> bool:
     """Return whether a file, or one that it imports, speaks of anything that scales."""
+    if project.once(_all_idle)[0]:
+        return False
     if knows_scaling(project, module) and not _off(module):
         return True
     return any(knows_scaling(project, other) for other in _around(project, module))
+
+
+def _all_idle(project: Project) -> Iterator[bool]:
+    """Yield whether a program makes a scaler in vain: nothing is called that scales, by it or by a framework."""
+    framed = any(FRAMEWORKS.search(name) for module in project.modules.values() for name in module.aliases.values())
+    yield not framed and "scale" not in project.named and any(True for _ in idle_scalers(project))
 
 
 def _off(module: Module) -> bool:

@@ -13,6 +13,7 @@ from gates.scan.analyses._idle import (
     is_idle_name,
     is_idle_read,
     mentions,
+    returned_to,
 )
 from gates.scan.analyses._precision import HALF, dtype_of, scalers
 from gates.scan.module import Module, tail_of
@@ -30,6 +31,8 @@ def look(project: Project) -> Iterator[Site]:
         for call in (*(call for call, _ in scalers(project, module)), *_wrappers(project, module)):
             for target in _targets(call, module):
                 yield from _idle_sites(project, module, call, target)
+            for there, target in returned_to(project, module, chosen(module, call)):
+                yield from _idle_sites(project, there, target, target)
             name = _field(call, module)
             if name is not None and is_idle_field(project, name):
                 yield broken(module, call, f"{name} is made and scales nothing")
@@ -47,7 +50,7 @@ def _field(call: ast.Call, module: Module) -> str | None:
     return parent.arg if holds and isinstance(parent, ast.keyword) and not _is_field(around) else None
 
 
-def _idle_sites(project: Project, module: Module, call: ast.Call, target: ast.expr) -> Iterator[Site]:
+def _idle_sites(project: Project, module: Module, call: ast.expr, target: ast.expr) -> Iterator[Site]:
     """Yield where what a scaler is bound to scales nothing: where it is made, or the backward pass that passes by."""
     about = f"{text_of(target)} is made and scales nothing"
     statement = module.parents.get(target, target)
