@@ -14,12 +14,14 @@ from gates.scan.events import Happening
 from gates.scan.finding import Finding, parameters_of, passed_on
 from gates.scan.hooks import hooks_of
 from gates.scan.hot import Hot
+from gates.scan.known import OPTIMIZER
 from gates.scan.module import Function, tail_of
 from gates.scan.nodes import below, kept, walk
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import PREPARES, Scope
 from gates.scan.types import is_choice
-from gates.scan.values import Closure, Event, Frame, Place, State, Value
+from gates.scan.values import Closure, Place, State, Value
+from gates.scan.words import Event, Frame
 
 MAX_DEPTH = 6
 MAX_WORK = 20_000
@@ -221,6 +223,7 @@ class Calling(Finding):
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         line = node.lineno
         loop, mark, done = (Event(name, (), scope.module.path, line, line) for name in ("loop", "turn", "done"))
+        before = frozenset().union(*(path.words for path in paths))
         paths = [path.happens(loop) for path in paths]
         for turn in range(1, len(known or (1, 2)) + 1):
             paths = [replace(p, turns=f"{p.turns}/{line}.{turn}").happens(mark) for p in paths]
@@ -229,7 +232,7 @@ class Calling(Finding):
             for part in parts:
                 paths = [path for path, _ in self.run(part, paths, scope)]
             paths = [replace(p, turns=p.turns.rpartition("/")[0]) for p in paths]
-        paths = [path.happens(done) for path in paths]
+        paths = [path.happens(done).without_idle_loop(before) for path in paths]
         return [(path, self.place(path, scope).value(node)) for path in paths]
 
     def _gone_through(
@@ -267,18 +270,27 @@ class Calling(Finding):
             return [(after, Value("None")) for path in paths for after in self.pushed_on(node, path, scope)]
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"__enter__", "__exit__"}:
             return [(each, Value("None")) for path in paths for each in self.crossed(node, node.func, path, scope)]
-        found: Run = []
         paths = [side for path in paths for side in self._sorted(node.func, path, scope)]
-        for path in paths:
-            place = self.place(path, scope)
-            happened = self.happening.of_call(node, place, path)
-            if happened is not None and (happened[1] or self.closure(node.func, path, scope) is None):
-                self.calls.setdefault(happened[0], tuple(self.frames))
-                for begun in self._closures(node, path, scope):
-                    found.append((begun.happens(happened[0]), self._made(node, begun, scope)))
-                continue
-            found += self._inlined(node, path, scope, place)
-        return found
+        return [each for path in paths for each in self._happens(node, path, scope)]
+
+    def _happens(self, node: ast.Call, path: State, scope: Scope) -> Run:
+        """Run what a call is on one path: an event, what it runs, or a method of an own optimizer that is both."""
+        place = self.place(path, scope)
+        happened = self.happening.of_call(node, place, path)
+        inner = self.closure(node.func, path, scope) if happened is not None else None
+        own = self.hot.possible(inner.node) if inner is not None and self._is_own_optimizer(inner) else frozenset()
+        if happened is None or (inner is not None and not happened[1]) or happened[0].name in own:
+            return self._inlined(node, path, scope, place)
+        self.calls.setdefault(happened[0], tuple(self.frames))
+        if own:  # such as a step that clears at its end
+            return self._inlined(node, path.happens(happened[0]), scope, place)
+        ran = self._closures(node, path, scope)
+        return [(begun.happens(happened[0]), self._made(node, begun, scope)) for begun in ran]
+
+    def _is_own_optimizer(self, inner: Closure) -> bool:
+        """Return whether a function is a method of an optimizer of the program's own, which may step another."""
+        owner = inner.scope.owner
+        return owner is not None and self.project.types.is_a(owner.name, OPTIMIZER) is True
 
     def _sorted(self, func: ast.expr, path: State, scope: Scope) -> Paths:
         """Fork by the classes that the object of a method may be of, where it is one of several."""
@@ -328,7 +340,8 @@ class Calling(Finding):
         is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
         sole = is_own and self.project.method_names[tail_of(node.func)] == 1
         is_plain = (closure.scope.owner is None or sole) and closure.node not in self._hooks
-        self.frames.append(Frame(scope.module.path, node.lineno, node.end_lineno or node.lineno, is_plain))
+        listed = _listed(closure.bound[0]) if closure.bound else None
+        self.frames.append(Frame(scope.module.path, node.lineno, node.end_lineno or node.lineno, is_plain, listed))
         found = self.enter(closure, arguments, named, path)
         self.frames.pop()
         if len(found) == 1 and found[0][0].words == path.words and found[0][0].heap.keys() == path.heap.keys():
@@ -399,6 +412,15 @@ class Calling(Finding):
             return found
 
         return inner([d for d in node.decorator_list if d in self.hot], [path])
+
+
+def _listed(value: Value) -> Frame | None:
+    """Return where an object is made as an element of a list, whose order says which of them acts first."""
+    made, module = value.node, value.place.scope.module if value.place is not None else None
+    around = module.parents.get(made) if module is not None and isinstance(made, ast.Call) else None
+    if module is None or not isinstance(made, ast.Call) or not isinstance(around, ast.List | ast.Tuple):
+        return None
+    return Frame(module.path, made.lineno, made.end_lineno or made.lineno, is_plain=False)
 
 
 def _sides(node: ast.Call) -> tuple[ast.Call, ast.Call]:

@@ -1,42 +1,17 @@
 """Events: the calls, blocks and statements of a path that rules of order speak of."""
 
 import ast
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.known import MODULE, OPTIMIZER, SCALER, SCHEDULER, is_called
+from gates.scan.known import OPTIMIZER, SCALER, is_called
 from gates.scan.module import names_of, tail_of
+from gates.scan.optimizers import about
 from gates.scan.pattern import Hole, Holes, Pattern, match
 from gates.scan.project import Project
 from gates.scan.rule import EventKind, Need, Needs
-from gates.scan.values import ITSELF, Event, Place, State, Value
-
-PARAMETERS = "PARAMETERS"
-FRESH = "FRESH"  # what an optimizer is made for where that, too, was made in the same turn of a loop
-MAX_HOPS = 4
-LISTED = re.compile(r"(.+)\.lr_schedulers\(\)(\[\d+\])")  # Lightning returns both lists in the order of each other
-CREATING = frozenset(
-    {
-        "Parameter",
-        "clone",
-        "deepcopy",
-        "detach",
-        "empty",
-        "empty_like",
-        "full",
-        "full_like",
-        "ones",
-        "ones_like",
-        "rand",
-        "rand_like",
-        "randn",
-        "randn_like",
-        "tensor",
-        "zeros",
-        "zeros_like",
-    }
-)
+from gates.scan.values import Place, State
+from gates.scan.words import Event
 
 
 @dataclass(frozen=True)
@@ -118,18 +93,7 @@ def _is_guarded(kind: EventKind, state: State) -> bool:
 
 def event(name: str, node: ast.AST, holes: Holes, place: Place) -> Event:
     """Make an event of what fits."""
-    bound = {hole: found.key for hole, found in holes.items()}
-    if "H" in bound and "O" not in bound and (driven := _driven(holes["H"])) is not None:
-        bound["O"] = driven
-    handed = [found for found in (_handed(h.node, h.names) for h in holes.values()) if found is not None]
-    owned = next((k for k in (_owned(*found) for found in handed) if k), None)
-    if owned is None and isinstance(node, ast.Call) and node.args and "S" not in bound:
-        owned = _owned(node.args[0], place)
-    if owned is not None:
-        bound[PARAMETERS] = owned
-    fresh = next((k for k in (_fresh(*found) for found in handed) if k), None)
-    if fresh is not None:
-        bound[FRESH] = fresh
+    bound = {hole: found.key for hole, found in holes.items()} | about(node, holes, place)
     first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
     if isinstance(node, ast.Call):
         first = _line_of(node)
@@ -140,95 +104,6 @@ def _line_of(node: ast.Call) -> int:
     """Return the line that a call's own name stands in, which a chain of calls may have far below its first."""
     func = node.func
     return func.end_lineno or node.lineno if isinstance(func, ast.Attribute) else node.lineno
-
-
-def _driven(hole: Hole) -> str | None:
-    """Return the optimizer whose learning rate a scheduler sets: what it was made with, or the one of its place."""
-    node, place = hole.node, hole.names
-    for _ in range(MAX_HOPS):
-        if not isinstance(place, Place) or not isinstance(node, ast.Name | ast.Attribute):
-            break
-        beside = LISTED.fullmatch(place.key(node))
-        if beside is not None:
-            return f"{beside[1]}.optimizers(){beside[2]}"
-        behind = place.through(node)
-        node, place = (behind[0], _of_instance(behind[1], node, place)) if behind is not None else (None, None)
-    if not isinstance(node, ast.Call) or not isinstance(place, Place):
-        return None
-    is_scheduler = place.project.types.is_a(place.dotted(node.func), SCHEDULER)
-    given = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "optimizer")] if is_scheduler else []
-    return place.key(given[0]) if given and _is_told(given[0], place, hole.names) else None
-
-
-def _of_instance(behind: Place, node: ast.expr, place: Place) -> Place:
-    """Return the place where an attribute was set, with the instance that it is read from."""
-    name = behind.scope.self_name
-    if not isinstance(node, ast.Attribute) or name is None or name in behind.names:
-        return behind
-    return Place(behind.project, behind.scope, {name: place.value(node.value)}, behind.heap, behind.turns)
-
-
-def _is_told(node: ast.expr, place: Place, here: object) -> bool:
-    """Return whether a variable is one of the path, and not of a function that the path has not come through."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return place is here or (isinstance(node, ast.Name) and node.id in place.names)
-
-
-def _handed(node: ast.AST, names: object) -> tuple[ast.expr, Place] | None:
-    """Return what an optimizer was made for, and its place."""
-    if not isinstance(node, ast.expr) or not isinstance(names, Place):
-        return None
-    behind: tuple[ast.expr, Place] | None = (node, names)
-    for _ in range(MAX_HOPS):
-        if behind is None:
-            return None
-        made, place = behind
-        if isinstance(made, ast.Call):
-            is_optimizer = place.project.types.is_a(place.dotted(made.func), OPTIMIZER)
-            return (made.args[0], place) if is_optimizer and made.args else None
-        behind = place.through(made)
-    return None
-
-
-def _fresh(written: ast.expr, place: Place) -> str | None:
-    """Return the tensors or the module that an optimizer is for, where each turn of a loop makes new ones."""
-    if not place.turns:
-        return None
-    behind = place.through(written) if isinstance(written, ast.Name) else None
-    tensors, where = behind or (written, place)
-    if isinstance(tensors, ast.Call) and isinstance(tensors.func, ast.Attribute) and tensors.func.attr == "parameters":
-        parts = [tensors.func.value]
-    else:
-        parts = list(tensors.elts) if isinstance(tensors, ast.List | ast.Tuple) else []
-    values = [where.value(part) for part in parts]
-    is_new = bool(values) and all(_is_new(value, place.turns) for value in values)
-    return ", ".join(value.key for value in values) if is_new else None
-
-
-def _is_new(value: Value, turns: str) -> bool:
-    """Return whether a value was made in a turn, without a gradient: `zeros(3)`, `x.detach().to(device)`, `Net()`."""
-    made, place = value.node, value.place
-    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr in ITSELF:
-        made = made.func.value
-    if not isinstance(made, ast.Call) or place is None or place.turns != turns:
-        return False
-    is_module = tail_of(made.func)[:1].isupper() and place.project.types.is_a(place.dotted(made.func), MODULE)
-    return tail_of(made.func) in CREATING or bool(is_module)
-
-
-def _owned(node: ast.expr, place: Place) -> str | None:
-    """Return the module of `module.parameters()`."""
-    behind: tuple[ast.expr, Place] | None = (node, place)
-    for _ in range(MAX_HOPS):
-        if behind is None:
-            return None
-        made, where = behind
-        if isinstance(made, ast.Call):
-            is_it = isinstance(made.func, ast.Attribute) and made.func.attr == "parameters"
-            return where.key(made.func.value) if is_it and isinstance(made.func, ast.Attribute) else None
-        behind = where.through(made)
-    return None
 
 
 def fits(needs: Needs, holes: Holes) -> bool:

@@ -54,7 +54,7 @@ def canonical(dotted: str) -> str:
     if not dotted.startswith("torch."):
         return dotted
     inside = _IN_OPTIM.fullmatch(dotted)
-    if inside and not dotted.startswith("torch.optim.lr_scheduler."):
+    if inside and not dotted.startswith(("torch.optim.lr_scheduler.", "torch.optim.swa_utils.")):
         return f"torch.optim.{inside[1]}"
     for name, same in _SAME.items():
         if dotted == name or dotted.startswith(f"{name}."):

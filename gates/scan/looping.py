@@ -9,7 +9,8 @@ from gates.scan.elements import elements, is_object
 from gates.scan.module import tail_of
 from gates.scan.nodes import inner
 from gates.scan.scope import Scope
-from gates.scan.values import Event, State, Value
+from gates.scan.values import State, Value
+from gates.scan.words import Event
 
 TURNS = 2
 Paths = list[State]
@@ -136,7 +137,7 @@ class Looping(Calling):
         result = []
         for each in (*left, *going):
             ended = "" if each.ended == "break" else each.ended
-            done = each if ended else each.happens(*ends)
+            done = each if ended else each.happens(*ends).without_idle_loop(path.words)
             assumed = {key: truth for key, truth in each.assumed.items() if not _is_of_turn(key, node, path)}
             result.append(replace(done, ended=ended, turns=outer, guards=guards, assumed=assumed))
         return result

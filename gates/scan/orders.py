@@ -4,20 +4,24 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gates.scan.events import FRESH, PARAMETERS
+from gates.scan.blaming import blamed
+from gates.scan.optimizers import FRESH, PARAMETERS
 from gates.scan.order import Order
 from gates.scan.rule import OrderRule, Rule
 from gates.scan.site import Site
 from gates.scan.traces import Trace
-from gates.scan.values import Event, Frame
+from gates.scan.words import Event, Frame
 
 MAX_OBJECTS = 4
-INNOCENT = {"clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
+MAX_CALLS = 2
 ENDS = {"first", "last", "itself"}  # the last event, and not the call of a helper that has it
 MARKS = {"start", "end", "loop", "turn", "done"}
 TURN = re.compile(r"#[\w/.]*")
 TABLE = re.compile(r"Subscript\(\w*(Dict|List)\w*\(.*torch\.optim\.")  # of optimizers that are written out together
-PLAIN = re.compile(r"[\w.]+(@[^#()\[\]]+)?|[\w.]+\.(optimizers|lr_schedulers)\(\)\[\d+\]")
+ONE = r"[\w.]+(@[^#()\[\],]+)?"
+PLAIN = re.compile(  # a variable, one of Lightning's lists, what stands under a written key
+    rf"[\w.]+(@[^#()\[\]]+)?|[\w.]+\.(optimizers|lr_schedulers)\(\)\[\d+\]|Subscript\({ONE},('[^']*'|\d+),\)"
+)
 Word = Sequence[Event]
 
 
@@ -88,36 +92,24 @@ def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:
             for projected in _projections(order.order, word):
                 span = order.order.find(tuple(event.name for event in projected))
                 if span is not None:
-                    yield _broken(rule, order, projected[span[0] : span[1]], trace)
+                    yield _broken(rule, order, projected[span[0] : span[1]], projected[span[1] :], trace)
 
 
-def _broken(rule: Rule, order: OrderRule, events: Word, found: Trace) -> Site:
+def _broken(rule: Rule, order: OrderRule, events: Word, rest: Word, found: Trace) -> Site:
     real = [event for event in events if event.name not in MARKS] or list(events)
     here = real[0] if "first" in order.at else real[-1]
     if not order.at & ENDS:
         here = next((event for event in real if event.name in order.at), here)
-    trace = tuple(event.where for event in real)
+    trace = tuple(_told(event, found) for event in real)
     says = order.says or rule.form.problem
-    place = (None if "itself" in order.at else _helper_call(here, real, found)) or here
+    place = (None if "itself" in order.at else blamed(here, real, rest, found)) or here
     return Site(place.path, place.line, place.last_line, ok=False, message=says, trace=trace)
 
 
-def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:
-    """Return the call of a helper that has this event and no other kind: where it is called is the fault."""
-    frames = found.calls.get(here, ()) if here.name in INNOCENT else ()
-    others = [found.calls.get(event, ()) for event in events if event != here]
-    shared = max((_shared(frames, other) for other in others), default=len(frames))
-    for depth in range(shared, len(frames)):
-        inside = {event.name for event, calls in found.calls.items() if calls[: depth + 1] == frames[: depth + 1]}
-        if inside <= {here.name}:
-            return frames[depth] if all(frame.is_plain for frame in frames[depth:]) else None
-    return None
-
-
-def _shared(one: Sequence[Frame], other: Sequence[Frame]) -> int:
-    """Return how many calls two events happen inside of both."""
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
-    return sum(1 for _ in same)
+def _told(event: Event, found: Trace) -> str:
+    """Return an event with its place, and the calls that lead to it, the innermost first."""
+    by = [f"{frame.path}:{frame.line}" for frame in reversed(found.calls.get(event, ()))]
+    return f"{event.where} (from {', '.join(by[:MAX_CALLS])})" if by else event.where
 
 
 def _elsewhere(found: Iterable[Trace]) -> dict[str, dict[str, set[str]]]:
@@ -166,7 +158,7 @@ def _always(
                 says = order.says or rule.form.problem
                 place = _to_blame(at, order.order, trace, found)
                 yield Site(place.path, place.line, place.last_line, ok=False, message=says, trace=tuple(
-                    event.where for event in about[0] if event.name not in MARKS
+                    _told(event, trace) for event in about[0] if event.name not in MARKS
                 ))  # fmt: skip
             break
 

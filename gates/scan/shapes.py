@@ -114,7 +114,7 @@ def _is(piece: Piece, node: ast.AST, holes: Holes, scope: Scope, module: Module,
 
 
 def _around(piece: Piece, node: ast.AST, holes: Holes, module: Module, project: Project) -> bool:
-    """Return whether something that a node stands in fits; a function ends a loop's reach, not that of a `with`."""
+    """Return whether something that a node stands in fits; a function ends a loop's reach, not an `if` or a `with`."""
     inner: ast.AST = node
     crossed = False
     for around in module.ancestors(node):
@@ -125,7 +125,7 @@ def _around(piece: Piece, node: ast.AST, holes: Holes, module: Module, project: 
                 return True
         if (
             piece.patterns
-            and not crossed
+            and (not crossed or isinstance(around, ast.If))
             and _is(piece, around, holes, project.scope_at(around, module), module, project)
         ):
             return True

@@ -11,8 +11,9 @@ from gates.scan.hot import Hot
 from gates.scan.module import Function, Module
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
-from gates.scan.values import Event, Frame, Place, State, Value, Word
+from gates.scan.values import Place, State, Value
 from gates.scan.walking import Walker
+from gates.scan.words import Event, Frame, Word
 
 MAX_BEGINNINGS = 8
 FEW = 400  # the work that each function gets before any gets more

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gates.scan.known import OPTIMIZER, SCALER, SCHEDULER, is_kind
 from gates.scan.module import Binding, Function, is_property, tail_of
-from gates.scan.nodes import below, children, is_none, kept
+from gates.scan.nodes import below, inner, is_none, kept
 from gates.scan.scope import PREPARES, SAME, Scope
 from gates.scan.stored import stored_in
 
@@ -203,7 +203,7 @@ class Types:
         found: set[str | None] = set()
         for call, module in self._project.named.get(name, [])[:20]:
             where = self._project.scope_at(call, module)
-            if function.name != "__init__" and not self._may_run(call, function, where):
+            if function.name != "__init__" and not self._may_run(call, scope, where):
                 continue
             value = argument(call, function, parameter, bound=scope.owner is not None)
             if value is not None and not is_none(value):
@@ -227,6 +227,19 @@ class Types:
         used = used or _used_of_attribute(parameter, function, scope.owner)
         found = self._having(used) if len(used) >= 2 and used - GENERIC else []
         return found[0].name if len(found) == 1 else None
+
+    def is_guess(self, node: ast.expr, scope: Scope, hops: int = MAX_BASES) -> bool:
+        """Return whether the class of an object is told by no more than the methods which code calls on it."""
+        found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
+        bindings = [(b, found[0]) for b in found[1]] if found else []
+        for binding, where in scope.attribute(node) if isinstance(node, ast.Attribute) else bindings:
+            made = binding.node
+            if binding.kind == "parameter" and isinstance(node, ast.Name) and not isinstance(made, ast.expr):
+                return node.id != where.self_name and self._passed(node.id, where) is None
+            is_other = binding.kind == "value" and isinstance(made, ast.Name | ast.Attribute) and hops
+            if is_other and isinstance(made, ast.expr) and self.is_guess(made, where, hops - 1):
+                return True
+        return False
 
     def kept_as(self, parameter: str, scope: Scope) -> "list[ClassInfo]":
         """Return the classes of the program that have all the methods which a class calls on what it was made with."""
@@ -272,13 +285,19 @@ class Types:
         info = self._project.classes.get(name)
         return info is not None and self._project.method(info, method) is not None
 
-    def _may_run(self, call: ast.Call, function: Function, scope: Scope) -> bool:
-        """Return whether a call by a function's name may run it: not where its object's class has no such method."""
+    def _may_run(self, call: ast.Call, own: Scope, scope: Scope) -> bool:
+        """Return whether a call by a function's name may run it: not where the name, or its object, is another."""
         named = scope.dotted(call.func)
         if named is not None and (named in self._project.functions or named.startswith("torch.")):
-            return self._project.functions.get(named, (None,))[0] is function
-        owner = scope.class_of(call.func.value) if isinstance(call.func, ast.Attribute) else None
-        return owner is None or self._project.method(owner, function.name) is not None
+            return self._project.functions.get(named, (None,))[0] is own.function
+        if isinstance(call.func, ast.Attribute):
+            owner = scope.class_of(call.func.value)
+            return owner is None or self._project.method(owner, call.func.attr) is not None
+        found = scope.lookup(tail_of(call.func))
+        around = own.outer.function if own.outer is not None else None
+        if around is not None:  # a function inside of another is called by its name there alone
+            return found is not None and found[0].function is around
+        return found is None or any(binding.kind in {"import", "value"} for binding in found[1])
 
     def function(self, call: ast.Call, scope: Scope) -> Function | None:
         """Return the project's function that a call runs."""
@@ -352,15 +371,13 @@ def _is_key(key: ast.expr | None, wanted: ast.expr | None) -> bool:
 
 
 def _returned(function: Function) -> list[ast.expr]:
-    stack: list[ast.AST] = list(function.body)
-    found: list[ast.expr] = []
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Return) and node.value is not None:
-            found.append(node.value)
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            stack.extend(children(node))
-    return found
+    """Return what a function returns, which is looked for once."""
+    return kept(function, _found_returned)
+
+
+def _found_returned(function: Function) -> list[ast.expr]:
+    found = (node.value for node in inner(function, ast.Return) if isinstance(node, ast.Return))
+    return [value for value in found if value is not None]
 
 
 def _is_constructor(dotted: str) -> bool:

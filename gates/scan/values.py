@@ -1,21 +1,23 @@
 """What a walk along one path of a program knows: values, the state of the path, and the place that code stands in."""
 
 import ast
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
 
 from gates.scan.module import Function, tail_of
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
+from gates.scan.words import Event, Word
 
 
 class _Unset:
     """No constant is known."""
 
 
+MAX_KEY, KEPT_KEY = 2000, 200
 MADE = re.compile(r"\w+@[^()\[\],]*\.\w+")  # an attribute of what a constructor made
 UNSET = _Unset()
 ITSELF = frozenset({"to", "cuda", "cpu", "train", "eval", "requires_grad_"})  # what a module's method returns
@@ -104,57 +106,6 @@ class Value:
         return self.place.type_of(self.node)
 
 
-class Event(NamedTuple):
-    """Something that happens on a path: its name, the objects it is about, and its place."""
-
-    name: str
-    bound: tuple[tuple[str, str], ...]
-    path: str
-    line: int
-    last_line: int
-
-    @property
-    def where(self) -> str:
-        """Return the event with its place, for people."""
-        return f"{self.name} {self.path}:{self.line}"
-
-
-class Frame(NamedTuple):
-    """A call that a walk is inside of, and whether it runs a function, or an own method that nothing overrides."""
-
-    path: str
-    line: int
-    last_line: int
-    is_plain: bool
-
-
-class Word:
-    """What happened on a path, as a chain; the same chain is one object, so that comparing is cheap."""
-
-    __slots__ = ("_next", "before", "event")
-
-    def __init__(self, before: "Word | None" = None, event: Event | None = None) -> None:
-        self.before = before
-        self.event = event
-        self._next: dict[Event, Word] = {}
-
-    def then(self, event: Event) -> "Word":
-        """Return the chain with an event more."""
-        found = self._next.get(event)
-        if found is None:
-            found = self._next[event] = Word(self, event)
-        return found
-
-    def events(self) -> tuple[Event, ...]:
-        """Return the events from the first to the last."""
-        found: list[Event] = []
-        here: Word | None = self
-        while here is not None and here.event is not None:
-            found.append(here.event)
-            here = here.before
-        return tuple(reversed(found))
-
-
 @dataclass(frozen=True, eq=False)
 class State:
     """Paths so far that agree in all but what happened. Its mappings are never changed in place: values hold them."""
@@ -198,6 +149,10 @@ class State:
             words = [word.then(event) for word in words]
         return replace(self, words=frozenset(words))
 
+    def without_idle_loop(self, before: "frozenset[Word]") -> "State":
+        """Return the path without the marks of a loop in which nothing has happened since."""
+        return replace(self, words=frozenset(word.shortened(before) for word in self.words))
+
     def signature(self, tells: "Callable[[Value], bool]") -> tuple[object, ...]:
         """Return what paths must share to go on as one, beside what happened or what they assumed."""
         names = frozenset((name, value.key) for name, value in self.names.items() if tells(value))
@@ -239,7 +194,9 @@ class Place:
             found = made.elts[at : at + 1] if isinstance(at, int) and at >= 0 else []
         else:
             return None
-        return held.place.value(found[-1]) if found and held is not None and held.place is not None else None
+        if not found or held is None or held.place is None:
+            return None
+        return apart(held.place.value(found[-1]), found[-1])
 
     def value(self, node: ast.expr) -> Value:
         """Return the value of an expression without running it."""
@@ -281,10 +238,10 @@ class Place:
         if isinstance(node, ast.Call):
             inside = ", ".join([*map(self.key, node.args), *(f"{k.arg}={self.key(k.value)}" for k in node.keywords)])
             again = self.turns and tail_of(node.func) not in STABLE
-            return f"{self.key(node.func)}({inside})" + (f"#{self.turns}" if again else "")
+            return _bounded(f"{self.key(node.func)}({inside})" + (f"#{self.turns}" if again else ""))
         if isinstance(node, ast.Await | ast.Starred | ast.NamedExpr):
             return self.key(node.value)
-        return "".join(self._texts(node))
+        return _bounded("".join(self._texts(node)))
 
     def _texts(self, node: ast.AST) -> list[str]:
         """Return the text of any other expression, part by part."""
@@ -339,6 +296,23 @@ class Place:
         if found is not None and found.owner is not None:
             return found.owner
         return self.project.classes.get(self.type_of(node) or "")
+
+
+def apart(value: Value, node: ast.expr) -> Value:
+    """Return a value that tells what two equal constructors of a tuple or a mapping made."""
+    if not isinstance(node, ast.Call) or value.node is not node or value.place is None:
+        return value
+    name, place = tail_of(node.func), value.place
+    turn = f"#{place.turns}" if place.turns else ""
+    at = f"{place.scope.module.path}:{node.lineno}:{node.col_offset}"
+    return replace(value, key=f"{name}@{at}{turn}") if name[:1].isupper() else value
+
+
+def _bounded(key: str) -> str:
+    """Return a key, or one as telling of its begin and its digest: `x = x + f(x)` doubles a key with each line."""
+    if len(key) <= MAX_KEY:
+        return key
+    return f"{key[:KEPT_KEY]}...{hashlib.sha256(key.encode()).hexdigest()}"
 
 
 def _behind_partial(node: ast.expr, place: Place) -> ast.expr:

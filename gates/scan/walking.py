@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 
 from gates.scan.calling import Run
 from gates.scan.conditions import branch
@@ -10,7 +11,7 @@ from gates.scan.looping import Looping
 from gates.scan.module import tail_of
 from gates.scan.scope import Scope
 from gates.scan.statements import changed_names, entered, flows
-from gates.scan.values import Closure, State, Value
+from gates.scan.values import Closure, State, Value, apart
 from gates.syntax import constant_truth
 
 UNKNOWN = "builtins.object"  # the class of what a framework in the program itself makes of an optimizer
@@ -159,7 +160,7 @@ class Walker(Looping):
         if value is None or value.place is None or made is None:
             return None
         if isinstance(made, ast.Tuple | ast.List) and len(made.elts) == size:
-            return self._apart(value.place.value(made.elts[index]), made.elts[index])
+            return apart(value.place.value(made.elts[index]), made.elts[index])
         prepared = isinstance(made, ast.Call) and tail_of(made.func) in self.prepares and index < len(made.args)
         if prepared and isinstance(made, ast.Call) and not self._is_own_method(made, value.place.scope):
             return value.place.value(made.args[index])
@@ -171,15 +172,6 @@ class Walker(Looping):
         """Return whether a call runs a method of the program, which may make something else of what it is handed."""
         target = self.project.types.function(call, scope)
         return target is not None and self.project.scope_of(target, scope.module).owner is not None
-
-    def _apart(self, value: Value, node: ast.expr) -> Value:
-        """Return a value that tells what two equal constructors of a tuple made."""
-        if not isinstance(node, ast.Call) or value.node is not node or value.place is None:
-            return value
-        name, place = tail_of(node.func), value.place
-        turn = f"#{place.turns}" if place.turns else ""
-        at = f"{place.scope.module.path}:{node.lineno}:{node.col_offset}"
-        return replace(value, key=f"{name}@{at}{turn}") if name[:1].isupper() else value
 
     def _if(self, node: ast.If, paths: Paths, scope: Scope) -> Paths:
         truth = constant_truth(node.test)
@@ -199,8 +191,7 @@ class Walker(Looping):
 
     def forgotten(self, body: Iterable[ast.stmt], paths: Paths, scope: Scope, at: ast.AST) -> Paths:
         """Let what skipped statements set become something that nothing is known of."""
-        targets = [ast.parse(text, mode="eval").body for text in sorted(changed_names(body))]
-        for target in targets:
+        for target in map(_parsed, sorted(changed_names(body))):
             paths = [self.bound(target, None, path, scope, at) for path in paths]
         return paths
 
@@ -270,6 +261,11 @@ class Walker(Looping):
         if node.value is None:
             return [replace(path, ended="return", returned=None) for path in paths]
         return [replace(path, ended="return", returned=value) for path, value in self.run(node.value, paths, scope)]
+
+
+@cache
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
 
 
 def _is_told(value: Value) -> bool:

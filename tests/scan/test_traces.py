@@ -82,7 +82,7 @@ def test_finding_carries_the_path_of_events_across_files() -> None:
         "pkg/train.py": "from torch.amp import GradScaler\nfrom . import steps as s\ndef f(optimizer, loss, ps):\n    g = GradScaler()\n    g.scale(loss).backward()\n    s.shorten(ps)\n    g.step(optimizer)\n    g.update()\n",
     }
     (site,) = [site for site in sites(ORDER, files) if not site.ok]
-    assert site.trace == ("scaled_backward pkg/train.py:5", "clip pkg/steps.py:3")
+    assert site.trace == ("scaled_backward pkg/train.py:5", "clip pkg/steps.py:3 (from pkg/train.py:6)")
 
 
 @pytest.mark.parametrize(

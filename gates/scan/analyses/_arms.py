@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._benching import is_baseline, is_candidate
-from gates.scan.analyses._code import callee, functions, keyword, tail_text
+from gates.scan.analyses._code import callee, class_of, constant, functions, keyword, nodes, tail_text
 from gates.scan.analyses._defaults import behind_of
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
@@ -135,3 +135,16 @@ def _called(call: ast.Call, module: Module) -> str:
         ]
         return str(keys[0]) if keys else ""
     return tail_text(parent.targets[0]) if isinstance(parent, ast.Assign) else ""
+
+
+def bodies(module: Module) -> Iterator[tuple[str, str, ast.AST]]:
+    """Yield the functions of a file, and the lambdas that have a name or stand under a key, each with its class."""
+    for function in functions(module):
+        around = class_of(function, module)
+        yield around.name if around is not None else "", function.name, function
+    for node in nodes(module, ast.Lambda):
+        parent = module.parents.get(node)
+        pairs = zip(parent.keys, parent.values, strict=True) if isinstance(parent, ast.Dict) else ()
+        yield from (("", str(constant(key)), node) for key, value in pairs if value is node)
+        if isinstance(parent, ast.Assign):
+            yield "", tail_text(parent.targets[0]), node

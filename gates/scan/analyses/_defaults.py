@@ -1,7 +1,7 @@
 """What settings are made of where nobody changes them: defaults of fields, of parameters, of the command line."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gates.scan.analyses._called import Called, Made, called, parameters
 from gates.scan.analyses._code import constant, keyword
@@ -13,6 +13,7 @@ from gates.scan.scope import Scope
 KINDS = frozenset({"torch.half", "torch.float16", "torch.bfloat16", "torch.float32", "torch.float"})
 MAX_CALLERS = 20
 MAX_HOPS = 4
+COPIES = frozenset({"dict", "copy", "deepcopy", "MappingProxyType", "OrderedDict", "defaultdict", "create"})
 FIELDS = frozenset({"field", "Field", "attrib", "ib"})
 
 
@@ -42,6 +43,16 @@ def _of_parameter(name: str, scope: Scope) -> Iterator[Made]:
         yield next(iter(given.values()), (default, found[0].outer))
 
 
+def callers_pass(name: str, scope: Scope) -> Iterator[Made]:
+    """Yield what each call of a function from outside of it has for a parameter that nothing else is put in."""
+    found = scope.lookup(name)
+    function = found[0].function if found else None
+    if found is None or not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return
+    if all(binding.kind == "parameter" for binding in found[1]):
+        yield from (made for made in _by_callers(name, found[0], function) if made[1].function is not function)
+
+
 def _by_callers(name: str, scope: Scope, function: Function) -> Iterator[Made]:
     """Yield what each call of a function has for a parameter that has a default."""
     owner = scope.owner.node.name if scope.owner is not None and function.name == "__init__" else function.name
@@ -50,7 +61,9 @@ def _by_callers(name: str, scope: Scope, function: Function) -> Iterator[Made]:
         made = scope.owner is not None and scope.project.types.of(call, where) == scope.owner.name
         if made or scope.project.types.function(call, where) is function:
             inside = called(scope, call, where).given
-            yield from (inside[name],) if name in inside else ()
+            rest = (k.value for k in call.keywords if k.arg is None and name not in inside)
+            kept = next((found for each in rest if (found := under(each, name, where, MAX_HOPS))), None)
+            yield from (inside[name],) if name in inside else (kept,) if kept is not None else ()
 
 
 def _told(value: ast.expr, scope: Scope) -> object:
@@ -131,22 +144,95 @@ def _names(call: ast.Call) -> set[str]:
     return {str(constant(keyword(call, "dest")) or "")} | {text.lstrip("-").replace("-", "_") for text in texts}
 
 
-def under(container: ast.expr, key: object, scope: Scope, hops: int) -> tuple[ast.expr, Scope] | None:
+def under(container: ast.expr, key: object, scope: Scope, hops: int) -> Made | None:
     """Return what stands under a key of a dictionary, followed to where that is written out."""
     if isinstance(container, ast.Dict):
-        keyed = zip(container.keys, container.values, strict=True)
-        values = [v for k, v in keyed if k is not None and (constant(k) == key or member(k, scope) == key)]
-        return (values[-1], scope) if values and key is not None else None
-    if isinstance(container, ast.Call) and isinstance(container.func, ast.Name) and container.func.id == "dict":
-        value = keyword(container, key) if isinstance(key, str) else None
-        return (value, scope) if value is not None else None
-    if not hops:
+        return _of_display(container, key, scope, hops) if key is not None else None
+    if key is None or not hops:
         return None
+    if isinstance(container, ast.BinOp) and isinstance(container.op, ast.BitOr):
+        sides = (under(side, key, scope, hops - 1) for side in (container.right, container.left))
+        return next((found for found in sides if found is not None), None)
+    if isinstance(container, ast.Call):
+        return _of_call(container, key, scope, hops - 1)
     if isinstance(container, ast.Subscript) and isinstance(container.slice, ast.Constant):
         outer = under(container.value, container.slice.value, scope, hops - 1)
         return under(outer[0], key, outer[1], hops - 1) if outer is not None else None
+    written = _written(container, key, scope)
+    if written is not None:
+        return written[0] if len(written) == 1 else None
     behind = behind_of(container, scope)
-    return under(behind[0], key, behind[1], hops - 1) if behind is not None else None
+    if behind is not None:
+        return under(behind[0], key, behind[1], hops - 1)
+    given = callers_pass(container.id, scope) if isinstance(container, ast.Name) else ()
+    return _agreed(under(value, key, where, hops - 1) for value, where in given)
+
+
+def _of_display(container: ast.Dict, key: object, scope: Scope, hops: int) -> Made | None:
+    """Return what stands last under a key of `{"a": x, **rest}`."""
+    for k, value in reversed(list(zip(container.keys, container.values, strict=True))):
+        if k is None and (found := under(value, key, scope, hops - 1) if hops else None) is not None:
+            return found
+        if k is not None and (constant(k) == key or member(k, scope) == key):
+            return value, scope
+    return None
+
+
+def _of_call(call: ast.Call, key: object, scope: Scope, hops: int) -> Made | None:
+    """Return what stands under a key of a copy of a dictionary, of the command line, or of what a function returns."""
+    tail = tail_of(call.func)
+    if tail in {"vars", "ChainMap"} or tail in COPIES:
+        named = keyword(call, key) if isinstance(key, str) and tail == "dict" else None
+        if named is not None:
+            return named, scope
+        own = call.func.value if isinstance(call.func, ast.Attribute) and not call.args else None
+        rest = [k.value for k in call.keywords if k.arg is None]
+        given = [own] if own is not None else [*rest, *(call.args if tail == "ChainMap" else call.args[:1])]
+        if tail == "vars":
+            option = next(_of_option(scope.project, key), None) if isinstance(key, str) else None
+            return option if option is not None and not is_none(option[0]) else None
+        return next((f for each in given if (f := under(each, key, scope, hops)) is not None), None)
+    target = scope.project.types.function(call, scope)
+    if target is None:
+        return None
+    where = called(scope.project.scope_of(target, scope.module), call, scope)
+    returned = [n.value for n in inner(target, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
+    return _agreed(under(value, key, where, hops) for value in returned)
+
+
+def _agreed(found: Iterable[Made | None]) -> Made | None:
+    """Return what all of several are, where each is known to be the same."""
+    first: Made | None = None
+    for made in found:
+        if made is None or (first is not None and made[0] is not first[0] and _told(*made) != _told(*first)):
+            return None
+        first = first or made
+    return first
+
+
+def _written(container: ast.expr, key: object, scope: Scope) -> list[Made] | None:
+    """Return what is put under a key of a variable: one thing that always is, none where that depends."""
+    found = scope.lookup(container.id) if isinstance(container, ast.Name) else None
+    if found is None or not isinstance(container, ast.Name):
+        return None
+    where = found[0]
+    body = where.function or where.module.tree
+    made: list[tuple[ast.AST, ast.expr]] = []
+    for node in inner(body, ast.Assign, ast.Call):
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.func if isinstance(node, ast.Call) else None
+        if not isinstance(target, ast.Subscript | ast.Attribute) or not isinstance(target.value, ast.Name):
+            continue
+        if target.value.id != container.id:
+            continue
+        if isinstance(node, ast.Assign) and isinstance(target, ast.Subscript) and constant(target.slice) == key:
+            made.append((node, node.value))
+        elif isinstance(node, ast.Call) and tail_of(target) == "update":
+            updated = _of_call(ast.Call(ast.Name("dict", ast.Load()), node.args, node.keywords), key, where, 1)
+            made += [(where.module.parents[node], updated[0])] if updated is not None else []
+    if not made:
+        return None
+    always = len(made) == 1 and made[0][0] in getattr(body, "body", ())
+    return [(made[0][1], where)] if always else []
 
 
 def behind_of(node: ast.expr, scope: Scope) -> Made | None:

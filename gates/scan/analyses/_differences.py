@@ -1,6 +1,7 @@
 """The difference that a value is made of: through variables, reductions, relative ones, and what helpers return."""
 
 import ast
+from dataclasses import dataclass, field
 
 from gates.scan.analyses._code import callee, constant, function_of
 from gates.scan.analyses._flow import set_before
@@ -17,34 +18,48 @@ COMPREHENSIONS = (ast.GeneratorExp, ast.ListComp, ast.DictComp)
 HOPS = 4
 
 
-def behind(project: Project, node: ast.expr, module: Module, names: list[str], hops: int = HOPS) -> ast.BinOp | None:
-    """Return the difference that a value is made of; `names` gets those of the variables and helpers on the way."""
+@dataclass
+class Way:
+    """What stands between a value and its difference: names, helpers, and what the last of these reduces it by."""
+
+    names: list[str] = field(default_factory=list)
+    helpers: list[tuple[Function, Module]] = field(default_factory=list)
+    reductions: list[str] = field(default_factory=list)
+
+    def enters(self, helper: Function, module: Module) -> None:
+        """Go into a helper."""
+        self.helpers.append((helper, module))
+        self.reductions.clear()
+
+
+def behind(project: Project, node: ast.expr, module: Module, way: Way, hops: int = HOPS) -> ast.BinOp | None:
+    """Return the difference that a value is made of; `way` gets what is passed."""
     if isinstance(node, ast.BinOp):
-        return _computed(project, node, module, names, hops)
+        return _computed(project, node, module, way, hops)
     if isinstance(node, COMPREHENSIONS):
-        found = behind(project, node.value if isinstance(node, ast.DictComp) else node.elt, module, names, hops)
+        found = behind(project, node.value if isinstance(node, ast.DictComp) else node.elt, module, way, hops)
         return _renamed(found, _side_by_side(node)) if found is not None else None
     if isinstance(node, ast.Call):
-        return _called(project, node, module, names, hops)
+        return _called(project, node, module, way, hops)
     if isinstance(node, ast.Attribute) and hops:
-        return _property(project, node, module, names, hops)
+        return _property(project, node, module, way, hops)
     if isinstance(node, ast.Name) and hops:
-        names.append(node.id)
+        way.names.append(node.id)
         over = _gone_through(node, module)
         if over is not None:
-            return behind(project, over, module, names, hops - 1)
+            return behind(project, over, module, way, hops - 1)
         found_at = set_before(function_of(node, module) or module.tree, node.id, node.lineno)
-        return behind(project, found_at[0][0], module, names, hops - 1) if len(found_at) == 1 else None
+        return behind(project, found_at[0][0], module, way, hops - 1) if len(found_at) == 1 else None
     return None
 
 
-def _computed(project: Project, node: ast.BinOp, module: Module, names: list[str], hops: int) -> ast.BinOp | None:
+def _computed(project: Project, node: ast.BinOp, module: Module, way: Way, hops: int) -> ast.BinOp | None:
     """Return a difference itself, that of a relative one, or of a ratio less one."""
     if isinstance(node.op, ast.Div):
-        return behind(project, node.left, module, names, hops)
+        return behind(project, node.left, module, way, hops)
     if isinstance(node.op, ast.Mult):  # in percent
         parts = {constant(node.left): node.right, constant(node.right): node.left}
-        return behind(project, parts[100], module, names, hops) if 100 in parts else None
+        return behind(project, parts[100], module, way, hops) if 100 in parts else None
     if not isinstance(node.op, ast.Sub):
         return None
     if constant(node.right) == 1:
@@ -57,15 +72,15 @@ def _computed(project: Project, node: ast.BinOp, module: Module, names: list[str
     return node
 
 
-def _called(project: Project, node: ast.Call, module: Module, names: list[str], hops: int) -> ast.BinOp | None:
+def _called(project: Project, node: ast.Call, module: Module, way: Way, hops: int) -> ast.BinOp | None:
     """Return the difference that a call makes, reduces, or returns from a helper of the program."""
     if (made := _subtracted(node)) is not None:
         return made
     target = callee(project, module, node) if hops else None
     if target is not None:
-        names.append(target.name)
-        names.append(ast.get_docstring(target) or "")
-        return _returned(project, node, target, module, names, hops)
+        way.names.append(target.name)
+        way.names.append(ast.get_docstring(target) or "")
+        return _returned(project, node, target, module, way, hops)
     plain = isinstance(node.func, ast.Name)
     if tail_of(node.func) in {"max", "maximum"} and len(node.args) > 1 and (plain or _is_of_library(node.func)):
         return None  # the larger one of two, or none below zero
@@ -74,33 +89,37 @@ def _called(project: Project, node: ast.Call, module: Module, names: list[str], 
     inside = node.func.value if isinstance(node.func, ast.Attribute) and not node.args else None
     if inside is None or _is_of_library(node.func):
         inside = node.args[0] if node.args else None
-    return (
-        behind(project, inside, module, names, hops) if inside is not None and tail_of(node.func) in REDUCES else None
-    )
+    if inside is None or tail_of(node.func) not in REDUCES:
+        return None
+    way.reductions.append(tail_of(node.func))
+    return behind(project, inside, module, way, hops)
 
 
 def _returned(
-    project: Project, call: ast.Call, target: Function, module: Module, names: list[str], hops: int
+    project: Project, call: ast.Call, target: Function, module: Module, way: Way, hops: int
 ) -> ast.BinOp | None:
     """Return the difference that a helper returns, of what the call passes."""
     scope = project.scope_of(target, module)
     values = [n.value for n in inner(target, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
-    found = behind(project, values[0], scope.module, names, hops - 1) if len(values) == 1 else None
+    way.enters(target, scope.module)
+    found = behind(project, values[0], scope.module, way, hops - 1) if len(values) == 1 else None
     given = {arg.arg: argument(call, target, arg.arg, bound=scope.owner is not None) for arg in target.args.args}
     return _renamed(found, {name: value for name, value in given.items() if value}) if found is not None else None
 
 
-def _property(project: Project, node: ast.Attribute, module: Module, names: list[str], hops: int) -> ast.BinOp | None:
+def _property(project: Project, node: ast.Attribute, module: Module, way: Way, hops: int) -> ast.BinOp | None:
     """Return the difference that a property returns, or that an attribute is set to once."""
     scope = project.scope_at(node, module)
     owner = scope.class_of(node.value)
     method = project.method(owner, node.attr) if owner is not None else None
-    names.append(node.attr)
+    way.names.append(node.attr)
     if method is not None and is_property(method[0]):
-        return _returned(project, ast.Call(node, [], []), method[0], module, names, hops)
+        return _returned(project, ast.Call(node, [], []), method[0], module, way, hops)
     set_to = scope.through(node)
     same = set_to is not None and set_to[1].module is module
-    return behind(project, set_to[0], module, names, hops - 1) if set_to is not None and same else None
+    if same and set_to is not None and isinstance(set_to[1].function, ast.FunctionDef | ast.AsyncFunctionDef):
+        way.enters(set_to[1].function, module)
+    return behind(project, set_to[0], module, way, hops - 1) if set_to is not None and same else None
 
 
 def _gone_through(node: ast.Name, module: Module) -> ast.expr | None:

@@ -186,3 +186,39 @@ def _is_run_by_arms(project: Project, function: Function, module: Module, name: 
             if isinstance(around, FUNCTIONS):
                 break
     return any(map(is_baseline, texts)) and any(map(is_candidate, texts))
+
+
+def sown(function: Function) -> str | None:
+    """Return the parameter that a function takes its seed by: the one of that name, or that it sets a seed of."""
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
+    if "seed" in names or WORKER.search(function.name):
+        return "seed" if "seed" in names else None
+    set_of = [c.args[0] for c in inner(function, ast.Call) if isinstance(c, ast.Call) and c.args and _is_setting(c)]
+    found = {each.id for each in set_of if isinstance(each, ast.Name) and each.id in names}
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_setting(call: ast.Call) -> bool:
+    return tail_of(call.func) in {"manual_seed", "seed_everything", "set_seed", "manual_seed_all"}
+
+
+def never_same(project: Project, module: Module, one: ast.expr, other: ast.expr) -> bool:
+    """Return whether two seeds differ whatever is set: other numbers, or one the other with a number added."""
+    first, second = _reckoned(project, module, one), _reckoned(project, module, other)
+    return first is not None and second is not None and first[0] == second[0] and first[1] != second[1]
+
+
+def _reckoned(project: Project, module: Module, node: ast.expr, hops: int = HOPS) -> tuple[str, int] | None:
+    """Return what a seed is reckoned of, nothing for a plain number, and the number added to that."""
+    value = constant(node)
+    if isinstance(value, int):
+        return "", value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        left, right = (_reckoned(project, module, side, hops) for side in (node.left, node.right))
+        if left is None or right is None or (right[0] and (left[0] or isinstance(node.op, ast.Sub))):
+            return None
+        return left[0] or right[0], left[1] + (right[1] if isinstance(node.op, ast.Add) else -right[1])
+    behind = project.scope_at(node, module).through(node) if isinstance(node, ast.Name) and hops else None
+    if behind is not None:
+        return _reckoned(project, behind[1].module, behind[0], hops - 1)
+    return (text_of(node), 0) if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) else None

@@ -1,4 +1,7 @@
-"""What a condition asks, itself or in a helper: whether gradients are finite, whether mixed precision is on."""
+"""What a condition asks, itself or in a helper: whether gradients are finite, whether mixed precision is on.
+
+And what turns scalers and contexts on, followed to the settings of those who make them.
+"""
 
 import ast
 import re
@@ -6,11 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gates.scan.analyses._code import callee, constant, function_of, keyword, module_of
+from gates.scan.analyses._defaults import callers_pass
 from gates.scan.analyses._flow import set_before
 from gates.scan.analyses._precision import autocasts, is_scaler
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner
 from gates.scan.project import Project
+from gates.scan.scope import Scope
 
 AMP = re.compile(
     r"(?i)(^|_)(use_|enable_|with_)?(amp|fp16|float16|autocast|mixed_?precision|half|mixed)"
@@ -37,6 +42,24 @@ class Answer:
     def turned(self) -> "Answer":
         """Return the answer of the opposite condition."""
         return Answer(not self.holds, self.wrong)
+
+
+Step = tuple[ast.expr, bool, Scope]
+Place = tuple[ast.Call, Scope]
+
+
+@dataclass(frozen=True)
+class Switch:
+    """What turns something on: each name for it, whether that is turned round, and the call that turns it round."""
+
+    steps: tuple[Step, ...]
+    place: Place
+
+    def opposes(self, other: "Switch", *, near: bool) -> bool | None:
+        """Return whether one is on where the other is off; `None` where they have no name in common, near or set."""
+        pairs = [(a, b) for a in self.steps for b in other.steps if named(a[0]) == named(b[0]) != ""]
+        same = {a[1] == b[1] for a, b in pairs if (_around(a) & _around(b) if near else _is_set(a) and _is_set(b))}
+        return None if not same else True not in same
 
 
 Ask = Callable[[Project, Module, ast.expr], "bool | None"]
@@ -182,6 +205,65 @@ def _compared(test: ast.Compare) -> bool | None:
     if half is None or not isinstance(test.ops[0], ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In | ast.NotIn):
         return None
     return half is not isinstance(test.ops[0], ast.NotEq | ast.IsNot | ast.NotIn)
+
+
+def switches(node: ast.expr, scope: Scope, place: Place, before: tuple[Step, ...] = ()) -> Iterator[Switch]:
+    """Yield what a switch is on each way to where it is set: through variables, and by what each caller passes."""
+    inside, is_turned = _straight(node)
+    steps = (*before, (inside, is_turned is not (before[-1][1] if before else False), scope))
+    behind = scope.through(inside) if len(steps) < MAX_HOPS else None
+    if behind is not None and isinstance(_straight(behind[0])[0], ast.Name | ast.Attribute | ast.Subscript | ast.Call):
+        yield from switches(*behind, place, steps)
+        return
+    is_open = behind is None and isinstance(inside, ast.Name) and len(steps) < MAX_HOPS
+    given = list(callers_pass(inside.id, scope)) if is_open and isinstance(inside, ast.Name) else []
+    if not given:
+        yield Switch(steps, place)
+    for value, where in given:
+        call = _call_around(value, where.module) if _straight(value)[1] else None
+        yield from switches(value, where, (call, where) if call is not None else place, steps)
+
+
+def _straight(node: ast.expr) -> tuple[ast.expr, bool]:
+    """Return what a switch asks of, and whether it turns that round: `not x`, `x is False`, `False if x else True`."""
+    turned = False
+    while (asked := _asked(node)) is not None:
+        node, turned = asked[0], turned is not asked[1]
+    return node, turned
+
+
+def _asked(node: ast.expr) -> tuple[ast.expr, bool] | None:
+    """Return what an expression only repeats, or turns round."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return node.operand, True
+    if isinstance(node, ast.Call) and tail_of(node.func) in {"bool", "not_"} and len(node.args) == 1:
+        return node.args[0], tail_of(node.func) == "not_"
+    if isinstance(node, ast.Compare) and isinstance(side := constant(node.comparators[0]), bool):
+        differs = isinstance(node.ops[0], ast.IsNot | ast.NotEq)
+        return (node.left, side is differs) if differs or isinstance(node.ops[0], ast.Is | ast.Eq) else None
+    if isinstance(node, ast.IfExp) and {constant(node.body), constant(node.orelse)} == {True, False}:
+        return node.test, constant(node.orelse) is True
+    return None
+
+
+def _call_around(node: ast.AST, module: Module) -> ast.Call | None:
+    """Return the call that an expression is passed in."""
+    return next((around for around in module.ancestors(node) if isinstance(around, ast.Call)), None)
+
+
+def _is_set(step: Step) -> bool:
+    """Return whether a name is that of a setting, which means the same wherever it stands."""
+    node = step[0].func if isinstance(step[0], ast.Call) else step[0]
+    return isinstance(node, ast.Attribute | ast.Subscript) and tail_of(node.value) not in {"self", "cls"}
+
+
+def _around(step: Step) -> set[ast.AST]:
+    """Return the function and the class that a name stands in, and what binds it."""
+    node, _, scope = step
+    found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
+    bound = (found[0].function or found[0].module.tree) if found is not None else None
+    owner = scope.owner.node if scope.owner is not None else None
+    return {each for each in (scope.function, owner, bound) if each is not None}
 
 
 def named(node: ast.expr) -> str:

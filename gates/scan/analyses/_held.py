@@ -1,13 +1,13 @@
-"""What a container of a function holds, where that is what calls return: `rows = [run(n) for n in names]`."""
+"""What a container of a function holds: what calls return, `rows = [run(n) for n in names]`, or what variables do."""
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from gates.scan.analyses._code import callee, function_of
 from gates.scan.analyses._keys import LEAVES, READS, only_reads
 from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, kept, walk
+from gates.scan.nodes import kept, walk
 from gates.scan.project import Project
 from gates.scan.types import argument
 
@@ -16,12 +16,16 @@ VIEWS = frozenset({"values", "items", "keys", "copy"})
 PASSES = frozenset({"enumerate", "sorted", "reversed", "zip", "tqdm", "list", "track"})
 NUMBERS = frozenset({"abs", "float", "int", "round", "isclose"})
 MAX_CALLERS = 20
+MAX_NESTING = 5
 Uses = dict[str, list[ast.AST]]
-Made = tuple[ast.Call, Module]
+Made = tuple[ast.expr, Module]
+Source = tuple[ast.expr, list[int]]
 
 
-def held(project: Project, name: str, body: ast.AST, module: Module, hops: int = 2) -> list[Made]:
-    """Return the calls whose results a variable of a function holds; none where it may hold others.
+def held(
+    project: Project, name: str, body: ast.AST, module: Module, hops: int = 2, path: Sequence[int] = ()
+) -> list[Made]:
+    """Return the calls and variables whose values a variable of a function holds; none where it may hold others.
 
     What gives the results more keys, each of them written out, leaves them otherwise as they are.
     """
@@ -29,24 +33,25 @@ def held(project: Project, name: str, body: ast.AST, module: Module, hops: int =
     uses = kept(body, named)
     for node in uses.get(name, []):
         if isinstance(node, ast.arg):
-            given = _given(project, module, body, name, hops - 1) if hops else []
+            given = _given(project, module, body, name, hops - 1, path) if hops else []
             if not given:
                 return []
             found += given
             continue
         if not isinstance(node, ast.Name) or node not in module.parents:
             return []
-        more = _stored(node, module) if isinstance(node.ctx, ast.Store) else _used(node, uses, module)
+        more = _stored(node, module, path) if isinstance(node.ctx, ast.Store) else _used(node, uses, module, path)
         part = module.parents[node]
         whole = part if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load) else node
-        if more is None and not leaves_alone(project, module, whole):
+        is_left = more is not None or leaves_alone(project, module, whole) or is_left_by_turns(project, module, whole)
+        if not is_left:
             return []
-        found += [(call, module) for call in more or ()]
+        found += [(value, module) for value in more or ()]
     return found
 
 
-def _given(project: Project, module: Module, body: ast.AST, name: str, hops: int) -> list[Made]:
-    """Return the calls whose results all callers of a function hand it in a container; none where one is not known."""
+def _given(project: Project, module: Module, body: ast.AST, name: str, hops: int, path: Sequence[int]) -> list[Made]:
+    """Return what all callers of a function hand it in a container; none where one of them is not known."""
     if not isinstance(body, ast.FunctionDef) or body.decorator_list:
         return []
     found: list[Made] = []
@@ -57,39 +62,102 @@ def _given(project: Project, module: Module, body: ast.AST, name: str, hops: int
             return []
         if isinstance(value, ast.Name):
             around = function_of(call, there) or there.tree
-            more = held(project, value.id, around, there, hops)
+            more = held(project, value.id, around, there, hops, path)
         else:
-            more = [(made, there) for made in _held_by(value) or ()]
+            more = [(made, there) for made in _held_by(value, path) or ()]
         if not more:
             return []
         found += more
     return found
 
 
-def bound_to_element(name: ast.Name, module: Module) -> str | None:
-    """Return the container that a variable goes through: of `for k, row in rows.items()`, `rows`."""
-    around: ast.AST | None = module.parents.get(name)
-    index = 0
-    if isinstance(around, ast.Tuple):
-        index, around = around.elts.index(name), module.parents.get(around)
-    if not isinstance(around, ast.For | ast.comprehension):
+def source_of(name: ast.AST, module: Module) -> Source | None:
+    """Return what a loop's variable goes through, and its place there: of `for k, row in rows`, `rows` and 1."""
+    path: list[int] = []
+    node, around = name, module.parents.get(name)
+    while isinstance(around, ast.Tuple | ast.List):
+        path.insert(0, next(at for at, part in enumerate(around.elts) if part is node))
+        node, around = around, module.parents.get(around)
+    is_turned = isinstance(around, ast.For | ast.comprehension) and around.target is node
+    return _beneath(around.iter, path) if is_turned and isinstance(around, ast.For | ast.comprehension) else None
+
+
+def _beneath(node: ast.expr, path: list[int]) -> Source | None:
+    """Return the container under views of it and what counts or pairs its elements, and the place in an element."""
+    if not isinstance(node, ast.Call):
+        return (node, path) if not isinstance(node, ast.Dict) else None
+    tail = tail_of(node.func)
+    if isinstance(node.func, ast.Attribute) and not node.args:
+        wanted = {"items": path[1:] if path[:1] == [1] else None, "values": path}.get(tail)
+        return (node.func.value, wanted) if wanted is not None else None
+    if tail not in PASSES or not node.args:
         return None
-    iterated, is_pair = around.iter, isinstance(around.target, ast.Tuple)
-    if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Attribute) and not iterated.args:
-        wanted = {"items": (True, 1), "values": (False, 0)}.get(iterated.func.attr)
-        return tail_of(iterated.func.value) if wanted == (is_pair, index) and _is_name(iterated.func.value) else None
-    if isinstance(iterated, ast.Call) and tail_of(iterated.func) in PASSES - {"zip"} and iterated.args:
-        wanted_index = 1 if tail_of(iterated.func) == "enumerate" else 0
-        fits = (is_pair, index) == (wanted_index == 1, wanted_index)
-        return tail_of(iterated.args[0]) if fits and _is_name(iterated.args[0]) else None
-    return tail_of(iterated) if _is_name(iterated) and not is_pair else None
+    if tail == "zip":
+        return _beneath(node.args[path[0]], path[1:]) if path and path[0] < len(node.args) else None
+    if tail == "enumerate":
+        return _beneath(node.args[0], path[1:]) if path[:1] == [1] else None
+    return _beneath(node.args[0], path)
+
+
+def values_in(node: ast.expr, path: Sequence[int] = ()) -> list[ast.expr]:
+    """Return what stands in a container that is written out, or at one place of each of its elements."""
+    values = node.values if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+    return _picked(values, path) or []
+
+
+def _picked(values: Iterable[ast.expr], path: Sequence[int]) -> list[ast.expr] | None:
+    """Return the part of each value at a place; `None` where one of them has none."""
+    found = list(values)
+    for at in path:
+        rows = [v.elts for v in found if isinstance(v, ast.Tuple | ast.List) and at < len(v.elts)]
+        if len(rows) < len(found):
+            return None
+        found = [row[at] for row in rows]
+    return found if not any(isinstance(v, ast.Starred) for v in found) else None
+
+
+def is_left_by_turns(project: Project, module: Module, node: ast.AST, hops: int = 3) -> bool:
+    """Return whether a variable stands in a container, alone or with others, of which each element is only read."""
+    if hops <= 0:
+        return False
+    inside, around = node, module.parents.get(node)
+    for _ in range(MAX_NESTING):
+        if not isinstance(around, ast.Tuple | ast.List | ast.Set | ast.Dict | ast.Call | ast.Attribute):
+            break
+        if leaves_alone(project, module, inside, hops - 1):
+            return True
+        inside, around = around, module.parents.get(around)
+    uses = kept(function_of(node, module) or module.tree, named)
+    if isinstance(around, ast.Assign) and around.value is inside and isinstance(around.targets[0], ast.Name):
+        loads = _loads(around.targets[0].id, uses)
+        left = [n for n in loads if n in module.parents and _used(n, uses, module) is not None]
+    elif isinstance(around, ast.For | ast.comprehension) and around.iter is inside:
+        taking = {n.id for n in walk(around.target) if isinstance(n, ast.Name) and _takes(n, node, module)}
+        loads = [n for name in taking for n in _loads(name, uses)]
+        left = [n for n in loads if taking and n in module.parents and _reads(module.parents[n], n, module)]
+    else:
+        return False
+    return bool(loads) and all(
+        n in left or leaves_alone(project, module, n, hops - 1) or is_left_by_turns(project, module, n, hops - 1)
+        for n in loads
+    )
+
+
+def _takes(name: ast.Name, node: ast.AST, module: Module) -> bool:
+    """Return whether a loop's variable is a thing, or an element of it, in one of the turns."""
+    source = source_of(name, module)
+    return source is not None and (source[0] is node or any(value is node for value in values_in(*source)))
+
+
+def _loads(name: str, uses: Uses) -> list[ast.Name]:
+    return [n for n in uses.get(name, []) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
 
 
 def leaves_alone(project: Project, module: Module, node: ast.AST, hops: int = 2) -> bool:
     """Return whether a variable is handed to a function of the program that only reads it."""
     parent = module.parents.get(node)
     call = module.parents.get(parent) if isinstance(parent, ast.keyword) else parent
-    if not isinstance(call, ast.Call) or call.func is node or not hops:
+    if not isinstance(call, ast.Call) or call.func is node or hops <= 0:
         return False
     target = callee(project, module, call)
     if target is None or target.decorator_list:
@@ -103,7 +171,11 @@ def leaves_alone(project: Project, module: Module, node: ast.AST, hops: int = 2)
     inside = [n for n in uses.get(taken[0], []) if isinstance(n, ast.Name)]
     return all(
         n in scope.module.parents and isinstance(n.ctx, ast.Load)
-        and (_used(n, uses, scope.module) == [] or leaves_alone(project, scope.module, n, hops - 1))
+        and (
+            _used(n, uses, scope.module) == []
+            or leaves_alone(project, scope.module, n, hops - 1)
+            or is_left_by_turns(project, scope.module, n, hops)
+        )
         for n in inside
     )  # fmt: skip
 
@@ -119,36 +191,32 @@ def named(body: ast.AST) -> dict[str, list[ast.AST]]:
     return found
 
 
-def _is_name(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name)
-
-
-def _stored(node: ast.Name, module: Module) -> list[ast.Call] | None:
-    """Return the calls in what a container is set to; `None` for anything else."""
+def _stored(node: ast.Name, module: Module, path: Sequence[int]) -> list[ast.expr] | None:
+    """Return the calls and variables in what a container is set to; `None` for anything else."""
     parent = module.parents[node]
-    return _held_by(parent.value if isinstance(parent, ast.Assign | ast.AnnAssign) else None)
+    return _held_by(parent.value if isinstance(parent, ast.Assign | ast.AnnAssign) else None, path)
 
 
-def _held_by(value: ast.expr | None) -> list[ast.Call] | None:
-    """Return the calls whose results a container is made of; `None` for anything else."""
+def _held_by(value: ast.expr | None, path: Sequence[int]) -> list[ast.expr] | None:
+    """Return the calls and variables that a container is made of; `None` for anything else."""
     if isinstance(value, ast.ListComp):
-        return _calls([value.elt])
+        return _calls([value.elt], path)
     if isinstance(value, ast.DictComp):
-        return _calls([value.value])
-    if isinstance(value, ast.List):
-        return _calls(value.elts)
+        return _calls([value.value], path)
+    if isinstance(value, ast.List | ast.Tuple):
+        return _calls(value.elts, path)
     if isinstance(value, ast.Dict):
-        return _calls(value.values)
+        return _calls(value.values, path)
     return [] if isinstance(value, ast.Call) and tail_of(value.func) in EMPTY and not value.keywords else None
 
 
-def _calls(values: Iterable[ast.expr]) -> list[ast.Call] | None:
-    given = list(values)
-    found = [value for value in given if isinstance(value, ast.Call)]
-    return found if len(found) == len(given) else None
+def _calls(values: Iterable[ast.expr], path: Sequence[int] = ()) -> list[ast.expr] | None:
+    given = _picked(values, path)
+    known = given is not None and all(isinstance(v, ast.Call | ast.Name | ast.Attribute | ast.Subscript) for v in given)
+    return given if known else None
 
 
-def _used(node: ast.Name, uses: Uses, module: Module) -> list[ast.Call] | None:
+def _used(node: ast.Name, uses: Uses, module: Module, path: Sequence[int] = ()) -> list[ast.expr] | None:
     """Return what one use of a container puts into it; `None` for a use that may put in, or change, anything."""
     parent = module.parents[node]
     above = module.parents.get(parent)
@@ -156,10 +224,10 @@ def _used(node: ast.Name, uses: Uses, module: Module) -> list[ast.Call] | None:
         if isinstance(parent.ctx, ast.Load):
             return [] if _is_left(parent, uses, module) else None
         is_set = isinstance(parent.ctx, ast.Store) and isinstance(above, ast.Assign)
-        return _calls([above.value]) if is_set and isinstance(above, ast.Assign) else None
+        return _calls([above.value], path) if is_set and isinstance(above, ast.Assign) else None
     if isinstance(parent, ast.Attribute) and isinstance(above, ast.Call) and above.func is parent:
         if parent.attr == "append" and len(above.args) == 1:
-            return _calls(above.args)
+            return _calls(above.args, path)
         if parent.attr in VIEWS:
             return [] if _are_left(above, uses, module) else None
         return [] if parent.attr in READS | {"sort", "reverse", "index"} and parent.attr != "get" else None
@@ -197,8 +265,7 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 
 def _only_read(name: str, uses: Uses, module: Module) -> bool:
-    loads = (n for n in uses.get(name, []) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-    return all(n in module.parents and _reads(module.parents[n], n, module) for n in loads)
+    return all(n in module.parents and _reads(module.parents[n], n, module) for n in _loads(name, uses))
 
 
 def _reads(parent: ast.AST, node: ast.Name, module: Module) -> bool:
@@ -216,18 +283,3 @@ def adds_key(node: ast.AST, container: ast.AST) -> bool:
         and isinstance(node.ctx, ast.Store)
         and isinstance(node.slice, ast.Constant)
     )
-
-
-def values_under(function: ast.AST, key: str) -> list[ast.Call]:
-    """Return the calls that stand under a key in what a function returns, where each of it is written out."""
-    found: list[ast.Call] = []
-    for node in inner(function, ast.Return):
-        value = node.value if isinstance(node, ast.Return) else None
-        if not isinstance(value, ast.Dict):
-            return []
-        keyed = zip(value.keys, value.values, strict=True)
-        under = [v for k, v in keyed if isinstance(k, ast.Constant) and k.value == key]
-        if len(under) != 1 or not isinstance(under[0], ast.Call):
-            return []
-        found.append(under[0])
-    return found

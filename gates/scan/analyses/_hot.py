@@ -11,7 +11,9 @@ from gates.scan.analyses._seldom import (
     is_asked_after,
     is_guard,
     is_left_before,
+    is_optimizer_step,
     is_usual,
+    left_until,
     other_side,
     runs_closure,
 )
@@ -138,13 +140,11 @@ def root_of(project: Project, module: Module, node: ast.AST) -> ast.AST | None:
             and not is_usual(around.test, holds=inside not in other_side(around))
         ):
             return None
-        if isinstance(inside, ast.stmt) and is_left_before(inside, around):
+        if isinstance(inside, ast.stmt) and _is_left(project, module, inside, around):
             return None
-        if isinstance(around, LOOPS) and not _is_small(project, module, around):
+        if isinstance(around, FUNCTIONS) or (isinstance(around, LOOPS) and not _is_small(project, module, around)):
             return around
         if isinstance(around, COMPREHENSIONS) and _trains(project, module, around, MAX_DEPTH):
-            return around
-        if isinstance(around, FUNCTIONS):
             return around
         inside = around
     return None
@@ -173,16 +173,23 @@ def _is_small(project: Project, module: Module, loop: ast.AST) -> bool:
 
 def _takes_step(project: Project, module: Module, node: ast.If | ast.IfExp) -> bool:
     """Return whether the branch of a condition steps the optimizer, so that it is no branch for now and then."""
-    if not isinstance(node, ast.If) or counts(node.test):
-        return False
-    return any(
-        _is_optimizer_step(call) or _steps_inside(project, module, call) for part in node.body for call in calls(part)
-    )
+    return isinstance(node, ast.If) and not counts(node.test) and _step_inside(project, module, node.body)
+
+
+def _is_left(project: Project, module: Module, statement: ast.stmt, around: ast.AST) -> bool:
+    """Return whether most turns leave before they come to a statement, and not to gather batches for a step."""
+    after = left_until(project, module, statement, around)
+    return is_left_before(statement, around) or (bool(after) and not _step_inside(project, module, after))
+
+
+def _step_inside(project: Project, module: Module, body: list[ast.stmt]) -> bool:
+    found = (call for part in body for call in calls(part))
+    return any(is_optimizer_step(call) or _steps_inside(project, module, call) for call in found)
 
 
 def _steps_inside(project: Project, module: Module, call: ast.Call) -> bool:
     target = callee(project, module, call) if tail_of(call.func) in leading(project) else None
-    return target is not None and any(_is_optimizer_step(inside) for inside in calls(target))
+    return target is not None and any(is_optimizer_step(inside) for inside in calls(target))
 
 
 def _is_step(project: Project, module: Module, function: Function, depth: int) -> bool:
@@ -226,7 +233,7 @@ def _makes_optimizer(project: Project, module: Module, call: ast.Call) -> bool:
 def _is_study(project: Project, module: Module, function: Function) -> bool:
     """Return whether a function has one other train several times, and takes no step itself: a comparison of runs."""
     own = [c for c in calls(function) if tail_of(c.func) in leading(project)]
-    if any(is_backward(call) or _is_optimizer_step(call) for call in own):
+    if any(is_backward(call) or is_optimizer_step(call) for call in own):
         return False
     always = (c for c in own if not any(isinstance(a, ast.If | ast.IfExp) for a in _between(c, function, module)))
     runs = [target for call in always if (target := callee(project, module, call)) is not None]
@@ -250,7 +257,7 @@ def _takes(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
             continue
         if around_steps and any(isinstance(a, ast.If) and is_guard(a.test) for a in _between(call, node, module)):
             continue  # what an accumulation left over
-        if is_backward(call) or (_is_optimizer_step(call) and not runs_closure(project, module, call)):
+        if is_backward(call) or (is_optimizer_step(call) and not runs_closure(project, module, call)):
             return True
         target = callee(project, module, call) if depth else None
         if (
@@ -290,9 +297,3 @@ def _between(node: ast.AST, outer: ast.AST, module: Module) -> Iterator[ast.AST]
         if around is outer:
             return
         yield around
-
-
-def _is_optimizer_step(call: ast.Call) -> bool:
-    if tail_of(call.func) != "step" or not isinstance(call.func, ast.Attribute):
-        return False
-    return re.search(r"(?i)opt|scaler", tail_of(call.func.value)) is not None

@@ -4,13 +4,82 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.module import tail_of
+from gates.scan.analyses._code import Loop, class_of, loop_of
+from gates.scan.analyses._graphs import CUT
+from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of
 
 ADDS = {"append", "add", "appendleft", "extend", "add_"}
 SHAPES = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "clone", "mean", "sum", "float"}
 JOINS = {"cat", "concat", "hstack"}
 COUNTER = re.compile(r"(?i)step|iter|^it$|^i$|^idx$|batch")
+OWN = re.compile(r"(?i)loss|pred|logit|outputs?$|^outs?$|tensor|grad|embed|feature|recon|^kl$|^nll$")
+COLLECTS = re.compile(
+    r"(?i)histor|meter|track|record|logger|log$|logs$|averag|mean$|stats|statistic|metric|collect|monitor|running|"
+    r"aggregat|accumulat|buffer|journal|curve|scalars|store$|window"
+)
+MINDS = re.compile(r"no_grad|inference_mode|detach|requires_grad|set_grad_enabled")
+
+
+def is_of_caller(
+    call: ast.Call, there: Module, kept: tuple[ast.Name, ast.expr], keeper: Function, module: Module
+) -> bool:
+    """Return whether the one call that hands over a graph should have cut it off, and not what keeps it.
+
+    So it is where a history or a meter of another file keeps whatever it is handed, and has nothing to do with
+    gradients, and where the call cuts off others that it hands over.
+    """
+    owner = class_of(keeper, module)
+    if not _is_general(keeper, owner, kept):
+        return False
+    values = [*call.args, *(more.value for more in call.keywords)]
+    cuts_others = any(isinstance(value, ast.Call) and tail_of(value.func) in CUT for value in values)
+    if cuts_others or owner is None or there is module:
+        return cuts_others
+    return COLLECTS.search(owner.name) is not None and MINDS.search(text_of(owner)) is None
+
+
+def _is_general(keeper: Function, owner: ast.ClassDef | None, kept: tuple[ast.Name, ast.expr]) -> bool:
+    """Return whether a function keeps whatever it is handed: nothing in it is called what has a graph."""
+    arguments = keeper.args
+    given = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
+    texts = [keeper.name, kept[0].id, text_of(kept[1]), *(arg.arg for arg in given if arg is not None)]
+    return not any(OWN.search(text) for text in [*texts, owner.name if owner is not None else ""])
+
+
+def is_reset(name: str, statement: ast.stmt | None, loop: Loop, module: Module) -> bool:
+    """Return whether each turn of a loop sets a name anew; what is set only now and then holds many steps."""
+    for other in inner(loop, ast.Assign):
+        if not isinstance(other, ast.Assign) or other is statement:
+            continue
+        targets = [t for t in other.targets if isinstance(t, ast.Name) and t.id == name]
+        is_anew = any(not _holds_on(target, other.value) for target in targets)
+        if is_anew and not (statement is not None and _is_now_and_then(other, statement, loop, module)):
+            return True
+    return False
+
+
+def _holds_on(target: ast.Name, value: ast.expr) -> bool:
+    """Return whether an assignment may leave what its target held before, or adds to it."""
+    is_choice = isinstance(value, ast.IfExp) and any(_is_before(v, target) for v in (value.body, value.orelse))
+    return is_choice or any(True for _ in _assigned(target, value))
+
+
+def _is_now_and_then(node: ast.stmt, statement: ast.stmt, loop: Loop, module: Module) -> bool:
+    """Return whether a statement of a loop is left out in turns in which another one runs."""
+    around: list[ast.AST] = [statement, *module.ancestors(statement)]
+    tests = {text_of(a.test) for a in around if isinstance(a, ast.If)}
+    below: ast.AST = node
+    for above in module.ancestors(node):
+        if above is loop:
+            break
+        if isinstance(above, ast.If):
+            is_shared = above in around and (below in above.orelse) is any(a in above.orelse for a in around)
+            if not is_shared and (above in around or text_of(above.test) not in tests):
+                return True
+        below = above
+    leaving = (n for n in inner(loop, ast.Continue) if loop_of(n, module) is loop)
+    return any(statement.lineno < n.lineno < node.lineno for n in leaving if isinstance(n, ast.Continue))
 
 
 def kept_in(body: ast.AST) -> Iterator[tuple[ast.AST, ast.expr, ast.expr]]:

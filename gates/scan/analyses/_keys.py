@@ -76,11 +76,47 @@ def _of(project: Project, module: Module, function: ast.AST, node: ast.expr, hop
     if (fields := _of_fields(project, module, node)) is not None:
         return fields
     target = callee(project, module, node) if hops else None
-    if target is None or target is function or target.decorator_list:
-        return None
-    there = project.scope_of(target, module).module
-    values = [n.value for n in inner(target, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
-    return _of_all(project, there, target, values, None, hops - 1)
+    return _of_call(project, module, function, node, target, hops) if target is not None else None
+
+
+def _of_call(
+    project: Project, module: Module, function: ast.AST, node: ast.Call, target: Function, hops: int
+) -> Keys | None:
+    """Return the keys of all that a call may return: of a method, what each class gives that puts its own there."""
+    found: set[str] = set()
+    seen = False
+    for run in _all_run(project, module, node, target):
+        if run is None:
+            return None
+        values = [n.value for n in inner(run, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
+        if not values and run is target:
+            continue  # left to the classes below
+        if run is function or run.decorator_list:
+            return None
+        keys = _of_all(project, project.scope_of(run, module).module, run, values, None, hops - 1)
+        if keys is None:
+            return None
+        found |= keys
+        seen = True
+    return frozenset(found) if seen else None
+
+
+def _all_run(project: Project, module: Module, node: ast.Call, target: Function) -> list[Function | None]:
+    """Return the function that a call runs and those in its place in the classes below; `None` for one not known."""
+    owner = project.scope_of(target, module).owner
+    if owner is None or not isinstance(node.func, ast.Attribute) or _is_above(project, module, node.func.value):
+        return [target]
+    below = list(project.below(owner))
+    if any(target.name in info.attributes for info in (owner, *below)):
+        return [None]
+    found = (project.method(info, target.name) for info in below)
+    return list(dict.fromkeys((target, *(each and each[0] for each in found))))
+
+
+def _is_above(project: Project, module: Module, node: ast.expr) -> bool:
+    """Return whether a method is asked of one class, whatever class the object is of: `super()`, `Base`, `Base()`."""
+    made = node.func if isinstance(node, ast.Call) else node
+    return tail_of(made) == "super" or (project.scope_at(node, module).dotted(made) or "") in project.classes
 
 
 def _of_fields(project: Project, module: Module, node: ast.Call) -> Keys | None:
@@ -188,3 +224,18 @@ def only_reads(parent: ast.AST | None, name: ast.AST, module: Module) -> bool:
     if isinstance(parent, ast.For | ast.comprehension):
         return parent.iter is name
     return isinstance(parent, ast.Compare | ast.FormattedValue | ast.Return | ast.Dict | ast.Starred)
+
+
+def values_under(function: ast.AST, key: str) -> list[ast.Call]:
+    """Return the calls that stand under a key in what a function returns, where each of it is written out."""
+    found: list[ast.Call] = []
+    for node in inner(function, ast.Return):
+        value = node.value if isinstance(node, ast.Return) else None
+        if not isinstance(value, ast.Dict):
+            return []
+        keyed = zip(value.keys, value.values, strict=True)
+        under = [v for k, v in keyed if isinstance(k, ast.Constant) and k.value == key]
+        if len(under) != 1 or not isinstance(under[0], ast.Call):
+            return []
+        found.append(under[0])
+    return found

@@ -58,18 +58,18 @@ def autocasts(project: Project, module: Module) -> Iterator[tuple[ast.Call, Scop
 
 def dtype_of(call: ast.Call, scope: Scope) -> str | None:
     """Return the type of an autocast context, that of the device where none is given; `None` where it is not known."""
-    given = _option(call, "dtype", scope)
+    given = option(call, "dtype", scope)
     args = call.args[1:] if tail_of(call.func) == "partial" else call.args
     old = (scope.dotted(call.func) or "").startswith("torch.cuda.amp")
     if given is None and not old and len(args) > 1:
         given = args[1]
     if given is not None:
         return type_named(given, scope)
-    device = _option(call, "device_type", scope) or (args[0] if args and not old else None)
+    device = option(call, "device_type", scope) or (args[0] if args and not old else None)
     return HALF if old or constant(device) == "cuda" else None
 
 
-def _option(call: ast.Call, name: str, scope: Scope) -> ast.expr | None:
+def option(call: ast.Call, name: str, scope: Scope) -> ast.expr | None:
     """Return what a call passes for a keyword, by itself or in `**options` that are written out."""
     found = keyword(call, name)
     for rest in (k.value for k in call.keywords if k.arg is None) if found is None else ():

@@ -12,6 +12,7 @@ from gates.scan.project import ClassInfo
 from gates.scan.scope import Scope
 
 MAX_HOPS = 5
+MAX_WAYS = 8  # from a dictionary to where it is written out
 LOOKUPS = frozenset({"get", "getenv", "pop", "setdefault"})
 Meant = Callable[[ast.expr, Scope], object]
 
@@ -23,18 +24,27 @@ def setting(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> object:
     if hops <= 0:
         return None
     if isinstance(node, ast.Call):
-        if tail_of(node.func) in LOOKUPS and len(node.args) == 2:
-            return setting(node.args[1], scope, hops - 1)
+        if tail_of(node.func) in LOOKUPS and node.args:
+            kept = _looked_up(node, scope, hops - 1)
+            if kept is not None:
+                return setting(kept[0], kept[1], hops - 1)
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"lower", "strip"}:
             return setting(node.func.value, scope, hops - 1)
         behind = outcome(node, scope, hops - 1)
     elif isinstance(node, ast.Subscript):
-        behind = under(node.value, setting(node.slice, scope, hops - 1), scope, MAX_HOPS)
+        behind = under(node.value, setting(node.slice, scope, hops - 1), scope, MAX_WAYS)
     elif (known := member(node, scope)) is not None:
         return known
     else:
         behind = scope.through(node) or next(defaults(node, scope), None) or outcome(node, scope, hops - 1)
     return setting(behind[0], behind[1], hops - 1) if behind is not None else None
+
+
+def _looked_up(call: ast.Call, scope: Scope, hops: int) -> Made | None:
+    """Return what a dictionary that is written out has under a key, else what is asked for instead."""
+    own = call.func.value if isinstance(call.func, ast.Attribute) else None
+    kept = under(own, setting(call.args[0], scope, hops), scope, MAX_WAYS) if own is not None else None
+    return kept or ((call.args[1], scope) if len(call.args) == 2 else None)
 
 
 def holds(node: ast.expr, scope: Scope, meant: Meant = setting, hops: int = MAX_HOPS) -> bool | None:

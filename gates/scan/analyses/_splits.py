@@ -19,6 +19,14 @@ LOADS = re.compile(
 )
 ASKS = re.compile(r"^_*(get|make|build|create|load|setup)_")
 SPLIT = frozenset({"split", "subset", "partition", "fold", "part", "data", "dataset"})
+SWITCHES = frozenset({"train", "eval"})  # of a module, which returns itself
+DATA = re.compile(
+    r"(?i)data|split|loader|set(s|$)|corpus|episodes|batches|(^|_)(dl|ds|dm|iter)(_|$)|fold|samples|images"
+)
+NO_DATA = re.compile(
+    r"(?i)_(steps|fns?|func|size|metrics?|dtype|amp|device|every|interval|transforms?|name|path|dir|mode|only|seed|"
+    r"workers|logger|writer|state|criterion|autocast|precision)$"
+)
 
 
 def split_name(node: ast.expr, module: Module) -> str:
@@ -35,11 +43,18 @@ def split_name(node: ast.expr, module: Module) -> str:
 def splits_passed(call: ast.Call, module: Module) -> Iterator[str]:
     """Yield the names of the data that a call is handed, or told by name: `evaluate(model, split="train")`."""
     for arg in call.args:
-        yield split_name(arg, module)
+        yield _passed(arg, module)
     for option in call.keywords:
-        yield _text(option.value) if option.arg in SPLIT and _text(option.value) else split_name(option.value, module)
+        yield _text(option.value) if option.arg in SPLIT and _text(option.value) else _passed(option.value, module)
     if any(MODEL.search(tail_of(arg)) for arg in call.args):
         yield from (_text(arg) for arg in call.args[1:])
+
+
+def _passed(node: ast.expr, module: Module) -> str:
+    """Return the name of the data that an argument is: of a model, or of how to evaluate, nothing."""
+    name = tail_of(node)
+    is_model = _tells(name) and MODEL.search(name) and not DATA.search(name)
+    return "" if is_model or NO_DATA.search(name) else split_name(node, module)
 
 
 def _tells(name: str) -> bool:
@@ -57,7 +72,8 @@ def _of_call(call: ast.Call, module: Module) -> str:
     tail = tail_of(call.func)
     if not call.args and not call.keywords and isinstance(call.func, ast.Attribute):
         named = ASKS.sub("", tail)
-        return named if _tells(named) and not MODEL.search(tail_of(call.func.value)) else ""
+        switched = tail in SWITCHES and _is_module(call.func.value)
+        return named if _tells(named) and not switched and not MODEL.search(tail_of(call.func.value)) else ""
     if not call.args or any(k.arg is None or "sampler" in k.arg for k in call.keywords):
         return ""
     if tail in PASSING or tail.endswith("DataLoader"):
@@ -66,6 +82,12 @@ def _of_call(call: ast.Call, module: Module) -> str:
     if tail == "get":
         return _text(call.args[0]) if not SETTINGS.search(owner.strip().rpartition(" ")[2]) else ""
     return next((text for text in map(_text, call.args) if text), "") if LOADS.search(tail) else ""
+
+
+def _is_module(node: ast.expr) -> bool:
+    """Return whether what is switched to training or to evaluation is a module, just made or moved: `Net().eval()`."""
+    words = tail_text(node).split()
+    return not any(map(DATA.search, words)) and (isinstance(node, ast.Call) or any(map(MODEL.search, words)))
 
 
 def _behind(node: ast.Name, module: Module) -> str:

@@ -4,8 +4,10 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import calls, constant
+from gates.scan.analyses._flow import passed, set_before
+from gates.scan.analyses._precision import is_scaler
 from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import walk
+from gates.scan.nodes import inner, walk
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
 from gates.scan.types import argument
@@ -152,3 +154,82 @@ def _read_of(function: ast.AST, name: ast.Name) -> set[str]:
     """Return the attributes that a function reads of a variable."""
     found = (n for n in walk(function) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name))
     return {n.attr for n in found if isinstance(n.value, ast.Name) and n.value.id == name.id}
+
+
+def is_given_later(project: Project, call: ast.Call, scope: Scope) -> bool:
+    """Return whether what saves is given a scaler afterwards: `store.add(scaler)`, `store.parts["scaler"] = scaler`."""
+    store = scope.class_of(call)
+    adding = {"update", "setdefault", "append", *(store.methods if store is not None else ())} - {"__init__"}
+    added = [(c, m, [*c.args, *(k.value for k in c.keywords)]) for n in adding for c, m in project.named.get(n, ())]
+    given = [(m, v) for c, m, values in added if isinstance(c.func, ast.Attribute) and c is not call for v in values]
+    sets = [(m, n) for m in project.modules.values() for n in m.live.get(ast.Assign, [])]
+    given += [(m, n.value) for m, n in sets if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Subscript)]
+    return any(isinstance(v, ast.Name | ast.Attribute) and is_scaler(v, project.scope_at(v, m)) for m, v in given)
+
+
+def with_scaler(project: Project, call: ast.Call, scope: Scope) -> Iterator[Module]:
+    """Yield the files where what holds the object that is asked for its state is given a scaler too."""
+    asked = call.func.value if isinstance(call.func, ast.Attribute) else call
+    before = (
+        set_before(scope.function, asked.id, asked.lineno) if isinstance(asked, ast.Name) and scope.function else []
+    )
+    for node in (asked, *(value for value, _ in before)):
+        for part, where in _beside(project, node, scope):
+            if isinstance(part, ast.Name | ast.Attribute | ast.Call) and is_scaler(part, where):
+                yield where.module
+
+
+def _beside(project: Project, node: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    """Yield all that the container of an object holds: that of `state.optimizer`, `state["optimizer"]`.
+
+    A container is one that is made with its parts, as by `SimpleNamespace(model=model)`, or given them one by one.
+    """
+    held = node.value if isinstance(node, ast.Attribute | ast.Subscript) else None
+    if isinstance(node, ast.Call) and tail_of(node.func) == "getattr" and node.args:
+        held = node.args[0]
+    for made, where in _makers(project, held, scope, MAX_HOPS) if held is not None else ():
+        if isinstance(made, ast.Name):
+            yield from _given_to(made, where)
+        elif isinstance(made, ast.Dict):
+            yield from ((value, where) for value in made.values)
+        elif isinstance(made, ast.Call):
+            yield from ((value, where) for value in (*made.args, *(k.value for k in made.keywords)))
+
+
+def _makers(project: Project, node: ast.expr, scope: Scope, hops: int) -> Iterator[tuple[ast.expr, Scope]]:
+    """Yield the variables that an object goes through, those of callers too, and what makes it."""
+    yield node, scope
+    if not hops:
+        return
+    made = scope.through(node)
+    if made is not None:
+        yield from _makers(project, *made, hops - 1)
+        return
+    target = project.types.function(node, scope) if isinstance(node, ast.Call) else None
+    for given in inner(target, ast.Return) if target is not None and target.name != "__init__" else ():
+        if isinstance(given, ast.Return) and given.value is not None and target is not None:
+            yield from _makers(project, given.value, project.scope_of(target, scope.module), hops - 1)
+    found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
+    owned = scope.attribute(node) if isinstance(node, ast.Attribute) else []
+    bound = [(b, found[0]) for b in found[1]] if found is not None else owned
+    if len(bound) != 1 or bound[0][0].kind != "parameter":
+        return
+    name = node.id if isinstance(node, ast.Name) else tail_of(node)
+    for value, where, _ in passed(project, name, bound[0][1]):
+        yield from _makers(project, value, where, hops - 1)
+
+
+def _given_to(name: ast.Name, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    """Yield what a variable is given after it was made: `state.scaler = scaler`, `state["scaler"] = scaler`."""
+    body = scope.function or scope.module.tree
+    for node in inner(body, ast.Assign):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        held = [t.value for t in targets if isinstance(t, ast.Attribute | ast.Subscript)]
+        if isinstance(node, ast.Assign) and any(isinstance(h, ast.Name) and h.id == name.id for h in held):
+            yield node.value, scope
+    for call in calls(body):
+        on = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "update" else None
+        if isinstance(on, ast.Name) and on.id == name.id:
+            yield from ((k.value, scope) for k in call.keywords)
+        elif tail_of(call.func) == "setattr" and len(call.args) > 2 and tail_of(call.args[0]) == name.id:
+            yield call.args[2], scope

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from gates.scan.analyses._code import Loop, broken, callee, calls, function_of, functions, loop_of, statement_of
 from gates.scan.analyses._graphs import giving, is_cut, is_given, is_ungraded, named, parts, starts, summed
 from gates.scan.analyses._hot import is_hot, leading, steps
-from gates.scan.analyses._keeping import kept_in
-from gates.scan.analyses._origins import Origins
+from gates.scan.analyses._keeping import is_of_caller, is_reset, kept_in
+from gates.scan.analyses._origins import Origin, Origins
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
@@ -92,13 +92,26 @@ def _handed(project: Project) -> Iterator[Site]:
                 ):
                     continue
                 sites = _sites(project, function)
-                bad = [(call, there) for call, there in sites if _hands_graph(project, kept, function, call, there)]
+                bad = [(*site, found) for site in sites if (found := _graphs_of(project, kept, function, *site))]
                 if bad and len(bad) == len(sites):
-                    yield broken(module, node, f"{text_of(kept[1])} keeps {kept[0].id} with the graph that made it")
-                elif bad:
+                    call, there, found = bad[0]
+                    is_callers = len(bad) == 1 and is_of_caller(call, there, kept, function, module)
+                    place = _handing(call, there, found) if is_callers else (module, node)
+                    yield broken(*place, f"{text_of(kept[1])} keeps {kept[0].id} with the graph that made it")
+                else:
                     yield from (
-                        broken(there, call, f"{text_of(call)} keeps the graph of a loss") for call, there in bad
+                        broken(there, call, f"{text_of(call)} keeps the graph of a loss") for call, there, _ in bad
                     )
+
+
+def _handing(call: ast.Call, there: Module, found: list[Origin]) -> tuple[Module, ast.AST]:
+    """Return where a loss is handed over: the call itself, or the one that hands it on to that."""
+    around = function_of(call, there)
+    for origin in found:
+        statement = statement_of(origin.node, origin.module)
+        if origin.scope.function is around or statement is None or isinstance(statement, ast.Return):
+            return there, call
+    return found[0].module, statement_of(found[0].node, found[0].module) or call
 
 
 def _runs_own(project: Project, module: Module, node: ast.AST) -> bool:
@@ -136,10 +149,10 @@ def _root_of(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _hands_graph(
+def _graphs_of(
     project: Project, kept: tuple[ast.Name, ast.expr], function: Function, call: ast.Call, there: Module
-) -> bool:
-    """Return whether a call hands a function the loss of a backward pass, for something that outlives it."""
+) -> list[Origin]:
+    """Return the losses of backward passes that a call hands a function, for something that outlives it."""
     known = steps(project)
     scope = project.scope_of(function, there)
     only = Origins(project, lambda asked: [(call, there)] if asked is function else known.called(asked))
@@ -150,10 +163,11 @@ def _hands_graph(
         holder = argument(call, function, root, bound=scope.owner is not None) if root in scope.bindings else None
     around = function_of(call, there) or there.tree
     if holder is not None and not (_outlives(holder, call, there) and _unsummed(holder, around)):
-        return False
+        return []
     if any(isinstance(a, ast.With) and "no_grad" in text_of(a.items[0].context_expr) for a in there.ancestors(call)):
-        return False
-    return any(_is_attached(node, where, path) for node, where, path in only.ways(kept[0], scope))
+        return []
+    ways = only.ways(kept[0], scope)
+    return [Origin(node, where) for node, where, path in ways if _is_attached(node, where, path)]
 
 
 def _is_attached(node: ast.expr, scope: Scope, path: tuple[int | None, ...]) -> bool:
@@ -244,15 +258,7 @@ def _outlives(into: ast.expr, node: ast.AST, module: Module) -> bool:
         function = function_of(node, module)
         stores = (n for n in inner(function or module.tree, ast.Name) if isinstance(n, ast.Name) and n.id == into.id)
         return function is not None and not any(isinstance(n.ctx, ast.Store) for n in stores)
-    statement = statement_of(node, module)
-    for other in inner(loop, ast.Assign):
-        if (
-            other is not statement
-            and isinstance(other, ast.Assign)
-            and any(isinstance(t, ast.Name) and t.id == into.id for t in other.targets)
-        ):
-            return False
-    return True
+    return not is_reset(into.id, statement_of(node, module), loop, module)
 
 
 def _step_loop(node: ast.AST, module: Module) -> Loop | None:

@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._benching import called, is_baseline, is_candidate, words
-from gates.scan.analyses._code import broken, function_of, nodes, tail_text
-from gates.scan.analyses._differences import CONVERTS, behind
+from gates.scan.analyses._code import broken, calls, function_of, nodes, statement_of, tail_text
+from gates.scan.analyses._differences import CONVERTS, Way, behind
 from gates.scan.analyses._flow import set_before
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of
+from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
@@ -27,10 +27,14 @@ EITHER = re.compile(
     r"(?i)drop|worse|regress|degradation|no_loss|increase|exceed|slower|higher|lower|too_|below|above|converge|\brise|_rise|"
     r"at[_ ]most|one[-_ ]?sided"
 )
+LARGEST = frozenset({"max", "amax", "nanmax", "maximum"})
+UNSIGNED = re.compile(r"(?i)(^|_)err|error|diff|deviation|distance|dist$|discrepan|mismatch|gap$|divergence")
+SIGNED = re.compile(r"(?i)(^|_)signed|bias|change|delta")
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each `new - old < tolerance` without `abs`, where closeness is asked for."""
+    told: set[tuple[str, int]] = set()
     for module in project.modules.values():
         for node in nodes(module, ast.Compare):
             if not isinstance(node, ast.Compare) or len(node.ops) != 1:
@@ -42,10 +46,41 @@ def look(project: Project) -> Iterator[Site]:
                 left, bar = bar, left
             if not _is_bar(bar):
                 continue
-            names: list[str] = []
-            found = behind(project, left, module, names)
-            if found is not None and _are_arms(found, bar, module) and not _is_meant(project, node, module, names):
-                yield broken(module, node, f"{text_of(node)} without abs() is blind to one side")
+            way = Way()
+            found = behind(project, left, module, way)
+            if found is None or not _are_arms(found, bar, module) or _is_meant(project, node, module, way.names):
+                continue
+            there, place = _unsigned(project, found, way, function_of(node, module)) or (module, node)
+            if place is node or (there.path, found.lineno) not in told:
+                yield broken(there, place, f"{text_of(node)} without abs() is blind to one side")
+            told |= {(there.path, found.lineno)} if place is found else set()
+
+
+def _unsigned(project: Project, found: ast.BinOp, way: Way, asking: Function | None) -> tuple[Module, ast.AST] | None:
+    """Return where the difference is taken, if a helper takes it which should give no sign: `max_error(out, ref)`."""
+    helper, module = way.helpers[-1] if way.helpers else (None, None)
+    if module is None or helper is None or helper is asking:
+        return None
+    is_largest = bool(LARGEST & set(way.reductions))
+    is_named = UNSIGNED.search(helper.name) is not None and SIGNED.search(helper.name) is None
+    is_blamed = is_largest or is_named
+    if not is_blamed or any(_is_made_unsigned(*site) for site in project.named.get(helper.name, [])):
+        return None
+    return module, found
+
+
+def _is_made_unsigned(call: ast.Call, module: Module) -> bool:
+    """Return whether `abs()` is taken of what a call gives, there or of the variable that it is kept in."""
+    statement = statement_of(call, module)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    kept = {text_of(target) for target in targets}
+    for taken in calls(function_of(call, module) or module.tree):
+        if tail_of(taken.func) in {"abs", "fabs", "absolute", "isclose"}:
+            values = [*taken.args, taken.func]
+            if any(part is call or text_of(part) in kept for value in values for part in walk(value)
+                   if isinstance(part, ast.expr)):  # fmt: skip
+                return True
+    return False
 
 
 def _is_bar(node: ast.expr) -> bool:
@@ -129,5 +164,5 @@ def _both_asked(project: Project, node: ast.Compare, module: Module) -> bool:
 
 def _differences(project: Project, node: ast.Compare, module: Module) -> set[frozenset[str]]:
     sides = (side.operand if isinstance(side, ast.UnaryOp) else side for side in (node.left, *node.comparators))
-    found = [behind(project, side, module, []) for side in sides]
+    found = [behind(project, side, module, Way()) for side in sides]
     return {frozenset((text_of(f.left), text_of(f.right))) for f in found if f is not None}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gates.scan.analyses._code import broken, callee, calls, function_of, is_backward, statement_of
 from gates.scan.analyses._flow import passed, spine
 from gates.scan.analyses._forwards import NO_GRAD
+from gates.scan.analyses._handed import Body, handed_of
 from gates.scan.analyses._outward import Step, following, may_be, root_of, sets_anew, ways
 from gates.scan.hooks import hooks_of
 from gates.scan.module import Function, Module, tail_of
@@ -47,7 +48,11 @@ def _left_on(project: Project, module: Module, call: ast.Call, training: "Traini
         return
     assert isinstance(call.func, ast.Attribute)
     training = Training(project, function) if early else training
-    found = [(way, _goes_on(training, way)) for way in ways(project, module, call, root_of(call.func.value))]
+    known = list(ways(project, module, call, root_of(call.func.value)))
+    found = [(way, _goes_on(training, way)) for way in known]
+    for way, by in (pair for each in known for pair in training.handed.beyond(each)):
+        problem = _goes_on(training, way)
+        found.append((way, problem and training.handed.is_shared(call.func.value, way, by)))
     wrong = [way for way, problem in found if problem and all(step.is_sure for step in way)]
     wrong = wrong or [way for way, problem in found if problem and all(p is not False for _, p in found)]
     if not wrong:
@@ -184,6 +189,7 @@ class Training:
     def __init__(self, project: Project, without: Function | None = None) -> None:
         self._project = project
         self._hooks = project.once(hooks_of)[0]
+        self.handed = project.once(handed_of)[0]
         self._known: dict[ast.AST, Told] = {without: (False, False)} if without is not None else {}
 
     def of(self, module: Module, node: ast.AST, off: ast.Call | None = None) -> Told:
@@ -192,16 +198,17 @@ class Training:
         found += [self._function(each, module) for call in calls(node) for each in self._targets(call, module)]
         return any(backward for backward, _ in found), any(back for _, back in found)
 
-    def _function(self, function: Function, near: Module) -> Told:
+    def _function(self, function: Body, near: Module) -> Told:
         if function not in self._known:
             self._known[function] = (False, False)  # a circle tells nothing more
             self._known[function] = self.of(self._project.scope_of(function, near).module, function)
         return self._known[function]
 
-    def _targets(self, call: ast.Call, module: Module) -> Iterator[Function]:
+    def _targets(self, call: ast.Call, module: Module) -> Iterator[Body]:
         target = callee(self._project, module, call)
         yield from (target,) if target is not None else ()
         yield from (each.function for each in self._hooks.fired_by.get(call, ()))
+        yield from self.handed.runs(call) if target is None else ()
         if target is None and isinstance(call.func, ast.Attribute) and TRAINS.search(call.func.attr):
             name = call.func.attr
             yield from [i.methods[name] for i in self._project.by_method.get(name, ()) if name in i.methods][:FEW]

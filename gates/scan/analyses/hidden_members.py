@@ -14,6 +14,8 @@ from gates.scan.site import Site
 WORDS = ("class ",)
 OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
 PLAIN = {"object", "abc.ABC", "typing.Generic"}
+FILLS = frozenset({"setdefault", "update"})
+CONTAINERS = frozenset({"append", "extend", "items", "keys", "pop", "values"})
 OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and classes, and decorators do
 
 
@@ -35,7 +37,11 @@ def look(project: Project) -> Iterator[Site]:
             if info.name not in known:
                 known[info.name] = _members(project, info)
             members = known[info.name]
-            if members is not None and node.attr not in members and not _extended(project, info, node.attr):
+            if members is None or node.attr in members or _holds_several(project, module, node, members):
+                continue
+            if not _extended(project, info, node.attr) and not project.types.is_guess(
+                node.value, project.scope_at(node, module)
+            ):
                 where = f"{info.scope.module.path}:{info.node.lineno}"
                 yield broken(module, node, f"{info.node.name} ({where}) has no member {node.attr!r}")
 
@@ -74,6 +80,17 @@ def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None
     values = [(b.node, where) for b, where in scope.attribute(node) if b.kind == "value"]
     given = [(v, where) for v, where in values if not (isinstance(v, ast.Constant) and v.value is None)]
     return all(isinstance(v, ast.expr) and project.types.of(v, where) == named for v, where in given)
+
+
+def _holds_several(project: Project, module: Module, node: ast.Attribute, members: set[str]) -> bool:
+    """Return whether a parameter is used as a container of what it is annotated as, and never as one of that."""
+    function = function_of(node, module)
+    name = node.value.id if isinstance(node.value, ast.Name) and function is not None else ""
+    found = project.scope_at(node, module).lookup(name)
+    if function is None or found is None or found[0].function is not function or found[1][0].kind != "parameter":
+        return False
+    used = {n.attr for n in walk(function) if isinstance(n, ast.Attribute) and text_of(n.value) == name}
+    return bool(used & CONTAINERS) and not (used | {"__getitem__", "__iter__"}) & members
 
 
 def _extended(project: Project, info: ClassInfo, name: str) -> bool:
@@ -188,10 +205,22 @@ def _named(node: ast.ClassDef) -> set[str]:
             found.add(inner.name)
         elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
             found.add(inner.id)
-        elif (
-            isinstance(inner, ast.Call)
-            and tail_of(inner.func) in {"setattr", "update", "vars", "__setattr__"}
-            and (tail_of(inner.func) == "setattr" or "__dict__" in text_of(inner.func))
-        ):
+        elif _fills(inner):
             found |= {"__setattr__"}  # set by a name that reading does not know
     return found
+
+
+def _fills(node: ast.AST) -> bool:
+    """Return whether code sets attributes by names that reading does not know: by `setattr`, or in `__dict__`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FILLS:
+        return _is_dict(node.func.value)
+    if isinstance(node, ast.Call):
+        return tail_of(node.func) in {"setattr", "__setattr__"}
+    if isinstance(node, ast.Assign):
+        return _is_dict(node.value)  # under another name
+    return isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and _is_dict(node.value)
+
+
+def _is_dict(node: ast.expr) -> bool:
+    """Return whether an expression is what holds the attributes of an object: `self.__dict__`, `vars(self)`."""
+    return tail_of(node) == "__dict__" or (isinstance(node, ast.Call) and tail_of(node.func) == "vars")

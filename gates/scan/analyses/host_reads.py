@@ -4,11 +4,12 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses._code import accelerated, broken, is_backward, nodes
+from gates.scan.analyses._code import accelerated, broken, callee, function_of, is_backward, nodes, tail_text
 from gates.scan.analyses._cpu_only import only_on_cpu
 from gates.scan.analyses._hot import helper_of, hot_calls, is_hot, is_training, leading, steps
 from gates.scan.analyses._on_device import READS, REDUCES, is_on_device
 from gates.scan.analyses._origins import Origins
+from gates.scan.analyses._seldom import is_optimizer_step
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
@@ -21,6 +22,8 @@ TELLS = {"info", "warning", "error", "log", "critical"}  # of a logger: what is 
 # what torch makes on the host
 DRAWN = {"randint", "randperm", "arange", "rand", "randn", "tensor", "as_tensor", "from_numpy", "linspace"}
 JOINED = frozenset({"torch.stack", "torch.cat", "torch.concat", "torch.hstack", "torch.vstack"})
+ACTS = frozenset({"step", "step_async", "env_step"})
+WORLD = re.compile(r"(?i)(^|_)v?(envs?|environments?|worlds?|sim|simulators?|arena|game)(_|\d|$)|(?-i:[a-z]Envs?)$")
 LOGGER = re.compile(r"(?i)^(_*log|logger|_*logging|.*_log(ger)?)$")
 
 
@@ -38,7 +41,7 @@ def _reads(project: Project) -> Iterator[Site]:
         for call in hot_calls(project, module, set(READS)):
             if call.lineno in said or call.args or _of_data(call) or helper_of(project, module, call) is not None:
                 continue
-            if not _is_fed(project, module, call):
+            if not _is_fed(project, module, call) and not _is_acted(project, module, call):
                 said.add(call.lineno)
                 yield broken(module, call, f"{text_of(call)} waits for the device with each step")
         yield from _by_value(project, module, said) if accelerated(module) else ()
@@ -53,7 +56,9 @@ def _by_value(project: Project, module: Module, said: set[int]) -> Iterator[Site
         if node.lineno in said or not is_hot(project, module, node) or helper_of(project, module, node) is not None:
             continue
         is_loss = isinstance(value, ast.Name) and value.id in losses
-        if is_loss or _is_of_device(project, known.origins, value, project.scope_at(value, module)):
+        if not is_loss and not _is_of_device(project, known.origins, value, project.scope_at(value, module)):
+            continue
+        if not _is_acted(project, module, node):
             said.add(node.lineno)
             yield broken(module, node, f"{text_of(node)} waits for the device with each step")
 
@@ -78,6 +83,38 @@ def _is_fed(project: Project, module: Module, call: ast.Call) -> bool:
     return looped and found is not None and all(b.kind == "opaque" for b in found[1])
 
 
+def _is_acted(project: Project, module: Module, node: ast.AST, hops: int = 3) -> bool:
+    """Return whether a value is read for the world that an agent acts in: `env.step(action.cpu().numpy())`."""
+    for around in module.ancestors(node):
+        if isinstance(around, ast.Call) and node is not around.func and _is_of_world(around, module):
+            return True
+        if isinstance(around, ast.Return):
+            function = function_of(around, module)
+            ran = project.named.get(function.name, [])[:20] if function is not None and hops else []
+            ran = [(call, there) for call, there in ran if callee(project, there, call) in (function, None)]
+            return any(_is_acted(project, there, call, hops - 1) for call, there in ran)
+        if isinstance(around, ast.Assign):
+            names = {text_of(n) for t in around.targets for n in walk(t) if isinstance(n, ast.Name | ast.Attribute)}
+            body = function_of(around, module) or module.tree
+            uses = inner(body, ast.Name, ast.Attribute) if hops else ()
+            after = [n for n in uses if text_of(n) in names - {"self"} and n.lineno > around.lineno]  # type: ignore[attr-defined]
+            return any(_is_acted(project, module, use, hops - 1) for use in after)
+        if isinstance(around, ast.stmt):
+            return False
+    return False
+
+
+def _is_of_world(call: ast.Call, module: Module) -> bool:
+    """Return whether a call takes a step in a world: by its object's name, or by the observation that it gives back."""
+    if tail_of(call.func) not in ACTS or not isinstance(call.func, ast.Attribute) or is_optimizer_step(call):
+        return False
+    parent = module.parents.get(call)
+    target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+    if isinstance(target, ast.Tuple) and len(target.elts) > 2:  # the observation, the reward, whether it is over
+        return True
+    return any(map(WORLD.search, tail_text(call.func.value).split()))
+
+
 def _in_helpers(project: Project) -> Iterator[Site]:
     """Yield the reads in what a step runs, of values that are known to come from the device."""
     known = steps(project)
@@ -89,7 +126,7 @@ def _in_helpers(project: Project) -> Iterator[Site]:
         for node, value in _read_in(inner(function, ast.Call, ast.Compare, ast.FormattedValue), scope.module):
             if node.lineno in said or helper_of(project, scope.module, node) is not function:
                 continue
-            if _is_of_device(project, known.origins, value, scope):
+            if _is_of_device(project, known.origins, value, scope) and not _is_acted(project, scope.module, node):
                 said.add(node.lineno)
                 yield broken(scope.module, node, f"{text_of(node)} waits for the device with each step")
 

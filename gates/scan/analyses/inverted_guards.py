@@ -2,11 +2,12 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses._code import broken, callee, calls, class_of, constant, function_of, keyword, module_of, nodes
-from gates.scan.analyses._guards import BAD, FINITE, finite, mixed, named
-from gates.scan.analyses._precision import autocasts, is_scaler, is_step, scalers
+from gates.scan.analyses._code import broken, callee, calls, constant, function_of, module_of, nodes
+from gates.scan.analyses._guards import BAD, FINITE, Switch, finite, mixed, named, switches
+from gates.scan.analyses._precision import BRAIN, autocasts, dtype_of, is_scaler, is_step, option, scalers
+from gates.scan.known import SCALER as SCALERS
 from gates.scan.known import SCHEDULER, is_called
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import text_of, walk
@@ -167,20 +168,57 @@ def _steps(project: Project, module: Module, branch: list[ast.stmt]) -> bool:
 
 def _switches(project: Project, module: Module) -> Iterator[Site]:
     """Find a scaler that is on where autocast is off, or where the type is not float16."""
-    contexts = [(c, e) for c, _ in autocasts(project, module) if (e := keyword(c, "enabled")) is not None]
-    for call, _ in scalers(project, module):
-        enabled = keyword(call, "enabled") or _chosen(call, module)
+    for call, scope in (*scalers(project, module), *_of_own(project, module)):
+        enabled = option(call, "enabled", scope) or _chosen(call, module)
         if enabled is None:
             continue
         if _is_other_type(enabled):
             yield broken(module, call, f"the scaler is on where {text_of(enabled)}: float16 alone needs it")
-        if isinstance(enabled, ast.UnaryOp) and isinstance(enabled.op, ast.Not) and CAST.search(named(enabled.operand)):
-            yield broken(module, call, f"the scaler is on exactly where {text_of(enabled.operand)} is off")
-            continue
-        for other, switch in contexts:
-            if _around(call, module) & _around(other, module) and _are_opposite(enabled, switch):
-                yield broken(module, call, "the scaler is on exactly where autocast is off")
-                break
+        said: set[ast.AST] = set()
+        for switch in switches(enabled, scope, (call, scope)):
+            off = next((n for n, turned, _ in switch.steps if turned and CAST.search(named(n))), None)
+            place, there = switch.place
+            if off is not None:
+                problem = f"the scaler is on exactly where {text_of(off)} is off"
+            elif _is_opposed(switch, project.once(_contexts)):
+                problem = "the scaler is on exactly where autocast is off"
+            else:
+                continue
+            if place not in said:
+                said.add(place)
+                yield broken(there.module, place, problem)
+
+
+def _of_own(project: Project, module: Module) -> Iterator[tuple[ast.Call, Scope]]:
+    """Yield the calls that make a scaler of the program's own class which extends that of torch."""
+    for call in module.calls.get("__init__", ()):
+        scope = project.scope_at(call, module)
+        info = scope.self_class
+        if info is not None and project.types.is_a(info.name, SCALERS) and option(call, "enabled", scope) is not None:
+            yield call, scope
+    for tail, found in module.calls.items():
+        for call in found if "caler" in tail else ():
+            scope = project.scope_at(call, module)
+            name = scope.dotted(call.func)
+            info = project.classes.get(name or "")
+            if info is not None and "__init__" not in info.methods and project.types.is_a(name, SCALERS):
+                yield call, scope
+
+
+def _contexts(project: Project) -> Iterator[Switch]:
+    """Yield the switches of the autocast contexts of a program, but for those in bfloat16."""
+    for module in project.modules.values():
+        for call, scope in autocasts(project, module):
+            enabled = option(call, "enabled", scope)
+            if enabled is not None and dtype_of(call, scope) != BRAIN:
+                yield from switches(enabled, scope, (call, scope))
+
+
+def _is_opposed(switch: Switch, contexts: Iterable[Switch]) -> bool:
+    """Return whether a scaler is on where a context beside it is off, or all those that go by the same setting."""
+    if any(switch.opposes(other, near=True) for other in contexts):
+        return True
+    return {told for other in contexts if (told := switch.opposes(other, near=False)) is not None} == {True}
 
 
 def _chosen(call: ast.Call, module: Module) -> ast.expr | None:
@@ -192,23 +230,6 @@ def _chosen(call: ast.Call, module: Module) -> ast.expr | None:
     if not (isinstance(other, ast.Constant) and other.value is None):
         return None
     return choice.test if call is choice.body else ast.copy_location(ast.UnaryOp(ast.Not(), choice.test), choice.test)
-
-
-def _around(node: ast.AST, module: Module) -> set[ast.AST]:
-    return {around for around in (function_of(node, module), class_of(node, module)) if around is not None}
-
-
-def _are_opposite(one: ast.expr, other: ast.expr) -> bool:
-    """Return whether one switch is the other one negated, by the names that they end with."""
-    for left, right in ((one, other), (other, one)):
-        if (
-            isinstance(left, ast.UnaryOp)
-            and isinstance(left.op, ast.Not)
-            and tail_of(left.operand)
-            and tail_of(left.operand) == tail_of(right)
-        ):
-            return True
-    return False
 
 
 def _is_other_type(node: ast.expr) -> bool:

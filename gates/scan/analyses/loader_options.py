@@ -22,6 +22,7 @@ LIGHTNING = re.compile(r"(lightning|pytorch_lightning)\.")
 MAKERS = re.compile(r"data|load|build|factor|input|setup")
 NO_WORKERS = "the loader has no workers, so the device waits while a batch is made"
 NOT_PINNED = "the loader does not pin its memory, so copies to the device block"
+FOR_TRAINING = re.compile(r"(^|_)(train|fit)")
 BY_POSITION = 5  # arguments before that for the workers
 
 
@@ -52,9 +53,9 @@ def look(project: Project) -> Iterator[Site]:
     for module in project.modules.values():
         made = list(_loaders(project, module, origins))
         wanted = made if module.path in fed else [one for one in made if _is_odd(one, made, project, origins)]
-        faults = {id(one): one.fault(project, origins) for one in wanted}
+        faults = {id(one): one.fault(project, origins) for one in made} if wanted else {}
         for one in wanted:
-            others = [other for other in wanted if other.call is one.call]
+            others = [other for other in made if other.call is one.call]
             if fault := faults[id(one)]:
                 here = all(faults[id(other)] for other in others)  # no caller does better, so it is the loader's own
                 yield broken(module, one.call, fault) if here else broken(one.place, one.at, fault)
@@ -251,13 +252,17 @@ def _is_zero(value: ast.expr) -> bool:
 
 def _is_odd(loader: Loader, made: list[Loader], project: Project, origins: Origins) -> bool:
     """Return whether a loader for training has neither option, while another of its file has both."""
-    function = function_of(loader.call, loader.module)
-    trains = constant(loader.options.get("shuffle")) is True or (
-        function is not None and re.search(r"(^|_)(train|fit)", function.name) is not None
-    )
-    has_neither = not {"num_workers", "pin_memory"} & loader.options.keys()
-    return trains and has_neither and any(
-        {"num_workers", "pin_memory"} <= other.options.keys() and not other.fault(project, origins)
-        and constant(other.options["pin_memory"]) is True
-        for other in made
+    wanted = {"num_workers", "pin_memory"}
+    return _is_for_training(loader) and not wanted & loader.options.keys() and any(
+        wanted <= other.options.keys() and not other.fault(project, origins) for other in made
     )  # fmt: skip
+
+
+def _is_for_training(loader: Loader) -> bool:
+    """Return whether a loader shuffles, or it, its data or its function is called after the training."""
+    function = function_of(loader.at, loader.place)
+    around = loader.place.parents.get(loader.at)
+    named = [function.name] if function is not None else []
+    named += [tail_of(target) for target in around.targets] if isinstance(around, ast.Assign) else []
+    named += [tail_of(arg) for arg in loader.at.args[:1]]
+    return constant(loader.options.get("shuffle")) is True or any(FOR_TRAINING.search(name) for name in named)

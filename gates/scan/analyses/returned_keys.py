@@ -3,31 +3,29 @@
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from gates.scan.analyses._code import FUNCTIONS, broken, callee, constant, function_of, keyword
-from gates.scan.analyses._held import Made, adds_key, bound_to_element, held, leaves_alone, named, values_under
-from gates.scan.analyses._keys import Keys, keys_returned, keys_yielded, only_reads
-from gates.scan.analyses._running import run_by
-from gates.scan.known import LOADER
+from gates.scan.analyses._code import FUNCTIONS, Comprehension, broken, callee, constant, function_of
+from gates.scan.analyses._held import (
+    Made,
+    adds_key,
+    held,
+    is_left_by_turns,
+    leaves_alone,
+    named,
+    source_of,
+    values_in,
+)
+from gates.scan.analyses._keys import Keys, keys_returned, keys_yielded, only_reads, values_under
+from gates.scan.analyses._running import Origin, iterated_over, run_by
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, kept, text_of, walk
 from gates.scan.project import Project
-from gates.scan.scope import Scope
 from gates.scan.site import Site
 from gates.scan.types import argument
 
 WORDS = ("return {", "return dict(", "yield {", '"] = ', "'] = ", ", {", "= {", "asdict", "TypedDict", "= dict(")
+HOPS = 3
 PLAIN = {"no_grad", "inference_mode", "enable_grad", "staticmethod", "autocast", "record_function"}
-
-
-class Origin(NamedTuple):
-    """What a dictionary comes from: the function, which element of what it returns, and whether that is certain."""
-
-    function: Function
-    place: int | None
-    sure: bool
-    yields: bool = False
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -138,7 +136,7 @@ def _overridden(project: Project, module: Module, target: Function) -> bool:
     return bool(project.extending.get(scope.owner.name)) or target.name not in {"forward", "__getitem__", "__call__"}
 
 
-def _origins(project: Project, module: Module, node: ast.expr, hops: int = 2) -> list[Origin]:
+def _origins(project: Project, module: Module, node: ast.expr, hops: int = HOPS) -> list[Origin]:
     """Return the functions that a dictionary comes from; none where one of them is not known."""
     if isinstance(node, ast.Call):
         found = run_by(project, module, node)
@@ -146,20 +144,21 @@ def _origins(project: Project, module: Module, node: ast.expr, hops: int = 2) ->
     if isinstance(node, ast.Attribute):
         return _of_attribute(project, module, node)
     if isinstance(node, ast.Subscript):
-        return _of_element(project, module, node)
+        return _of_element(project, module, node, hops)
     if not isinstance(node, ast.Name):
         return []
     body = function_of(node, module) or module.tree
     bound: list[Origin] = []
-    uses = kept(body, named).get(node.id, [])
-    if any(_is_handed_on(other, module) and not leaves_alone(project, module, other) for other in uses):
+    binder = _binder(node, node.id, module)
+    uses = [n for n in kept(body, named).get(node.id, []) if _binder(n, node.id, module) is binder]
+    if any(_is_handed_on(other, module) and not _is_left(project, module, other) for other in uses):
         return []
     for other in uses:
         more: list[Origin] = []
         if isinstance(other, ast.arg):
             more = _passed(project, module, body, node.id, hops) if isinstance(body, FUNCTIONS) and hops else []
         elif isinstance(other, ast.Name) and isinstance(other.ctx, ast.Store) and other in module.parents:
-            more = _stored(project, module, body, other)
+            more = _stored(project, module, body, other, hops)
         else:
             continue
         if not more:
@@ -168,39 +167,62 @@ def _origins(project: Project, module: Module, node: ast.expr, hops: int = 2) ->
     return bound
 
 
-def _stored(project: Project, module: Module, body: ast.AST, name: ast.Name) -> list[Origin]:
+def _binder(node: ast.AST, name: str, module: Module) -> ast.AST | None:
+    """Return the comprehension or the lambda around a use of a name that has a variable of that name for itself."""
+    for around in module.ancestors(node):
+        if isinstance(around, FUNCTIONS):
+            break
+        own = [each.target for each in around.generators] if isinstance(around, Comprehension) else []
+        given = around.args.args if isinstance(around, ast.Lambda) else []
+        names = {n.id for target in own for n in walk(target) if isinstance(n, ast.Name)} | {arg.arg for arg in given}
+        if name in names:
+            return around
+    return None
+
+
+def _stored(project: Project, module: Module, body: ast.AST, name: ast.Name, hops: int) -> list[Origin]:
     """Return the functions that a variable has its dictionary from where it is set: by one, or as one of several."""
-    origin = _bound(project, module, name, module.parents.get(name))
     parent = module.parents.get(name)
+    origin = _bound(project, module, name, parent)
+    if origin is not None:
+        return [origin]
     if isinstance(parent, ast.Assign) and isinstance(parent.value, ast.Subscript) and parent.targets == [name]:
-        return _of_element(project, module, parent.value)
-    container = bound_to_element(name, module) if origin is None else None
-    if container is not None:
-        return _all_run(project, held(project, container, body, module))
-    return [origin] if origin is not None else []
+        return _of_element(project, module, parent.value, hops)
+    container, path = source_of(name, module) or (None, [])
+    if isinstance(container, ast.Name):
+        return _all_run(project, held(project, container.id, body, module, path=path), hops)
+    return _all_run(project, [(v, module) for v in values_in(container, path)], hops) if container is not None else []
 
 
-def _of_element(project: Project, module: Module, node: ast.Subscript) -> list[Origin]:
+def _of_element(project: Project, module: Module, node: ast.Subscript, hops: int) -> list[Origin]:
     """Return the functions that an element of a container comes from: `results["amp"]`."""
     if not isinstance(node.value, ast.Name):
         return []
     found = held(project, node.value.id, function_of(node, module) or module.tree, module)
     key = constant(node.slice)
-    if not found and isinstance(key, str):
-        for origin in _origins(project, module, node.value, 1):
+    if not found and isinstance(key, str) and hops > 0:
+        for origin in _origins(project, module, node.value, hops - 1):
             there = project.scope_of(origin.function, module).module
             inside = values_under(origin.function, key) if origin.sure and origin.place is None else []
             if not inside:
                 return []
-            return _all_run(project, [(call, there) for call in inside])
-    return _all_run(project, found)
+            return _all_run(project, [(call, there) for call in inside], hops)
+    return _all_run(project, found, hops)
 
 
-def _all_run(project: Project, made: list[Made]) -> list[Origin]:
-    """Return the functions that calls run; none where one of them is not known."""
-    found = [run_by(project, there, call) for call, there in made]
-    known = [Origin(each[0], None, each[1]) for each in found if each is not None]
-    return known if len(known) == len(found) else []
+def _all_run(project: Project, made: list[Made], hops: int) -> list[Origin]:
+    """Return the functions that values come from; none where one of them is not known."""
+    found: list[Origin] = []
+    for value, there in made:
+        more = _origins(project, there, value, hops - 1) if hops > 0 or isinstance(value, ast.Call) else []
+        if not more:
+            return []
+        found += more
+    return found
+
+
+def _is_left(project: Project, module: Module, node: ast.AST) -> bool:
+    return leaves_alone(project, module, node) or is_left_by_turns(project, module, node)
 
 
 def _is_handed_on(node: ast.AST, module: Module) -> bool:
@@ -237,7 +259,7 @@ def _of_attribute(project: Project, module: Module, node: ast.Attribute) -> list
     if behind is None or not isinstance(behind[0], ast.Call):
         return []
     read = project.once(_attributes)[0].get(node.attr, ())
-    if not all(only_reads(there.parents.get(other), other, there) for other, there in read):
+    if not all(only_reads(m.parents.get(n), n, m) or is_left_by_turns(project, m, n) for n, m in read):
         return []
     found = run_by(project, behind[1].module, behind[0])
     return [Origin(found[0], None, found[1])] if found is not None else []
@@ -264,37 +286,8 @@ def _bound(project: Project, module: Module, name: ast.Name, parent: ast.AST | N
     elif isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr):
         value = parent.value
     elif isinstance(parent, ast.For | ast.comprehension) and parent.target is name:
-        return _element(project, module, parent.iter)
+        return iterated_over(project, module, parent.iter)
     else:
         return None
     found = run_by(project, module, value) if isinstance(value, ast.Call) else None
     return Origin(found[0], index, found[1]) if found is not None else None
-
-
-def _element(project: Project, module: Module, iterated: ast.expr) -> Origin | None:
-    """Return where the elements come from that a loop goes over: a generator, or a loader of a data set."""
-    if isinstance(iterated, ast.Call):
-        target = callee(project, module, iterated)
-        if target is not None:
-            return Origin(target, None, sure=True, yields=True)
-    behind = project.scope_at(iterated, module).through(iterated)
-    made = behind[0] if behind is not None else iterated
-    if not isinstance(made, ast.Call) or behind is None or project.types.of(made, behind[1]) != LOADER or not made.args:
-        return None
-    if any(k.arg is None for k in made.keywords):
-        return None
-    if (collate := keyword(made, "collate_fn")) is not None:
-        return _of_function(project, collate, behind[1])
-    info = project.classes.get(project.types.of(made.args[0], behind[1]) or "")
-    found = project.method(info, "__getitem__") if info is not None else None
-    return Origin(found[0], None, sure=True) if found is not None else None
-
-
-def _of_function(project: Project, node: ast.expr, scope: Scope) -> Origin | None:
-    """Return where a function that is handed on has its dictionaries from, or an object that is called."""
-    named = scope.dotted(node) if isinstance(node, ast.Name | ast.Attribute) else None
-    if named in project.functions:
-        return Origin(project.functions[named or ""][0], None, sure=True)
-    info = project.classes.get(project.types.of(node, scope) or "")
-    found = project.method(info, "__call__") if info is not None else None
-    return Origin(found[0], None, sure=True) if found is not None else None

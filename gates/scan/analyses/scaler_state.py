@@ -4,11 +4,11 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses._code import broken, calls, class_of, functions
+from gates.scan.analyses._code import broken, calls, class_of, constant, functions
 from gates.scan.analyses._flow import runs
 from gates.scan.analyses._parts import saved_together
 from gates.scan.analyses._precision import is_scaler, scalers
-from gates.scan.analyses._stores import handed_over, kept_beside
+from gates.scan.analyses._stores import handed_over, is_given_later, kept_beside, with_scaler
 from gates.scan.known import SCALER
 from gates.scan.module import Function, Module, names_of, tail_of
 from gates.scan.nodes import inner, text_of, walk
@@ -83,7 +83,9 @@ def _together(project: Project, module: Module, body: Function) -> Iterator[Site
         owner = there.owner
         if isinstance(lister, ast.FunctionDef | ast.AsyncFunctionDef) and owner and _added_to(project, owner, lister):
             continue
-        if _has_scaler(project, body, scope) or any(_holds_it(project, n, where) for _, n, where in parts):
+        held = [c for c in calls(body) if tail_of(c.func) == "state_dict"]
+        is_there = _has_scaler(project, body, scope) or _is_with_scaler(project, held, scope, "state_dict")
+        if is_there or any(_holds_it(project, n, where) for _, n, where in parts):
             yield broken(there.module, node, "the optimizer is saved, its scaler is not")
 
 
@@ -95,7 +97,7 @@ def _handed(project: Project, module: Module, body: Function) -> Iterator[Site]:
         if any(MIXED.search(name) or is_scaler(n, scope) or _is_keeping(project, n, scope) for name, n in parts):
             continue
         around = scope.function if not isinstance(scope.function, ast.Lambda) else None
-        if not _has_scaler(project, around or scope.module.tree, scope) or _is_given_later(project, call, scope):
+        if not _has_scaler(project, around or scope.module.tree, scope) or is_given_later(project, call, scope):
             continue
         if not any(_deals(project, m, m.tree, "state_dict") for m in (scope.module, module)):
             yield broken(scope.module, call, "the optimizer is handed over to be saved, its scaler is not")
@@ -104,17 +106,6 @@ def _handed(project: Project, module: Module, body: Function) -> Iterator[Site]:
 def _is_keeping(project: Project, node: ast.expr, scope: Scope) -> bool:
     owner = scope.class_of(node)
     return owner is not None and _keeps(project, owner, extended=True)
-
-
-def _is_given_later(project: Project, call: ast.Call, scope: Scope) -> bool:
-    """Return whether what saves is given a scaler afterwards: `store.add(scaler)`, `store.parts["scaler"] = scaler`."""
-    store = scope.class_of(call)
-    adding = {"update", "setdefault", "append", *(store.methods if store is not None else ())} - {"__init__"}
-    added = [(c, m, [*c.args, *(k.value for k in c.keywords)]) for n in adding for c, m in project.named.get(n, ())]
-    given = [(m, v) for c, m, values in added if isinstance(c.func, ast.Attribute) and c is not call for v in values]
-    sets = [(m, n) for m in project.modules.values() for n in m.live.get(ast.Assign, [])]
-    given += [(m, n.value) for m, n in sets if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Subscript)]
-    return any(isinstance(v, ast.Name | ast.Attribute) and is_scaler(v, project.scope_at(v, m)) for m, v in given)
 
 
 def _is_kept_scaler(project: Project, node: ast.expr, scope: Scope) -> bool:
@@ -162,6 +153,7 @@ def _lacking(project: Project, module: Module, body: Body, verb: str) -> ast.Cal
         return None
     is_there = _has_scaler(project, body, scope) or any(_holds(project, c, scope) for c in optimizers)
     is_there = is_there or _kept_back(project, body, optimizers, verb)
+    is_there = is_there or _is_with_scaler(project, optimizers, scope, verb)
     is_there = is_there or (verb == "state_dict" and any(_is_beside(project, c, scope) for c in optimizers))
     return optimizers[-1] if is_there or (verb == "load_state_dict" and _saves(module)) else None
 
@@ -175,6 +167,12 @@ def _is_beside(project: Project, call: ast.Call, scope: Scope) -> bool:
         and _keeps(project, info, extended=False)
         for info in kept_beside(project, held, scope, "state_dict")
     )
+
+
+def _is_with_scaler(project: Project, asked: Iterable[ast.Call], scope: Scope, verb: str) -> bool:
+    """Return whether what holds the objects asked was given a scaler too, whose state nobody there deals with."""
+    there = [m for call in asked for m in with_scaler(project, call, scope)]
+    return bool(there) and not any(_deals(project, m, m.tree, verb) for m in there)
 
 
 def _kept_back(project: Project, body: Body, optimizers: list[ast.Call], verb: str) -> bool:
@@ -205,7 +203,9 @@ def _hands_more(project: Project, call: ast.Call, module: Module) -> bool:
 
 
 def _owner(call: ast.Call) -> str:
-    return tail_of(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    held = call.func.value if isinstance(call.func, ast.Attribute) else None
+    key = constant(held.slice) if isinstance(held, ast.Subscript) else None
+    return key if isinstance(key, str) else tail_of(held) if held is not None else ""
 
 
 def _is_scaler(call: ast.Call, scope: Scope) -> bool:

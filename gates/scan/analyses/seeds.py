@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.scan.analyses._arms import are_arms, is_arm, over_arms
+from gates.scan.analyses._arms import are_arms, bodies, is_arm, over_arms
 from gates.scan.analyses._benching import is_baseline, is_candidate
 from gates.scan.analyses._called import parameters
 from gates.scan.analyses._code import (
@@ -16,11 +16,10 @@ from gates.scan.analyses._code import (
     callee,
     calls,
     constant,
-    functions,
     nodes,
     tail_text,
 )
-from gates.scan.analyses._drawn_seeds import is_chosen_by_arm, is_drawn_for_each
+from gates.scan.analyses._drawn_seeds import is_chosen_by_arm, is_drawn_for_each, never_same, sown
 from gates.scan.analyses._one_seed import one_seed
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
@@ -177,10 +176,10 @@ def _is_crossed(iterated: ast.expr, seed: ast.expr, used: set[str]) -> bool:
 
 
 def _seeded(project: Project) -> Iterator[frozenset[str]]:
-    """Yield the names of all functions and classes of the program that have a parameter or a field `seed`."""
+    """Yield the names of all functions and classes of the program that take a seed, or have one for a field."""
     found: set[str] = set()
     for name, (function, _) in project.functions.items():
-        if any(a.arg == "seed" for a in (*function.args.posonlyargs, *function.args.args)):
+        if sown(function) is not None:
             found |= {function.name, name.split(".")[-2] if function.name == "__init__" else function.name}
     for info in project.classes.values():
         fields = (n.target for n in info.node.body if isinstance(n, ast.AnnAssign))
@@ -195,7 +194,7 @@ def _given(project: Project, module: Module, call: ast.Call) -> ast.expr | None:
         return named
     target = callee(project, module, call)
     if target is not None:
-        return argument(call, target, "seed", bound=project.scope_of(target, module).owner is not None)
+        return argument(call, target, sown(target) or "seed", bound=project.scope_of(target, module).owner is not None)
     if not tail_of(call.func)[:1].isupper():
         return None
     info = project.classes.get(project.types.of(call, project.scope_at(call, module)) or "")
@@ -246,18 +245,30 @@ def _entries(table: ast.AST) -> Iterator[tuple[str, ast.Dict]]:
 
 
 def _by_function(project: Project, module: Module) -> Iterator[Site]:
-    """Find two functions, one for each arm, that set or pass different constant seeds."""
-    seeded: list[tuple[str, ast.expr]] = []
-    for function in functions(module):
-        found = [c.args[0] for c in calls(function) if tail_of(c.func) in SEEDS and c.args]
-        found += [
-            seed for c in calls(function) if (seed := _given(project, module, c)) is not None and seed not in found
-        ]
-        if len(found) == 1 and isinstance(constant(found[0]), int):
-            seeded.append((function.name, found[0]))
-    for (one, first), (other, second) in itertools.pairwise(seeded):
-        if text_of(first) != text_of(second) and are_arms(one, other):
+    """Find two functions, one for each arm, that set or pass seeds which are never the same."""
+    seeded: list[tuple[str, str, ast.expr]] = []
+    for owner, name, body in bodies(module):
+        found = {text_of(seed): seed for seed in _set_in(project, module, body)}
+        if len(found) == 1:
+            seeded += [(owner, name, seed) for seed in found.values()]
+    for (above, one, first), (owner, other, second) in itertools.pairwise(_of_arms(seeded)):
+        told = are_arms(one, other) or (one == other and are_arms(above, owner))
+        if told and never_same(project, module, first, second):
             yield broken(module, second, f"one arm has the seed {text_of(first)}, the other {text_of(second)}")
+
+
+def _set_in(project: Project, module: Module, body: ast.AST) -> Iterator[ast.expr]:
+    """Yield the seeds that a function sets, or hands to what sets them."""
+    for call in calls(body):
+        if tail_of(call.func) in SEEDS and call.args:
+            yield call.args[0]
+        elif (seed := _given(project, module, call) or _default(project, module, call)) is not None:
+            yield seed
+
+
+def _of_arms(seeded: list[tuple[str, str, ast.expr]]) -> list[tuple[str, str, ast.expr]]:
+    """Return the functions that are called as an arm is, or whose class is."""
+    return [each for each in seeded if any(is_baseline(name) or is_candidate(name) for name in each[:2])]
 
 
 def _by_statement(module: Module, body: ast.AST) -> Iterator[Site]:

@@ -32,6 +32,7 @@ ENDS = {"__exit__", "stop", "end", "finish", "toc", "elapsed", "lap", "seconds",
 LIBRARY = ("timeit", "repeat", "Timer")
 MAX_HOPS = 2
 HOST = re.compile(r"(?i)^(tok|enc)$|tokeniz|dataset|transforms?$|collate|parse|preprocess|augment")
+OF_HOST = re.compile(r"(?i)(^|_)(cpu|host)(_|$)")
 CUDA = re.compile(r"cuda|GradScaler|autocast")
 
 
@@ -45,7 +46,7 @@ def look(project: Project) -> Iterator[Site]:
             continue
         origins = project.once(origins_of)[0]
         for function in functions(module):
-            if not any(tail_of(call.func) in tails for call in calls(function)):
+            if OF_HOST.search(function.name) or not any(tail_of(call.func) in tails for call in calls(function)):
                 continue
             is_known = _on_device(module) and (
                 is_benchmark(function, module) or _is_compared(project, module, function, origins)

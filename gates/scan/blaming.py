@@ -1,0 +1,45 @@
+"""Whose fault a broken order is: the event's own, that of a helper's caller, or of the list that it stands in."""
+
+import itertools
+from collections.abc import Sequence
+
+from gates.scan.traces import Trace
+from gates.scan.words import Event, Frame
+
+INNOCENT = {"clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
+BEFORE = {"clip": {"unscale", "unscale_by_hand"}}  # what must come before something
+Word = Sequence[Event]
+
+
+def blamed(here: Event, events: Word, rest: Word, found: Trace) -> Frame | None:
+    """Return the place to blame for an event of a broken order, before the rest of a path; none for the event's own."""
+    return _helper_call(here, events, found) or _too_early(here, rest, found)
+
+
+def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:
+    """Return the call of a helper that has this event and no other kind: where it is called is the fault."""
+    frames = found.calls.get(here, ()) if here.name in INNOCENT else ()
+    others = [found.calls.get(event, ()) for event in events if event != here]
+    shared = max((_shared(frames, other) for other in others), default=len(frames))
+    for depth in range(shared, len(frames)):
+        inside = {event.name for event, calls in found.calls.items() if calls[: depth + 1] == frames[: depth + 1]}
+        if inside <= {here.name}:
+            return frames[depth] if all(frame.is_plain for frame in frames[depth:]) else None
+    return None
+
+
+def _too_early(here: Event, rest: Word, found: Trace) -> Frame | None:
+    """Return the element of a list that acts in its turn before another which should have come first."""
+    frames = found.calls.get(here, ())
+    step = itertools.takewhile(lambda event: not event.name.endswith(("step", "backward")), rest)
+    later = next((event for event in step if event.name in BEFORE.get(here.name, ())), None)
+    others = found.calls.get(later, ()) if later is not None else ()
+    pairs = (pair for pair in zip(frames, others, strict=False) if pair[0] != pair[1])
+    one, other = next(pairs, (None, None))
+    return one.listed if one is not None and other is not None and one[:2] == other[:2] else None
+
+
+def _shared(one: Sequence[Frame], other: Sequence[Frame]) -> int:
+    """Return how many calls two events happen inside of both."""
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return sum(1 for _ in same)
