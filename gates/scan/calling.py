@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from gates.scan.conditions import branch
 from gates.scan.constructing import given
-from gates.scan.contexts import PUSHES, is_manager
+from gates.scan.contexts import PUSHES, Run, is_manager
 from gates.scan.elements import elements
 from gates.scan.events import Happening
 from gates.scan.finding import Finding, parameters_of, passed_on
@@ -26,7 +26,6 @@ from gates.scan.words import Event, Frame
 MAX_DEPTH = 6
 MAX_WORK = 20_000
 TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
-Run = list[tuple[State, Value]]
 Paths = list[State]
 
 

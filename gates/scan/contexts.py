@@ -15,6 +15,7 @@ from gates.scan.values import Closure, Place, State, Value
 PUSHES = frozenset({"enter_context", "enter_async_context"})
 MAX_HOPS = 4
 Paths = list[State]
+Run = list[tuple[State, Value]]
 Made = tuple[State, ast.expr, Place]
 
 
@@ -24,7 +25,7 @@ class Contexts(Joining):
     project: Project
     hot: Hot
     stack: list[ast.AST]
-    yields: list[Callable[[list[tuple[State, Value]]], Paths]]
+    yields: list[Callable[[Run], Paths]]
 
     def place(self, path: State, scope: Scope) -> Place:
         """Return the place that a path has come to."""
@@ -44,7 +45,7 @@ class Contexts(Joining):
         """Walk a function where it is called."""
         raise NotImplementedError
 
-    def run(self, node: ast.expr, paths: Paths, scope: Scope) -> list[tuple[State, Value]]:
+    def run(self, node: ast.expr, paths: Paths, scope: Scope) -> Run:
         """Run an expression on each path."""
         raise NotImplementedError
 
@@ -196,28 +197,30 @@ class Contexts(Joining):
         assert isinstance(made, ast.Call)
         outer_names, stack = path.names, list(self.stack)
 
-        def block(run: list[tuple[State, Value]]) -> Paths:
+        def block(run: Run) -> Paths:
             paths = [p for p, _ in run]
             saved, self.stack = self.stack, stack
             self.yields.append(lambda run: [p for p, _ in run])
-            kept = {id(p): p.names for p in paths}
             names = paths[0].names if paths else {}
             try:
                 after = inner([replace(p, names=outer_names) for p in paths])
             finally:
                 self.yields.pop()
                 self.stack = saved
-            del kept
             return [replace(p, names=names, ended="") for p in after if p.ended != "raise"]
 
-        self.yields.append(block)
+        after = self.generated(closure, made, place, path, block)
+        return [replace(p, names=outer_names) for p in after]
+
+    def generated(
+        self, closure: Closure, made: ast.Call, place: Place, path: State, at_yield: Callable[[Run], Paths]
+    ) -> Paths:
+        """Walk a generator that a call makes to its end, and what is done each time that it yields."""
+        self.yields.append(at_yield)
         try:
-            arguments = tuple(place.value(a) for a in made.args if not isinstance(a, ast.Starred))
-            named = {k.arg: place.value(k.value) for k in made.keywords if k.arg}
-            after = self.enter(closure, arguments, named, path)
+            return [each for each, _ in self.enter(closure, *passed(made, place), path)]
         finally:
             self.yields.pop()
-        return [replace(p, names=outer_names) for p, _ in after]
 
     def is_stack(self, node: ast.expr) -> bool:
         """Return whether a context is an exit stack."""

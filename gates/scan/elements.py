@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from gates.scan.hooks import Hook, hooks_of
 from gates.scan.module import Module, tail_of
+from gates.scan.parameters import argument
 from gates.scan.project import Project
 from gates.scan.registries import keyed
 from gates.scan.scope import Scope
-from gates.scan.types import argument
 from gates.scan.values import Place, Value
 
 COPIES = frozenset({"list", "tuple", "sorted", "reversed", "iter", "set"})

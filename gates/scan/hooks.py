@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.scan.module import Function, Module, tail_of
+from gates.scan.parameters import argument
 from gates.scan.project import ClassInfo, Project
 from gates.scan.registries import FUNCTIONS, Dispatched, added, dispatched, event_of, filled
 from gates.scan.scope import Scope
-from gates.scan.types import argument
 
 MAX_HOPS, MAX_SITES = 3, 40
 Site = tuple[ast.Call, Module]

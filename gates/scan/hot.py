@@ -13,12 +13,12 @@ from gates.scan.mention import Mention
 from gates.scan.mentions import Sense, mentions_of
 from gates.scan.module import Function, Module, is_property, names_of, tail_of
 from gates.scan.nodes import below, walk
+from gates.scan.parameters import argument
 from gates.scan.pattern import Hole, Pattern, match
 from gates.scan.project import ClassInfo, Project
 from gates.scan.rule import Needs
 from gates.scan.scope import Scope
 from gates.scan.signatures import Shape, accepts, shape_of
-from gates.scan.types import argument
 
 CALLED = {"__call__": 1, "forward": 1, "__enter__": 1, "__exit__": 1}
 MAX_CALLERS = 20

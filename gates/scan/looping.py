@@ -4,7 +4,8 @@ import ast
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from gates.scan.calling import Calling, Run
+from gates.scan.calling import Calling
+from gates.scan.contexts import Run
 from gates.scan.elements import elements, is_object
 from gates.scan.module import tail_of
 from gates.scan.nodes import inner
@@ -77,13 +78,7 @@ class Looping(Calling):
                 self.stack = saved
             return self.joined(going)
 
-        self.yields.append(turn)
-        try:
-            arguments = tuple(place.value(a) for a in node.iter.args if not isinstance(a, ast.Starred))
-            named = {k.arg: place.value(k.value) for k in node.iter.keywords if k.arg}
-            ended = [each for each, _ in self.enter(closure, arguments, named, path)]
-        finally:
-            self.yields.pop()
+        ended = self.generated(closure, node.iter, place, path, turn)
         over = [
             replace(each, ended="" if each.ended == "break" else each.ended, turns=path.turns, guards=path.guards)
             for each in left

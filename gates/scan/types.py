@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from gates.scan.known import OPTIMIZER, SCALER, SCHEDULER, is_kind
 from gates.scan.module import Binding, Function, is_property, tail_of
-from gates.scan.nodes import below, inner, is_none, kept
+from gates.scan.nodes import inner, is_none, kept
+from gates.scan.parameters import Parameters, one
 from gates.scan.scope import PREPARES, SAME, Scope
 from gates.scan.stored import stored_in
 
@@ -15,11 +16,6 @@ if TYPE_CHECKING:
 TRAINS = (OPTIMIZER, SCHEDULER, SCALER)
 MAX_DEPTH = 5
 MAX_BASES = 6
-SCALING = {"scale", "step"}
-GENERIC = frozenset(
-    {"step", "update", "backward", "zero_grad", "state_dict", "load_state_dict", "train", "eval", "to", "parameters"}
-    | {"append", "add", "get", "items", "keys", "values", "close", "write", "read", "join", "split", "copy", "pop"}
-)
 READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tuple", "set"} | {
     "object",
     "abc",
@@ -31,7 +27,7 @@ READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tup
 UNIONS = {"typing.Optional", "typing.Union", "typing.Annotated"}
 
 
-class Types:
+class Types(Parameters):
     """Answers what an expression is, by the full name of its class; `None` where that is not known for sure."""
 
     def __init__(self, project: "Project") -> None:
@@ -104,9 +100,9 @@ class Types:
             bindings = scope.attribute(node)
             return self._agreed(bindings, None) if bindings else self._under(node.attr)
         if isinstance(node, ast.IfExp):
-            return self._one({self.of(n, scope) for n in (node.body, node.orelse) if not is_none(n)})
+            return one({self.of(n, scope) for n in (node.body, node.orelse) if not is_none(n)})
         if isinstance(node, ast.BoolOp):
-            return self._one({self.of(n, scope) for n in node.values if not is_none(n)})
+            return one({self.of(n, scope) for n in node.values if not is_none(n)})
         if isinstance(node, ast.NamedExpr | ast.Await):
             return self.of(node.value, scope)
         if isinstance(node, ast.Subscript):
@@ -131,16 +127,13 @@ class Types:
         """Return the class of what is in a container that is written out, under a key or wherever."""
         if isinstance(node, ast.Dict):
             values = [v for k, v in zip(node.keys, node.values, strict=True) if _is_key(k, key)] or node.values
-            return self._one({self.of(value, scope) for value in values})
+            return one({self.of(value, scope) for value in values})
         if isinstance(node, ast.List | ast.Tuple):
-            return self._one({self.of(value, scope) for value in node.elts})
+            return one({self.of(value, scope) for value in node.elts})
         if isinstance(node, ast.ListComp | ast.DictComp):
             return self.of(node.elt if isinstance(node, ast.ListComp) else node.value, scope)
         behind = scope.through(node) if hops else None
         return self._contained(behind[0], key, behind[1], hops - 1) if behind else None
-
-    def _one(self, found: set[str | None]) -> str | None:
-        return next(iter(found)) if len(found) == 1 else None
 
     def _agreed(self, bindings: list[tuple[Binding, Scope]], parameter: str | None) -> str | None:
         """Return the class that all bindings agree on; `None` assigned beside counts for nothing."""
@@ -150,19 +143,33 @@ class Types:
             if not (binding.kind == "value" and isinstance(binding.node, ast.expr) and is_none(binding.node))
         }
         found = {name for name in found if name is not None} if len(found) > 1 and parameter is None else found
-        return self._one(found)
+        return one(found)
 
     def _bound(self, binding: Binding, scope: Scope, parameter: str | None) -> str | None:
         node = binding.node
         if binding.kind == "parameter":
             named = self._annotated(node, scope) if isinstance(node, ast.expr) else None
-            found = named or (self._passed(parameter, scope) if parameter else None)
-            return found or (self._used_as(parameter, scope) if parameter and not isinstance(node, ast.expr) else None)
-        if binding.kind in {"value", "enter"} and isinstance(node, ast.expr):
+            found = named or (self.passed(parameter, scope) if parameter else None)
+            return found or (self.used_as(parameter, scope) if parameter and not isinstance(node, ast.expr) else None)
+        if binding.kind == "enter" and isinstance(node, ast.expr):
+            return self._entered(node, scope)
+        if binding.kind == "value" and isinstance(node, ast.expr):
             return self.of(node, scope)
         if binding.kind == "item" and isinstance(node, ast.Call):
             return self.item(node, binding.index, scope)
         return None
+
+    def _entered(self, node: ast.expr, scope: Scope) -> str | None:
+        """Return what `with` gives: a context itself, or what its `__enter__` returns."""
+        found = self.of(node, scope)
+        info = self._project.classes.get(found or "")
+        method = self._project.method(info, "__enter__") if info is not None else None
+        if method is None:
+            return found
+        inside = self._project.scope_of(method[0], method[1])
+        given = {self.of(value, inside) for value in _returned(method[0])}
+        own = inside.self_class.name if inside.self_class is not None else None
+        return found if given == {own} else one(given)
 
     def item(self, call: ast.Call, index: int, scope: Scope) -> str | None:
         """Return what is at a place of a tuple that a call returns."""
@@ -177,7 +184,7 @@ class Types:
             if not isinstance(value, ast.Tuple) or index >= len(value.elts):
                 return None
             found.add(self.of(value.elts[index], inner))
-        return self._one(found)
+        return one(found)
 
     def _annotated(self, node: ast.expr, scope: Scope) -> str | None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -186,77 +193,13 @@ class Types:
             except (SyntaxError, ValueError):
                 return None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            return self._one({self._annotated(n, scope) for n in (node.left, node.right) if not is_none(n)})
+            return one({self._annotated(n, scope) for n in (node.left, node.right) if not is_none(n)})
         if isinstance(node, ast.Subscript):
             if scope.dotted(node.value) in UNIONS:
                 inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-                return self._one({self._annotated(n, scope) for n in inner if not is_none(n)})
+                return one({self._annotated(n, scope) for n in inner if not is_none(n)})
             return None
         return scope.dotted(node) if isinstance(node, ast.Name | ast.Attribute) else None
-
-    def _passed(self, parameter: str, scope: Scope) -> str | None:
-        """Return the class of what every caller passes for a parameter, where they all agree."""
-        function = scope.function
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            return None
-        name = scope.owner.node.name if scope.owner and function.name == "__init__" else function.name
-        found: set[str | None] = set()
-        for call, module in self._project.named.get(name, [])[:20]:
-            where = self._project.scope_at(call, module)
-            if function.name != "__init__" and not self._may_run(call, scope, where):
-                continue
-            value = argument(call, function, parameter, bound=scope.owner is not None)
-            if value is not None and not is_none(value):
-                found.add(self.of(value, where))
-        return self._one(found)
-
-    def _used_as(self, parameter: str, scope: Scope) -> str | None:
-        """Return the one class of the program that has all the methods which a function calls on its parameter."""
-        function = scope.function
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or parameter == scope.self_name:
-            return None
-        used = {
-            n.func.attr
-            for n in below(function)
-            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
-            and isinstance(n.func.value, ast.Name) and n.func.value.id == parameter
-        }  # fmt: skip
-        if used >= SCALING or "unscale_" in used:
-            own = self._having(used)
-            return own[0].name if len(own) == 1 else None if own else SCALER
-        used = used or _used_of_attribute(parameter, function, scope.owner)
-        found = self._having(used) if len(used) >= 2 and used - GENERIC else []
-        return found[0].name if len(found) == 1 else None
-
-    def is_guess(self, node: ast.expr, scope: Scope, hops: int = MAX_BASES) -> bool:
-        """Return whether the class of an object is told by no more than the methods which code calls on it."""
-        found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
-        bindings = [(b, found[0]) for b in found[1]] if found else []
-        for binding, where in scope.attribute(node) if isinstance(node, ast.Attribute) else bindings:
-            made = binding.node
-            if binding.kind == "parameter" and isinstance(node, ast.Name) and not isinstance(made, ast.expr):
-                return node.id != where.self_name and self._passed(node.id, where) is None
-            is_other = binding.kind == "value" and isinstance(made, ast.Name | ast.Attribute) and hops
-            if is_other and isinstance(made, ast.expr) and self.is_guess(made, where, hops - 1):
-                return True
-        return False
-
-    def kept_as(self, parameter: str, scope: Scope) -> "list[ClassInfo]":
-        """Return the classes of the program that have all the methods which a class calls on what it was made with."""
-        function = scope.function
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            return []
-        used = _used_of_attribute(parameter, function, scope.owner)
-        found = self._having(used) if len(used) >= 2 and used - GENERIC else []
-        return found if scope.owner not in found else []
-
-    def _having(self, methods: set[str]) -> "list[ClassInfo]":
-        first = min(methods, key=lambda name: len(self._project.by_method.get(name, ())))
-        return [
-            info
-            for info in self._project.by_method.get(first, ())
-            if not info.twice and all(self._project.method(info, name) for name in methods)
-        ]
 
     def _call(self, node: ast.Call, scope: Scope) -> str | None:
         tail = tail_of(node.func)
@@ -266,6 +209,8 @@ class Types:
                 return inner
         named = scope.dotted(node.func)
         if named is not None and (named in self._project.classes or _is_constructor(named)):
+            if self._makes_others(named):
+                return None
             return None if is_choice(node.func, scope) and self._project.alternatives.of(node, scope) else named
         if tail in PREPARES and len(node.args) == 1:
             return self.of(node.args[0], scope)
@@ -278,26 +223,20 @@ class Types:
         annotated = self._annotated(target.returns, inner_scope) if target.returns else None
         if annotated is not None:  # a scheduler annotated as an optimizer is one by its name
             return SCHEDULER if annotated == OPTIMIZER and "sched" in target.name.lower() else annotated
-        return self._one({self.of(value, inner_scope) for value in _returned(target) if not is_none(value)})
+        return one({self.of(value, inner_scope) for value in _returned(target) if not is_none(value)})
+
+    def _makes_others(self, name: str) -> bool:
+        """Return whether calling a class gives no object of it: its `__new__` never comes to one of its bases."""
+        info = self._project.classes.get(name)
+        found = self._project.method(info, "__new__") if info is not None else None
+        return found is not None and not any(
+            isinstance(c, ast.Call) and tail_of(c.func) == "__new__" for c in inner(found[0], ast.Call)
+        )
 
     def _has_own(self, name: str, method: str) -> bool:
         """Return whether a class of the program says itself what a method returns."""
         info = self._project.classes.get(name)
         return info is not None and self._project.method(info, method) is not None
-
-    def _may_run(self, call: ast.Call, own: Scope, scope: Scope) -> bool:
-        """Return whether a call by a function's name may run it: not where the name, or its object, is another."""
-        named = scope.dotted(call.func)
-        if named is not None and (named in self._project.functions or named.startswith("torch.")):
-            return self._project.functions.get(named, (None,))[0] is own.function
-        if isinstance(call.func, ast.Attribute):
-            owner = scope.class_of(call.func.value)
-            return owner is None or self._project.method(owner, call.func.attr) is not None
-        found = scope.lookup(tail_of(call.func))
-        around = own.outer.function if own.outer is not None else None
-        if around is not None:  # a function inside of another is called by its name there alone
-            return found is not None and found[0].function is around
-        return found is None or any(binding.kind in {"import", "value"} for binding in found[1])
 
     def function(self, call: ast.Call, scope: Scope) -> Function | None:
         """Return the project's function that a call runs."""
@@ -321,42 +260,6 @@ class Types:
 
 
 _MAKERS = ("torch.optim.lr_scheduler.LRScheduler", "torch.optim.Optimizer", "torch.nn.Module")
-
-
-def argument(call: ast.Call, function: Function, parameter: str, *, bound: bool) -> ast.expr | None:
-    """Return what a call passes for a parameter of a function, where it can be told."""
-    for keyword in call.keywords:
-        if keyword.arg == parameter:
-            return keyword.value
-    names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
-    names = names[1:] if bound else names
-    if parameter in names and not any(isinstance(arg, ast.Starred) for arg in call.args):
-        index = names.index(parameter)
-        return call.args[index] if index < len(call.args) else None
-    return None
-
-
-def _used_of_attribute(parameter: str, function: Function, owner: "ClassInfo | None") -> set[str]:
-    """Return the methods that a class calls on the attribute in which its constructor keeps a parameter."""
-    if owner is None or function.name != "__init__":
-        return set()
-    names = {
-        name for name, bound in owner.attributes.items()
-        if len(bound) == 1 and isinstance(bound[0][0].node, ast.Name) and bound[0][0].node.id == parameter
-    }  # fmt: skip
-    called = (pair for method in owner.methods.values() for pair in kept(method, _called_on_attributes))
-    return {method for name, method in called if name in names} if names else set()
-
-
-def _called_on_attributes(method: Function) -> frozenset[tuple[str, str]]:
-    """Return the attributes of `self` that a method calls methods of, and these."""
-    return frozenset(
-        (node.func.value.attr, node.func.attr)
-        for node in below(method)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Attribute)
-        and isinstance(node.func.value.value, ast.Name) and node.func.value.value.id == "self"
-    )  # fmt: skip
 
 
 def is_choice(func: ast.expr, scope: Scope) -> bool:

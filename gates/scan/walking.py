@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
-from gates.scan.calling import Run
 from gates.scan.conditions import branch
+from gates.scan.contexts import Run
 from gates.scan.looping import Looping
 from gates.scan.module import tail_of
 from gates.scan.scope import Scope

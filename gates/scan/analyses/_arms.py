@@ -9,9 +9,9 @@ from gates.scan.analyses._code import callee, class_of, constant, functions, key
 from gates.scan.analyses._defaults import behind_of
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
+from gates.scan.parameters import argument
 from gates.scan.project import Project
 from gates.scan.scope import Scope
-from gates.scan.types import argument
 
 ARM = re.compile(r"(?i)(^|_)(arms?|precisions?|dtype|amp|use_amp|variant|backend)(_|$)")
 

@@ -4,8 +4,8 @@ import ast
 from dataclasses import dataclass, field, replace
 
 from gates.scan.module import Binding, Function
+from gates.scan.parameters import argument
 from gates.scan.scope import Scope
-from gates.scan.types import argument
 
 Made = tuple[ast.expr, Scope]
 

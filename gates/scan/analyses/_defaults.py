@@ -138,6 +138,12 @@ def _of_option(project: Project, name: str) -> Iterator[Made]:
     yield from found if len(found) == 1 else ()
 
 
+def choices(project: Project, name: str) -> ast.expr | None:
+    """Return what an option of the command line may be, where one parser alone has it."""
+    found = [c for c, _ in project.named.get("add_argument", []) if name in _names(c)]
+    return keyword(found[0], "choices") if len(found) == 1 else None
+
+
 def _names(call: ast.Call) -> set[str]:
     """Return the names that an option is stored under."""
     texts = [str(constant(arg)) for arg in call.args if isinstance(arg, ast.Constant)]
@@ -239,6 +245,32 @@ def behind_of(node: ast.expr, scope: Scope) -> Made | None:
     """Return what a name is made by, here or in the file that it is imported from, or what it is by default."""
     parameter = _of_parameter(node.id, scope) if isinstance(node, ast.Name) else iter(())
     return scope.through(node) or next(parameter, None) or _imported(node, scope)
+
+
+def preset(call: ast.Call, scope: Scope) -> tuple[ast.Call, Scope]:
+    """Return the partial, of whatever file, that a call runs with nothing of its own but switches; else the call."""
+    is_bare = not call.args and keyword(call, "dtype") is None
+    behind = scope.through(call.func) or _brought(call.func, scope) if is_bare else None
+    is_partial = behind is not None and isinstance(behind[0], ast.Call) and tail_of(behind[0].func) == "partial"
+    return behind if is_partial else (call, scope)  # type: ignore[return-value]  # a partial is a call
+
+
+def _brought(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> Made | None:
+    """Return what an imported name is bound to where it is defined, not followed to what that stands for."""
+    if isinstance(node, ast.Attribute):
+        dotted = f"{scope.dotted(node.value)}.{node.attr}"
+    else:
+        found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
+        imports = [b.dotted for b in found[1] if b.kind == "import"] if found is not None else []
+        dotted = imports[0] if len(imports) == 1 else ""
+    module = scope.project.find_module(dotted.rpartition(".")[0], scope.module)
+    bound = module.bindings.get(dotted.rpartition(".")[2], []) if module is not None else []
+    if module is None or len(bound) != 1:
+        return None
+    where = scope.project.scope_of(module.tree, module)
+    if bound[0].kind == "import" and hops:
+        return _brought(ast.Name(dotted.rpartition(".")[2], ast.Load()), where, hops - 1)
+    return (bound[0].node, where) if bound[0].kind == "value" and isinstance(bound[0].node, ast.expr) else None
 
 
 def _imported(node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope] | None:

@@ -7,12 +7,13 @@ from gates.scan.analyses._code import callee, constant, function_of
 from gates.scan.analyses._flow import set_before
 from gates.scan.module import Function, Module, is_property, tail_of
 from gates.scan.nodes import inner
+from gates.scan.parameters import argument
 from gates.scan.project import Project
-from gates.scan.types import argument
 
 REDUCES = frozenset({"max", "min", "mean", "amax", "sum", "item", "float", "double", "cpu", "numpy", "flatten",
                      "median", "detach", "any", "all", "maximum", "round", "values", "list"})  # fmt: skip
 CONVERTS = frozenset({"asarray", "array", "tensor", "as_tensor", "float", "stack"})
+LARGEST = frozenset({"max", "amax", "nanmax"})
 LIBRARIES = {"torch", "np", "numpy", "math", "jnp", "statistics"}
 COMPREHENSIONS = (ast.GeneratorExp, ast.ListComp, ast.DictComp)
 HOPS = 4
@@ -25,6 +26,7 @@ class Way:
     names: list[str] = field(default_factory=list)
     helpers: list[tuple[Function, Module]] = field(default_factory=list)
     reductions: list[str] = field(default_factory=list)
+    is_elementwise: bool = False  # the largest element of a tensor is taken
 
     def enters(self, helper: Function, module: Module) -> None:
         """Go into a helper."""
@@ -82,6 +84,11 @@ def _called(project: Project, node: ast.Call, module: Module, way: Way, hops: in
         way.names.append(ast.get_docstring(target) or "")
         return _returned(project, node, target, module, way, hops)
     plain = isinstance(node.func, ast.Name)
+    if plain and tail_of(node.func) == "max" and len(node.args) == 2 and way.names:
+        rest = [a for a in node.args if not (isinstance(a, ast.Name) and a.id == way.names[-1])]
+        if len(rest) == 1:  # the largest one so far
+            way.reductions.append("max")
+            return behind(project, rest[0], module, way, hops)
     if tail_of(node.func) in {"max", "maximum"} and len(node.args) > 1 and (plain or _is_of_library(node.func)):
         return None  # the larger one of two, or none below zero
     if len([a for a in node.args if not isinstance(a, ast.Constant)]) > 1:
@@ -92,6 +99,7 @@ def _called(project: Project, node: ast.Call, module: Module, way: Way, hops: in
     if inside is None or tail_of(node.func) not in REDUCES:
         return None
     way.reductions.append(tail_of(node.func))
+    way.is_elementwise = way.is_elementwise or (isinstance(node.func, ast.Attribute) and node.func.attr in LARGEST)
     return behind(project, inside, module, way, hops)
 
 
@@ -146,6 +154,33 @@ def _side_by_side(node: ast.GeneratorExp | ast.ListComp | ast.DictComp) -> dict[
             pairs = zip(each.target.elts, each.iter.args, strict=False)
             found |= {name.id: over for name, over in pairs if isinstance(name, ast.Name)}
     return found
+
+
+def of_loops(found: ast.BinOp, node: ast.AST, module: Module) -> ast.BinOp:
+    """Return a difference with the variables of the loops around a node replaced by what these go through."""
+    given: dict[str, ast.expr] = {}
+    for around in module.ancestors(node):
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            break
+        turns = around.generators if isinstance(around, (*COMPREHENSIONS, ast.SetComp)) else [around]
+        for turn in turns:
+            if isinstance(turn, ast.For | ast.comprehension):
+                given = {**_paired(turn.target, turn.iter), **given}
+    return _renamed(found, given)
+
+
+def _paired(target: ast.expr, over: ast.expr) -> dict[str, ast.expr]:
+    """Return what the variables of a loop are elements of: of `for i, (a, b) in enumerate(zip(one, other))`, both."""
+    tail = tail_of(over.func) if isinstance(over, ast.Call) else ""
+    if not isinstance(over, ast.Call) or not isinstance(target, ast.Tuple):
+        return {target.id: over} if isinstance(target, ast.Name) else {}
+    if tail == "zip" and len(over.args) == len(target.elts):
+        pairs = zip(target.elts, over.args, strict=True)
+        return {name: value for one, each in pairs for name, value in _paired(one, each).items()}
+    if tail == "enumerate" and over.args and len(target.elts) == 2:
+        return _paired(target.elts[1], over.args[0])
+    of_items = isinstance(over.func, ast.Attribute) and tail in {"items", "named_parameters"} and len(target.elts) == 2
+    return _paired(target.elts[1], over.func.value) if of_items else {}  # type: ignore[attr-defined]
 
 
 def _subtracted(call: ast.Call) -> ast.BinOp | None:

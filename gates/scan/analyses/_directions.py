@@ -9,8 +9,8 @@ from gates.scan.analyses._code import callee, class_of, constant, function_of, n
 from gates.scan.analyses._flow import set_before
 from gates.scan.module import Function, Module
 from gates.scan.nodes import inner, text_of, walk
+from gates.scan.parameters import argument
 from gates.scan.project import Project
-from gates.scan.types import argument
 
 SMALLER = re.compile(
     r"(?i)loss|error|divergence|latency|perplexity|(^|[_ ])(err|ppl|wer|cer|ter|der|eer|mae|mse|nmse|rmse|mape|smape|"

@@ -10,8 +10,8 @@ from gates.scan.analyses._code import FUNCTIONS, LOOPS, Comprehension, callee, c
 from gates.scan.analyses._flow import set_before
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
+from gates.scan.parameters import argument
 from gates.scan.project import Project
-from gates.scan.types import argument
 
 DRAWS = frozenset({"randint", "randrange", "getrandbits", "randbits", "urandom", "time", "time_ns", "perf_counter_ns",
                    "token_bytes", "uuid4", "seed", "integers"})  # fmt: skip

@@ -9,12 +9,12 @@ from gates.scan.analyses import _flow
 from gates.scan.analyses._code import LOOPS, callee, function_of, functions, is_backward, is_model_call
 from gates.scan.analyses._forwards import INFERS, NO_GRAD, RUNS_MODEL, is_call_of_model, is_forward, trains
 from gates.scan.analyses._left_open import forwards_of
+from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._switches import SETS, turns_off
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
-from gates.scan.site import Site
 
 NAMED = re.compile(
     r"(?i)^_*(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|val|accuracy|estimate_loss|estimate|"
@@ -36,23 +36,8 @@ TRAIN = re.compile(
     r"(^|_)(loader|data|dataset|set|dl|ds|dataloader|iter|batches|x)_(train|training)$"
 )
 BATCHES = re.compile(r"(?i)loader|batches|dataset|(^|_)data$")
-WORDS = (
-    "eval*",
-    "Eval*",
-    "Valid*",
-    "no_grad",
-    "inference_mode",
-    "ppl",
-    "valid*",
-    "accuracy*",
-    "estimate*",
-    "test",
-    "val_loader",
-    "perplexity*",
-    "score*",
-    "predict*",
-)
-NEAR = 3
+WORDS = ("eval*", "Eval*", "Valid*", "no_grad", "inference_mode", "ppl", "valid*", "accuracy*", "estimate*",
+         "test", "val_loader", "perplexity*", "score*", "predict*")  # fmt: skip
 KEPT_BACK = re.compile(
     r"(?i)(^|_)(val|valid|validation|held_?out)_?(loader|data|dataloader|set|dataset|ds|dl|batches|iter|split|x|data_loader)s?$"
 )
@@ -61,6 +46,7 @@ HELD_INPUT = re.compile(
     r"^(val|valid|validation|held_?out)_?(x|inputs?|data|images?|features?|batch|tokens?|ids|set)$|^xval$"
 )
 READS = frozenset({"item", "detach", "argmax", "cpu", "numpy", "tolist", "topk", "eq", "sum", "max"})
+GRADIENTS = re.compile(r"requires_grad|set_grad_enabled")
 NUMBERS = frozenset({"item", "tolist", "float"})
 INFERENCE = re.compile(
     r"(?i)^_*(run_)?(predict|predictions|inference|infer)(_(all|loader|dataset|epoch|loop|set|batches))?$|"
@@ -218,6 +204,8 @@ def _is_told(project: Project, module: Module, function: Function | ast.Module, 
         return False
     if "eval" in tails and _is_put_off(made, loop):
         return not any(_runs_training(project, module, c) for c in made)
+    if BATCHES.search(_over(loop)) and _is_rested(project, module, function):
+        return True
     begin = getattr(loop, "lineno", 0)
     if any(tail_of(c.func) == "train" and c.lineno <= begin for c in made):
         return False
@@ -227,6 +215,34 @@ def _is_told(project: Project, module: Module, function: Function | ast.Module, 
     if not BATCHES.search(_over(loop)):
         return "eval" in tails and function.name == "__call__"
     return "eval" in tails or (off and bool(callers(project, function)))
+
+
+def rests(project: Project, module: Module, function: Function) -> bool:
+    """Return whether a method is one of objects that put their model into evaluation mode for good."""
+    owner = project.scope_of(function, module).owner
+    if owner is None or GRADIENTS.search(text_of(owner.node)) or project.types.is_a(owner.name, MODULE) is not False:
+        return False
+    methods = owner.methods.values()
+    made = [(m, c) for m in methods for c in inner(m, ast.Call) if isinstance(c, ast.Call)]
+    trained = any(tail_of(c.func) == "train" for _, c in made) or any(map(trains, methods))
+    return any(turns_off(c) and m is not function for m, c in made) and not trained
+
+
+def _is_rested(project: Project, module: Module, function: Function) -> bool:
+    """Return whether what runs a function has put its model into evaluation mode, to evaluate it and no more."""
+    sites = callers(project, function)
+    around = [(call, function_of(call, there) or there.tree) for call, there in sites]
+    if not sites or any(trains(outer) or GRADIENTS.search(text_of(outer)) for _, outer in around):
+        return False
+    return rests(project, module, function) or all(_hands_rested(*each) for each in around)
+
+
+def _hands_rested(call: ast.Call, around: ast.AST) -> bool:
+    before = [c for c in inner(around, ast.Call) if isinstance(c, ast.Call) and c.lineno < call.lineno and turns_off(c)]
+    found = {text_of(c.func.value) for c in before if isinstance(c.func, ast.Attribute)}
+    made = [n for n in inner(around, ast.Assign) if isinstance(n, ast.Assign) and any(c in walk(n) for c in before)]
+    found |= {text_of(target) for n in made for target in n.targets}
+    return any(text_of(given) in found for given in (*call.args, *(k.value for k in call.keywords)))
 
 
 def _is_read_without_gradients(module: Module, loop: ast.AST) -> bool:
@@ -269,25 +285,7 @@ def _over(loop: ast.AST) -> str:
 
 
 def callers(project: Project, function: Function) -> list[tuple[ast.Call, Module]]:
-    """Return the calls that run a function, or may: those by its name."""
+    """Return the calls that run a function, or may: those by its name, or of the objects that it stands behind."""
+    if function.name == "__call__":
+        return list(Origins(project).called(function))[:20]
     return project.named.get(function.name, [])[:20]
-
-
-def places_of(project: Project, found: Evaluation, message: str) -> Iterator[Site]:
-    """Yield an evaluation as a place that breaks a rule: its head, and its forward pass where that stands elsewhere.
-
-    The head is its loop, or its function where that is far.
-    """
-    line: int = getattr(found.loop, "lineno", 1)
-    if found.named and found.function and line - found.function.lineno > NEAR:
-        line = found.function.lineno
-    for here in (line, found.forward.lineno):
-        if here == line or here - line > NEAR:
-            yield Site(found.module.path, here, here, ok=False, message=message)
-    target = callee(project, found.module, found.forward)
-    inside = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and is_call_of_model(c)] if target else []
-    if target is not None and inside and not is_call_of_model(found.forward):
-        path, first = project.scope_of(target, found.module).module.path, min(c.lineno for c in inside)
-        yield Site(path, first, first, ok=False, message=message)
-    for forward, there in forwards_of(project, found.module, found.forward):
-        yield Site(there.path, forward.lineno, forward.lineno, ok=False, message=message)

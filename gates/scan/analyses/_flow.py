@@ -11,9 +11,9 @@ from gates.scan.analyses._targets import only_method
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, kept, walk
+from gates.scan.parameters import argument
 from gates.scan.project import Project
 from gates.scan.scope import PREPARES, SAME, Scope
-from gates.scan.types import argument
 
 MAX_HOPS = 6
 OF_MODELS = frozenset({"parameters", "named_parameters", "train", "eval", "modules", "named_modules"})

@@ -11,9 +11,9 @@ from gates.scan.analyses._outward import Step, root_of, sets_anew, ways
 from gates.scan.analyses._targets import Targets
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, walk
+from gates.scan.parameters import argument
 from gates.scan.project import Project
 from gates.scan.scope import Scope
-from gates.scan.types import argument
 
 Body = Function | ast.Lambda
 

@@ -8,8 +8,8 @@ from gates.scan.analyses._code import callee, function_of
 from gates.scan.analyses._keys import LEAVES, READS, only_reads
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import kept, walk
+from gates.scan.parameters import argument
 from gates.scan.project import Project
-from gates.scan.types import argument
 
 EMPTY = frozenset({"dict", "list", "OrderedDict", "defaultdict"})
 VIEWS = frozenset({"values", "items", "keys", "copy"})

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from gates.scan.analyses._code import callee, class_of, constant, function_of, keyword
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import walk
+from gates.scan.parameters import argument
 from gates.scan.project import ClassInfo, Project
-from gates.scan.types import argument
 
 IDLE = {"state_dict", "load_state_dict", "get_scale", "is_enabled", "get_growth_factor", "get_backoff_factor"}
 WITH_FIELDS = frozenset({"dataclass", "define", "frozen", "mutable", "attrs"})

@@ -18,32 +18,42 @@ COLLECTS = re.compile(
     r"(?i)histor|meter|track|record|logger|log$|logs$|averag|mean$|stats|statistic|metric|collect|monitor|running|"
     r"aggregat|accumulat|buffer|journal|curve|scalars|store$|window"
 )
+Kept = tuple[ast.AST, ast.Name, ast.expr]  # where something is kept, by what name, and in what
 MINDS = re.compile(r"no_grad|inference_mode|detach|requires_grad|set_grad_enabled")
 
 
-def is_of_caller(
-    call: ast.Call, there: Module, kept: tuple[ast.Name, ast.expr], keeper: Function, module: Module
-) -> bool:
+def is_of_caller(call: ast.Call, there: Module, kept: Kept, keeper: Function, module: Module) -> bool:
     """Return whether the one call that hands over a graph should have cut it off, and not what keeps it.
 
-    So it is where a history or a meter of another file keeps whatever it is handed, and has nothing to do with
-    gradients, and where the call cuts off others that it hands over.
+    So it is where a history of another file stores whatever it is handed, and has nothing to do with gradients, and
+    where the call cuts off others that it hands over. What sums its values up knows that they are numbers.
     """
     owner = class_of(keeper, module)
     if not _is_general(keeper, owner, kept):
         return False
     values = [*call.args, *(more.value for more in call.keywords)]
-    cuts_others = any(isinstance(value, ast.Call) and tail_of(value.func) in CUT for value in values)
-    if cuts_others or owner is None or there is module:
-        return cuts_others
+    if any(isinstance(value, ast.Call) and tail_of(value.func) in CUT for value in values):
+        return True
+    if owner is None or there is module or _sums_up(kept[0]):
+        return False
     return COLLECTS.search(owner.name) is not None and MINDS.search(text_of(owner)) is None
 
 
-def _is_general(keeper: Function, owner: ast.ClassDef | None, kept: tuple[ast.Name, ast.expr]) -> bool:
+def _sums_up(node: ast.AST) -> bool:
+    """Return whether code adds a value to a sum, and not to a list: `total += loss`, not `rows += [loss]`."""
+    if not isinstance(node, ast.Assign | ast.AugAssign):
+        return isinstance(node, ast.Call) and tail_of(node.func) == "add_"
+    ways = (node.value.body, node.value.orelse) if isinstance(node.value, ast.IfExp) else (node.value,)
+    sums = [part for way in ways if isinstance(way, ast.BinOp) for part in (way.left, way.right)]
+    terms = [*sums, *(ways if isinstance(node, ast.AugAssign) else ())]
+    return bool(terms) and not any(isinstance(term, ast.List | ast.Tuple | ast.Dict) for term in terms)
+
+
+def _is_general(keeper: Function, owner: ast.ClassDef | None, kept: Kept) -> bool:
     """Return whether a function keeps whatever it is handed: nothing in it is called what has a graph."""
     arguments = keeper.args
     given = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
-    texts = [keeper.name, kept[0].id, text_of(kept[1]), *(arg.arg for arg in given if arg is not None)]
+    texts = [keeper.name, kept[1].id, text_of(kept[2]), *(arg.arg for arg in given if arg is not None)]
     return not any(OWN.search(text) for text in [*texts, owner.name if owner is not None else ""])
 
 

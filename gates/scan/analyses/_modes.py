@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import MODEL, callee, function_of, statement_of
-from gates.scan.analyses._evaluating import Evaluation, callers
+from gates.scan.analyses._evaluating import Evaluation, callers, rests
 from gates.scan.analyses._forwards import CAREFUL, INFERS, NO_GRAD, trains
 from gates.scan.analyses._outward import may_be
 from gates.scan.analyses._switches import SETS, is_restored, remembers, turns_off
@@ -37,9 +37,10 @@ def _covered(project: Project, module: Module, node: ast.AST, depth: int) -> boo
             any(_is_off(project, module, i.context_expr) for i in around.items)
         ):
             return True
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-            if any(_is_off(project, module, d) for d in around.decorator_list):
-                return True
+        decorators = around.decorator_list if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef) else []
+        if any(_is_off(project, module, d) for d in decorators):
+            return True
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
             alone = (c for c in inner(around, ast.Call) if isinstance(module.parents.get(c), ast.Expr))
             if any(isinstance(c, ast.Call) and LASTING.search(tail_of(c.func)) and not _is_on(c) for c in alone):
                 return True  # torch.set_grad_enabled(False)
@@ -88,7 +89,7 @@ def in_eval_mode(project: Project, found: Evaluation) -> bool:
     function = found.function
     if function is not None and _is_set_back(project, found, function):
         return False
-    if _is_made_here(found):
+    if _is_made_here(found) or (function is not None and rests(project, found.module, function)):
         return True
     if function is not None and (_is_of_others(found, function) or _is_set_late(found, function)):
         return False
@@ -97,7 +98,7 @@ def in_eval_mode(project: Project, found: Evaluation) -> bool:
 
 def _is_of_others(found: Evaluation, function: Function) -> bool:
     """Return whether what a function puts into evaluation mode are other models than the one that it evaluates."""
-    model = _model(found)
+    model = model_of(found)
     if not isinstance(model, ast.Name | ast.Attribute) or not MODEL.search(tail_of(model)) or not trains(function):
         return False
     made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
@@ -117,7 +118,7 @@ def _is_set_late(found: Evaluation, function: Function) -> bool:
 
 def _is_set_back(project: Project, found: Evaluation, function: Function) -> bool:
     """Return whether a model is put back into training mode before the evaluation begins, and stays so."""
-    model, begin = _model(found), getattr(found.loop, "lineno", 0)
+    model, begin = model_of(found), getattr(found.loop, "lineno", 0)
     around = {function, *found.module.ancestors(found.loop)}
     before = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and c.lineno < begin]
     on = [
@@ -140,7 +141,7 @@ def _may_set(project: Project, module: Module, call: ast.Call) -> bool:
     return target is not None and _sets(project, project.scope_of(target, module).module, target, 1)
 
 
-def _model(found: Evaluation) -> ast.expr:
+def model_of(found: Evaluation) -> ast.expr:
     """Return the model that a forward pass runs: what is called, what is handed on, or whose method is called."""
     func, call = found.forward.func, found.forward
     if MODEL.search(tail_of(func)):
@@ -153,7 +154,7 @@ def _model(found: Evaluation) -> ast.expr:
 
 def _is_made_here(found: Evaluation) -> bool:
     """Return whether the model is made, and maybe put into evaluation mode, by what reading cannot follow."""
-    func = _model(found)
+    func = model_of(found)
     if not isinstance(func, ast.Name) or found.function is None:
         return False
     made = [n.value for n in inner(found.function, ast.Assign) if isinstance(n, ast.Assign) and _binds(n, func.id)]

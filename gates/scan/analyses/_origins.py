@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from gates.scan.module import Binding, Function, Module, tail_of
 from gates.scan.nodes import inner, walk
+from gates.scan.parameters import argument
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import SAME, Scope
-from gates.scan.types import argument
 
 MAX_FOUND = 120
 MAX_SITES = 20

@@ -10,9 +10,9 @@ from gates.scan.analyses._targets import COMMON
 from gates.scan.hooks import hooks_of
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
+from gates.scan.parameters import argument
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import SAME
-from gates.scan.types import argument
 
 WRAPS = re.compile(r"(?i)unwrap|getattr|prepare|compile|parallel|^ddp$|^fsdp$|setup|wrap")
 DEPTH = 4

@@ -67,6 +67,22 @@ def turns_of(node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp)
     return tuple(Turn(g.target, g.iter) for g in node.generators)
 
 
+def is_window(rows: Rows) -> bool:
+    """Return whether each row is a span of one array, from where the loop says: `torch.from_numpy(data[i : i + n])`."""
+    node = rows.each
+    while isinstance(node, ast.Call):
+        is_method = isinstance(node.func, ast.Attribute) and node.func.attr in SAME_ARRAY and bool(_names(node.func))
+        of_data = is_method and tail_of(node.func.value) not in {"np", "torch"}  # type: ignore[attr-defined]
+        node = node.func.value if of_data else node.args[0] if node.args else ast.Constant(None)  # type: ignore[attr-defined]
+    span = node.slice if isinstance(node, ast.Subscript) else None
+    return (
+        isinstance(span, ast.Slice)
+        and span.lower is not None
+        and span.upper is not None
+        and any(_names(span.lower) & _names(turn.target) for turn in rows.turns)
+    )
+
+
 def _named(call: ast.Call, name: str, module: Module, hops: int) -> Iterator[Rows]:
     body = function_of(call, module) or module.tree
     for made in inner(body, ast.Assign):

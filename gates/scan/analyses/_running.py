@@ -7,9 +7,9 @@ from typing import NamedTuple
 from gates.scan.analyses._code import callee, keyword
 from gates.scan.known import LOADER, MODULE
 from gates.scan.module import Function, Module
+from gates.scan.parameters import GENERIC
 from gates.scan.project import Project
 from gates.scan.scope import Scope
-from gates.scan.types import GENERIC
 
 ORDINARY = GENERIC | {"forward", "run", "compute", "evaluate", "predict", "call", "result", "results", "state", "load"}
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from gates.scan.analyses._called import Called, Made, called
 from gates.scan.analyses._code import keyword
-from gates.scan.analyses._defaults import defaults, member, under
+from gates.scan.analyses._defaults import callers_pass, defaults, member, under
 from gates.scan.module import Function, is_property, tail_of
 from gates.scan.nodes import is_none
 from gates.scan.project import ClassInfo
@@ -37,7 +37,14 @@ def setting(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> object:
         return known
     else:
         behind = scope.through(node) or next(defaults(node, scope), None) or outcome(node, scope, hops - 1)
-    return setting(behind[0], behind[1], hops - 1) if behind is not None else None
+    return setting(behind[0], behind[1], hops - 1) if behind is not None else _handed(node, scope, hops - 2)
+
+
+def _handed(node: ast.expr, scope: Scope, hops: int) -> object:
+    """Return the constant that every caller passes for a parameter, by default."""
+    given = callers_pass(node.id, scope) if isinstance(node, ast.Name) and hops > 0 else ()
+    values = {setting(value, where, hops) for value, where in given}
+    return values.pop() if len(values) == 1 else None
 
 
 def _looked_up(call: ast.Call, scope: Scope, hops: int) -> Made | None:

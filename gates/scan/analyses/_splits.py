@@ -4,11 +4,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import MODEL, constant, tail_text
+from gates.scan.analyses._code import MODEL, callee, calls, class_of, constant, function_of, is_backward, tail_text
+from gates.scan.analyses._defaults import behind_of
 from gates.scan.analyses._evaluating import HELD, TRAIN
 from gates.scan.analyses._flow import set_before
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner
+from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
+from gates.scan.parameters import argument
+from gates.scan.project import Project
+from gates.scan.scope import Scope
 
 SETTINGS = re.compile(
     r"(?i)(^|_)(cfg|conf|config|args|opts?|params|settings|schema|hparams|options|paths?|dirs?)s?(_|$)"
@@ -104,3 +108,81 @@ def _behind(node: ast.Name, module: Module) -> str:
     if len(found) != 1 or isinstance(found[0][0], ast.Name):
         return ""
     return split_name(found[0][0], module)
+
+
+def trained_on(project: Project, call: ast.Call, module: Module) -> ast.expr | None:
+    """Return the argument of an evaluation that is trained on around it, where other data is held back beside it."""
+    around = class_of(call, module) or function_of(call, module) or module.tree
+    for arg in (*call.args, *(k.value for k in call.keywords)):
+        if not isinstance(arg, ast.Name | ast.Attribute | ast.Subscript) or _tells(split_name(arg, module)):
+            continue
+        if _is_trained_on(project, text_of(arg), around, module) and _has_held(project, arg, around, module):
+            return arg
+    return None
+
+
+def _is_trained_on(project: Project, text: str, around: ast.AST, module: Module) -> bool:
+    """Return whether a loop goes over data and goes backward, there or in a function that is handed it."""
+    if any(_goes_over(loop, text) for loop in walk(around)):
+        return True
+    for call in calls(around):
+        given = [*call.args, *(k.value for k in call.keywords)]
+        target = callee(project, module, call) if any(text_of(arg) == text for arg in given) else None
+        if target is not None and any(_goes_over(loop, name) for name in _named_in(project, call, target, module, text)
+                                      for loop in inner(target, ast.For)):  # fmt: skip
+            return True
+    return False
+
+
+def _goes_over(loop: ast.AST, text: str) -> bool:
+    """Return whether a loop goes backward over what an expression is."""
+    is_over = isinstance(loop, ast.For) and any(
+        isinstance(n, ast.Name | ast.Attribute | ast.Subscript) and text_of(n) == text for n in walk(loop.iter)
+    )
+    return is_over and any(is_backward(c) for c in calls(loop))
+
+
+def _named_in(project: Project, call: ast.Call, target: Function, module: Module, text: str) -> Iterator[str]:
+    """Yield the parameters of a function that a call passes an expression for."""
+    bound = project.scope_of(target, module).owner is not None
+    for each in (*target.args.posonlyargs, *target.args.args, *target.args.kwonlyargs):
+        passed = argument(call, target, each.arg, bound=bound)
+        if passed is not None and text_of(passed) == text:
+            yield each.arg
+
+
+def _has_held(project: Project, node: ast.expr, around: ast.AST, module: Module) -> bool:
+    """Return whether other data stands beside some: under another key, or by a name that says that it is held back."""
+    by_name = not isinstance(node, ast.Subscript)  # where `dev` may be a device
+    if isinstance(node, ast.Subscript):
+        beside = [n.slice for n in walk(around) if isinstance(n, ast.Subscript) and _is_beside(n, node)]
+        keys = {_text(each) for each in beside} | _keys(node.value, project.scope_at(node, module), 3)
+    elif isinstance(node, ast.Attribute):
+        named = [n for n in walk(around) if isinstance(n, ast.Attribute) and text_of(n.value) == text_of(node.value)]
+        run = {c.func.attr for c in calls(around) if isinstance(c.func, ast.Attribute)}
+        keys = {n.attr for n in named} - run
+    else:
+        keys = {n.id for n in walk(around) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        function = function_of(node, module)
+        keys |= {a.arg for a in function.args.args} if function is not None else set()
+    found = ((key, HELD.search(key)) for key in keys if not TRAIN.search(key) and not (by_name and key == "dev"))
+    return any(match is not None and match.end() == len(key) for key, match in found)  # no `val_loss`
+
+
+def _is_beside(node: ast.Subscript, other: ast.Subscript) -> bool:
+    return text_of(node.value) == text_of(other.value)
+
+
+def _keys(node: ast.expr, scope: Scope, hops: int) -> set[str]:
+    """Return the keys of a dictionary that is written out, or that a function returns."""
+    if isinstance(node, ast.Dict):
+        return {_text(key) for key in node.keys if key is not None}
+    if isinstance(node, ast.Call) and hops:
+        target = scope.project.types.function(node, scope)
+        returned = inner(target, ast.Return) if target is not None else ()
+        where = scope.project.scope_of(target, scope.module) if target is not None else scope
+        values = [n.value for n in returned if isinstance(n, ast.Return) and n.value is not None]
+        named = {k.arg for k in node.keywords if k.arg} if tail_of(node.func) == "dict" else set()
+        return named.union(*(_keys(value, where, hops - 1) for value in values))
+    behind = behind_of(node, scope) if hops else None
+    return _keys(behind[0], behind[1], hops - 1) if behind is not None else set()

@@ -8,9 +8,9 @@ from gates.scan.analyses._flow import passed, set_before
 from gates.scan.analyses._precision import is_scaler
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, walk
+from gates.scan.parameters import argument
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
-from gates.scan.types import argument
 
 VIEWS = frozenset({"items", "values", "dict", "list", "tuple"})
 MAX_HOPS = 4

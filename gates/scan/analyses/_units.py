@@ -10,8 +10,8 @@ from gates.scan.analyses._code import callee, function_of, tail_text
 from gates.scan.analyses._flow import set_before
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner
+from gates.scan.parameters import argument
 from gates.scan.project import Project
-from gates.scan.types import argument
 
 Unit = Literal["time", "rate"]
 TIME = re.compile(

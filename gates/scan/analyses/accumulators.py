@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from gates.scan.analyses._code import Loop, broken, callee, calls, function_of, functions, loop_of, statement_of
 from gates.scan.analyses._graphs import giving, is_cut, is_given, is_ungraded, named, parts, starts, summed
 from gates.scan.analyses._hot import is_hot, leading, steps
-from gates.scan.analyses._keeping import is_of_caller, is_reset, kept_in
+from gates.scan.analyses._keeping import Kept, is_of_caller, is_reset, kept_in
 from gates.scan.analyses._origins import Origin, Origins
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
+from gates.scan.parameters import argument
 from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
-from gates.scan.types import argument
 
 WORDS = ("backward*", "training_step", "scaler*")
 
@@ -84,7 +84,7 @@ def _handed(project: Project) -> Iterator[Site]:
     for module in project.modules.values():
         for function in functions(module):
             for node, value, into in kept_in(function):
-                kept = (value, into) if isinstance(value, ast.Name) else None
+                kept = (node, value, into) if isinstance(value, ast.Name) else None
                 if (
                     kept is None
                     or not _is_kept_there(kept, function, project, module)
@@ -93,15 +93,17 @@ def _handed(project: Project) -> Iterator[Site]:
                     continue
                 sites = _sites(project, function)
                 bad = [(*site, found) for site in sites if (found := _graphs_of(project, kept, function, *site))]
-                if bad and len(bad) == len(sites):
-                    call, there, found = bad[0]
-                    is_callers = len(bad) == 1 and is_of_caller(call, there, kept, function, module)
-                    place = _handing(call, there, found) if is_callers else (module, node)
-                    yield broken(*place, f"{text_of(kept[1])} keeps {kept[0].id} with the graph that made it")
+                handed = [_handing(*each) for each in bad]
+                said = f"{text_of(into)} keeps {kept[1].id} with the graph that made it"
+                alone = len(bad) == 1 and is_of_caller(*bad[0][:2], kept, function, module)
+                if bad and len(bad) == len(sites) and not alone:
+                    yield broken(module, node, f"{said} (handed over in {_place(*handed[0])})")
                 else:
-                    yield from (
-                        broken(there, call, f"{text_of(call)} keeps the graph of a loss") for call, there, _ in bad
-                    )
+                    yield from (broken(*each, f"{said} (kept in {_place(module, node)})") for each in handed)
+
+
+def _place(module: Module, node: ast.AST) -> str:
+    return f"{module.path}:{getattr(node, 'lineno', 1)}"
 
 
 def _handing(call: ast.Call, there: Module, found: list[Origin]) -> tuple[Module, ast.AST]:
@@ -126,9 +128,9 @@ def _sites(project: Project, function: Function) -> list[tuple[ast.Call, Module]
     return list({id(call): (call, there) for call, there in (*known.sites.get(function, ()), *others)}.values())
 
 
-def _is_kept_there(kept: tuple[ast.Name, ast.expr], function: Function, project: Project, module: Module) -> bool:
+def _is_kept_there(kept: Kept, function: Function, project: Project, module: Module) -> bool:
     """Return whether a function keeps what it is handed, as it is, in something that is there before and after."""
-    name, into = kept
+    _, name, into = kept
     scope = project.scope_of(function, module)
     bindings = scope.bindings.get(name.id, [])
     if not bindings or any(b.kind not in {"parameter", "opaque"} for b in bindings) or starts(function):
@@ -149,16 +151,14 @@ def _root_of(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _graphs_of(
-    project: Project, kept: tuple[ast.Name, ast.expr], function: Function, call: ast.Call, there: Module
-) -> list[Origin]:
+def _graphs_of(project: Project, kept: Kept, function: Function, call: ast.Call, there: Module) -> list[Origin]:
     """Return the losses of backward passes that a call hands a function, for something that outlives it."""
     known = steps(project)
     scope = project.scope_of(function, there)
     only = Origins(project, lambda asked: [(call, there)] if asked is function else known.called(asked))
     holder = call.func.value if isinstance(call.func, ast.Attribute) else None
     holder = None if isinstance(holder, ast.Call) and tail_of(holder.func) == "super" else holder
-    root = _root_of(kept[1])
+    root = _root_of(kept[2])
     if root is not None and root != scope.self_name:
         holder = argument(call, function, root, bound=scope.owner is not None) if root in scope.bindings else None
     around = function_of(call, there) or there.tree
@@ -166,7 +166,7 @@ def _graphs_of(
         return []
     if any(isinstance(a, ast.With) and "no_grad" in text_of(a.items[0].context_expr) for a in there.ancestors(call)):
         return []
-    ways = only.ways(kept[0], scope)
+    ways = only.ways(kept[1], scope)
     return [Origin(node, where) for node, where, path in ways if _is_attached(node, where, path)]
 
 

@@ -5,9 +5,20 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, class_of, function_of, keyword, nodes
 from gates.scan.analyses._contexts import contexts_of
+from gates.scan.analyses._defaults import callers_pass, preset
 from gates.scan.analyses._evaluating import NAMED
 from gates.scan.analyses._forwards import NO_GRAD
-from gates.scan.analyses._precision import AUTOCAST, BRAIN, autocasts, dtype_of, holds, is_on, scalers, type_named
+from gates.scan.analyses._precision import (
+    AUTOCAST,
+    BRAIN,
+    autocasts,
+    dtype_of,
+    holds,
+    is_on,
+    option,
+    scalers,
+    type_named,
+)
 from gates.scan.analyses.half_parameters import trained
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
@@ -39,7 +50,7 @@ def _connected(project: Project, module: Module) -> list[tuple[ast.Call, Scope]]
     made = [(call, scope) for each in project.modules.values() for call, scope in autocasts(project, each)]
     made = [(call, scope) for call, scope in made if not _evaluates(call, scope.module)]
     paths = {scope.module.path for _, scope in made}
-    if {dtype_of(*each) for each in made} != {BRAIN}:
+    if {dtype_of(*preset(*each)) for each in made} != {BRAIN}:
         return []  # what belongs together is asked of few programs: it takes long
     unknown = any(dotted in AUTOCAST for dotted in module.aliases.values()) and module.path not in paths
     if not unknown and all(path == module.path or _meets(project, module, path) for path in paths):
@@ -82,7 +93,7 @@ def _of_files(project: Project) -> Iterator[tuple[ast.Call, Module]]:
         if found and not contexts:
             contexts = _connected(project, module)
             found = [(call, scope) for call, scope in found if not _is_chosen(call, module, scope)]
-        if {dtype_of(*made) for made in contexts} != {BRAIN}:
+        if {dtype_of(*preset(*made)) for made in contexts} != {BRAIN}:
             continue
         for call, scope in found:
             known = _is_on(call, scope) or _same(call, [made[0] for made in contexts])
@@ -104,9 +115,27 @@ def _whole(project: Project) -> Iterator[tuple[ast.Call, Module]]:
 
 
 def _is_on(call: ast.Call, scope: Scope) -> bool:
-    """Return whether a scaler is on where nobody changes the settings."""
-    enabled = keyword(call, "enabled")
-    return enabled is None or holds(enabled, scope) is True
+    """Return whether a scaler is on where nobody changes the settings, for all callers of what makes it."""
+    enabled = option(call, "enabled", scope)
+    if enabled is None:
+        return all(_are_on(k.value, scope) for k in call.keywords if k.arg is None)
+    given = list(callers_pass(enabled.id, scope)) if isinstance(enabled, ast.Name) else []
+    return all(holds(value, where) is True for value, where in given) if given else holds(enabled, scope) is True
+
+
+def _are_on(rest: ast.expr, scope: Scope) -> bool:
+    """Return whether no caller switches off what a function makes with the `**options` that it is given."""
+    function = scope.function
+    if not isinstance(function, ast.FunctionDef) or function.args.kwarg is None:
+        return True
+    if tail_of(rest) != function.args.kwarg.arg:
+        return True
+    name = scope.owner.node.name if scope.owner is not None and function.name == "__init__" else function.name
+    for call, module in scope.project.named.get(name, []):
+        enabled = keyword(call, "enabled")
+        if enabled is not None and holds(enabled, scope.project.scope_at(call, module)) is not True:
+            return False
+    return True
 
 
 def _is_left_out(call: ast.Call, module: Module, scope: Scope) -> bool:

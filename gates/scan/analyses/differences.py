@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._benching import called, is_baseline, is_candidate, words
 from gates.scan.analyses._code import broken, calls, function_of, nodes, statement_of, tail_text
-from gates.scan.analyses._differences import CONVERTS, Way, behind
+from gates.scan.analyses._differences import CONVERTS, Way, behind, of_loops
 from gates.scan.analyses._flow import set_before
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
@@ -19,6 +19,7 @@ WORDS = ("baseline*", "fp32*", "float32", "reference*", "control*", "eager*", "b
 BAR = re.compile(r"(?i)tol|eps|delta|thresh|limit|max_|margin|within")
 CLOSE = re.compile(r"(?i)(^|[^a-z])([ar]?tol|tolerances?|eps|epsilon)([^a-z]|$)")
 ALIKE = re.compile(r"(?i)close|equal|same|match|parity|agree|identical|equivalen|consisten|within|accurate|toleran")
+REFERENCE = re.compile(r"(?i)(^|[^a-z])(ref|refs|references?|fp32|float32|expected|eager|golden)([^a-z]|$)")
 MINE = re.compile(
     r"(?i)(^|[^a-z])(lr|old|new|before|after|decay|start|end|prev|last|begin|t0|now)([^a-z]|$)|improv|patience|best|early|"
     r"faster|better|gain|saved|overhead|time|second|(^|[^a-z])ms([^a-z]|$)|memory|peak|elapsed"
@@ -48,7 +49,12 @@ def look(project: Project) -> Iterator[Site]:
                 continue
             way = Way()
             found = behind(project, left, module, way)
-            if found is None or not _are_arms(found, bar, module) or _is_meant(project, node, module, way.names):
+            if found is None or _is_meant(project, node, module, way.names):
+                continue
+            looped = of_loops(of_loops(found, found, module), node, module)
+            around = function_of(found, module) or function_of(node, module)
+            are_arms = any(_are_arms(each, bar, module, around) for each in (found, looped))
+            if not are_arms and not (way.is_elementwise and _is_of_reference(looped, module)):
                 continue
             there, place = _unsigned(project, found, way, function_of(node, module)) or (module, node)
             if place is node or (there.path, found.lineno) not in told:
@@ -106,17 +112,25 @@ def _is_close(node: ast.expr) -> bool:
     )
 
 
-def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module) -> bool:
+def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module, function: Function | None) -> bool:
     """Return whether a difference is that of two arms, or of a value and what it should be close to."""
     left, right = _told(_plain(node.left), module), _told(_plain(node.right), module)
     if MINE.search(words(left)) or MINE.search(words(right)) or not left.strip() or not right.strip():
         return False
     if (is_candidate(left) and is_baseline(right)) or (is_baseline(left) and is_candidate(right)):
         return True
-    function = function_of(node, module)
     close = _is_close(bar)
     alike = function is not None and ALIKE.search(function.name) is not None
-    return (close and (is_baseline(left) or is_baseline(right) or alike)) or (alike and is_baseline(right))
+    is_known = is_baseline(right) or REFERENCE.search(words(right)) is not None
+    return (close and (is_baseline(left) or is_baseline(right) or alike)) or (alike and is_known)
+
+
+def _is_of_reference(node: ast.BinOp, module: Module) -> bool:
+    """Return whether elements are compared with those of what they should be."""
+    sides = [_told(_plain(side), module) for side in (node.left, node.right)]
+    if any(MINE.search(words(side)) or not side.strip() for side in sides):
+        return False
+    return sum(REFERENCE.search(words(side)) is not None for side in sides) == 1
 
 
 def _told(node: ast.expr, module: Module) -> str:

@@ -21,7 +21,7 @@ from gates.scan.analyses._code import (
 )
 from gates.scan.analyses._evaluating import HELD, KEPT_BACK, NAMED, TRAIN
 from gates.scan.analyses._misnamed import misnamed
-from gates.scan.analyses._splits import split_name, splits_passed
+from gates.scan.analyses._splits import split_name, splits_passed, trained_on
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
@@ -61,13 +61,12 @@ def _handed(project: Project, module: Module, function: ast.AST) -> Iterator[Sit
     for call in calls(function):
         if _evaluates(project, module, call):
             names = list(splits_passed(call, module))
-            found[tail_of(call.func)].append(
-                (call, any(TRAIN.search(n) for n in names), any(HELD.search(n) and not TRAIN.search(n) for n in names))
-            )
+            held = any(HELD.search(n) and not TRAIN.search(n) for n in names)
+            found[tail_of(call.func)].append((call, _is_of_training(project, call, module), held))
     if REPORTS.search(getattr(function, "name", "")):
         return
     for name, sites in found.items():
-        beside = any(not _trained(call, module) for call in module.calls.get(name, []))
+        beside = any(not _is_of_training(project, call, module) for call in module.calls.get(name, []))
         for call, train, held in sites:
             target = _target(call, module)
             if train and not held and not MINE.search(target) and (OTHERS.search(target) or not beside):
@@ -103,6 +102,10 @@ def _around(node: ast.AST, module: Module) -> str:
 
 def _trained(call: ast.Call, module: Module) -> bool:
     return any(TRAIN.search(name) for name in splits_passed(call, module))
+
+
+def _is_of_training(project: Project, call: ast.Call, module: Module) -> bool:
+    return _trained(call, module) or trained_on(project, call, module) is not None
 
 
 def _evaluates(project: Project, module: Module, call: ast.Call) -> bool:

@@ -1,13 +1,19 @@
 """Evaluations that build graphs which nothing needs."""
 
+import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._evaluating import WORDS, evaluations, places_of
+from gates.scan.analyses._code import callee
+from gates.scan.analyses._evaluating import WORDS, Evaluation, evaluations
+from gates.scan.analyses._forwards import is_call_of_model
+from gates.scan.analyses._left_open import forwards_of
 from gates.scan.analyses._modes import without_gradients
+from gates.scan.nodes import inner
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-__all__ = ["WORDS", "look"]
+__all__ = ["WORDS", "look", "places_of"]
+NEAR = 3
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -17,3 +23,23 @@ def look(project: Project) -> Iterator[Site]:
             yield from places_of(
                 project, found, "the model is evaluated with gradients: each forward pass keeps its graph"
             )
+
+
+def places_of(project: Project, found: Evaluation, message: str) -> Iterator[Site]:
+    """Yield an evaluation as a place that breaks a rule: its head, and its forward pass where that stands elsewhere.
+
+    The head is its loop, or its function where that is far.
+    """
+    line: int = getattr(found.loop, "lineno", 1)
+    if found.named and found.function and line - found.function.lineno > NEAR:
+        line = found.function.lineno
+    for here in (line, found.forward.lineno):
+        if here == line or here - line > NEAR:
+            yield Site(found.module.path, here, here, ok=False, message=message)
+    target = callee(project, found.module, found.forward)
+    inside = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and is_call_of_model(c)] if target else []
+    if target is not None and inside and not is_call_of_model(found.forward):
+        path, first = project.scope_of(target, found.module).module.path, min(c.lineno for c in inside)
+        yield Site(path, first, first, ok=False, message=message)
+    for forward, there in forwards_of(project, found.module, found.forward):
+        yield Site(there.path, forward.lineno, forward.lineno, ok=False, message=message)

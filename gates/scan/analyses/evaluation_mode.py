@@ -1,25 +1,38 @@
 """Evaluations of a model that stays in training mode."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import MODEL, broken, callee, function_of
-from gates.scan.analyses._evaluating import NAMED, WORDS, Evaluation, callers, evaluations, places_of
-from gates.scan.analyses._modes import forgets, in_eval_mode
+from gates.scan.analyses._evaluating import NAMED, WORDS, Evaluation, callers, evaluations
+from gates.scan.analyses._modes import forgets, in_eval_mode, model_of
+from gates.scan.analyses._origins import Origin, Origins
+from gates.scan.analyses.evaluation_gradients import places_of
 from gates.scan.module import tail_of
-from gates.scan.nodes import inner
-from gates.scan.project import Project
+from gates.scan.nodes import inner, text_of, walk
+from gates.scan.project import ClassInfo, Project
+from gates.scan.scope import Scope
 from gates.scan.site import Site
 
 __all__ = ["WORDS", "look"]
 MESSAGE = "the model is evaluated without eval(): dropout and batch statistics go on"
 FEW = 2
+BASE = "torch.nn.Module"
+WRAPS = frozenset({"compile", "DataParallel", "DistributedDataParallel"})
+HOLDS = frozenset({"Sequential", "ModuleList", "ModuleDict"})
+SWITCHED = re.compile(
+    r"(?i)drop|batch_?norm|instance_?norm|rrelu|spectral|training|transformer|rnn|lstm|gru|multihead|"
+    r"add_module|register_module|setattr"
+)
+PLAIN = frozenset({"range", "len", "zip", "int", "float", "max", "min", "list", "tuple", "enumerate", "super", "sum"})
+DEPTH = 4
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each evaluation without `eval()`."""
     for found in project.once(evaluations):
-        if not in_eval_mode(project, found):
+        if not in_eval_mode(project, found) and not _is_same_in_both(project, found):
             yield from places_of(project, found, MESSAGE)
             yield from _made(project, found)
             yield from _forgotten(project, found)
@@ -48,3 +61,117 @@ def _made(project: Project, found: Evaluation) -> Iterator[Site]:
         made = [n for n in inner(outer, ast.Assign) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)]
         if any(tail_of(n.targets[0]) in given and MODEL.search(tail_of(n.targets[0])) for n in made):
             yield broken(there, call, MESSAGE)
+
+
+def _is_same_in_both(project: Project, found: Evaluation) -> bool:
+    """Return whether all layers of what is evaluated are known, and none does anything else in evaluation mode.
+
+    A program that switches the modes of its models is held to it, whatever they are made of.
+    """
+    if project.once(_switching):
+        return False
+    call, model = found.forward, model_of(found)
+    given = [a for a in (*call.args, *(k.value for k in call.keywords)) if MODEL.search(tail_of(a))]
+    scope = project.scope_at(call, found.module)
+    if callee(project, found.module, call) is not None:
+        return bool(given) and all(_is_plain(project, each, scope, DEPTH) for each in given)
+    return _is_plain(project, model, scope, DEPTH)
+
+
+def _switching(project: Project) -> Iterator[ast.Call]:
+    """Yield the calls that put a model into a mode."""
+    made = (c for m in project.modules.values() for name in ("train", "eval") for c in m.calls.get(name, ()))
+    yield from (c for c in made if isinstance(c.func, ast.Attribute) and MODEL.search(tail_of(c.func.value)))
+
+
+def _is_plain(project: Project, node: ast.expr, scope: Scope, depth: int) -> bool:
+    """Return whether all that an object may be made by is the same in both modes."""
+    ends = _ends(project, Origin(node, scope)) if depth else []
+    return bool(ends) and all(_is_plain_layer(project, each, depth - 1) for each in ends)
+
+
+def _ends(project: Project, start: Origin) -> list[Origin]:
+    """Return what an object may have been made by at first, behind what wraps it."""
+    origins = Origins(project)
+    seen: dict[ast.expr, Origin] = {}
+    todo = [start]
+    for each in todo:
+        fresh = {o.node: o for o in origins.of(each.node, each.scope) if o.node not in seen}
+        seen |= fresh
+        todo += [
+            Origin(made.args[0], o.scope) for made, o in fresh.items() if isinstance(made, ast.Call) and _wraps(made)
+        ]
+    ends = [each for each in seen.values() if len(origins.of(each.node, each.scope)) == 1]
+    return [o for o in ends if not _wraps(o.node) and o.scope.dotted(o.node) != "torch"]  # of `torch.compile(net)`
+
+
+def _wraps(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and tail_of(node.func) in WRAPS and bool(node.args)
+
+
+def _is_plain_layer(project: Project, made: Origin, depth: int) -> bool:
+    call, scope = made.node, made.scope
+    if not isinstance(call, ast.Call):
+        return False
+    name = scope.dotted(call.func) or ""
+    info = project.classes.get(project.types.of(call, scope) or "")
+    if info is not None:
+        return _is_plain_class(project, info, depth)
+    place, _, tail = name.rpartition(".")
+    if place != "torch.nn" or SWITCHED.search(tail):
+        return False
+    return tail not in HOLDS or all(_is_plain(project, part, scope, depth) for part in _within(call))
+
+
+def _within(call: ast.Call) -> Iterator[ast.expr]:
+    """Yield the layers that a container is handed; a list of them that is written out counts as its parts."""
+    for given in (*call.args, *(k.value for k in call.keywords)):
+        value = given.value if isinstance(given, ast.Starred) else given
+        if isinstance(value, ast.List | ast.Tuple):
+            yield from value.elts
+        elif isinstance(value, ast.Dict):
+            yield from value.values
+        else:
+            yield value.elt if isinstance(value, ast.ListComp | ast.GeneratorExp) else given
+
+
+def _is_plain_class(project: Project, info: ClassInfo, depth: int) -> bool:
+    """Return whether a model of the program makes all its layers itself, of such as are the same in both modes."""
+    if info.bases != [BASE] or SWITCHED.search(text_of(info.node)):
+        return False
+    used = set(_used(info.node))
+    for method in info.methods.values():
+        scope = project.scope_of(method, info.scope.module)
+        for node in inner(method, ast.Assign, ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
+            value: ast.expr | None = node.value  # type: ignore[attr-defined]  # an assignment
+            is_part = value is not None and any(text_of(t) in used for t in targets if isinstance(t, ast.Attribute))
+            if is_part and value is not None and not _is_plain(project, value, scope, depth):
+                return False
+        named = [c for c in inner(method, ast.Call) if isinstance(c, ast.Call) and _is_named(c, scope)]
+        if not all(_is_known(project, call, scope, depth) for call in named):
+            return False
+    return True
+
+
+def _used(node: ast.ClassDef) -> Iterator[str]:
+    """Yield what the methods of a class call, hand on, or go over."""
+    for part in walk(node):
+        if isinstance(part, ast.Call):
+            yield from (text_of(each) for each in (part.func, *part.args))
+        elif isinstance(part, ast.For | ast.comprehension):
+            yield text_of(part.iter)
+
+
+def _is_named(call: ast.Call, scope: Scope) -> bool:
+    """Return whether a call is by a full name, or makes a part by a name that is none."""
+    is_making = scope.function is not None and getattr(scope.function, "name", "") == "__init__"
+    return scope.dotted(call.func) is not None or (is_making and isinstance(call.func, ast.Name))
+
+
+def _is_known(project: Project, call: ast.Call, scope: Scope, depth: int) -> bool:
+    name = scope.dotted(call.func) or tail_of(call.func)
+    place, _, tail = name.rpartition(".")
+    is_layer = place == "torch.nn" and tail[:1].isupper()
+    is_plain = name in PLAIN or (name.startswith(("torch.", "math.")) and not SWITCHED.search(name))
+    return (is_plain and not is_layer) or _is_plain_layer(project, Origin(call, scope), depth)

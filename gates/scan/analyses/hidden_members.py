@@ -1,6 +1,7 @@
 """Members that an object of a known class does not have."""
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ from gates.scan.nodes import kept, text_of, walk
 from gates.scan.project import CONSTRUCTORS, ClassInfo, Project
 from gates.scan.scope import BUILTINS, Scope
 from gates.scan.site import Site
+from gates.stub import is_hollow
 
 WORDS = ("class ",)
 OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
@@ -39,9 +41,7 @@ def look(project: Project) -> Iterator[Site]:
             members = known[info.name]
             if members is None or node.attr in members or _holds_several(project, module, node, members):
                 continue
-            if not _extended(project, info, node.attr) and not project.types.is_guess(
-                node.value, project.scope_at(node, module)
-            ):
+            if not (_extended(project, info, node.attr) or _is_doubtful(project, module, node, info)):
                 where = f"{info.scope.module.path}:{info.node.lineno}"
                 yield broken(module, node, f"{info.node.name} ({where}) has no member {node.attr!r}")
 
@@ -80,6 +80,24 @@ def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None
     values = [(b.node, where) for b, where in scope.attribute(node) if b.kind == "value"]
     given = [(v, where) for v, where in values if not (isinstance(v, ast.Constant) and v.value is None)]
     return all(isinstance(v, ast.expr) and project.types.of(v, where) == named for v, where in given)
+
+
+def _is_doubtful(project: Project, module: Module, node: ast.Attribute, info: ClassInfo) -> bool:
+    """Return whether an object may well be of another class than it is taken for: guessed, handed over, elsewhere."""
+    scope = project.scope_at(node, module)
+    if project.types.is_guess(node.value, scope) or _is_other_side(module, node, info.node):
+        return True
+    given = project.classes.get(project.types.handed(node.value, scope) or "")
+    return given is not None and given is not info and project.method(given, node.attr) is not None
+
+
+def _is_other_side(module: Module, node: ast.AST, other: ast.AST) -> bool:
+    """Return whether two places are never run in one program: they stand on the two sides of one condition."""
+    sides = {around: inside for inside, around in itertools.pairwise((node, *module.ancestors(node)))}
+    for inside, around in itertools.pairwise((other, *module.ancestors(other))):
+        if isinstance(around, ast.If) and around in sides:
+            return (inside in around.orelse) is not (sides[around] in around.orelse)
+    return False
 
 
 def _holds_several(project: Project, module: Module, node: ast.Attribute, members: set[str]) -> bool:
@@ -138,12 +156,19 @@ def _is_partial(project: Project, info: ClassInfo) -> bool:
     """Return whether a class counts on others for its members: one that is extended, made to be, or only named."""
     if any(word in info.node.name.lower() for word in ("mixin", "base", "abstract", "protocol", "interface")):
         return True
-    if info.name in project.extended:
+    if info.name in project.extended or (_is_abstract(project, info) and not _is_made(project, info)):
         return True
     if info.attributes or CONSTRUCTORS & info.methods.keys():
         return False
     # where nothing here makes one of it, a library is told its name
     return not _is_made(project, info)
+
+
+def _is_abstract(project: Project, info: ClassInfo) -> bool:
+    """Return whether a class says that others are to fill it in."""
+    bases = {tail_of(base) for each in project.order_of(info) for base in each.node.bases}
+    told = (is_hollow(m) or any("abstract" in tail_of(d) for d in m.decorator_list) for m in info.methods.values())
+    return "ABC" in bases or any(told)
 
 
 def _is_made(project: Project, info: ClassInfo) -> bool:

@@ -3,10 +3,12 @@
 import ast
 from collections.abc import Iterator
 
+from gates.scan.analyses._called import Made
 from gates.scan.analyses._code import broken, constant, is_backward, keyword
 from gates.scan.analyses._contexts import around, entered_by
+from gates.scan.analyses._defaults import behind_of, callers_pass, choices, preset, under
 from gates.scan.analyses._flow import Source, is_forward, sources
-from gates.scan.analyses._precision import FRAMEWORKS, HALF, dtype_of, holds, knows_scaling
+from gates.scan.analyses._precision import FRAMEWORKS, HALF, SAME, dtype_of, holds, knows_scaling, option, type_named
 from gates.scan.analyses.unused_scaler import look as idle_scalers
 from gates.scan.module import Module, tail_of
 from gates.scan.project import Project
@@ -14,6 +16,7 @@ from gates.scan.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("autocast*",)
+MAX_HOPS = 4
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -74,7 +77,8 @@ def _is_half(project: Project, source: Source) -> bool:
         contexts += [made for call, there in source.through for made in around(project, there, call)]
         if is_forward(project, source.module, node):
             contexts += _of_model(project, source.scope.class_of(node.func))
-        if any(dtype_of(*made) == HALF and not _is_off(*made) for made in contexts):
+        on = [made for made in contexts if not _is_off(*made)]
+        if any(dtype_of(*preset(*made)) == HALF or _may_be_half(*preset(*made)) for made in on):
             return True
     return False
 
@@ -87,3 +91,55 @@ def _of_model(project: Project, owner: object) -> list[tuple[ast.Call, Scope]]:
 def _is_off(call: ast.Call, scope: Scope) -> bool:
     enabled = keyword(call, "enabled")
     return enabled is not None and (constant(enabled) is False or holds(enabled, scope) is False)
+
+
+def _may_be_half(call: ast.Call, scope: Scope) -> bool:
+    """Return whether an option of the command line may choose float16 for a context, whatever it is by default."""
+    given = option(call, "dtype", scope) or (call.args[1] if len(call.args) > 1 else None)
+    return given is not None and any(
+        _kind(chosen, value, where) == HALF
+        for chosen, where in _made(given, scope, MAX_HOPS)
+        if (parts := _parts(chosen)) is not None
+        for value in _choices(*parts, where)
+    )
+
+
+def _made(node: ast.expr, scope: Scope, hops: int) -> Iterator[Made]:
+    """Yield what an expression may be made by: what a name was set to, what callers pass for a parameter."""
+    yield node, scope
+    behind = behind_of(node, scope) if hops else None
+    passed = callers_pass(node.id, scope) if hops and behind is None and isinstance(node, ast.Name) else ()
+    for value, where in (behind,) if behind is not None else passed:
+        yield from _made(value, where, hops - 1)
+
+
+def _parts(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """Return the table and the key of a look-up: `KINDS[key]`, `KINDS.get(key)`, `getattr(torch, key)`."""
+    if isinstance(node, ast.Subscript):
+        return node.value, node.slice
+    if isinstance(node, ast.Call) and tail_of(node.func) == "getattr" and len(node.args) > 1:
+        return node.args[0], node.args[1]
+    is_get = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get"
+    return (node.func.value, node.args[0]) if is_get and node.args else None  # type: ignore[attr-defined]
+
+
+def _choices(table: ast.expr, key: ast.expr, scope: Scope) -> list[object]:
+    """Return what a key may be that is an option of the command line: one of its choices, or any in a table."""
+    for made, _ in _made(key, scope, MAX_HOPS):
+        told = made.attr if isinstance(made, ast.Attribute) else constant(_parts(made)[1]) if _parts(made) else None  # type: ignore[index]
+        listed = choices(scope.project, told) if isinstance(told, str) else None
+        if isinstance(listed, ast.List | ast.Tuple | ast.Set):
+            return [constant(each) for each in listed.elts]
+        if listed is not None:
+            kept = behind_of(table, scope)
+            return [constant(k) for k in kept[0].keys if k] if kept and isinstance(kept[0], ast.Dict) else []
+    return []
+
+
+def _kind(node: ast.expr, key: object, scope: Scope) -> str | None:
+    """Return the type of numbers that a look-up gives for a key."""
+    table = (_parts(node) or (node,))[0]
+    if isinstance(node, ast.Call) and tail_of(node.func) == "getattr":
+        return SAME.get(f"{scope.dotted(table)}.{key}")
+    found = under(table, key, scope, MAX_HOPS)
+    return type_named(*found) if found is not None else None

@@ -19,9 +19,9 @@ from gates.scan.analyses._keys import Keys, keys_returned, keys_yielded, only_re
 from gates.scan.analyses._running import Origin, iterated_over, run_by
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, kept, text_of, walk
+from gates.scan.parameters import argument
 from gates.scan.project import Project
 from gates.scan.site import Site
-from gates.scan.types import argument
 
 WORDS = ("return {", "return dict(", "yield {", '"] = ', "'] = ", ", {", "= {", "asdict", "TypedDict", "= dict(")
 HOPS = 3

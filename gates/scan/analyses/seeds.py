@@ -23,9 +23,9 @@ from gates.scan.analyses._drawn_seeds import is_chosen_by_arm, is_drawn_for_each
 from gates.scan.analyses._one_seed import one_seed
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
+from gates.scan.parameters import argument
 from gates.scan.project import Project
 from gates.scan.site import Site
-from gates.scan.types import argument
 
 WORDS = ("seed*",)
 SEEDING = re.compile(r"(?i)seed")

@@ -4,24 +4,28 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, callee, function_of, module_of
+from gates.scan.analyses._code import LOOPS, broken, callee, function_of, module_of
 from gates.scan.analyses._cpu_only import only_on_cpu
 from gates.scan.analyses._flow import is_forward
 from gates.scan.analyses._rows import (
     DEVICE,
     MAX_HOPS,
+    WRAPS,
     Rows,
     is_across,
     is_padded,
     is_read,
     is_same_each_turn,
     is_there,
+    is_window,
     moves,
     rows_of,
 )
+from gates.scan.analyses._settings import setting
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of
 from gates.scan.project import Project
+from gates.scan.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("stack", "vstack", "hstack", "cat", "concat", "pad_sequence", "default_collate")
@@ -53,6 +57,10 @@ def look(project: Project) -> Iterator[Site]:
 def _is_slow(project: Project, module: Module, call: ast.Call, rows: Rows) -> bool:
     if tail_of(call.func) in {"cat", "concat"} and not SINGLE.search(rows.shown):
         return False
+    if _is_few(rows, project.scope_at(call, module)) and _runs_once(project, module, call, MAX_HOPS):
+        return False  # an example, made once
+    if is_window(rows) and _is_pinned(call, module):
+        return False  # the usual way to draw spans of one long text
     if is_same_each_turn(rows) or is_there(project, module, rows.each, rows.turns):
         return False
     if _is_moved(project, module, rows.each, MAX_HOPS):
@@ -67,6 +75,36 @@ def _is_slow(project: Project, module: Module, call: ast.Call, rows: Rows) -> bo
     if is_made and tail_of(call.func) == "stack" and is_read(rows.each):
         return True
     return rows.place is call and _is_moved_later(call, module, by_name=is_plain)
+
+
+def _is_few(rows: Rows, scope: Scope) -> bool:
+    """Return whether so many rows as the program says itself are taken: `range(4)`, `(0, 1)`, `data[:4]`."""
+    return bool(rows.turns) and all(_is_counted(turn.over, scope) for turn in rows.turns)
+
+
+def _is_counted(over: ast.expr, scope: Scope) -> bool:
+    if isinstance(over, ast.Tuple | ast.List):
+        return all(isinstance(each, ast.Constant) for each in over.elts)
+    if isinstance(over, ast.Subscript) and isinstance(over.slice, ast.Slice):
+        upper = over.slice.upper
+        return upper is not None and isinstance(setting(upper, scope), int)
+    if not isinstance(over, ast.Call) or not over.args:
+        return False
+    if tail_of(over.func) in WRAPS | {"enumerate"}:
+        return _is_counted(over.args[0], scope)
+    bounds = {"range": over.args, "islice": over.args[1:]}.get(tail_of(over.func), [])
+    return bool(bounds) and all(isinstance(setting(bound, scope), int) for bound in bounds)
+
+
+def _runs_once(project: Project, module: Module, node: ast.AST, hops: int) -> bool:
+    """Return whether code stands in no loop, nor does any call of the function around it."""
+    for around in module.ancestors(node):
+        if isinstance(around, (*LOOPS, ast.Lambda)):
+            return False
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            found = project.named.get(around.name, [])
+            return bool(hops and found) and all(_runs_once(project, m, c, hops - 1) for c, m in found if c is not node)
+    return True
 
 
 def _is_moved(project: Project, module: Module, node: ast.expr, hops: int) -> bool:
@@ -119,6 +157,16 @@ def _is_reduced(call: ast.Call, module: Module) -> bool:
     parent = module.parents.get(call)
     by_call = isinstance(parent, ast.Call) and parent.func is not call and tail_of(parent.func) in REDUCES
     return by_call or (isinstance(parent, ast.Attribute) and parent.attr in REDUCES)
+
+
+def _is_pinned(call: ast.Call, module: Module) -> bool:
+    """Return whether a batch is put in pinned memory, itself or by its name."""
+    parent = module.parents.get(call)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr == "pin_memory"
+    kept = text_of(parent.targets[0]) if isinstance(parent, ast.Assign) else ""
+    asked = (c.func for c in inner(function_of(call, module) or module.tree, ast.Call) if isinstance(c, ast.Call))
+    return any(isinstance(f, ast.Attribute) and f.attr == "pin_memory" and text_of(f.value) == kept for f in asked)
 
 
 def _is_moved_later(call: ast.Call, module: Module, *, by_name: bool) -> bool:
