@@ -8,12 +8,13 @@ from gates.scan.words import Event, Frame
 
 INNOCENT = {"clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
 BEFORE = {"clip": {"unscale", "unscale_by_hand"}}  # what must come before something
+BLOCKS = {"autocast_enter"}
 Word = Sequence[Event]
 
 
 def blamed(here: Event, events: Word, rest: Word, found: Trace) -> Frame | None:
     """Return the place to blame for an event of a broken order, before the rest of a path; none for the event's own."""
-    return _helper_call(here, events, found) or _too_early(here, rest, found)
+    return _helper_call(here, events, found) or _too_early(here, rest, found) or _in_block(here, events, found)
 
 
 def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:
@@ -37,6 +38,15 @@ def _too_early(here: Event, rest: Word, found: Trace) -> Frame | None:
     pairs = (pair for pair in zip(frames, others, strict=False) if pair[0] != pair[1])
     one, other = next(pairs, (None, None))
     return one.listed if one is not None and other is not None and one[:2] == other[:2] else None
+
+
+def _in_block(here: Event, events: Word, found: Trace) -> Frame | None:
+    """Return the call that stands in a block and runs what should not be in it: whoever runs that knows of no block."""
+    begun, frames = events[0], found.calls.get(here, ())
+    if begun.name not in BLOCKS or begun not in found.calls:
+        return None
+    shared = _shared(frames, found.calls[begun])
+    return frames[shared] if shared == len(found.calls[begun]) < len(frames) else None
 
 
 def _shared(one: Sequence[Frame], other: Sequence[Frame]) -> int:

@@ -11,6 +11,7 @@ from gates.scan.module import Function, is_property, tail_of
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
 from gates.scan.values import Closure, Place, State, Value
+from gates.scan.words import Event, Frame
 
 PUSHES = frozenset({"enter_context", "enter_async_context"})
 MAX_HOPS = 4
@@ -26,6 +27,8 @@ class Contexts(Joining):
     hot: Hot
     stack: list[ast.AST]
     yields: list[Callable[[Run], Paths]]
+    frames: list[Frame]
+    calls: dict[Event, tuple[Frame, ...]]
 
     def place(self, path: State, scope: Scope) -> Place:
         """Return the place that a path has come to."""
@@ -58,6 +61,8 @@ class Contexts(Joining):
             begun = list(self.happening.entering(made, place, node))
             ends = list(self.happening.leaving(made, place, node))
             if begun or ends:
+                for event in begun:
+                    self.calls.setdefault(event, tuple(self.frames))
                 for side, is_on in self.enabled(made, place, each):
                     after = inner([side.happens(*begun) if is_on else side])
                     found += [left.happens(*ends) if is_on else left for left in after]
