@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from gates.scan.conditions import branch
 from gates.scan.constructing import given
-from gates.scan.contexts import PUSHES, Run, is_manager
+from gates.scan.contexts import is_manager
 from gates.scan.elements import elements
 from gates.scan.events import Happening
 from gates.scan.finding import Finding, parameters_of, passed_on
@@ -19,6 +19,7 @@ from gates.scan.module import Function, tail_of
 from gates.scan.nodes import below, kept, walk
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import PREPARES, Scope
+from gates.scan.stacks import PUSHES, Run
 from gates.scan.types import is_choice
 from gates.scan.values import Closure, Place, State, Value
 from gates.scan.words import Event, Frame

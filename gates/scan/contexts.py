@@ -6,21 +6,19 @@ from dataclasses import replace
 
 from gates.scan.conditions import branch
 from gates.scan.hot import Hot
-from gates.scan.joining import Joining
 from gates.scan.module import Function, is_property, tail_of
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
+from gates.scan.stacks import ENTERED, Run, Stacks
 from gates.scan.values import Closure, Place, State, Value
 from gates.scan.words import Event, Frame
 
-PUSHES = frozenset({"enter_context", "enter_async_context"})
 MAX_HOPS = 4
 Paths = list[State]
-Run = list[tuple[State, Value]]
 Made = tuple[State, ast.expr, Place]
 
 
-class Contexts(Joining):
+class Contexts(Stacks):
     """The part of a walk that goes into contexts and out of them."""
 
     project: Project
@@ -29,10 +27,6 @@ class Contexts(Joining):
     yields: list[Callable[[Run], Paths]]
     frames: list[Frame]
     calls: dict[Event, tuple[Frame, ...]]
-
-    def place(self, path: State, scope: Scope) -> Place:
-        """Return the place that a path has come to."""
-        raise NotImplementedError
 
     def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
         """Return the function of the program that an expression is."""
@@ -48,14 +42,13 @@ class Contexts(Joining):
         """Walk a function where it is called."""
         raise NotImplementedError
 
-    def run(self, node: ast.expr, paths: Paths, scope: Scope) -> Run:
-        """Run an expression on each path."""
-        raise NotImplementedError
-
     def context(
         self, value: Value, node: ast.expr, path: State, scope: Scope, inner: Callable[[Paths], Paths]
     ) -> Paths:
         """Walk what stands in a context: a block that is an event, or a context manager of the program's own."""
+        kept = f"{value.key}.{ENTERED}"
+        if kept in path.heap:  # an exit stack that was filled before
+            return [self.left(after, kept) for after in inner([path])]
         found: Paths = []
         for each, made, place in self._made_by(value.node or node, value.place or self.place(path, scope), path):
             begun = list(self.happening.entering(made, place, node))
@@ -226,31 +219,6 @@ class Contexts(Joining):
             return [each for each, _ in self.enter(closure, *passed(made, place), path)]
         finally:
             self.yields.pop()
-
-    def is_stack(self, node: ast.expr) -> bool:
-        """Return whether a context is an exit stack."""
-        return isinstance(node, ast.Call) and tail_of(node.func) in {"ExitStack", "AsyncExitStack"}
-
-    def pending(self, path: State, node: ast.expr, scope: Scope) -> str:
-        """Return where a path keeps what an exit stack has to leave."""
-        return f"{self.place(path, scope).key(node)}.<entered>"
-
-    def pushed_on(self, node: ast.Call, path: State, scope: Scope) -> Paths:
-        """Enter a context on an exit stack of a function further out."""
-        assert isinstance(node.func, ast.Attribute)
-        key = self.pending(path, node.func.value, scope)
-        kept = path.heap.get(key)
-        if kept is None or not isinstance(kept.constant, tuple):
-            return [path]
-        found: Paths = []
-        for each, value in self.run(node.args[0], [path], scope):
-            made, place = value.node or node.args[0], value.place or self.place(each, scope)
-            begun = list(self.happening.entering(made, place, node))
-            ends = list(self.happening.leaving(made, place, node))
-            for side, is_on in self.enabled(made, place, each):
-                left = replace(kept, constant=(*ends, *kept.constant))
-                found.append(side.happens(*begun).stores(key, left) if is_on else side)
-        return found
 
 
 def is_manager(function: Function | ast.Lambda) -> bool:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from gates.scan.calling import Calling
-from gates.scan.contexts import Run
 from gates.scan.elements import elements, is_object
 from gates.scan.module import tail_of
 from gates.scan.nodes import inner
 from gates.scan.scope import Scope
+from gates.scan.stacks import Run
 from gates.scan.values import State, Value
 from gates.scan.words import Event
 

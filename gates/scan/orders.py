@@ -18,6 +18,7 @@ ENDS = {"first", "last", "itself"}  # the last event, and not the call of a help
 MARKS = {"start", "end", "loop", "turn", "done"}
 TURN = re.compile(r"#[\w/.]*")
 TABLE = re.compile(r"Subscript\(\w*(Dict|List)\w*\(.*torch\.optim\.")  # of optimizers that are written out together
+ASKED = re.compile(r"\w+\.optimizers\(")  # of Lightning's, which runs a training step with each batch
 ONE = r"[\w.]+(@[^#()\[\],]+)?"
 PLAIN = re.compile(  # a variable, one of Lightning's lists, what stands under a written key
     rf"[\w.]+(@[^#()\[\]]+)?|[\w.]+\.(optimizers|lr_schedulers)\(\)\[\d+\]|Subscript\({ONE},('[^']*'|\d+),\)"
@@ -186,7 +187,7 @@ def _kept_open(word: Word, at: Event, trace: Trace) -> bool:
     made = [key.rpartition("@")[2].split(":") for hole, key in at.bound if hole == "O" and "@" in key]
     lines = [int(where[1]) for where in made if where[0] == trace.path and len(where) > 1 and where[1].isdecimal()]
     outside = any(not trace.line <= line <= trace.last_line for line in lines)
-    outside = outside or any(hole == "O" and TABLE.match(key) for hole, key in at.bound)
+    outside = outside or any(hole == "O" and (TABLE.match(key) or ASKED.match(key)) for hole, key in at.bound)
     whole = "zero_grad" not in trace.anywhere and not any(event.name == "loop" for event in word)
     return trace.owner is not None and outside and whole
 

@@ -1,6 +1,7 @@
 """A program: its modules, classes and functions, found by their names across files."""
 
 import ast
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
@@ -8,7 +9,7 @@ from typing import TypeVar
 
 from gates.scan.alternatives import Alternatives
 from gates.scan.classes import CONSTRUCTORS, ClassInfo, sets, stored_in
-from gates.scan.known import canonical
+from gates.scan.known import LIBRARIES, canonical
 from gates.scan.module import Binding, Function, Module, definitions, tail_of
 from gates.scan.nodes import walk
 from gates.scan.scope import BUILTINS, MAX_HOPS, Scope
@@ -39,6 +40,8 @@ class Project:
         self.modules = {module.path: module for module in modules}
         self.unparsed = tuple(unparsed)
         self.by_name = {module.name: module for module in self.modules.values()}
+        self._packages = {m.name for m in self.modules.values() if m.path.endswith("__init__.py")}
+        self._folders = {part for name in self.by_name for part in self._tops(name)}
         self._suffixes: dict[str, list[Module]] = defaultdict(list)
         for module in self.modules.values():
             parts = module.name.split(".")
@@ -127,15 +130,31 @@ class Project:
         """Return the full name of a definition."""
         return self._names.get(node) or f"{scope.module.name}.{getattr(node, 'name', '')}"
 
+    def _tops(self, name: str) -> Iterator[str]:
+        """Yield the folders on the way to a module that are in no package: those that an import may begin with."""
+        parts = name.split(".")[:-1]
+        yield from (part for at, part in enumerate(parts) if ".".join(parts[:at]) not in self._packages)
+
     def find_module(self, name: str, near: Module) -> Module | None:
         """Return a module by its name: from the root, beside the one that asks, or the only one that ends so."""
         if name in self.by_name:
             return self.by_name[name]
+        first = name.partition(".")[0]
+        if self._is_foreign(first, near):
+            return None
         beside = f"{near.package}.{name}" if near.package else name
         if beside in self.by_name:
             return self.by_name[beside]
+        if first in sys.stdlib_module_names:
+            return None
         found = self._suffixes.get(name, [])
         return found[0] if len(found) == 1 else None
+
+    def _is_foreign(self, first: str, near: Module) -> bool:
+        """Return whether an import means a library, and not a package's own `torch.py` or `logging.py`."""
+        if first in LIBRARIES:
+            return first not in self._folders
+        return first in sys.stdlib_module_names and near.package in self._packages
 
     def canonical(self, dotted: str, near: Module) -> str:
         """Return the name under which something is defined, re-exports followed."""

@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import cache
 
 from gates.scan.conditions import branch
-from gates.scan.contexts import Run
 from gates.scan.looping import Looping
 from gates.scan.module import tail_of
 from gates.scan.scope import Scope
+from gates.scan.stacks import Run
 from gates.scan.statements import changed_names, entered, flows
 from gates.scan.values import Closure, State, Value, apart
 from gates.syntax import constant_truth
@@ -216,11 +216,8 @@ class Walker(Looping):
         line = f"{scope.module.path}:{node.lineno}{self.tag(path)}"
         opened = self.bound(target, Value(f"ExitStack@{line}"), path, scope, node)
         key = self.pending(opened, target, scope)
-        found = []
-        for after in self._with(node, rest, [opened.stores(key, Value(key, constant=()))], scope):
-            events = after.heap[key].constant if key in after.heap else ()
-            found.append(after.happens(*events) if isinstance(events, tuple) else after)
-        return found
+        begun = [opened.stores(key, Value(key, constant=()))]
+        return [self.left(after, key) for after in self._with(node, rest, begun, scope)]
 
     def _try(self, node: ast.Try | ast.TryStar, paths: Paths, scope: Scope) -> Paths:
         self.tries += bool(node.handlers)

@@ -2,7 +2,9 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from gates.scan.analyses._benching import is_baseline, is_candidate
 from gates.scan.analyses._code import callee, class_of, constant, functions, keyword, nodes, tail_text
@@ -15,6 +17,8 @@ from gates.scan.scope import Scope
 
 ARM = re.compile(r"(?i)(^|_)(arms?|precisions?|dtype|amp|use_amp|variant|backend)(_|$)")
 
+SWITCHES = frozenset({"amp", "use_amp", "fp16", "bf16", "mixed", "mixed_precision", "half", "compile", "autocast"})
+Arm = TypeVar("Arm")
 PLAIN = re.compile(r"(?i)((fp|float)?32|no)(-true)?")  # what frameworks call full precision
 
 
@@ -102,6 +106,37 @@ def _of_parameter(name: str, scope: Scope) -> tuple[ast.expr, Scope] | None:
 def are_arms(one: str, other: str) -> bool:
     """Return whether one of two texts names the old arm, and the other the new one."""
     return (is_baseline(one) and is_candidate(other)) or (is_candidate(one) and is_baseline(other))
+
+
+def odd_seeds(found: list[tuple[Arm, str, str]], is_pair: Callable[[Arm, Arm], bool]) -> Iterator[tuple[Arm, str, str]]:
+    """Yield each arm with a seed that none of those has which it is compared with: it, its seed, and one of theirs.
+
+    Of each arm its text and its seed are given. Where two differ, the rarer seed is the odd one, then the later.
+    """
+    odd: list[tuple[int, str]] = []
+    for at, (arm, told, seed) in enumerate(found):
+        others = [there for other, text, there in found if text != told and is_pair(other, arm)]
+        if others and seed not in others:
+            odd.append((at, others[0]))
+    even = {text for at, (_, text, _) in enumerate(found) if at not in dict(odd)}  # arms that run with several seeds
+    odd = [(at, other) for at, other in odd if found[at][1] not in even]
+    counts = Counter(seed for *_, seed in found)
+    least = min((counts[found[at][2]] for at, _ in odd), default=0)
+    rare = [(at, other) for at, other in odd if counts[found[at][2]] == least]
+    for at, other in rare[1:] if len({found[at][2] for at, _ in rare}) > 1 else rare:
+        yield found[at][0], found[at][2], other
+
+
+def told_by(key: str, entry: ast.Dict) -> str:
+    """Return what tells which arm an entry of a table is: its key, its texts, and what it switches on or off."""
+    told = [key]
+    for name, value in zip(entry.keys, entry.values, strict=True):
+        said = constant(value)
+        if isinstance(said, str):
+            told.append(said)
+        elif constant(name) in SWITCHES and isinstance(value, ast.Constant) and said in (None, True, False):
+            told.append("amp" if said else "baseline")
+    return " ".join(told)
 
 
 def is_arm(first: ast.Call, second: ast.Call, module: Module) -> bool:

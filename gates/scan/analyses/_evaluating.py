@@ -27,12 +27,13 @@ SURE = re.compile(r"(?i)evaluate|validat|accuracy|perplexity")
 EVALUATOR = re.compile(r"(?i)(evaluator|validator|evaluation|validation)(loop|runner|hook)?$")
 RUNS = frozenset({"__call__", "run", "loop", "epoch", "score", "compute", "predict", "execute", "perform"})
 HELD = re.compile(
-    r"(?i)(^|_)(val|valid|validation|test|dev|eval|held)(_?(loader|data|set|ds|dl|dataset|dataloader|batches|"
+    r"(?i)(^|_)(val|valid|validation|test|dev|eval|held|hold_?out|hold(?=_?(set|loader|data|ds|dl)))(_?(loader|data|set|ds|dl|dataset|dataloader|batches|"
     r"iter|iterator|split))?s?(_|$)"
 )
 TRAIN = re.compile(
     r"(?i)^(train|training)(?!_?(step|fn|func|epoch|one_|loop|mode|arg|config|cfg|kwarg|size|batch_size|state|time|loss|"
     r"metric|dir|path|name|env))(_?(loader|data|set|ds|dl|dataset|dataloader|batches|iter|split))?s?(_|$)|^trainloader$|"
+    r"^fit_?(loader|data|set|ds|dl|dataset|dataloader|batches|iter|split)s?$|"
     r"(^|_)(loader|data|dataset|set|dl|ds|dataloader|iter|batches|x)_(train|training)$"
 )
 BATCHES = re.compile(r"(?i)loader|batches|dataset|(^|_)data$")

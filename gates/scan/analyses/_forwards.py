@@ -4,8 +4,8 @@ import ast
 import re
 
 from gates.scan.analyses._code import MODEL, callee, is_backward, is_model_call
-from gates.scan.analyses._contexts import entered_by
-from gates.scan.analyses._flow import OF_MODELS, sources
+from gates.scan.analyses._contexts import around, entered_by
+from gates.scan.analyses._flow import OF_MODELS, passed, sources, spine
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, kept, text_of, walk
@@ -28,6 +28,10 @@ CAREFUL = frozenset({"generate", "predict", "translate", "transcribe", "encode"}
 OF_ITSELF = frozenset({"sentence_transformers", "sklearn", "whisper", "openai", "gensim", "spacy", "joblib"})
 HAS = frozenset({"eval", "train", "to", "cuda", "parameters", "state_dict", "load_state_dict", "requires_grad_", "half",
                  "float", "apply", "named_parameters", "modules", "register_forward_hook", "zero_grad"})  # fmt: skip
+BESIDE = re.compile(
+    r"(?i)loss|criterion|contrast|penal|regular|(^|_)(kl|prior|post|norm|weigh|scale|metric|accuracy|mask)|sample|noise|"
+    r"augment|token|process|lookup|transforms?$"
+)
 LETTER = re.compile(r"^[GD]$")
 MAX_BODY = 8
 
@@ -101,6 +105,52 @@ def runs_in_loss(project: Project, module: Module, call: ast.Call) -> bool:
     given = (*call.args, *(option.value for option in call.keywords))
     behind = (each for arg in given for each in sources(project, arg, scope, call.lineno))
     return not any(isinstance(n, ast.Call) and is_forward(project, b.module, n) for b in behind for n in walk(b.node))
+
+
+def runs_part(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call runs a part or a method of what is trained: `towers.text(x)`, not of what a model made."""
+    func = call.func
+    if not isinstance(func, ast.Attribute | ast.Subscript) or not call.args or callee(project, module, call):
+        return False
+    tail = tail_of(func) if isinstance(func, ast.Attribute) else ""
+    if tail in HAS | OF_MODELS or tail.endswith("_") or AUXILIARY.match(tail) or BESIDE.search(tail):
+        return False
+    scope = project.scope_at(call, module)
+    if not isinstance(func.value, ast.Name | ast.Attribute) or text_of(func.value) in {scope.self_name, "super()"}:
+        return False
+    if scope.dotted(func.value) is not None or not _is_trained(project, func.value, scope):
+        return False
+    if not RUNS_MODEL.search(tail) and not _runs_cast(project, module, func.value, scope):
+        return False
+    given = [a for a in (*call.args, *(k.value for k in call.keywords)) if not isinstance(a, ast.Constant)]
+    behind = (each for arg in given for each in sources(project, arg, scope, call.lineno))
+    return bool(given) and not any(_is_part_of(n, func.value) for b in behind for n in walk(b.node))
+
+
+def _is_part_of(node: ast.AST, whole: ast.expr) -> bool:
+    """Return whether a node is a call of a part of something."""
+    func = node.func if isinstance(node, ast.Call) else None
+    return isinstance(func, ast.Attribute | ast.Subscript) and text_of(func.value) == text_of(whole)
+
+
+def _runs_cast(project: Project, module: Module, whole: ast.expr, scope: Scope) -> bool:
+    """Return whether a function runs some part of a model in autocast."""
+    near = (n for n in inner(scope.function or module.tree, ast.Call) if _is_part_of(n, whole))
+    return any(True for n in near for _ in around(project, module, n))
+
+
+def _is_trained(project: Project, node: ast.expr, scope: Scope) -> bool:
+    """Return whether something is asked for its parameters, or put into a mode, here or by those who hand it here."""
+    if tail_of(node) in kept(scope.module.tree, _asked_for_parameters):
+        return True
+    if isinstance(node, ast.Attribute) and text_of(node.value) != scope.self_name:
+        return False
+    for each in spine(project, node, scope, 10**9):
+        found = each.scope.lookup(each.node.id) if isinstance(each.node, ast.Name) else None
+        handed = passed(project, each.node.id, found[0]) if found and isinstance(each.node, ast.Name) else ()
+        if any(tail_of(value) in kept(where.module.tree, _asked_for_parameters) for value, where, _ in handed):
+            return True
+    return False
 
 
 def _function(project: Project, node: ast.expr, scope: Scope) -> Function | None:

@@ -4,13 +4,14 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import MODEL, callee, function_of, statement_of
-from gates.scan.analyses._evaluating import Evaluation, callers, rests
-from gates.scan.analyses._forwards import CAREFUL, INFERS, NO_GRAD, trains
+from gates.scan.analyses._code import MODEL, Comprehension, callee, function_of, functions, statement_of
+from gates.scan.analyses._evaluating import Evaluation, callers
+from gates.scan.analyses._forwards import CAREFUL, INFERS, NO_GRAD
 from gates.scan.analyses._outward import may_be
 from gates.scan.analyses._switches import SETS, is_restored, remembers, turns_off
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
+from gates.scan.parameters import argument
 from gates.scan.project import Project
 
 DEPTH = 3
@@ -84,39 +85,7 @@ def _by_all_callers(project: Project, module: Module, node: ast.AST, depth: int)
     return bool(sites) and all(_covered(project, there, call, depth - 1) for call, there in sites)
 
 
-def in_eval_mode(project: Project, found: Evaluation) -> bool:
-    """Return whether the model is put into evaluation mode, by the evaluation itself or by its callers."""
-    function = found.function
-    if function is not None and _is_set_back(project, found, function):
-        return False
-    if _is_made_here(found) or (function is not None and rests(project, found.module, function)):
-        return True
-    if function is not None and (_is_of_others(found, function) or _is_set_late(found, function)):
-        return False
-    return _set(project, found.module, found.function or found.module.tree, DEPTH)
-
-
-def _is_of_others(found: Evaluation, function: Function) -> bool:
-    """Return whether what a function puts into evaluation mode are other models than the one that it evaluates."""
-    model = model_of(found)
-    if not isinstance(model, ast.Name | ast.Attribute) or not MODEL.search(tail_of(model)) or not trains(function):
-        return False
-    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
-    off = [c.func.value for c in made if turns_off(c) and isinstance(c.func, ast.Attribute)]
-    helped = any(SETS.search(text_of(c.func)) for c in made if not turns_off(c))
-    return bool(off) and not helped and not any(may_be(function, other, model) for other in off)
-
-
-def _is_set_late(found: Evaluation, function: Function) -> bool:
-    """Return whether the one `eval()` of a function stands after the loop of its evaluation."""
-    last = found.loop.end_lineno or 0  # type: ignore[attr-defined]  # a statement or an expression
-    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and turns_off(c)]
-    made = [c for c in made if not is_restored(c, found.module)]
-    around = any(isinstance(a, ast.For | ast.While) for a in found.module.ancestors(found.loop))
-    return bool(made) and not around and all(c.lineno > last for c in made)
-
-
-def _is_set_back(project: Project, found: Evaluation, function: Function) -> bool:
+def is_set_back(project: Project, found: Evaluation, function: Function) -> bool:
     """Return whether a model is put back into training mode before the evaluation begins, and stays so."""
     model, begin = model_of(found), getattr(found.loop, "lineno", 0)
     around = {function, *found.module.ancestors(found.loop)}
@@ -152,7 +121,7 @@ def model_of(found: Evaluation) -> ast.expr:
     return func.value if isinstance(func, ast.Attribute) and tail_of(func.value) != "self" else func
 
 
-def _is_made_here(found: Evaluation) -> bool:
+def is_made_here(found: Evaluation) -> bool:
     """Return whether the model is made, and maybe put into evaluation mode, by what reading cannot follow."""
     func = model_of(found)
     if not isinstance(func, ast.Name) or found.function is None:
@@ -165,26 +134,63 @@ def _binds(node: ast.Assign, name: str) -> bool:
     return any(isinstance(t, ast.Name) and t.id == name for target in node.targets for t in walk(target))
 
 
-def _set(project: Project, module: Module, function: Function | ast.Module, depth: int) -> bool:
-    """Return whether a function, a helper that it calls, or all that call it put a model into evaluation mode."""
-    if _sets(project, module, function, 2 if depth == DEPTH else 0) or _is_made_ready(project, module, function):
+def is_set(
+    project: Project, module: Module, function: Function | ast.Module, depth: int, model: ast.expr | None
+) -> bool:
+    """Return whether a function, a helper that it calls, or all that call it put their model into evaluation mode."""
+    own, hops = (model, 0) if depth < DEPTH else (None, 2)
+    if _sets(project, module, function, hops, own) or _is_made_ready(project, module, function, own):
         return True
     if not isinstance(function, ast.Module) and _is_decorated(project, module, function):
         return True
     sites = callers(project, function) if depth and not isinstance(function, ast.Module) else []
-    around = [(function_of(call, there), there) for call, there in sites]
-    return bool(sites) and all(
-        (outer is not None and _set(project, there, outer, depth - 1)) or (outer is None and "eval" in there.calls)
-        for outer, there in around
-    )
+    bound = project.scope_of(function, module).owner is not None if sites else False
+    for call, there in sites:
+        outer, passed = function_of(call, there), _passed(call, function, model, bound=bound)  # type: ignore[arg-type]
+        if outer is None and not _is_off_somewhere(there, function, own):
+            return False
+        if outer is not None and not is_set(project, there, outer, depth - 1, passed):
+            return False
+    return bool(sites)
 
 
-def _is_made_ready(project: Project, module: Module, function: ast.AST) -> bool:
+def _passed(call: ast.Call, function: Function, model: ast.expr | None, *, bound: bool) -> ast.expr | None:
+    """Return what a call hands to a function for its model; of a field of its object, that; `None` if not known."""
+    if isinstance(model, ast.Attribute) and text_of(model.value) == "self":
+        return model if text_of(call.func).startswith("self.") else None
+    given = argument(call, function, model.id, bound=bound) if isinstance(model, ast.Name) else None
+    return given if isinstance(given, ast.Name | ast.Attribute) and MODEL.search(tail_of(given)) else None
+
+
+def _is_other(module: Module, body: ast.AST, node: ast.expr, model: ast.expr | None) -> bool:
+    """Return whether a model that is made, or put into evaluation mode, is surely another one."""
+    around = statement_of(node, module)
+    if isinstance(around, ast.Assign) and node in walk(around.value):
+        node = around.targets[0]
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    if model is None or any(isinstance(a, Comprehension) for a in module.ancestors(node)):  # one of several
+        return False
+    spaces = [body] if isinstance(node, ast.Name) and isinstance(model, ast.Name) else functions(module)
+    return not any(may_be(space, node, model) for space in spaces)
+
+
+def _is_off_somewhere(module: Module, function: ast.AST, model: ast.expr | None) -> bool:
+    """Return whether a file puts any model into evaluation mode but for those that a function knows as other ones."""
+    known = {text_of(n) for n in inner(function, ast.Name)}
+    found = [c.func.value for c in module.calls.get("eval", ()) if isinstance(c.func, ast.Attribute)]
+    told = [n for n in found if text_of(n) in known or function_of(n, module) is function]
+    return len(told) < len(found) or any(not _is_other(module, function, n, model) for n in told)
+
+
+def _is_made_ready(project: Project, module: Module, function: ast.AST, model: ast.expr | None) -> bool:
     """Return whether a function has its model from what puts it into evaluation mode, or may: a loader of others."""
     tails = {tail_of(c.func) for c in inner(function, ast.Call) if isinstance(c, ast.Call)}
     for node in inner(function, ast.Assign, ast.Return):
         value = node.value if isinstance(node, ast.Assign | ast.Return) else None
         made = [c for c in walk(value) if isinstance(c, ast.Call)] if value is not None else []
+        if isinstance(node, ast.Assign) and _is_other(module, function, node.targets[0], model):
+            continue
         for call in made if isinstance(node, ast.Assign) else ():
             target = callee(project, module, call)
             if target is None and READY.search(tail_of(call.func)) and not tails & {"train", "backward"}:
@@ -205,10 +211,13 @@ def _returns(function: Function) -> bool:
     )
 
 
-def _sets(project: Project, module: Module, function: ast.AST, hops: int) -> bool:
+def _sets(project: Project, module: Module, function: ast.AST, hops: int, model: ast.expr | None = None) -> bool:
     made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
-    if any(turns_off(call) and not is_restored(call, module) for call in made):
+    off = [call for call in made if turns_off(call) and not is_restored(call, module)]
+    others = [c for c in off if isinstance(c.func, ast.Attribute) and _is_other(module, function, c.func.value, model)]
+    if len(others) < len(off):
         return True
+    made = [call for call in made if not any(other in walk(call) for other in others)]
     if any(SETS.search(text_of(call.func)) and forgets(project, module, call) is None for call in made):
         return True
     for call in made if hops else ():

@@ -186,3 +186,73 @@ def _keys(node: ast.expr, scope: Scope, hops: int) -> set[str]:
         return named.union(*(_keys(value, where, hops - 1) for value in values))
     behind = behind_of(node, scope) if hops else None
     return _keys(behind[0], behind[1], hops - 1) if behind is not None else set()
+
+
+def is_handed_shuffled(project: Project, call: ast.Call, module: Module) -> bool:
+    """Return whether an evaluation is handed the shuffled one of several loaders that are made together."""
+    given = [*call.args, *(k.value for k in call.keywords)]
+    found = [part for arg in given if (part := _part(project, arg, module)) is not None]
+    if len(found) != 1:
+        return False  # one is compared with the other
+    mine, beside = found[0]
+    return _is_shuffled(mine) is True and any(_is_shuffled(other) is False for other in beside)
+
+
+def _is_shuffled(node: ast.expr) -> bool | None:
+    """Return whether a loader that is made shuffles its data; `None` for what is no loader, or does not say."""
+    if not isinstance(node, ast.Call) or not tail_of(node.func).endswith("DataLoader"):
+        return None
+    told = [constant(k.value) for k in node.keywords if k.arg == "shuffle"]
+    sampled = any(k.arg is not None and "sampler" in k.arg for k in node.keywords)
+    return told[0] is True if told and isinstance(told[0], bool) else False if not told and not sampled else None
+
+
+def _part(project: Project, node: ast.expr, module: Module) -> tuple[ast.expr, list[ast.expr]] | None:
+    """Return what an expression is of several things that are made together, and the others."""
+    if (isinstance(node, ast.Name) and _tells(node.id)) or (
+        isinstance(node, ast.Subscript) and _tells(_text(node.slice))
+    ):
+        return None
+    if isinstance(node, ast.Subscript):
+        return _taken(project, node.value, constant(node.slice), module)
+    if not isinstance(node, ast.Name):
+        return None
+    body = function_of(node, module) or module.tree
+    sets = [n for n in inner(body, ast.Assign) if isinstance(n, ast.Assign)]
+    stores = [
+        (n, t) for n in sets for t in n.targets if any(isinstance(e, ast.Name) and e.id == node.id for e in walk(t))
+    ]
+    if len(stores) != 1:
+        return None
+    made, target = stores[0][0].value, stores[0][1]
+    if isinstance(target, ast.Name):
+        return (made, [n.value for n in sets if n is not stores[0][0] and isinstance(n.targets[0], ast.Name)])
+    names = [tail_of(each) for each in target.elts] if isinstance(target, ast.Tuple | ast.List) else []
+    return _taken(project, made, names.index(node.id), module) if node.id in names else None
+
+
+def _taken(project: Project, made: ast.expr, at: object, module: Module) -> tuple[ast.expr, list[ast.expr]] | None:
+    """Return what a function gives, or what is written out, at a place or under a key, and what is beside it."""
+    if isinstance(made, ast.Name):
+        before = set_before(function_of(made, module) or module.tree, made.id, made.lineno)
+        made = before[0][0] if len(before) == 1 else made
+    if isinstance(made, ast.Call):
+        target = callee(project, module, made)
+        values = [n.value for n in inner(target, ast.Return) if isinstance(n, ast.Return)] if target is not None else []
+        if len(values) != 1 or values[0] is None or target is None:
+            return None
+        made, module = values[0], project.scope_of(target, module).module
+    keys: list[object] = [constant(k) for k in made.keys] if isinstance(made, ast.Dict) else []
+    values = [*made.values] if isinstance(made, ast.Dict) else []
+    if isinstance(made, ast.Tuple | ast.List):
+        keys, values = [*range(len(made.elts))], [*made.elts]
+    found = {key: _made(value, module) for key, value in zip(keys, values, strict=True) if value is not None}
+    return (found[at], [value for key, value in found.items() if key != at]) if at in found else None
+
+
+def _made(node: ast.expr, module: Module) -> ast.expr:
+    """Return what a variable was last set to."""
+    before = (
+        set_before(function_of(node, module) or module.tree, node.id, node.lineno) if isinstance(node, ast.Name) else []
+    )
+    return before[0][0] if len(before) == 1 else node

@@ -10,7 +10,7 @@ from gates.scan.analyses._code import broken, constant, nodes, tail_text
 from gates.scan.analyses._directions import by_name
 from gates.scan.analyses._siblings import beside, is_written
 from gates.scan.analyses._units import unit_by_name
-from gates.scan.analyses._verdicts import verdicts
+from gates.scan.analyses._verdicts import answers, out_of_patience, verdicts
 from gates.scan.module import Module
 from gates.scan.nodes import text_of
 from gates.scan.project import Project
@@ -52,8 +52,12 @@ def look(project: Project) -> Iterator[Site]:
             for compare, wanted in _conjuncts(value, wanted=good):
                 if (problem := _turned(module, compare, name, wanted=wanted)) is not None:
                     yield broken(module, compare, f"{name}: {problem}")
-        for place, problem in (*worse_kept(project, module), *_failures(module), *_odd(module)):
-            yield broken(module, place, problem)
+        found = (*worse_kept(project, module), *_failures(module), *_odd(module), *out_of_patience(module))
+        yield from (broken(module, place, problem) for place, problem in found)
+    for module, name, value, good in answers(project):
+        for compare, wanted in _conjuncts(value, wanted=good):
+            if (problem := _turned(module, compare, name, wanted=wanted)) is not None:
+                yield broken(module, compare, f"{name}: {problem}")
 
 
 def _odd(module: Module) -> Iterator[tuple[ast.Compare, str]]:

@@ -21,7 +21,7 @@ from gates.scan.analyses._code import (
 )
 from gates.scan.analyses._evaluating import HELD, KEPT_BACK, NAMED, TRAIN
 from gates.scan.analyses._misnamed import misnamed
-from gates.scan.analyses._splits import split_name, splits_passed, trained_on
+from gates.scan.analyses._splits import is_handed_shuffled, split_name, splits_passed, trained_on
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
@@ -105,7 +105,11 @@ def _trained(call: ast.Call, module: Module) -> bool:
 
 
 def _is_of_training(project: Project, call: ast.Call, module: Module) -> bool:
-    return _trained(call, module) or trained_on(project, call, module) is not None
+    return (
+        _trained(call, module)
+        or trained_on(project, call, module) is not None
+        or is_handed_shuffled(project, call, module)
+    )
 
 
 def _evaluates(project: Project, module: Module, call: ast.Call) -> bool:

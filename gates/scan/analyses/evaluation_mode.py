@@ -5,11 +5,15 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import MODEL, broken, callee, function_of
-from gates.scan.analyses._evaluating import NAMED, WORDS, Evaluation, callers, evaluations
-from gates.scan.analyses._modes import forgets, in_eval_mode, model_of
+from gates.scan.analyses._evaluating import NAMED, WORDS, Evaluation, callers, evaluations, rests
+from gates.scan.analyses._forwards import trains
+from gates.scan.analyses._modes import DEPTH as HOPS
+from gates.scan.analyses._modes import forgets, is_made_here, is_set, is_set_back, model_of
 from gates.scan.analyses._origins import Origin, Origins
+from gates.scan.analyses._outward import may_be
+from gates.scan.analyses._switches import SETS, is_restored, turns_off
 from gates.scan.analyses.evaluation_gradients import places_of
-from gates.scan.module import tail_of
+from gates.scan.module import Function, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import ClassInfo, Project
 from gates.scan.scope import Scope
@@ -32,10 +36,43 @@ DEPTH = 4
 def look(project: Project) -> Iterator[Site]:
     """Yield each evaluation without `eval()`."""
     for found in project.once(evaluations):
-        if not in_eval_mode(project, found) and not _is_same_in_both(project, found):
+        if not _in_eval_mode(project, found) and not _is_same_in_both(project, found):
             yield from places_of(project, found, MESSAGE)
             yield from _made(project, found)
             yield from _forgotten(project, found)
+
+
+def _in_eval_mode(project: Project, found: Evaluation) -> bool:
+    """Return whether the model is put into evaluation mode, by the evaluation itself or by its callers."""
+    function = found.function
+    if function is not None and is_set_back(project, found, function):
+        return False
+    if is_made_here(found) or (function is not None and rests(project, found.module, function)):
+        return True
+    if function is not None and (_is_of_others(found, function) or _is_set_late(found, function)):
+        return False
+    model = model_of(found) if function is not None else None
+    return is_set(project, found.module, found.function or found.module.tree, HOPS, model)
+
+
+def _is_of_others(found: Evaluation, function: Function) -> bool:
+    """Return whether what a function puts into evaluation mode are other models than the one that it evaluates."""
+    model = model_of(found)
+    if not isinstance(model, ast.Name | ast.Attribute) or not MODEL.search(tail_of(model)) or not trains(function):
+        return False
+    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
+    off = [c.func.value for c in made if turns_off(c) and isinstance(c.func, ast.Attribute)]
+    helped = any(SETS.search(text_of(c.func)) for c in made if not turns_off(c))
+    return bool(off) and not helped and not any(may_be(function, other, model) for other in off)
+
+
+def _is_set_late(found: Evaluation, function: Function) -> bool:
+    """Return whether the one `eval()` of a function stands after the loop of its evaluation."""
+    last = found.loop.end_lineno or 0  # type: ignore[attr-defined]  # a statement or an expression
+    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and turns_off(c)]
+    made = [c for c in made if not is_restored(c, found.module)]
+    around = any(isinstance(a, ast.For | ast.While) for a in found.module.ancestors(found.loop))
+    return bool(made) and not around and all(c.lineno > last for c in made)
 
 
 def _forgotten(project: Project, found: Evaluation) -> Iterator[Site]:

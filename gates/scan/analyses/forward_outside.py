@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from gates.scan.analyses._code import broken, callee, calls, constant, functions, inner, keyword
 from gates.scan.analyses._contexts import around, contexts_of, entered_by
 from gates.scan.analyses._flow import Source, is_forward, sources, spine
-from gates.scan.analyses._forwards import NO_GRAD, runs_compiled, runs_in_loss, runs_own, runs_trained
+from gates.scan.analyses._forwards import NO_GRAD, runs_compiled, runs_in_loss, runs_own, runs_part, runs_trained
 from gates.scan.analyses._precision import WHOLE as FLOAT32
 from gates.scan.analyses._precision import is_scaler, type_named
 from gates.scan.known import MODULE
@@ -21,6 +21,7 @@ WORDS = ("autocast*",)
 Body = Function | ast.Lambda | ast.Module
 TRAINERS = ("Trainer", "LightningCLI")
 WHOLE = re.compile(r"^(32|64)|-true$")
+MAKERS = re.compile(r"^(torchvision|timm|transformers|monai|segmentation_models_pytorch)\.")
 CAST = re.compile(r"(?i)cast|amp|ctx|context|precision")
 
 
@@ -57,7 +58,9 @@ def _outside(project: Project, call: ast.Call, scope: Scope) -> Iterator[tuple[a
 
 def _is_forward(project: Project, module: Module, call: ast.Call) -> bool:
     """Return whether a call is the forward pass of a model, whatever this is called."""
-    kinds = (is_forward, runs_own, runs_trained, runs_compiled, runs_in_loss)
+    if MAKERS.search(project.scope_at(call, module).dotted(call.func) or ""):
+        return False
+    kinds = (is_forward, runs_own, runs_trained, runs_compiled, runs_in_loss, runs_part)
     return any(is_one(project, module, call) for is_one in kinds)
 
 
@@ -73,10 +76,32 @@ def _is_whole(project: Project, source: Source, call: ast.Call) -> bool:
     casts = ((each.node.func.value, each) for each in passed if _is_cast(each))  # type: ignore[attr-defined]  # a method
     return any(
         isinstance(made, ast.Call) and _is_forward(project, part.module, made) and _covered(project, part.module, made)
+        and not (_has_no_gradient(part.module, made) and _trains_cast(source))
         for whole, each in casts
         for part in sources(project, whole, each.scope, each.node.lineno + 1)
         for made in ast.walk(part.node)
-    )
+    )  # fmt: skip
+
+
+def _has_no_gradient(module: Module, node: ast.AST) -> bool:
+    """Return whether a node runs without gradients, in a block or a function that turns them off."""
+    for outer in module.ancestors(node):
+        texts = [ast.unparse(i.context_expr) for i in outer.items] if isinstance(outer, ast.With) else []
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
+            return any(NO_GRAD.search(ast.unparse(each)) for each in outer.decorator_list)
+        if any(map(NO_GRAD.search, texts)):
+            return True
+    return False
+
+
+def _trains_cast(source: Source) -> bool:
+    """Return whether a function has autocast around what is trained, too: around a loss, for one."""
+    return any(
+        isinstance(w, ast.With) and any(contexts_of(w, source.scope))
+        and not any(NO_GRAD.search(ast.unparse(item.context_expr)) for item in w.items)
+        and not _has_no_gradient(source.module, w)
+        for w in inner(source.body, ast.With)
+    )  # fmt: skip
 
 
 def _is_cast(source: Source) -> bool:

@@ -3,13 +3,14 @@
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
-from gates.scan.analyses._code import broken, calls, constant, function_of, keyword
+from gates.scan.analyses._code import broken, callee, calls, constant, function_of, keyword
 from gates.scan.analyses._flow import Source, passed, sources, spine
 from gates.scan.analyses._frozen import PARAMETERS, asking, is_frozen, named_for, puts_in, root_of, thaws
 from gates.scan.analyses._optimizers import CLIPS, clipped, optimizers, scaled
 from gates.scan.analyses._precision import BRAIN, HALF, scalers, type_named
+from gates.scan.analyses._receiving import received, trains_after
+from gates.scan.analyses._several import parts_of
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
@@ -90,10 +91,20 @@ def _cast(project: Project, call: ast.Call, scope: Scope, kind: str) -> Iterator
             return
         for asked in (*asking(source.node), *_filled(source)):
             for each in _models(project, asked.func.value, source.scope, asked.lineno, HOPS):  # type: ignore[attr-defined]  # a method
-                for found, module in (*_made(project, each, kind), *_in_place(project, each, asked, call, kind)):
+                for found, module in _turned(project, each, asked, call, kind):
                     partly = tail_of(call.func) in CLIPS or "requires_grad" in text_of(source.node)
                     if not _is_undone(project, found, module, asked, source, partly=partly):
                         yield found, module
+
+
+def _turned(project: Project, model: Source, asked: ast.Call, optimizer: ast.Call, kind: str) -> Iterator[Found]:
+    """Yield what turns a model into a type: where it is made, as it stands, and in what takes it over to train it."""
+    yield from _made(project, model, kind)
+    yield from _in_place(project, model, asked, optimizer, kind)
+    for each in received(project, model, optimizer):
+        for found, module in _in_place(project, each, asked, optimizer, kind):
+            if trains_after(found, function_of(found, module) or module.tree):
+                yield found, module
 
 
 def _filled(source: Source) -> Iterator[ast.Call]:
@@ -123,80 +134,8 @@ def _models(
             given = passed(project, each.node.id, found[0]) if found is not None else ()
             for value, where, at in _receivers(project, each.scope) if each.node.id == each.scope.self_name else given:
                 yield from _models(project, value, where, at, hops - 1, seen)
-        for inside in _parts(project, each, line) if hops else ():
+        for inside in parts_of(project, each, line) if hops else ():
             yield from _models(project, inside.node, inside.scope, inside.node.lineno + 1, hops - 1, seen)
-
-
-def _parts(project: Project, source: Source, line: int) -> Iterator[Source]:
-    """Yield what a model is of several that are made at once: `g, d = build()`, `nets[0]`, `Trainer(*build())`."""
-    node, scope = source.node, source.scope
-    if isinstance(node, ast.Subscript):
-        yield from _part(project, node.value, constant(node.slice), scope, line)
-    if not isinstance(node, ast.Name | ast.Attribute):
-        return
-    body = scope.function or scope.module.tree
-    if isinstance(node, ast.Attribute) and scope.owner is not None and "__init__" in scope.owner.methods:
-        body = scope.owner.methods["__init__"]
-    for assigned in inner(body, ast.Assign):
-        target = assigned.targets[0] if isinstance(assigned, ast.Assign) else None
-        names = [text_of(each) for each in target.elts] if isinstance(target, ast.Tuple | ast.List) else []
-        if text_of(node) in names and isinstance(assigned, ast.Assign):
-            where = project.scope_at(assigned.value, scope.module)
-            yield from _part(project, assigned.value, names.index(text_of(node)), where, assigned.lineno)
-    for loop in inner(body, ast.For):
-        over = loop.iter if isinstance(loop, ast.For) else None
-        if isinstance(over, ast.Tuple | ast.List) and text_of(node) in map(text_of, over.elts):
-            yield replace(source, node=loop.target)  # type: ignore[attr-defined]  # a loop
-    found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
-    if found is not None and all(binding.kind == "parameter" for binding in found[1]):
-        for value, at, call, module in _spread(project, found[0], text_of(node)):
-            yield from _part(project, value, at, project.scope_at(call, module), call.lineno)
-
-
-def _spread(project: Project, scope: Scope, name: str) -> Iterator[tuple[ast.expr, int, ast.Call, Module]]:
-    """Yield what callers hand by a star for a parameter, and which part of that it is."""
-    function = scope.function
-    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-        return
-    names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)][scope.self_name is not None :]
-    made = scope.owner.node.name if scope.owner is not None and function.name == "__init__" else function.name
-    for call, module in project.named.get(made, [])[:MAX_CALLERS] if name in names else ():
-        stars = [at for at, arg in enumerate(call.args) if isinstance(arg, ast.Starred)]
-        at = names.index(name) - stars[0] if stars else -1
-        value = call.args[stars[0]] if at >= 0 else None
-        if isinstance(value, ast.Starred) and at < len(names) - len(call.args) + 1:
-            yield value.value, at, call, module
-
-
-def _part(project: Project, node: ast.expr, key: object, scope: Scope, line: int) -> Iterator[Source]:
-    """Yield what stands under an index or a key of several that are written out, or made alike: `[f(x) for x in y]`."""
-    for each in spine(project, node, scope, line):
-        inside = each.node
-        if isinstance(inside, ast.Call) and tail_of(inside.func) in {"tuple", "list"} and inside.args:
-            inside = inside.args[0]
-        if isinstance(inside, ast.Name):
-            yield from _gathered(each, inside.id)
-        elif isinstance(inside, ast.GeneratorExp | ast.ListComp):
-            yield replace(each, node=inside.elt)
-        elif isinstance(inside, ast.DictComp):
-            yield replace(each, node=inside.value)
-        elif isinstance(inside, ast.Call) and tail_of(inside.func) == "map" and isinstance(inside.args[0], ast.Lambda):
-            yield replace(each, node=inside.args[0].body)
-        elif isinstance(inside, ast.Dict):
-            keyed = zip(inside.keys, inside.values, strict=True)
-            yield from (replace(each, node=value) for k, value in keyed if k is not None and constant(k) == key)
-        elif isinstance(inside, ast.Tuple | ast.List) and isinstance(key, int):
-            is_sure = key < len(inside.elts) and not any(isinstance(part, ast.Starred) for part in inside.elts)
-            yield from (replace(each, node=part) for part in inside.elts[key : key + 1] if is_sure)
-
-
-def _gathered(source: Source, name: str) -> Iterator[Source]:
-    """Yield what each of several is called in the loops over them, and what is added to them."""
-    for node in inner(source.body, ast.For, ast.Call):
-        if isinstance(node, ast.For) and text_of(node.iter) == name:
-            yield replace(source, node=node.target)
-        elif isinstance(node, ast.Call) and text_of(node.func) == f"{name}.append" and node.args:
-            yield replace(source, node=node.args[0])
 
 
 def _is_part(node: ast.Attribute, scope: Scope) -> bool:
@@ -223,7 +162,7 @@ def _made(project: Project, source: Source, kind: str) -> Iterator[Found]:
 
 def _in_place(project: Project, source: Source, asked: ast.Call, optimizer: ast.Call, kind: str) -> Iterator[Found]:
     """Yield the statements that turn a model as it is, before it is trained: `net.half()`, `p.data = p.data.half()`."""
-    if not isinstance(source.node, ast.Name | ast.Attribute):
+    if not isinstance(source.node, ast.Name | ast.Attribute | ast.Subscript):
         return
     scope, name = source.scope, text_of(source.node)
     if isinstance(source.node, ast.Attribute) and scope.owner is not None and "__init__" in scope.owner.methods:
@@ -261,14 +200,27 @@ def _is_undone(
         return False
     if is_frozen(halving, module, body) and not any(thaws(m.tree) for m in (module, source.module)):
         return True
-    others = [c for b, line in until.items() if b is not body for c in calls(b) if c.lineno <= line and c not in ways]
+    files: dict[ast.AST, Module] = {source.body: source.module}
+    files |= {function_of(c, m) or m.tree: m for c, m in source.through}
+    since = {b: _run_in(project, b, body, there) for b, there in files.items()}
+    others = [
+        c for b, line in until.items() if b is not body
+        for c in calls(b) if since[b] < c.lineno <= line and c not in ways
+    ]  # fmt: skip
     changes = [c for c in (*between, *others) if c.args and tail_of(c.func) not in KEPT | PARAMETERS]
     held = [root_of(halving.func), asked.func.value, *(a for c, _ in source.through for a in c.args)]  # type: ignore[attr-defined]  # a method
     names = {text_of(node) for node in held if node is not None} | named_for(halving, module)
     is_added = any(tail_of(c.func) == "setattr" or text_of(arg) in names for c in changes for arg in c.args)
     return is_added or any(
-        puts_in(b, halving.lineno if b is body else 0, at, names) for b, at in {body: last, **until}.items()
+        puts_in(b, halving.lineno if b is body else since.get(b, 0), at, names)
+        for b, at in {body: last, **until}.items()
     )
+
+
+def _run_in(project: Project, caller: ast.AST, function: ast.AST, module: Module) -> int:
+    """Return the line in which code first runs a function; zero where it does not by itself."""
+    named = (c for c in calls(caller) if tail_of(c.func) == getattr(function, "name", ""))
+    return min((c.lineno for c in named if callee(project, module, c) is function), default=0)
 
 
 def _to_whole(project: Project, call: ast.Call, module: Module) -> bool:

@@ -16,6 +16,7 @@ from gates.stub import is_hollow
 WORDS = ("class ",)
 OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
 PLAIN = {"object", "abc.ABC", "typing.Generic"}
+OF_MAPPINGS = frozenset({"copy", "get", "items", "keys", "pop", "setdefault", "update", "values"})
 FILLS = frozenset({"setdefault", "update"})
 CONTAINERS = frozenset({"append", "extend", "items", "keys", "pop", "values"})
 OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and classes, and decorators do
@@ -87,8 +88,17 @@ def _is_doubtful(project: Project, module: Module, node: ast.Attribute, info: Cl
     scope = project.scope_at(node, module)
     if project.types.is_guess(node.value, scope) or _is_other_side(module, node, info.node):
         return True
+    if node.attr in OF_MAPPINGS and _is_structured(project, info):
+        return True
     given = project.classes.get(project.types.handed(node.value, scope) or "")
     return given is not None and given is not info and project.method(given, node.attr) is not None
+
+
+def _is_structured(project: Project, info: ClassInfo) -> bool:
+    """Return whether a class may only tell the fields of what OmegaConf makes of it, which is a mapping as well."""
+    named = (name for module in project.modules.values() for name in module.aliases.values())
+    is_data = any("dataclass" in text_of(d) for d in info.node.decorator_list)
+    return is_data and any(name.partition(".")[0] in {"omegaconf", "hydra"} for name in named)
 
 
 def _is_other_side(module: Module, node: ast.AST, other: ast.AST) -> bool:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from gates.scan.analyses._arms import over_arms
 from gates.scan.analyses._benching import is_baseline, is_benchmark, is_called_benchmark, is_candidate
 from gates.scan.analyses._code import Comprehension, broken, callee, calls, constant, function_of, nodes, tail_text
+from gates.scan.analyses._series import is_series, written_out
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import text_of, walk
 from gates.scan.project import Project
@@ -94,13 +95,15 @@ def _is_over_arms(project: Project, module: Module, loop: ast.AST, node: ast.AST
     named = {n.id for n in walk(each.target) if isinstance(n, ast.Name)}
     if over_arms(project, module, each.iter, named):
         return True
-    given = each.iter.elts if isinstance(each.iter, ast.Tuple | ast.List) else []
+    given = written_out(project, module, each.iter)
     numbers = [constant(e) for e in given]
     kinds = [e for e in given if isinstance(e, ast.Attribute) and DTYPE.search(e.attr)]
     if (kinds and len(numbers) > 1) or {False, True} == {n for n in numbers if isinstance(n, bool)}:
         return isinstance(node, ast.Call)
     sizes = len(numbers) > 1 and all(isinstance(n, int) and not isinstance(n, bool) for n in numbers)
-    return sizes and isinstance(node, ast.Call) and PEAK.search(tail_of(node.func)) is not None
+    if sizes and isinstance(node, ast.Call) and PEAK.search(tail_of(node.func)) is not None:
+        return True
+    return isinstance(loop, ast.For) and is_benchmark(node, module) and is_series(module, loop, node)
 
 
 def _called(project: Project, function: Function, hops: int) -> Iterator[ast.AST]:

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.scan.analyses._arms import are_arms, bodies, is_arm, over_arms
+from gates.scan.analyses._arms import are_arms, bodies, is_arm, odd_seeds, over_arms, told_by
 from gates.scan.analyses._benching import is_baseline, is_candidate
 from gates.scan.analyses._called import parameters
 from gates.scan.analyses._code import (
@@ -68,14 +68,9 @@ def _by_keyword(project: Project, module: Module, body: ast.AST) -> Iterator[Sit
         else:
             arms[text_of(call.func)].append((call, default))
     for found in arms.values():
-        of_arm: dict[tuple[str, ...], set[str]] = defaultdict(set)
-        for call, seed in found:
-            of_arm[_rest(call, seed)].add(text_of(seed) if seed is not None else "")
-        for (first, given), (second, seed) in itertools.pairwise(found):
-            one, other = (text_of(each) if each is not None else "" for each in (given, seed))
-            rests = [_rest(first, given), _rest(second, seed)]
-            if of_arm[rests[0]] != of_arm[rests[1]] and one != other and is_arm(first, second, module):
-                yield broken(module, second, f"one arm has the seed {one}, the other {other}")
+        told = [(c, str(_rest(c, seed)), text_of(seed) if seed is not None else "") for c, seed in found]
+        for arm, seed_, other in odd_seeds(told, lambda one, two: is_arm(one, two, module)):
+            yield broken(module, arm, f"one arm has the seed {other}, the other {seed_}")
 
 
 def _default(project: Project, module: Module, call: ast.Call) -> ast.expr | None:
@@ -215,17 +210,12 @@ def _rest(call: ast.Call, seed: ast.expr | None) -> tuple[str, ...]:
 def _by_entry(module: Module) -> Iterator[Site]:
     """Find two entries of a table of arms that differ in their seed."""
     for table in nodes(module, ast.Dict, ast.List, ast.Tuple):
-        found: list[tuple[str, ast.expr]] = []
         yield from _without(module, table)
-        for key, entry in _entries(table):
-            seed = _under(entry)
-            if seed is not None:
-                texts = [str(v.value) for v in entry.values if isinstance(v, ast.Constant) and isinstance(v.value, str)]
-                found.append((f"{key} {' '.join(texts)}", seed))
-        for (one, first), (other, second) in itertools.pairwise(found):
-            differ = {text_of(s) for t, s in found if t == one} != {text_of(s) for t, s in found if t == other}
-            if isinstance(second, ast.Constant) and differ and are_arms(one, other):
-                yield broken(module, second, f"one arm has the seed {text_of(first)}, the other {text_of(second)}")
+        found = [(told_by(*each), _under(each[1])) for each in _entries(table)]
+        told = [((text, seed), text, text_of(seed)) for text, seed in found if seed is not None]
+        for (_, arm), seed_, other in odd_seeds(told, lambda one, two: are_arms(one[0], two[0])):
+            if isinstance(arm, ast.Constant):
+                yield broken(module, arm, f"one arm has the seed {other}, the other {seed_}")
 
 
 def _without(module: Module, table: ast.AST) -> Iterator[Site]:
