@@ -53,6 +53,7 @@ INFERENCE = re.compile(
     r"(?i)^_*(run_)?(predict|predictions|inference|infer)(_(all|loader|dataset|epoch|loop|set|batches))?$|"
     r"^_*(get|collect|gather|compute)_(predictions|preds|logits|outputs)$"
 )
+COMMAND = re.compile(r"(?i)\bcommand\b|\bmain\b")
 STEP_METHODS = re.compile(r"(training|validation|test|predict|val|eval)_step")
 
 
@@ -197,8 +198,10 @@ def _is_named(function: Function, project: Project, module: Module) -> bool:
 
 def _is_told(project: Project, module: Module, function: Function | ast.Module, loop: ast.AST) -> bool:
     """Return whether a loop over batches is an evaluation by one half of what makes one: gradients or mode are off."""
-    if isinstance(function, ast.Module) or TRAIN.search(_over(loop)):
+    if TRAIN.search(_over(loop)):
         return False
+    if isinstance(function, ast.Module):
+        return bool(BATCHES.search(_over(loop))) and _is_read_without_gradients(module, loop)
     made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
     tails = {tail_of(c.func) for c in made}
     if "requires_grad_" in tails:
@@ -215,7 +218,8 @@ def _is_told(project: Project, module: Module, function: Function | ast.Module, 
     off = any(NO_GRAD.search(text_of(d)) for d in function.decorator_list) or _is_read_without_gradients(module, loop)
     if not BATCHES.search(_over(loop)):
         return "eval" in tails and function.name == "__call__"
-    return "eval" in tails or (off and bool(callers(project, function)))
+    is_run = any(COMMAND.search(text_of(d)) for d in function.decorator_list) or bool(callers(project, function))
+    return "eval" in tails or (off and is_run)
 
 
 def rests(project: Project, module: Module, function: Function) -> bool:
@@ -280,9 +284,12 @@ def _over(loop: ast.AST) -> str:
         iterated = loop.iter
     elif isinstance(loop, ast.ListComp | ast.GeneratorExp):
         iterated = loop.generators[0].iter
+    made: set[str] = set()
     while isinstance(iterated, ast.Call) and iterated.args:
+        made.add(tail_of(iterated.func))
         iterated = iterated.args[0]
-    return tail_of(iterated) if iterated is not None else ""
+    name = tail_of(iterated) if iterated is not None else ""
+    return name if HELD.search(name) or TRAIN.search(name) or "DataLoader" not in made else "DataLoader"
 
 
 def callers(project: Project, function: Function) -> list[tuple[ast.Call, Module]]:

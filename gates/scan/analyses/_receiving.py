@@ -1,20 +1,24 @@
-"""What takes a model over to train it: functions and classes that it is handed to beside its optimizer, or before."""
+"""What takes a model over to train it, beside its optimizer or before, and what makes its parameters in a type."""
 
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gates.scan.analyses._code import calls, constant, function_of
+from gates.scan.analyses._code import calls, constant, function_of, statement_of
 from gates.scan.analyses._defaults import behind_of
 from gates.scan.analyses._flow import Source
-from gates.scan.analyses._frozen import root_of
-from gates.scan.analyses._precision import STEPPED
-from gates.scan.module import Function, tail_of
+from gates.scan.analyses._frozen import is_frozen, root_of
+from gates.scan.analyses._precision import STEPPED, type_named
+from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.parameters import argument
 from gates.scan.project import Project
 from gates.scan.scope import Scope
 
+HOPS = 4
+PARAMETER = "torch.nn.Parameter"
+HOLDS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList"})
+Found = tuple[ast.Call, Module]
 Option = tuple[str | None, ast.expr]
 
 
@@ -124,3 +128,85 @@ def _aliases(function: Function, given: Source) -> Iterator[Source]:
                 pairs = list(zip(target.elts, node.value.elts, strict=False))
             same = (one for one, value in pairs if text_of(value) == text_of(given.node))
             yield from (replace(given, node=one) for one in same if isinstance(one, ast.Name | ast.Attribute))
+
+
+def built(project: Project, call: ast.Call, scope: Scope, kind: str, hops: int = HOPS) -> Iterator[Found]:
+    """Yield the calls that ask for trained parameters in a type: `nn.Linear(9, 9, dtype=half)`, `Own(9, kind=half)`.
+
+    A class that asks for its own layers in the type is followed into, where its objects are made.
+    """
+    given = [value for value in (*call.args, *(k.value for k in call.keywords)) if not _is_asked_for(value, scope)]
+    told = {text_of(value): "" for value in given if type_named(value, scope) == kind}
+    if told and _makes_in(project, call, scope, told, hops):
+        yield call, scope.module
+        return
+    for part in walk(call) if scope.dotted(call.func) in HOLDS else ():
+        if isinstance(part, ast.Call) and part is not call and hops and scope.dotted(part.func) not in HOLDS:
+            yield from built(project, part, scope, kind, 0)
+    target, _ = _target(project, call, scope) if hops else (None, False)
+    if target is None or target.name != "__init__":
+        return
+    where = project.scope_of(target, scope.module)
+    handed = {arg.arg for arg in (*target.args.args, *target.args.kwonlyargs)}
+    for each in _kept_parts(target, where):
+        if not handed & {text_of(k.value) for k in each.keywords}:
+            yield from built(project, each, where, kind, hops - 1)
+
+
+def _is_asked_for(value: ast.expr, scope: Scope) -> bool:
+    """Return whether a factory is told by its callers what it hands on for what it returns."""
+    is_returned = isinstance(statement_of(value, scope.module), ast.Return)
+    function = scope.function if is_returned and isinstance(value, ast.Name) else None
+    return function is not None and text_of(value) in {
+        arg.arg for arg in walk(function.args) if isinstance(arg, ast.arg)
+    }
+
+
+def _kept_parts(target: Function, scope: Scope) -> Iterator[ast.Call]:
+    """Yield what a constructor makes and keeps in its object, but what it freezes."""
+    for node in inner(target, ast.Assign):
+        if not isinstance(node, ast.Assign) or not any(text_of(t).startswith("self.") for t in node.targets):
+            continue
+        for call in walk(node.value):
+            if isinstance(call, ast.Call) and not is_frozen(call, scope.module, target):
+                yield call
+
+
+def _makes_in(project: Project, call: ast.Call, scope: Scope, told: dict[str, str], hops: int) -> bool:
+    """Return whether a call makes trained parameters of the type that some of its arguments mean, or hands that on.
+
+    Of options that are handed on together it is known under which key the type stands in them.
+    """
+    name = scope.dotted(call.func) or ""
+    if name.startswith("torch."):
+        return any(k.arg in {"dtype", None} and text_of(k.value) in told for k in call.keywords) and (
+            _is_layer(name) or _is_parameter(call, scope)
+        )
+    target, is_bound = _target(project, call, scope) if hops else (None, False)
+    if target is None:
+        return False
+    known = [arg.arg for arg in (*target.args.posonlyargs, *target.args.args, *target.args.kwonlyargs)]
+    options = {k.arg or told.get(text_of(k.value), ""): k.value for k in call.keywords}
+    handed = {each: options.get(each) or argument(call, target, each, bound=is_bound) for each in known}
+    means = {each: "" for each, value in handed.items() if value is not None and text_of(value) in told}
+    if target.args.kwarg is not None:
+        keys = [key for key, value in options.items() if key not in known and text_of(value) in told]
+        means |= {target.args.kwarg.arg: keys[0]} if keys else {}
+    where = project.scope_of(target, scope.module)
+    return bool(means) and any(
+        _makes_in(project, c, where, means, hops - 1) and not is_frozen(c, where.module, target) for c in calls(target)
+    )
+
+
+def _is_layer(name: str) -> bool:
+    place, _, tail = name.rpartition(".")
+    return place == "torch.nn" and tail[:1].isupper() and name != PARAMETER
+
+
+def _is_parameter(call: ast.Call, scope: Scope) -> bool:
+    """Return whether what a call makes becomes a parameter that is trained: `nn.Parameter(torch.zeros(9))`."""
+    return any(
+        isinstance(around, ast.Call) and scope.dotted(around.func) == PARAMETER
+        and not any(k.arg == "requires_grad" and constant(k.value) is False for k in around.keywords)
+        for around in scope.module.ancestors(call)
+    )  # fmt: skip

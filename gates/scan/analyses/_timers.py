@@ -18,6 +18,12 @@ class Timed:
     module: Module
     calls: tuple[ast.Call, ...]
 
+    @property
+    def place(self) -> str:
+        """Return where it begins, as far as it is known: the head of its block, or the first call in it."""
+        first = self.node if isinstance(self.node, ast.With | ast.AsyncWith) or not self.calls else self.calls[0]
+        return f"{self.module.path}:{getattr(first, 'lineno', 1)}"
+
 
 def blocks(project: Project, origins: Origins, owner: ClassInfo) -> Iterator[Timed]:
     """Yield the blocks of `with` that enter an object of a class."""

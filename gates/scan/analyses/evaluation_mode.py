@@ -16,7 +16,7 @@ from gates.scan.analyses.evaluation_gradients import places_of
 from gates.scan.module import Function, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import ClassInfo, Project
-from gates.scan.scope import Scope
+from gates.scan.scope import PREPARES, Scope
 from gates.scan.site import Site
 
 __all__ = ["WORDS", "look"]
@@ -29,6 +29,12 @@ SWITCHED = re.compile(
     r"(?i)drop|batch_?norm|instance_?norm|rrelu|spectral|training|transformer|rnn|lstm|gru|multihead|"
     r"add_module|register_module|setattr"
 )
+RAW = re.compile(
+    r"torch\.nn\.[A-Z]\w*$|torchvision\.models\.([\w.]+\.)?[a-z]\w*$|timm\.(models\.)?create_model$|"
+    r"segmentation_models_pytorch\.[A-Z]\w*$"
+)
+OFF = re.compile(r"(?i)eval(?=\()|\.eval\b|eval_?mode|\btraining\b|\.train\((?!\))|quantiz")
+HARMLESS = WRAPS | PREPARES | {"print", "len", "summary", "id", "isinstance"}
 PLAIN = frozenset({"range", "len", "zip", "int", "float", "max", "min", "list", "tuple", "enumerate", "super", "sum"})
 DEPTH = 4
 
@@ -47,12 +53,54 @@ def _in_eval_mode(project: Project, found: Evaluation) -> bool:
     function = found.function
     if function is not None and is_set_back(project, found, function):
         return False
-    if is_made_here(found) or (function is not None and rests(project, found.module, function)):
+    if function is None and found.named and not _is_raw(project, found):
+        return True
+    if is_made_here(found) and not _is_raw(project, found):
+        return True
+    if function is not None and rests(project, found.module, function):
         return True
     if function is not None and (_is_of_others(found, function) or _is_set_late(found, function)):
         return False
     model = model_of(found) if function is not None else None
     return is_set(project, found.module, found.function or found.module.tree, HOPS, model)
+
+
+def _is_raw(project: Project, found: Evaluation) -> bool:
+    """Return whether a model is made beside its evaluation by what leaves it in training mode, and nothing puts it off.
+
+    What reading cannot follow may put off a model that it is handed.
+    """
+    model, scope = model_of(found), project.scope_at(found.forward, found.module)
+    body = found.function or found.module.tree
+    if not isinstance(model, ast.Name) or OFF.search(text_of(body)):
+        return False
+    taken = [c for c in inner(body, ast.Call) if isinstance(c, ast.Call) and model.id in map(text_of, c.args)]
+    if any(c is not found.forward and _is_unknown(project, found, c) for c in taken):
+        return False
+    bodies = {o.scope.function or found.module.tree for o in Origins(project).of(model, scope)}
+    ends = _ends(project, Origin(model, scope))
+    bodies |= {o.scope.function or o.scope.module.tree for o in ends}
+    return (
+        bool(ends) and all(_is_made_raw(project, o) for o in ends) and not any(OFF.search(text_of(b)) for b in bodies)
+    )
+
+
+def _is_unknown(project: Project, found: Evaluation, call: ast.Call) -> bool:
+    """Return whether a call may do anything to the model that it is handed."""
+    name = project.scope_at(call, found.module).dotted(call.func) or tail_of(call.func)
+    is_known = name.startswith(("torch.", "safetensors.")) or name.rpartition(".")[2] in HARMLESS
+    return not is_known and callee(project, found.module, call) is None
+
+
+def _is_made_raw(project: Project, made: Origin) -> bool:
+    """Return whether a model is made by a constructor, or by a library that hands it over in training mode."""
+    if not isinstance(made.node, ast.Call):
+        return False
+    name = made.scope.dotted(made.node.func) or ""
+    info = project.classes.get(name)
+    if info is not None:
+        return project.types.is_a(name, BASE) is True and not OFF.search(text_of(info.node))
+    return RAW.match(name) is not None
 
 
 def _is_of_others(found: Evaluation, function: Function) -> bool:

@@ -9,7 +9,7 @@ from gates.scan.analyses._flow import Source, passed, sources, spine
 from gates.scan.analyses._frozen import PARAMETERS, asking, is_frozen, named_for, puts_in, root_of, thaws
 from gates.scan.analyses._optimizers import CLIPS, clipped, optimizers, scaled
 from gates.scan.analyses._precision import BRAIN, HALF, scalers, type_named
-from gates.scan.analyses._receiving import received, trains_after
+from gates.scan.analyses._receiving import built, received, trains_after
 from gates.scan.analyses._several import parts_of
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
@@ -22,6 +22,7 @@ HELPERS = {"fit", "setup", "prepare", "train"}
 CASTS = ("half", "bfloat16", "to", "type", "from_pretrained", "from_config")
 WHOLE = re.compile(r"\bfloat\(\)|float32|cast_training_params|upcast")
 METHODS = {"half": HALF, "bfloat16": BRAIN}
+WORD = {HALF: {"half", "float16", "fp16"}, BRAIN: {"bfloat16", "bf16"}}
 WRAPPERS = {"compile", "DataParallel", "DistributedDataParallel", "DDP"}
 KEPT = WRAPPERS | {"print", "len", "sum", "cuda", "to", "train", "isinstance"}
 MOST = 100  # places that a model passed through
@@ -78,7 +79,8 @@ def _optimized(project: Project, module: Module, call: ast.Call, body: ast.AST) 
 
 def trained(project: Project, kind: str) -> Iterator[Found]:
     """Yield where models are turned into a type whose parameters go to optimizers that a scaler steps."""
-    if any(True for module in project.modules.values() for _ in _casts(project, module, kind)):
+    files = project.modules.values()
+    if any(WORD[kind] & module.words for module in files) or any(True for m in files for _ in _casts(project, m, kind)):
         for call, _, scope in (*scaled(project), *clipped(project)):
             yield from _cast(project, call, scope, kind)
 
@@ -100,6 +102,7 @@ def _cast(project: Project, call: ast.Call, scope: Scope, kind: str) -> Iterator
 def _turned(project: Project, model: Source, asked: ast.Call, optimizer: ast.Call, kind: str) -> Iterator[Found]:
     """Yield what turns a model into a type: where it is made, as it stands, and in what takes it over to train it."""
     yield from _made(project, model, kind)
+    yield from _put_in(project, model, asked, kind)
     yield from _in_place(project, model, asked, optimizer, kind)
     for each in received(project, model, optimizer):
         for found, module in _in_place(project, each, asked, optimizer, kind):
@@ -156,8 +159,12 @@ def _receivers(project: Project, scope: Scope) -> Iterator[tuple[ast.expr, Scope
 
 
 def _made(project: Project, source: Source, kind: str) -> Iterator[Found]:
-    if isinstance(source.node, ast.Call) and _is_cast(project, source.module, source.node, kind):
+    if not isinstance(source.node, ast.Call):
+        return
+    if _is_cast(project, source.module, source.node, kind):
         yield source.node, source.module
+    else:
+        yield from built(project, source.node, source.scope, kind)
 
 
 def _in_place(project: Project, source: Source, asked: ast.Call, optimizer: ast.Call, kind: str) -> Iterator[Found]:
@@ -184,6 +191,16 @@ def _in_place(project: Project, source: Source, asked: ast.Call, optimizer: ast.
             yield from ((c, scope.module) for c in known if c in set(calls(loop)) and c.lineno < asked.lineno)
 
 
+def _put_in(project: Project, source: Source, asked: ast.Call, kind: str) -> Iterator[Found]:
+    """Yield the statements that hand a model to what puts parameters of a type into it: `inject(net, dtype=half)`."""
+    for node in inner(source.body, ast.Expr) if isinstance(source.node, ast.Name) else ():
+        call = node.value if isinstance(node, ast.Expr) else None
+        if not isinstance(call, ast.Call) or text_of(source.node) not in map(text_of, call.args):
+            continue
+        if call.lineno < asked.lineno or _before_training(call, source.body):
+            yield from built(project, call, source.scope, kind)
+
+
 def _is_undone(
     project: Project, halving: ast.Call, module: Module, asked: ast.Call, source: Source, *, partly: bool
 ) -> bool:
@@ -194,6 +211,7 @@ def _is_undone(
     ways = {asked, *(c for c, _ in source.through)}
     last = until.get(body, 10**9)
     between = [c for c in calls(body) if halving.lineno < c.lineno <= last and c not in ways]
+    between += [c for c in _chained(halving, module) if tail_of(c.func) in {"float", "to"}]
     if any(tail_of(c.func) in {"float", "cast_training_params"} or _to_whole(project, c, module) for c in between):
         return True
     if not partly:
@@ -215,6 +233,14 @@ def _is_undone(
         puts_in(b, halving.lineno if b is body else since.get(b, 0), at, names)
         for b, at in {body: last, **until}.items()
     )
+
+
+def _chained(call: ast.Call, module: Module) -> Iterator[ast.Call]:
+    """Yield the methods that are called of what a call gives, one after the other: `Net().cuda().float()`."""
+    node: ast.AST | None = module.parents.get(call)
+    while isinstance(node, ast.Attribute) and isinstance(outer := module.parents.get(node), ast.Call):
+        yield outer
+        node = module.parents.get(outer)
 
 
 def _run_in(project: Project, caller: ast.AST, function: ast.AST, module: Module) -> int:

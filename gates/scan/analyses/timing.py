@@ -30,6 +30,7 @@ WORK = re.compile(
 BEGINS = {"__enter__", "start", "begin", "tic", "reset", "restart", "__init__"}
 ENDS = {"__exit__", "stop", "end", "finish", "toc", "elapsed", "lap", "seconds", "pause"}
 LIBRARY = ("timeit", "repeat", "Timer")
+MESSAGE = "the clock is read while the device may still work"
 MAX_HOPS = 2
 HOST = re.compile(r"(?i)^(tok|enc)$|tokeniz|dataset|transforms?$|collate|parse|preprocess|augment")
 OF_HOST = re.compile(r"(?i)(^|_)(cpu|host)(_|$)")
@@ -186,7 +187,7 @@ def _around_yield(project: Project, module: Module, function: Function, origins:
         if any(waits(project, module, c) for c in span.calls) or any(_is_waited_for(project, one) for one in used):
             continue
         if any(_is_measured(one) for one in used):
-            yield broken(module, span.end, "the clock is read while the device may still work")
+            yield broken(module, span.end, _said(used))
 
 
 def _since_attribute(project: Project, module: Module, function: Function, origins: Origins) -> Iterator[Site]:
@@ -208,7 +209,7 @@ def _since_attribute(project: Project, module: Module, function: Function, origi
             continue
         is_timer = function.name in ENDS and any(is_sure and m.name in BEGINS for m, is_sure in begins)
         if is_timer or any(_is_measured(one) for one in used):
-            yield broken(module, end, "the clock is read while the device may still work")
+            yield broken(module, end, _said(used))
 
 
 def _timed(
@@ -229,6 +230,13 @@ def _is_waited_for(project: Project, timed: Timed) -> bool:
     return any(
         waits(project, timed.module, c) for c in timed.calls if not work or c.lineno >= work[-1].lineno or c in work
     )
+
+
+def _said(used: list[Timed]) -> str:
+    """Return what is said of a timer: of the work that it is around where that stands, if it is known."""
+    working = [one for one in used if any(map(_is_work, one.calls))]
+    places = [one.place for one in sorted(working, key=_is_measured, reverse=True)]
+    return f"{MESSAGE} (around {places[0]})" if places else MESSAGE
 
 
 def _is_measured(timed: Timed) -> bool:
