@@ -54,6 +54,10 @@ FIRST = {
     "foreign_m": "45 of 50, findings on none of 20 sound projects; by somebody who had not seen the rules",
     "foreign_n": "34 of 40, one left out of the set; findings on 2 of 16 sound projects (one blocking); likewise",
     "foreign_o": "33 of 40, findings on 2 of 16 sound projects (one blocking); by somebody who had not seen the rules",
+    "foreign_p": "38 of 40, findings on none of 10 sound projects; by somebody who had not seen the rules",
+    "foreign_q": "35 of 40, findings on none of 10 sound projects; by somebody who had not seen the rules",
+    "foreign_r": "61 of 67, findings on none of 10 sound projects; by somebody who had not seen the rules",
+    "foreign_s": "55 of 60, findings on none of 10 sound projects; by somebody who had not seen the rules",
 }
 
 

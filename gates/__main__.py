@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 
-from gates.interrupts import interrupted, listen, stop_if_interrupted
+from gates.interrupts import end, interrupted, listen, stop_if_interrupted
 
 USAGE, TOOL_FAILED, INTERRUPTED = 2, 4, 130
 
@@ -21,6 +21,8 @@ def main() -> None:
             sys.stdout.flush()
     except BrokenPipeError:
         code = TOOL_FAILED
+    except KeyboardInterrupt:
+        code = _interrupted()
     if code == TOOL_FAILED and sys.stdout:
         # what is left in the buffer must not raise while the interpreter ends: that would exit with another code
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -44,6 +46,7 @@ def _guarded() -> int:
 
 
 def _interrupted() -> int:
+    end()
     print("error: interrupted; the last reports are as they were", file=sys.stderr)
     return INTERRUPTED
 

@@ -31,6 +31,13 @@ def listen() -> None:
             signal.signal(number, _interrupt)
 
 
+def end() -> None:
+    """Take no notice of either signal any more: the run is ending as they ask."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is _interrupt:
+            signal.signal(number, _ignore)  # a function, as below
+
+
 def interrupted() -> bool:
     """Return whether a signal has come, even if what it interrupted took no notice."""
     return _Told.so
@@ -62,6 +69,10 @@ def uninterrupted() -> Iterator[None]:
             signal.signal(number, handler)
     if held:
         _interrupt(held[0], None)
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    return None
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

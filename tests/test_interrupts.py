@@ -53,6 +53,30 @@ def test_interrupt_is_never_lost(where: str, name: str) -> None:
     assert done.stderr.endswith("error: interrupted; the last reports are as they were\n")
 
 
+@pytest.mark.parametrize("name", ["INT", "TERM"])
+def test_second_interrupt_while_the_first_ends_the_run_is_no_error(name: str) -> None:
+    again = f"os.kill(os.getpid(), signal.SIG{name})"
+    code = f"""
+class Late:
+    def __init__(self, out):
+        self.out = out
+    def write(self, text):
+        self.out.write(text)
+        {again}
+    def flush(self):
+        {again}
+sys.stdout, sys.stderr = Late(sys.stdout), Late(sys.stderr)
+def run(*_args, **_kwargs):
+    {again}
+import gates.cli
+gates.cli.cli.main = run
+program.main()
+"""
+    done = ended(HEAD + code)
+    assert done.returncode == 130, done.stderr
+    assert done.stderr == "error: interrupted; the last reports are as they were\n"
+
+
 def test_interrupt_is_held_back_and_not_lost() -> None:
     done = ended(
         "import os, signal, time\n"

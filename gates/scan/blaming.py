@@ -14,7 +14,8 @@ Word = Sequence[Event]
 
 def blamed(here: Event, events: Word, rest: Word, found: Trace) -> Frame | None:
     """Return the place to blame for an event of a broken order, before the rest of a path; none for the event's own."""
-    return _helper_call(here, events, found) or _too_early(here, rest, found) or _in_block(here, events, found)
+    by_helper = _helper_call(here, events, found) or _again_in_helper(here, events, found)
+    return by_helper or _too_early(here, rest, found) or _in_block(here, events, found)
 
 
 def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:
@@ -27,6 +28,17 @@ def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:
         if inside <= {here.name}:
             return frames[depth] if all(frame.is_plain for frame in frames[depth:]) else None
     return None
+
+
+def _again_in_helper(here: Event, events: Word, found: Trace) -> Frame | None:
+    """Return the call of a helper of several that does once more what the code around that call has done already."""
+    first, frames = events[0], found.calls.get(here, ())
+    around = found.calls.get(first, ())
+    if first is here or first.name != here.name or _shared(frames, around) < len(around) or len(frames) <= len(around):
+        return None
+    call = frames[len(around)]
+    same = (by for event, by in found.calls.items() if (event.name, *event[2:]) == (here.name, *here[2:]))
+    return call if any(call not in by for by in same) else None  # it is called elsewhere, too
 
 
 def _too_early(here: Event, rest: Word, found: Trace) -> Frame | None:

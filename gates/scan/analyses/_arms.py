@@ -141,7 +141,7 @@ def told_by(key: str, entry: ast.Dict) -> str:
 
 def is_arm(first: ast.Call, second: ast.Call, module: Module) -> bool:
     """Return whether the results, or the arguments, are called the old and the new arm."""
-    one, other = _called(first, module), _called(second, module)
+    one, other = called_as(first, module), called_as(second, module)
     given = [(_values(first), _values(second)), (one, other)]
     if any(are_arms(a, b) for a, b in given):
         return True
@@ -160,7 +160,8 @@ def _text(call: ast.Call, name: str | None) -> str:
     return text_of(value) if value is not None else ""
 
 
-def _called(call: ast.Call, module: Module) -> str:
+def called_as(call: ast.Call, module: Module) -> str:
+    """Return what the result of a call is called: by the variable it is kept in, or the key."""
     parent = module.parents.get(call)
     if isinstance(parent, ast.Dict):
         keys = [

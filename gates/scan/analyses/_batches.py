@@ -1,4 +1,4 @@
-"""Loops that run a model over batches and take no step: evaluation, inference, embedding."""
+"""Loops that run a model over batches and take no step: evaluation, inference, embedding; tensors that rows are of."""
 
 import ast
 import re
@@ -8,15 +8,21 @@ from gates.scan.analyses._benching import is_benchmark
 from gates.scan.analyses._code import LOOPS, accelerated, callee, calls, function_of
 from gates.scan.analyses._flow import is_forward
 from gates.scan.analyses._hot import is_training, root_of
-from gates.scan.analyses._origins import COMPREHENSIONS
+from gates.scan.analyses._origins import COMPREHENSIONS, Origins
 from gates.scan.analyses._steps import Steps
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
+from gates.scan.scope import Scope
 
 BATCHES = re.compile(r"(?i)load|batch|(^|[_.(])(dl|it)(\b|_)|data|patch|tile|chunk|crop|window|slice|range|split")
 MADE = re.compile(r"\b(rand|randn|randint|zeros|ones|empty|full)(_like)?\(")
 MAX_DEPTH = 2
+MAX_SHAPES = 4
+TENSORS = frozenset({"zeros", "empty", "full", "ones", "stack", "cat", "from_numpy", "tensor", "as_tensor", "load",
+                     "rand", "randn", "randint", "arange", "zeros_like", "empty_like"})  # fmt: skip
+RESHAPES = frozenset({"flatten", "reshape", "view", "to", "cuda", "float", "long", "half", "contiguous", "permute",
+                      "squeeze", "transpose", "clone", "detach", "pin_memory", "share_memory_", "int"})  # fmt: skip
 
 
 def runs_each_batch(project: Project, module: Module, node: ast.AST) -> bool:
@@ -91,3 +97,36 @@ def _forwards(project: Project, module: Module, call: ast.Call, depth: int) -> b
     there = project.scope_of(target, module).module
     looped = {c for loop in inner(target, *LOOPS) for c in calls(loop)}
     return any(c not in looped and _forwards(project, there, c, depth - 1) for c in calls(target))
+
+
+def is_number_of(index: ast.expr, turning: set[str]) -> bool:
+    """Return whether an index is the number of one row, as the loop around it says: `i`, `int(i)`, `i : i + 1`."""
+    if isinstance(index, ast.Tuple):
+        kinds = [isinstance(part, ast.Slice) and part.lower is part.upper is None for part in index.elts]
+        parts = [part for part, is_whole in zip(index.elts, kinds, strict=True) if not is_whole]
+        return bool(parts) and not kinds[0] and all(is_number_of(part, turning) for part in parts)
+    if isinstance(index, ast.Slice):
+        ends = f"{text_of(index.lower)} + 1" if index.lower is not None and index.upper is not None else ""
+        return bool(ends) and text_of(index.upper or index) == ends and is_number_of(index.lower or index, turning)
+    if isinstance(index, ast.Call) and tail_of(index.func) in {"int", "item"}:
+        index = index.args[0] if index.args else index.func.value if isinstance(index.func, ast.Attribute) else index
+    return isinstance(index, ast.Name) and index.id in turning
+
+
+def is_stored(project: Project, module: Module, node: ast.expr) -> bool:
+    """Return whether a value is a tensor that the program made, of its own numbers or of the host's, and no list."""
+    origins = Origins(project)
+    is_tensor = False
+    todo: list[tuple[ast.expr, Scope, int]] = [(node, project.scope_at(node, module), MAX_SHAPES)]
+    while todo:
+        value, scope, hops = todo.pop()
+        for made, where, path in origins.ways(value, scope):
+            if not path and isinstance(made, ast.List | ast.ListComp):
+                return False
+            if not isinstance(made, ast.Call) or path:
+                continue
+            if tail_of(made.func) in TENSORS and (where.dotted(made.func) or "").startswith("torch."):
+                is_tensor = True
+            elif isinstance(made.func, ast.Attribute) and made.func.attr in RESHAPES and hops:
+                todo.append((made.func.value, where, hops - 1))
+    return is_tensor

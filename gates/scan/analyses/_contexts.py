@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import constant
-from gates.scan.analyses._defaults import behind_of
+from gates.scan.analyses._defaults import behind_of, callers_pass
 from gates.scan.analyses._precision import AUTOCAST
 from gates.scan.analyses._settings import setting
 from gates.scan.module import Binding, Function, Module, is_property, tail_of
@@ -92,20 +92,43 @@ def _parts(node: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
         yield from ((part, scope) for part in (node.body, node.orelse))
     elif isinstance(node, ast.Subscript):
         behind = behind_of(node.value, scope)
-        table, key = (behind[0] if behind is not None else None), setting(node.slice, scope)
-        keyed = zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ()
-        values = [(k, v) for k, v in keyed if k is not None]
-        chosen = [v for k, v in values if constant(k) == key and key is not None] or [v for _, v in values]
-        yield from ((value, behind[1]) for value in chosen if behind is not None)
+        tables = [behind] if behind is not None else []
+        if behind is not None and isinstance(behind[0], ast.Call):
+            tables = list(_given(*behind))  # type: ignore[arg-type]  # a call
+        for table, where in tables:
+            yield from ((value, where) for value in _under(table, setting(node.slice, scope)))
     elif isinstance(node, ast.Name):
         found = scope.lookup(node.id)
-        yield from ((b.node, found[0]) for b in found[1] if _is_value(b)) if found is not None else ()  # type: ignore[misc]  # it is one
+        for binding in found[1] if found is not None else ():
+            yield from _bound(binding, node.id, found[0]) if found is not None else ()
     elif isinstance(node, ast.Attribute):
         owner = scope.class_of(node.value)
         method = scope.project.method(owner, node.attr) if owner is not None else None
         if method is not None and is_property(method[0]):
             yield from _values(method[0], scope.project.scope_of(method[0], method[1]))
         yield from ((b.node, where) for b, where in scope.attribute(node) if _is_value(b))  # type: ignore[misc]
+
+
+def _under(table: ast.expr, key: object) -> list[ast.expr]:
+    """Return what stands under a key of a table or a tuple that is written out, all of a table if the key is not."""
+    if isinstance(table, ast.Tuple | ast.List):
+        return table.elts[key : key + 1] if isinstance(key, int) and key >= 0 else []
+    keyed = zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ()
+    values = [(k, v) for k, v in keyed if k is not None]
+    return [v for k, v in values if constant(k) == key and key is not None] or [v for _, v in values]
+
+
+def _bound(binding: Binding, name: str, where: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    """Yield what a name is bound to: a value, its part of what a function returns, or what callers pass."""
+    if isinstance(binding.node, ast.expr) and binding.kind == "value":
+        yield binding.node, where
+    elif isinstance(binding.node, ast.Call) and binding.kind == "item":
+        for value, there in _given(binding.node, where):
+            parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+            is_plain = not any(isinstance(part, ast.Starred) for part in parts)
+            yield from ((part, there) for part in parts[binding.index : binding.index + 1] if is_plain)
+    elif binding.kind == "parameter":
+        yield from callers_pass(name, where)
 
 
 def _is_value(binding: Binding) -> bool:

@@ -3,7 +3,8 @@
 import ast
 from dataclasses import dataclass, field
 
-from gates.scan.analyses._code import callee, constant, function_of
+from gates.scan.analyses._code import callee, constant, function_of, keyword
+from gates.scan.analyses._defaults import under
 from gates.scan.analyses._flow import set_before
 from gates.scan.module import Function, Module, is_property, tail_of
 from gates.scan.nodes import inner
@@ -27,6 +28,7 @@ class Way:
     helpers: list[tuple[Function, Module]] = field(default_factory=list)
     reductions: list[str] = field(default_factory=list)
     is_elementwise: bool = False  # the largest element of a tensor is taken
+    keys: list[str] = field(default_factory=list)  # that the difference is kept under
 
     def enters(self, helper: Function, module: Module) -> None:
         """Go into a helper."""
@@ -44,13 +46,19 @@ def behind(project: Project, node: ast.expr, module: Module, way: Way, hops: int
     if isinstance(node, ast.Call):
         return _called(project, node, module, way, hops)
     if isinstance(node, ast.Attribute) and hops:
-        return _property(project, node, module, way, hops)
+        return _property(project, node, module, way, hops) or _kept(project, node, node.attr, module, way, hops)
+    if isinstance(node, ast.Subscript) and hops:
+        return _kept(project, node, constant(node.slice), module, way, hops)
     if isinstance(node, ast.Name) and hops:
         way.names.append(node.id)
         over = _gone_through(node, module)
         if over is not None:
             return behind(project, over, module, way, hops - 1)
         found_at = set_before(function_of(node, module) or module.tree, node.id, node.lineno)
+        if len(found_at) == 1 and (item := _item(project, node, found_at[0][0], module)) is not None:
+            way.keys.append(node.id)
+            way.enters(item[1], item[2])
+            return behind(project, item[0], item[2], way, hops - 1)
         return behind(project, found_at[0][0], module, way, hops - 1) if len(found_at) == 1 else None
     return None
 
@@ -128,6 +136,50 @@ def _property(project: Project, node: ast.Attribute, module: Module, way: Way, h
     if same and set_to is not None and isinstance(set_to[1].function, ast.FunctionDef | ast.AsyncFunctionDef):
         way.enters(set_to[1].function, module)
     return behind(project, set_to[0], module, way, hops - 1) if set_to is not None and same else None
+
+
+def _kept(
+    project: Project, node: ast.Subscript | ast.Attribute, key: object, module: Module, way: Way, hops: int
+) -> ast.BinOp | None:
+    """Return the difference that a table has under a key, or that a field of a class is made with in one place."""
+    scope = project.scope_at(node, module)
+    if not isinstance(key, str):
+        return None
+    if isinstance(node, ast.Subscript):
+        found = under(node.value, key, scope, hops)
+    else:
+        owner = scope.class_of(node.value)
+        made = project.named.get(owner.node.name, []) if owner is not None else []
+        value = _field_given(owner.node, made[0][0], key) if owner is not None and len(made) == 1 else None
+        found = (value, project.scope_at(*made[0])) if value is not None else None
+    if found is None:
+        return None
+    way.names.append(key)
+    way.keys.append(key)
+    if isinstance(found[1].function, ast.FunctionDef | ast.AsyncFunctionDef):
+        way.enters(found[1].function, found[1].module)
+    return behind(project, found[0], found[1].module, way, hops - 1)
+
+
+def _item(project: Project, node: ast.Name, made: ast.expr, module: Module) -> tuple[ast.expr, Function, Module] | None:
+    """Return the part, of what a helper returns, that a name is set to: of `ratio, gap = compare(a, b)`."""
+    found = project.scope_at(node, module).lookup(node.id)
+    places = {b.index for b in found[1] if b.kind == "item" and b.node is made} if found is not None else set()
+    target = callee(project, module, made) if isinstance(made, ast.Call) and len(places) == 1 else None
+    values = [n.value for n in inner(target, ast.Return) if isinstance(n, ast.Return)] if target is not None else []
+    parts = values[0].elts[: max(places) + 1] if len(values) == 1 and isinstance(values[0], ast.Tuple) else []
+    if target is None or len(parts) <= max(places) or any(isinstance(part, ast.Starred) for part in parts):
+        return None
+    return parts[-1], target, project.scope_of(target, module).module
+
+
+def _field_given(owner: ast.ClassDef, call: ast.Call, name: str) -> ast.expr | None:
+    """Return what a constructor is handed for a field that a class declares: by its name, or in its order."""
+    fields = [s.target.id for s in owner.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+    at = fields.index(name) if name in fields else len(call.args)
+    if name not in fields or any(isinstance(each, ast.Starred) for each in call.args):
+        return None
+    return keyword(call, name) or (call.args[at] if at < len(call.args) else None)
 
 
 def _gone_through(node: ast.Name, module: Module) -> ast.expr | None:

@@ -6,15 +6,18 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._arms import ARM, over_arms
 from gates.scan.analyses._benching import is_baseline, is_candidate
+from gates.scan.analyses._called import parameters
 from gates.scan.analyses._code import FUNCTIONS, LOOPS, Comprehension, callee, constant, function_of, tail_text
 from gates.scan.analyses._flow import set_before
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.parameters import argument
 from gates.scan.project import Project
+from gates.scan.scope import Scope
 
 DRAWS = frozenset({"randint", "randrange", "getrandbits", "randbits", "urandom", "time", "time_ns", "perf_counter_ns",
                    "token_bytes", "uuid4", "seed", "integers"})  # fmt: skip
+COUNTED = re.compile(r"(?i)rank|worker|epoch|step|iter|round|trial|repeat|fold|^[ijkn]$|idx|index")
 HOPS = 3
 MAX_CALLERS = 20
 WORKER = re.compile(r"(?i)worker|rank|spawn")
@@ -194,8 +197,14 @@ def sown(function: Function) -> str | None:
     if "seed" in names or WORKER.search(function.name):
         return "seed" if "seed" in names else None
     set_of = [c.args[0] for c in inner(function, ast.Call) if isinstance(c, ast.Call) and c.args and _is_setting(c)]
-    found = {each.id for each in set_of if isinstance(each, ast.Name) and each.id in names}
+    found = {name for each in set_of for name in _added_to(each) if name in names}
     return found.pop() if len(found) == 1 else None
+
+
+def _added_to(seed: ast.expr) -> Iterator[str]:
+    """Yield the variables that a seed is, or is the sum of, but for those that count turns or processes."""
+    if isinstance(seed, ast.Name) or (isinstance(seed, ast.BinOp) and isinstance(seed.op, ast.Add)):
+        yield from (name for name in _names(seed) if isinstance(seed, ast.Name) or not COUNTED.search(name))
 
 
 def _is_setting(call: ast.Call) -> bool:
@@ -208,17 +217,56 @@ def never_same(project: Project, module: Module, one: ast.expr, other: ast.expr)
     return first is not None and second is not None and first[0] == second[0] and first[1] != second[1]
 
 
+def left_at(project: Project, module: Module, call: ast.Call) -> ast.expr | None:
+    """Return the default of the seed that a call takes, of a function or a class, itself or as a part of it."""
+    scope = project.scope_at(call, module)
+    target = callee(project, module, call)
+    if target is None and tail_of(call.func) == "partial" and call.args:
+        target, _ = project.functions.get(scope.dotted(call.args[0]) or "", (None, None))
+    if target is not None:
+        return dict(parameters(target)).get(sown(target) or "seed")
+    info = project.classes.get(project.types.of(call, scope) or "")
+    if info is not None and "__init__" in info.methods:
+        return dict(parameters(info.methods["__init__"])).get("seed")
+    fields = (n for n in info.node.body if isinstance(n, ast.AnnAssign)) if info is not None else ()
+    return next((field.value for field in fields if tail_of(field.target) == "seed"), None)
+
+
+def shown(project: Project, module: Module, seed: ast.expr) -> str:
+    """Return the number that a seed is, where the code tells; what is written, where it does not."""
+    reckoned = _reckoned(project, module, seed)
+    return str(reckoned[1]) if reckoned is not None and not reckoned[0] else text_of(seed)
+
+
+def _imported(project: Project, scope: Scope, node: ast.expr) -> tuple[ast.expr, Scope] | None:
+    """Return what a name of another file is set to there, where that is done once."""
+    origin, _, name = (scope.dotted(node) or "").rpartition(".")
+    module = project.find_module(origin, scope.module) if origin else None
+    found = module.bindings.get(name, []) if module is not None else []
+    value = found[0].node if len(found) == 1 and found[0].kind == "value" else None
+    return (
+        (value, project.scope_of(module.tree, module)) if module is not None and isinstance(value, ast.expr) else None
+    )
+
+
 def _reckoned(project: Project, module: Module, node: ast.expr, hops: int = HOPS) -> tuple[str, int] | None:
     """Return what a seed is reckoned of, nothing for a plain number, and the number added to that."""
+    module = (
+        module if node in module.parents else next((m for m in project.modules.values() if node in m.parents), module)
+    )
     value = constant(node)
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return "", value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
         left, right = (_reckoned(project, module, side, hops) for side in (node.left, node.right))
         if left is None or right is None or (right[0] and (left[0] or isinstance(node.op, ast.Sub))):
             return None
         return left[0] or right[0], left[1] + (right[1] if isinstance(node.op, ast.Add) else -right[1])
-    behind = project.scope_at(node, module).through(node) if isinstance(node, ast.Name) and hops else None
+    is_named = isinstance(node, ast.Name | ast.Attribute) and hops > 0
+    scope = project.scope_at(node, module)
+    behind = scope.through(node) or _imported(project, scope, node) if is_named else None
+    if isinstance(node, ast.Attribute) and behind is not None and constant(behind[0]) is None:
+        behind = None  # only what is a number there
     if behind is not None:
         return _reckoned(project, behind[1].module, behind[0], hops - 1)
     return (text_of(node), 0) if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) else None

@@ -4,17 +4,19 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import calls, functions
+from gates.scan.analyses._code import callee, calls, functions
 from gates.scan.analyses._flow import is_forward
 from gates.scan.analyses._origins import Origins
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
+from gates.scan.parameters import argument
 from gates.scan.project import Project
 from gates.scan.scope import Scope
 
 STARTS = re.compile(r"^_*(?!is_|has_|on_|in_|for_|no_|register_)(\w+_)?backward(_pass|_step)?$")
 CUT = {"detach", "item", "float", "tolist", "numpy", "cpu", "clone_detached"}
 LOSS = re.compile(r"(?i)(loss|crit|criterion)(_?fn|_?func|_?f)?$")
+HOPS = 2  # how many calls a value is followed into
 COUNTS = re.compile(r"(?i)^n$|^n_|^num|count|len|size|tokens|weight|scale|acc|hits|correct|^_")
 
 
@@ -132,6 +134,93 @@ def is_cut(name: str, node: ast.AST, module: Module, body: ast.AST) -> bool:
         ):
             return True
     return is_ungraded(node, module)
+
+
+def unsummed(project: Project, module: Module, into: ast.expr, function: ast.AST) -> bool:
+    """Return whether no backward pass starts from the sum itself, or from what is made of it."""
+    while isinstance(into, ast.Subscript):
+        into = into.value
+    if made_of(project, module, text_of(into), function) & starts(function):
+        return False
+    for call in calls(function):
+        if ("backward" in tail_of(call.func) or tail_of(call.func) == "scale") and any(
+            text_of(n) == text_of(into) for n in walk(call) if isinstance(n, ast.expr) and n is not call
+        ):
+            return False
+    return True
+
+
+def made_of(project: Project, module: Module, text: str, body: ast.AST, hops: int = HOPS) -> set[str]:
+    """Return a name, and those that are made of it: by assignments, or by going over it."""
+    texts, todo = {text}, [text]
+    while todo:
+        fresh = _made_of(project, module, todo.pop(), body, hops) - texts
+        texts |= fresh
+        todo += fresh
+    return texts
+
+
+def _made_of(project: Project, module: Module, text: str, body: ast.AST, hops: int) -> set[str]:
+    found: set[str] = set()
+    for node in inner(body, ast.Assign, ast.For):
+        value = node.value if isinstance(node, ast.Assign) else node.iter if isinstance(node, ast.For) else None
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.For) else []
+        if value is not None and _is_in(project, module, text, value, hops):
+            flat = (n for t in targets for n in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t]))
+            found |= {text_of(n) for n in flat if isinstance(n, ast.Name | ast.Attribute)} - {text}
+    return found
+
+
+def _is_in(project: Project, module: Module, text: str, value: ast.expr, hops: int) -> bool:
+    """Return whether a value is made of a name: it is written there, and no function is handed it that gives others."""
+    for node in walk(value):
+        if isinstance(node, ast.expr) and text_of(node) == text:
+            around = module.parents.get(node)
+            call = module.parents.get(around) if isinstance(around, ast.keyword) else around
+            is_handed = isinstance(call, ast.Call) and call.func is not node and hops > 0
+            if not (is_handed and isinstance(call, ast.Call) and _gives_others(project, module, call, node, hops)):
+                return True
+    return False
+
+
+def _gives_others(project: Project, module: Module, call: ast.Call, given: ast.expr, hops: int) -> bool:
+    """Return whether a function of the program returns nothing that is made of what a call hands it."""
+    target = callee(project, module, call)
+    if target is None or target.name == "__init__":
+        return _goes_over_others(project, module, call, given, hops)
+    scope = project.scope_of(target, module)
+    bound = scope.owner is not None
+    names = [a.arg for a in walk(target.args) if isinstance(a, ast.arg)]
+    taken = [name for name in names if argument(call, target, name, bound=bound) is given]
+    results = [n.value for n in inner(target, ast.Return, ast.Yield, ast.YieldFrom)]  # type: ignore[attr-defined]
+    told = [value for value in results if value is not None]
+    if len(taken) != 1 or not told:
+        return False
+    texts = made_of(project, scope.module, taken[0], target, hops - 1)
+    return not any(_is_in(project, scope.module, text, value, hops - 1) for text in texts for value in told)
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        return list(zip(target.elts, value.elts, strict=False))
+    return [(target, value)]
+
+
+def _goes_over_others(project: Project, module: Module, call: ast.Call, given: ast.expr, hops: int) -> bool:
+    """Return whether a call makes an object that keeps what it is handed, and gives nothing of it when gone over."""
+    info = project.classes.get(project.types.of(call, project.scope_at(call, module)) or "")
+    made, over = (info.methods.get(name) for name in ("__init__", "__iter__")) if info is not None else (None, None)
+    if info is None or made is None or over is None:
+        return False
+    taken = {
+        a.arg for a in walk(made.args) if isinstance(a, ast.arg) and argument(call, made, a.arg, bound=True) is given
+    }
+    kept = {text_of(t) for n in inner(made, ast.Assign) for target in n.targets  # type: ignore[attr-defined]
+            for t, value in _pairs(target, n.value) if tail_of(value) in taken}  # type: ignore[attr-defined]  # fmt: skip
+    there = info.scope.module
+    told = [n.value for n in inner(over, ast.Yield, ast.YieldFrom) if n.value is not None]  # type: ignore[attr-defined]
+    texts = {text for each in kept for text in made_of(project, there, each, over, hops - 1)}
+    return bool(told) and not any(_is_in(project, there, text, value, hops - 1) for text in texts for value in told)
 
 
 def giving(project: Project) -> frozenset[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import MODEL, Comprehension, callee, function_of, functions, statement_of
 from gates.scan.analyses._evaluating import Evaluation, callers
-from gates.scan.analyses._forwards import CAREFUL, INFERS, NO_GRAD
+from gates.scan.analyses._forwards import CAREFUL, INFERS, NO_GRAD, trains
 from gates.scan.analyses._outward import may_be
 from gates.scan.analyses._switches import SETS, is_restored, remembers, turns_off
 from gates.scan.module import Function, Module, tail_of
@@ -185,7 +185,8 @@ def _is_off_somewhere(module: Module, function: ast.AST, model: ast.expr | None)
 
 def _is_made_ready(project: Project, module: Module, function: ast.AST, model: ast.expr | None) -> bool:
     """Return whether a function has its model from what puts it into evaluation mode, or may: a loader of others."""
-    tails = {tail_of(c.func) for c in inner(function, ast.Call) if isinstance(c, ast.Call)}
+    ran = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
+    tails = {tail_of(c.func) for c in ran if isinstance(c.func, ast.Attribute) or callee(project, module, c) is None}
     for node in inner(function, ast.Assign, ast.Return):
         value = node.value if isinstance(node, ast.Assign | ast.Return) else None
         made = [c for c in walk(value) if isinstance(c, ast.Call)] if value is not None else []
@@ -193,11 +194,28 @@ def _is_made_ready(project: Project, module: Module, function: ast.AST, model: a
             continue
         for call in made if isinstance(node, ast.Assign) else ():
             target = callee(project, module, call)
-            if target is None and READY.search(tail_of(call.func)) and not tails & {"train", "backward"}:
+            is_ready = target is None and READY.search(tail_of(call.func)) and not tails & {"train", "backward"}
+            if is_ready and not _is_put_on(project, module, function, node):  # type: ignore[arg-type]  # an assignment
                 return True
             there = project.scope_of(target, module).module if target is not None else module
             if target is not None and _sets(project, there, target, 0) and _returns(target):
                 return True
+    return False
+
+
+def _is_put_on(project: Project, module: Module, function: ast.AST, made: ast.Assign) -> bool:
+    """Return whether a helper puts a model, which it is handed after it was made, into training mode, or trains it."""
+    later = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and c.lineno > made.lineno]
+    given = {c: [*c.args, *(k.value for k in c.keywords)] for c in later}
+    names = {c: [a for a in given[c] if isinstance(a, ast.Name | ast.Attribute)] for c in later}
+    handed = [c for c in later if any(may_be(function, a, made.targets[0]) for a in names[c])]
+    kept = {text_of(s.targets[0]) for c in handed if isinstance(s := statement_of(c, module), ast.Assign)}
+    handed += [c for c in later if isinstance(c.func, ast.Attribute) and text_of(c.func.value) in kept]
+    for target in (t for c in handed if (t := callee(project, module, c)) is not None):
+        made_on = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and tail_of(c.func) == "train"]
+        on = not all(map(turns_off, made_on))
+        if (on or trains(target)) and not _sets(project, project.scope_of(target, module).module, target, 1):
+            return True
     return False
 
 

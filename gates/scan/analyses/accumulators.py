@@ -4,12 +4,22 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import Loop, broken, callee, calls, function_of, functions, loop_of, statement_of
-from gates.scan.analyses._graphs import giving, is_cut, is_given, is_ungraded, named, parts, starts, summed
+from gates.scan.analyses._graphs import (
+    giving,
+    is_cut,
+    is_given,
+    is_ungraded,
+    named,
+    parts,
+    starts,
+    summed,
+    unsummed,
+)
 from gates.scan.analyses._hot import is_hot, leading, steps
 from gates.scan.analyses._keeping import Kept, is_of_caller, is_reset, kept_in
 from gates.scan.analyses._origins import Origin, Origins
 from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
+from gates.scan.nodes import inner, text_of
 from gates.scan.parameters import argument
 from gates.scan.project import Project
 from gates.scan.scope import Scope
@@ -33,7 +43,11 @@ def look(project: Project) -> Iterator[Site]:
                     continue
                 if _runs_own(project, module, node):
                     continue  # what the method does with it is asked below
-                if _outlives(into, node, module) and _unsummed(into, function) and _is_hot(project, module, node):
+                if (
+                    _outlives(into, node, module)
+                    and unsummed(project, module, into, function)
+                    and _is_hot(project, module, node)
+                ):
                     yield broken(module, node, f"{text_of(into)} keeps {name} with the graph that made it")
     yield from _given(project)
     yield from _handed(project)
@@ -55,7 +69,11 @@ def _given(project: Project) -> Iterator[Site]:
         for function in stepping:
             scope = project.scope_of(function, module)
             for node, value, into in kept_in(function):
-                is_lost = _outlives(into, node, module) and _unsummed(into, function) and loop_of(node, module)
+                is_lost = (
+                    _outlives(into, node, module)
+                    and unsummed(project, module, into, function)
+                    and loop_of(node, module)
+                )
                 if not is_lost or is_ungraded(node, module) or _runs_own(project, module, node):
                     continue
                 if _is_given(project, value, scope, function):
@@ -162,7 +180,7 @@ def _graphs_of(project: Project, kept: Kept, function: Function, call: ast.Call,
     if root is not None and root != scope.self_name:
         holder = argument(call, function, root, bound=scope.owner is not None) if root in scope.bindings else None
     around = function_of(call, there) or there.tree
-    if holder is not None and not (_outlives(holder, call, there) and _unsummed(holder, around)):
+    if holder is not None and not (_outlives(holder, call, there) and unsummed(project, there, holder, around)):
         return []
     if any(isinstance(a, ast.With) and "no_grad" in text_of(a.items[0].context_expr) for a in there.ancestors(call)):
         return []
@@ -235,18 +253,6 @@ def _starting(project: Project) -> Iterator[dict[Function, frozenset[str]]]:
     yield found
 
 
-def _made_of(text: str, body: ast.AST) -> set[str]:
-    """Return the names that are made of something: by an assignment, or by going over it."""
-    found: set[str] = set()
-    for node in inner(body, ast.Assign, ast.For):
-        value = node.value if isinstance(node, ast.Assign) else node.iter if isinstance(node, ast.For) else None
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.For) else []
-        if value is not None and any(isinstance(n, ast.expr) and text_of(n) == text for n in walk(value)):
-            flat = (n for t in targets for n in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t]))
-            found |= {text_of(n) for n in flat if isinstance(n, ast.Name | ast.Attribute)} - {text}
-    return found
-
-
 def _outlives(into: ast.expr, node: ast.AST, module: Module) -> bool:
     """Return whether what it is added to was made outside of the step's loop."""
     while isinstance(into, ast.Subscript):
@@ -267,22 +273,3 @@ def _step_loop(node: ast.AST, module: Module) -> Loop | None:
     while loop is not None and not starts(loop):
         loop = loop_of(loop, module)
     return loop or first
-
-
-def _unsummed(into: ast.expr, function: ast.AST) -> bool:
-    """Return whether no backward pass starts from the sum itself, or from what is made of it."""
-    while isinstance(into, ast.Subscript):
-        into = into.value
-    texts, todo = {text_of(into)}, [text_of(into)]
-    while todo:
-        fresh = _made_of(todo.pop(), function) - texts
-        texts |= fresh
-        todo += fresh
-    if texts & starts(function):
-        return False
-    for call in calls(function):
-        if ("backward" in tail_of(call.func) or tail_of(call.func) == "scale") and any(
-            text_of(n) == text_of(into) for n in walk(call) if isinstance(n, ast.expr) and n is not call
-        ):
-            return False
-    return True

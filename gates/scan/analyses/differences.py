@@ -8,14 +8,14 @@ from gates.scan.analyses._benching import called, is_baseline, is_candidate, wor
 from gates.scan.analyses._code import broken, calls, function_of, nodes, statement_of, tail_text
 from gates.scan.analyses._differences import CONVERTS, Way, behind, of_loops
 from gates.scan.analyses._flow import set_before
-from gates.scan.module import Function, Module, tail_of
+from gates.scan.module import Function, Module, names_of, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
 WORDS = ("baseline*", "fp32*", "float32", "reference*", "control*", "eager*", "base_*", "full_*", "_ref*",
          "ref_*", "expected*", "naive*", "plain*", "vanilla*", "atol", "rtol", "tolerance*", "golden*",
-         "double")  # fmt: skip
+         "double", "ref", "tol", "diff", "drift*", "parity*")  # fmt: skip
 BAR = re.compile(r"(?i)tol|eps|delta|thresh|limit|max_|margin|within")
 CLOSE = re.compile(r"(?i)(^|[^a-z])([ar]?tol|tolerances?|eps|epsilon)([^a-z]|$)")
 ALIKE = re.compile(r"(?i)close|equal|same|match|parity|agree|identical|equivalen|consisten|within|accurate|toleran")
@@ -28,6 +28,7 @@ EITHER = re.compile(
     r"(?i)drop|worse|regress|degradation|no_loss|increase|exceed|slower|higher|lower|too_|below|above|converge|\brise|_rise|"
     r"at[_ ]most|one[-_ ]?sided"
 )
+PASSES = re.compile(r"(?i)\b(is |was )?(exceed(s|ed|ing)?|above|higher than|too (large|big|high|wide))\b")
 LARGEST = frozenset({"max", "amax", "nanmax", "maximum"})
 UNSIGNED = re.compile(r"(?i)(^|_)err|error|diff|deviation|distance|dist$|discrepan|mismatch|gap$|divergence")
 SIGNED = re.compile(r"(?i)(^|_)signed|bias|change|delta")
@@ -49,7 +50,7 @@ def look(project: Project) -> Iterator[Site]:
                 continue
             way = Way()
             found = behind(project, left, module, way)
-            if found is None or _is_meant(project, node, module, way.names):
+            if found is None or _is_meant(project, node, module, way):
                 continue
             looped = of_loops(of_loops(found, found, module), node, module)
             around = function_of(found, module) or function_of(node, module)
@@ -68,11 +69,24 @@ def _unsigned(project: Project, found: ast.BinOp, way: Way, asking: Function | N
     if module is None or helper is None or helper is asking:
         return None
     is_largest = bool(LARGEST & set(way.reductions))
-    is_named = UNSIGNED.search(helper.name) is not None and SIGNED.search(helper.name) is None
-    is_blamed = is_largest or is_named
-    if not is_blamed or any(_is_made_unsigned(*site) for site in project.named.get(helper.name, [])):
+    name = way.keys[-1] if way.keys else helper.name
+    if not is_largest and not _is_unsigned(name):
         return None
-    return module, found
+    if any(_is_made_unsigned(*site) for site in project.named.get(helper.name, [])):
+        return None
+    return None if way.keys and _is_read_unsigned(project, name) else (module, found)
+
+
+def _is_unsigned(name: str) -> bool:
+    """Return whether a name says how far off something is, not to which side: a gap, an error."""
+    return UNSIGNED.search(name) is not None and SIGNED.search(name) is None
+
+
+def _is_read_unsigned(project: Project, key: str) -> bool:
+    """Return whether `abs()` is taken anywhere of what stands under a key."""
+    taken = ((c, m) for name in ("abs", "fabs", "absolute") for c, m in project.named.get(name, []))
+    values = (value for call, _ in taken for value in (*call.args, call.func))
+    return any(key in names_of(part) for value in values for part in walk(value) if isinstance(part, ast.expr))
 
 
 def _is_made_unsigned(call: ast.Call, module: Module) -> bool:
@@ -155,7 +169,7 @@ def _plain(node: ast.expr) -> ast.expr:
     return node
 
 
-def _is_meant(project: Project, node: ast.Compare, module: Module, names: list[str]) -> bool:
+def _is_meant(project: Project, node: ast.Compare, module: Module, way: Way) -> bool:
     """Return whether the other side is asked for, too, or a name or a docstring says that one side is meant."""
     statement = next((a for a in module.ancestors(node) if isinstance(a, ast.stmt)), None)
     text = text_of(statement) if isinstance(statement, ast.Assign | ast.Return | ast.Assert | ast.Expr) else ""
@@ -165,7 +179,9 @@ def _is_meant(project: Project, node: ast.Compare, module: Module, names: list[s
         return True
     around = function_of(node, module)
     said = [around.name, ast.get_docstring(around) or ""] if around is not None else []
-    return EITHER.search(" ".join([text, *said, *names])) is not None or _both_asked(project, node, module)
+    if any(_is_unsigned(name) for name in way.names if name.isidentifier()):  # "the gap is above 0.1" says no side
+        text = PASSES.sub("", text)
+    return EITHER.search(" ".join([text, *said, *way.names])) is not None or _both_asked(project, node, module)
 
 
 def _both_asked(project: Project, node: ast.Compare, module: Module) -> bool:

@@ -27,7 +27,7 @@ from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("train*", "backward*")
+WORDS = ("train*", "backward*", "fit*", "hold*")
 REPORTS = re.compile(r"(?i)train(ing)?_(results?|metrics?|accuracy|scores?|loss(es)?|stat(istic)?s|eval)")
 MINE = re.compile(r"(?i)train|fit|in_sample")
 SCORES = re.compile(

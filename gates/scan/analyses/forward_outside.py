@@ -23,6 +23,7 @@ TRAINERS = ("Trainer", "LightningCLI")
 WHOLE = re.compile(r"^(32|64)|-true$")
 MAKERS = re.compile(r"^(torchvision|timm|transformers|monai|segmentation_models_pytorch)\.")
 CAST = re.compile(r"(?i)cast|amp|ctx|context|precision")
+IDLE = re.compile(r"\b(contextlib\.)?nullcontext\b")
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -248,10 +249,25 @@ def _covered(project: Project, module: Module, node: ast.AST) -> bool:
     if any(True for _ in around(project, module, node)):
         return True
     for outer in module.ancestors(node):
-        if isinstance(outer, ast.With | ast.AsyncWith):
-            texts = [ast.unparse(item.context_expr) for item in outer.items]
-            if any(CAST.search(text) or NO_GRAD.search(text) for text in texts):
-                return True
+        entered = outer.items if isinstance(outer, ast.With | ast.AsyncWith) else []
+        if any(_may_cast(project, module, item.context_expr) for item in entered):
+            return True
         if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
             return any(CAST.search(text) or NO_GRAD.search(text) for text in map(ast.unparse, outer.decorator_list))
     return False
+
+
+def _may_cast(project: Project, module: Module, context: ast.expr) -> bool:
+    """Return whether a context is called what autocast is, or turns gradients off, by what it is made of where known.
+
+    Of `nullcontext() if last else model.no_sync()`, or a name for it, nothing is.
+    """
+    texts = [ast.unparse(context)]
+    scope = project.scope_at(context, module)
+    if isinstance(context, ast.Name) and (found := scope.lookup(context.id)) is not None:
+        values = [b.node for b in found[1] if b.kind == "value" and isinstance(b.node, ast.IfExp | ast.Call)]
+        texts = [ast.unparse(v) for v in values] if values and len(values) == len(found[1]) else texts
+    target = callee(project, module, context) if isinstance(context, ast.Call) else None
+    if target is not None:
+        texts = [ast.unparse(statement) for statement in target.body]
+    return any(CAST.search(IDLE.sub("", text)) or NO_GRAD.search(text) for text in texts)

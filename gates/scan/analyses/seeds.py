@@ -6,9 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.scan.analyses._arms import are_arms, bodies, is_arm, odd_seeds, over_arms, told_by
+from gates.scan.analyses._arms import are_arms, bodies, called_as, is_arm, odd_seeds, over_arms, told_by
 from gates.scan.analyses._benching import is_baseline, is_candidate
-from gates.scan.analyses._called import parameters
 from gates.scan.analyses._code import (
     FUNCTIONS,
     Comprehension,
@@ -19,7 +18,7 @@ from gates.scan.analyses._code import (
     nodes,
     tail_text,
 )
-from gates.scan.analyses._drawn_seeds import is_chosen_by_arm, is_drawn_for_each, never_same, sown
+from gates.scan.analyses._drawn_seeds import is_chosen_by_arm, is_drawn_for_each, left_at, never_same, shown, sown
 from gates.scan.analyses._one_seed import one_seed
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
@@ -68,7 +67,15 @@ def _by_keyword(project: Project, module: Module, body: ast.AST) -> Iterator[Sit
         else:
             arms[text_of(call.func)].append((call, default))
     for found in arms.values():
-        told = [(c, str(_rest(c, seed)), text_of(seed) if seed is not None else "") for c, seed in found]
+        rest = [str(_rest(c, s)) for c, s in found]
+        told = [
+            (
+                c,
+                text if len(set(rest)) > 1 else called_as(c, module),
+                shown(project, module, s) if s is not None else "",
+            )
+            for (c, s), text in zip(found, rest, strict=True)
+        ]
         for arm, seed_, other in odd_seeds(told, lambda one, two: is_arm(one, two, module)):
             yield broken(module, arm, f"one arm has the seed {other}, the other {seed_}")
 
@@ -78,11 +85,11 @@ def _default(project: Project, module: Module, call: ast.Call) -> ast.expr | Non
     if tail_of(call.func) == "dict" and call.args:
         behind = project.scope_at(call, module).through(call.args[0])
         return _under(behind[0]) if behind is not None and isinstance(behind[0], ast.Dict) else None
-    if tail_of(call.func) not in project.once(_seeded)[0]:
+    made = call.args[0] if tail_of(call.func) == "partial" and call.args else call.func
+    if tail_of(made) not in project.once(_seeded)[0] or any(k.arg is None for k in call.keywords):
         return None
-    target = callee(project, module, call)
-    found = dict(parameters(target)).get("seed") if target is not None else None
-    return found if isinstance(constant(found), int) else None
+    found = left_at(project, module, call)
+    return found if found is not None and shown(project, module, found).lstrip("-").isdigit() else None
 
 
 def _by_turn(project: Project, module: Module) -> Iterator[Site]:

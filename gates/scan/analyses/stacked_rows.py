@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import LOOPS, broken, callee, function_of, module_of
+from gates.scan.analyses._batches import is_number_of, is_stored
+from gates.scan.analyses._code import LOOPS, broken, callee, constant, function_of, module_of
 from gates.scan.analyses._cpu_only import only_on_cpu
 from gates.scan.analyses._flow import is_forward
 from gates.scan.analyses._rows import (
@@ -22,8 +23,9 @@ from gates.scan.analyses._rows import (
     rows_of,
 )
 from gates.scan.analyses._settings import setting
+from gates.scan.known import MODULE
 from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of
+from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
@@ -36,6 +38,7 @@ NO_BATCH = re.compile(  # brought together, and no batch
 )
 OF_WEIGHTS = re.compile(r"(?i)(^|_)(bias|weight|param|grad|norm|metric)(e?s)?$|(^|_)loss(es)?$")
 REDUCES = frozenset({"mean", "sum", "norm", "max", "min", "prod", "var", "std", "all", "any", "median"})
+AS_IS = frozenset({"to", "cuda", "float", "long", "half", "unsqueeze", "contiguous", "clone", "detach"})  # a row's
 MADE = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
 MESSAGE = "the batch is stacked from rows that Python makes one by one"
 
@@ -55,6 +58,8 @@ def look(project: Project) -> Iterator[Site]:
 
 
 def _is_slow(project: Project, module: Module, call: ast.Call, rows: Rows) -> bool:
+    if _is_only_joined(call, module) and _is_picked(project, module, rows):
+        return not (_is_few(rows, project.scope_at(call, module)) or _runs_once(project, module, call, MAX_HOPS))
     if tail_of(call.func) in {"cat", "concat"} and not SINGLE.search(rows.shown):
         return False
     if _is_few(rows, project.scope_at(call, module)) and _runs_once(project, module, call, MAX_HOPS):
@@ -75,6 +80,36 @@ def _is_slow(project: Project, module: Module, call: ast.Call, rows: Rows) -> bo
     if is_made and tail_of(call.func) == "stack" and is_read(rows.each):
         return True
     return rows.place is call and _is_moved_later(call, module, by_name=is_plain)
+
+
+def _is_only_joined(call: ast.Call, module: Module) -> bool:
+    """Return whether a list of rows is asked for nothing but to be joined."""
+    name = call.args[0].id if isinstance(call.args[0], ast.Name) else ""
+    body = function_of(call, module) or module.tree
+    used = [n for n in inner(body, ast.Name) if isinstance(n, ast.Name) and n.id == name and name]
+    added = (module.parents.get(n) for n in used)
+    adds = sum(isinstance(n, ast.Attribute) and n.attr == "append" for n in added)
+    return sum(isinstance(n.ctx, ast.Load) for n in used) - adds <= 1
+
+
+def _is_picked(project: Project, module: Module, rows: Rows) -> bool:
+    """Return whether each row is one of a tensor that could be asked for all of them at once: `frames[i]`."""
+    node = rows.each
+    while isinstance(node, ast.Call | ast.Subscript):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in AS_IS:
+            node = node.func.value
+        elif isinstance(node, ast.Subscript) and constant(node.slice) is None and isinstance(node.slice, ast.Constant):
+            node = node.value
+        else:
+            break
+    if not isinstance(node, ast.Subscript) or len(rows.turns) != 1:
+        return False
+    turning = {n.id for n in walk(rows.turns[0].target) if isinstance(n, ast.Name)}
+    of_turn = any(isinstance(n, ast.Name) and n.id in turning for n in walk(node.value))
+    is_row = is_number_of(node.slice, turning) and not of_turn
+    scope = project.scope_at(rows.turns[0].over, module)
+    is_forward_pass = scope.self_class is not None and project.types.is_a(scope.self_class.node.name, MODULE) is True
+    return is_row and not is_forward_pass and is_stored(project, module, node.value)
 
 
 def _is_few(rows: Rows, scope: Scope) -> bool:
