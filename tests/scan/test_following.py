@@ -5,6 +5,8 @@ import textwrap
 
 import pytest
 
+from gates.scan.analyses._origins import Origins
+from gates.scan.analyses._targets import Targets
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
 from gates.scan.order import MARKERS
@@ -175,3 +177,11 @@ def _word(chance: random.Random, names: list[str]) -> list[str]:
         else:
             word.append(chance.choice(names))
     return [*word, *["done"] * depth, "end"]
+
+
+def test_partial_of_itself_is_followed_once() -> None:
+    text = "from functools import partial\ndef wrap(step):\n    step = partial(step, 1)\n    step()\n"
+    project = project_of({"a.py": text.encode()})
+    module = project.modules["a.py"]
+    (call,) = module.calls["step"]
+    assert list(Targets(project, Origins(project)).behind(call.func, project.scope_at(call, module))) == []

@@ -104,17 +104,25 @@ class Targets:
 
     def behind(self, node: ast.expr, scope: Scope) -> Iterator[Function | ast.Lambda]:
         """Yield the functions that a value may be."""
-        for origin in self._origins.of(node, scope):
-            if isinstance(origin.node, ast.Lambda):
-                yield origin.node
-            elif isinstance(origin.node, ast.Name | ast.Attribute):
-                named = origin.scope.dotted(origin.node)
-                if named in self._project.functions:
-                    yield self._project.functions[named][0]
-                elif isinstance(origin.node, ast.Attribute) and (owner := origin.scope.class_of(origin.node.value)):
-                    yield from self._method(owner, origin.node.attr)
-            elif isinstance(origin.node, ast.Call) and tail_of(origin.node.func) == "partial" and origin.node.args:
-                yield from self.behind(origin.node.args[0], origin.scope)
+        todo, seen = [(node, scope)], {node}
+        while todo:
+            for origin in self._origins.of(*todo.pop()):
+                made = origin.node
+                if isinstance(made, ast.Lambda):
+                    yield made
+                elif isinstance(made, ast.Name | ast.Attribute):
+                    yield from self._called(made, origin.scope)
+                elif isinstance(made, ast.Call) and tail_of(made.func) == "partial" and made.args:
+                    todo += [(made.args[0], origin.scope)] if made not in seen else []
+                    seen.add(made)  # one of itself, as `step = partial(step, 1)` makes, is followed once
+
+    def _called(self, node: ast.Name | ast.Attribute, scope: Scope) -> Iterator[Function]:
+        """Yield the function or the method that a name means."""
+        named = scope.dotted(node)
+        if named in self._project.functions:
+            yield self._project.functions[named or ""][0]
+        elif isinstance(node, ast.Attribute) and (owner := scope.class_of(node.value)):
+            yield from self._method(owner, node.attr)
 
     def _unknown(self, call: ast.Call, scope: Scope) -> Iterator[Function]:
         func = call.func
