@@ -18,6 +18,7 @@ from gates.errors import UsageError
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 20
+LIBYAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where PyYAML was built with it
 OFF = "this line does not fit those around it; expected the same indentation as its neighbours"
 
 Value: TypeAlias = "str | bool | int | float | list[Value] | dict[str, Value] | None"
@@ -70,11 +71,11 @@ class Document:
 def read(path: Path, shown_as: str, typed: Callable[[Key], bool] = lambda _key: False) -> Document:
     """Read a YAML file; raise `UsageError` with `file:line:col` and what was expected for one that is not."""
     text = _text(path, shown_as)
-    problems = [*_refused_events(shown_as, text)]
-    if problems:
-        raise SourceError(shown_as, text, problems)
+    problems = _refused_events(text, LIBYAML)
+    if problems:  # those of PyYAML's own reader say where and what more plainly
+        raise SourceError(shown_as, text, _refused_events(text, yaml.SafeLoader) or problems)
     document = Document(shown_as, text, typed=typed)
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    node = yaml.compose(text, Loader=LIBYAML)
     if node is None:
         raise SourceError(shown_as, text, [Problem(1, 1, "the file is empty, expected a mapping of keys")])
     document.value = _build(node, (), document, problems)
@@ -112,13 +113,13 @@ def _text(path: Path, shown_as: str) -> str:
         ) from error
 
 
-def _refused_events(path: str, text: str) -> list[Problem]:
-    """Walk the events, which needs no recursion, and refuse what the composer must not see."""
+def _refused_events(text: str, loader: type[yaml.SafeLoader]) -> list[Problem]:
+    """Walk the events, which needs no recursion, and return what the composer must not see."""
     problems: list[Problem] = []
     depth = 0
     documents = 0
     try:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        for event in yaml.parse(text, Loader=loader):
             mark = event.start_mark
             here = (mark.line + 1, mark.column + 1) if mark else (1, 1)
             if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
@@ -137,20 +138,20 @@ def _refused_events(path: str, text: str) -> list[Problem]:
         at = error.problem_mark or error.context_mark
         where = (at.line + 1, at.column + 1) if at else (1, 1)
         what = OFF if str(error.problem).startswith("expected <block end>") else error.problem
-        raise SourceError(path, text, [Problem(*where, f"not valid YAML: {what}")]) from error
+        return [Problem(*where, f"not valid YAML: {what}")]
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         line = before.count("\n") + 1
         column = error.position - before.rfind("\n")
-        message = f"the character #x{ord(text[error.position]):04x} is not allowed in YAML; remove it"
-        raise SourceError(path, text, [Problem(line, column, message)]) from error
+        message = f"the character #x{error.character:04x} is not allowed in YAML; remove it"
+        return [Problem(line, column, message)]
     return problems
 
 
 def _build(node: yaml.Node, key: Key, document: Document, problems: list[Problem]) -> Value:
     document.places[key] = _place(node)
     if isinstance(node, yaml.ScalarNode):
-        if node.style is not None:
+        if node.style:
             return str(node.value)
         if node.value in {"", "~", "null"}:
             return None
