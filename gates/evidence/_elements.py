@@ -3,7 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.project import ClassInfo, Project
+from gates.scan.classes import ClassInfo
+from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.syntax import Comprehension
 

@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterator
 
+from gates.scan.classes import ClassInfo
 from gates.scan.module import Function
-from gates.scan.project import ClassInfo
 from gates.scan.scope import BUILTINS
 
 RUN_BY = frozenset({"map", "filter", "sorted", "min", "max", "iter"})

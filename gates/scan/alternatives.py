@@ -9,7 +9,8 @@ from gates.scan.nodes import below
 from gates.scan.scope import Scope
 
 if TYPE_CHECKING:
-    from gates.scan.project import ClassInfo, Project
+    from gates.scan.classes import ClassInfo
+    from gates.scan.project import Project
 
 MAX_HOPS = 5
 MAX_CLASSES = 4

@@ -2,9 +2,11 @@
 
 import ast
 
+from gates.scan.classes import ClassInfo
 from gates.scan.module import tail_of
-from gates.scan.project import ClassInfo, Project
-from gates.scan.values import Place, Value
+from gates.scan.place import Place
+from gates.scan.project import Project
+from gates.scan.values import Value
 
 ANSWERING = ("__getattr__", "__getattribute__")
 

@@ -4,12 +4,13 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from gates.scan.classes import ClassInfo
 from gates.scan.finding import parameters_of
 from gates.scan.module import tail_of
 from gates.scan.nodes import below
-from gates.scan.project import ClassInfo
+from gates.scan.place import Place
 from gates.scan.scope import SAME
-from gates.scan.values import Place, Value
+from gates.scan.values import Value
 
 COPIES = frozenset({"list", "tuple"})
 MAX_BASES = 4

@@ -4,13 +4,16 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from gates.scan.classes import ClassInfo
 from gates.scan.conditions import branch
 from gates.scan.hot import Hot
 from gates.scan.module import Function, is_property, tail_of
-from gates.scan.project import ClassInfo, Project
+from gates.scan.place import Place
+from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.stacks import ENTERED, Run, Stacks
-from gates.scan.values import Closure, Place, State, Value
+from gates.scan.state import State
+from gates.scan.values import Closure, Value
 from gates.scan.words import Event, Frame
 
 MAX_HOPS = 4

@@ -4,13 +4,17 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+from gates.scan.classes import ClassInfo
+from gates.scan.configured import configured
 from gates.scan.hooks import Hook, hooks_of
-from gates.scan.module import Module, tail_of
+from gates.scan.module import Module, Named, tail_of
 from gates.scan.parameters import argument
+from gates.scan.place import Place
 from gates.scan.project import Project
 from gates.scan.registries import keyed
 from gates.scan.scope import Scope
-from gates.scan.values import Place, Value
+from gates.scan.sorting import in_order, sort_in_place, sort_of
+from gates.scan.values import Value
 
 COPIES = frozenset({"list", "tuple", "sorted", "reversed", "iter", "set"})
 ADDS = frozenset({"append", "add"})
@@ -27,6 +31,7 @@ def elements(node: ast.expr, place: Place) -> list[Value] | None:
         return kept if len(kept) <= MAX_OBJECTS else None
     held = _copied(node)
     objects = list(_handed(held, place, MAX_HOPS)) if isinstance(held, ast.Name | ast.Attribute) else []
+    objects = in_order(objects, sort_of(node))
     unique = list({value.key: value for value in objects}.values())
     return unique if 0 < len(unique) <= MAX_OBJECTS else None
 
@@ -58,6 +63,8 @@ def is_object(value: Value) -> bool:
     """Return whether a value is an object of a class of the program, or a function of it."""
     if value.place is None or value.node is None:
         return False
+    if isinstance(value.node, Named):
+        return True
     project = value.place.project
     return value.type in project.classes or value.place.dotted(value.node) in project.functions
 
@@ -74,7 +81,10 @@ def _copied(node: ast.expr) -> ast.expr:
 
 
 def _written(node: ast.expr, place: Place, hops: int) -> list[Value] | None:
-    """Return the values of a list that is written out, through variables and copies."""
+    """Return the values of a list that is written out, through variables, copies and sorts."""
+    if (sort := sort_of(node)) is not None:
+        known = _written(sort.args[0], place, hops)
+        return in_order(known, sort) or None if known is not None else None
     node = _copied(node)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "values":
         node = node.func.value
@@ -84,6 +94,8 @@ def _written(node: ast.expr, place: Place, hops: int) -> list[Value] | None:
         return [place.value(element) for element in node.elts]
     if isinstance(node, ast.Dict):
         return [place.value(element) for element in node.values] if None not in node.keys else None
+    if isinstance(node, ast.ListComp):
+        return configured(node, place)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and hops:
         left, right = (_written(part, place, hops - 1) for part in (node.left, node.right))
         return [*left, *right] if left is not None and right is not None else None
@@ -96,13 +108,19 @@ def _handed(node: ast.expr, place: Place, hops: int) -> Iterator[Value]:
     scope = place.scope
     if isinstance(node, ast.Attribute) and hops:
         owner = place.owner_of(node.value)
-        for binding, where in place.project.attribute(owner, node.attr) if owner is not None else ():
-            if binding.kind == "value" and isinstance(binding.node, ast.expr):
-                yield from _objects(binding.node, where, hops - 1)
         if owner is not None:
-            yield from _added(node.attr, place, hops - 1)
+            kept = list(_attributed(node.attr, owner, place, hops - 1))
+            yield from in_order(kept, sort_in_place(node.attr, place))
     elif isinstance(node, ast.Name):
         yield from _objects(node, scope, hops)
+
+
+def _attributed(name: str, owner: ClassInfo, place: Place, hops: int) -> Iterator[Value]:
+    """Yield the objects in the list that is an attribute: set as a whole, or added to."""
+    for binding, where in place.project.attribute(owner, name):
+        if binding.kind == "value" and isinstance(binding.node, ast.expr):
+            yield from _objects(binding.node, where, hops)
+    yield from _added(name, place, hops)
 
 
 def _objects(node: ast.expr, scope: Scope, hops: int) -> Iterator[Value]:
@@ -111,7 +129,7 @@ def _objects(node: ast.expr, scope: Scope, hops: int) -> Iterator[Value]:
     key = (node, scope)
     if key not in known:
         known[key] = ()  # a circle holds nothing more
-        known[key] = tuple(_gathered(_copied(node), scope, hops))
+        known[key] = tuple(in_order(list(_gathered(_copied(node), scope, hops)), sort_of(node)))
     yield from known[key]
 
 

@@ -4,13 +4,16 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gates.scan.holes import Hole, Holes
 from gates.scan.known import OPTIMIZER, SCALER, is_called
+from gates.scan.matches import match
 from gates.scan.module import names_of, tail_of
 from gates.scan.optimizers import about
-from gates.scan.pattern import Hole, Holes, Pattern, match
+from gates.scan.pattern import Pattern
+from gates.scan.place import Place
 from gates.scan.project import Project
 from gates.scan.rule import EventKind, Need, Needs
-from gates.scan.values import Place, State
+from gates.scan.state import State
 from gates.scan.words import Event
 
 

@@ -6,13 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gates.scan.asking import text_of
+from gates.scan.classes import ClassInfo
 from gates.scan.contexts import Contexts
 from gates.scan.elements import hooks
-from gates.scan.module import Function, tail_of
-from gates.scan.project import ClassInfo, Project
+from gates.scan.module import Function, Named, tail_of
+from gates.scan.place import Place
+from gates.scan.project import Project
 from gates.scan.registries import FETCHES
 from gates.scan.scope import Scope
-from gates.scan.values import Closure, Place, State, Value
+from gates.scan.state import State
+from gates.scan.values import Closure, Value
 
 if TYPE_CHECKING:
     from gates.scan.hot import Hot
@@ -41,6 +44,8 @@ class Finding(Contexts):
         """Return the function of the program that an expression at a place is."""
         if isinstance(node, ast.Lambda):
             return place.lambda_(node)
+        if isinstance(node, Named) and place.scope.owner is None:
+            return Closure(node.function, self.project.scope_of(node.function, place.scope.module), {})
         if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
             return self._partial(node, place, path)
         if isinstance(node, ast.Call) and tail_of(node.func) == "getattr" and len(node.args) > 1:

@@ -13,8 +13,8 @@ def holders_of(node: ast.expr, module: Module, scope: Scope) -> Iterator[Holder]
     """Yield what an expression is set to, directly, in a choice or a partial, and the parameters it is passed for."""
     here: ast.AST = node
     while (around := module.parents.get(here)) is not None:
-        if isinstance(around, ast.Assign | ast.AnnAssign):
-            for target in around.targets if isinstance(around, ast.Assign) else [around.target]:
+        if (targets := set_to(here, module)) is not None:
+            for target in targets:
                 yield from held(target, scope)
             return
         if isinstance(around, ast.keyword | ast.Call):
@@ -23,6 +23,21 @@ def holders_of(node: ast.expr, module: Module, scope: Scope) -> Iterator[Holder]
         if not isinstance(around, ast.IfExp | ast.BoolOp) and not is_partial:
             return
         here = around
+
+
+def set_to(node: ast.AST, module: Module) -> list[ast.expr] | None:
+    """Return what an assignment sets to an expression, alone or at its place among others; `None` where none does."""
+    around = module.parents.get(node)
+    if isinstance(around, ast.Assign):
+        return around.targets
+    if isinstance(around, ast.AnnAssign):
+        return [around.target]
+    outer = module.parents.get(around) if around is not None else None
+    if not isinstance(around, ast.Tuple | ast.List) or not isinstance(outer, ast.Assign) or outer.value is not around:
+        return None
+    at = next(index for index, each in enumerate(around.elts) if each is node)
+    rows = [target.elts for target in outer.targets if isinstance(target, ast.Tuple | ast.List)]
+    return [row[at] for row in rows if len(row) == len(around.elts)]
 
 
 def held(target: ast.expr, scope: Scope) -> Iterator[Holder]:

@@ -5,9 +5,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.module import Function, Module, tail_of
+from gates.scan.classes import ClassInfo
+from gates.scan.module import Function, Module, Named, tail_of
 from gates.scan.parameters import argument
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.registries import FUNCTIONS, Dispatched, added, dispatched, event_of, filled
 from gates.scan.scope import Scope
 
@@ -142,7 +143,9 @@ class Hooks:
         """Yield the function that a hook is, or the methods of an object."""
         project, node, scope = self._project, hook.node, hook.scope
         owner = scope.class_of(node)
-        if hook.is_object and owner is not None:
+        if isinstance(node, Named):
+            yield node.function
+        elif hook.is_object and owner is not None:
             methods = owner.methods.values()
             yield from (f for f in methods if not event or f.name == event)
         elif isinstance(node, ast.Name | ast.Attribute) and (named := scope.dotted(node)) in project.functions:
@@ -210,5 +213,5 @@ def _passed(call: ast.Call, taker: Scope, name: ast.expr | None) -> ast.expr | N
     return argument(call, taker.function, tail_of(name), bound=taker.owner is not None) if name is not None else None
 
 
-def _naming(function: Function) -> ast.expr:
-    return ast.copy_location(ast.Name(function.name, ast.Load()), function)
+def _naming(function: Function) -> Named:
+    return ast.copy_location(Named(function), function)

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gates.scan.events import Happening
-from gates.scan.values import State, Value
+from gates.scan.state import State
+from gates.scan.values import Value
 from gates.scan.words import Event, Word
 
 MAX_PATHS = 96

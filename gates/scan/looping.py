@@ -10,7 +10,8 @@ from gates.scan.module import tail_of
 from gates.scan.nodes import inner
 from gates.scan.scope import Scope
 from gates.scan.stacks import Run
-from gates.scan.values import State, Value
+from gates.scan.state import State
+from gates.scan.values import Value
 from gates.scan.words import Event
 
 TURNS = 2

@@ -5,10 +5,11 @@ from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 
-from gates.scan.holders import Holder, holders_of
+from gates.scan.classes import ClassInfo
+from gates.scan.holders import Holder, holders_of, set_to
 from gates.scan.module import Function, Module, is_property, tail_of
 from gates.scan.nodes import is_none
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import BUILTINS, PREPARES, Scope
 
 LISTS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
@@ -61,9 +62,9 @@ class Mention:
         """Return the variables that are set to what it names, directly, in a choice or in a partial."""
         here: ast.AST | None = self.node
         while here is not None:
+            if (targets := set_to(here, self.module)) is not None:
+                return [target for target in targets if isinstance(target, ast.Name | ast.Attribute)]
             around = self.module.parents.get(here)
-            if isinstance(around, ast.Assign):
-                return [target for target in around.targets if isinstance(target, ast.Name | ast.Attribute)]
             is_partial = isinstance(around, ast.Call) and around.func is not here and tail_of(around.func) == "partial"
             here = around if isinstance(around, ast.IfExp | ast.BoolOp) or is_partial else None
         return []
@@ -208,6 +209,12 @@ class Mention:
             return False, frozenset()
         loose = self._is_of_module and self._named is None and not self._is_foreign
         return loose, frozenset({self._named} if self._named is not None else ())
+
+    @property
+    def may_be_attribute(self) -> bool:
+        """Return whether it may mean what objects keep under a name, and is no method of a known class."""
+        is_value = self._method is None or _is_read(self._method)
+        return isinstance(self.node, ast.Attribute) and is_value and not self._is_of_module
 
     @property
     def may_be_method(self) -> bool:

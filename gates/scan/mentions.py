@@ -5,10 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from gates.scan.classes import ClassInfo
 from gates.scan.holders import Holder, holders_of
 from gates.scan.mention import Mention
 from gates.scan.module import Function, Module, tail_of
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.signatures import Shape, shape_of
 
@@ -124,7 +125,7 @@ class Mentions:
         """Return the mentions of an attribute, or of a variable in its scope and where that may be imported."""
         if isinstance(holder, str):
             if holder not in self._attributes:
-                self._attributes[holder] = [m for m in self.of(holder) if isinstance(m.node, ast.Attribute)]
+                self._attributes[holder] = [m for m in self.of(holder) if m.may_be_attribute]
             return self._attributes[holder]
         name, scope = holder
         own = self.in_scope(name, scope)
@@ -135,7 +136,7 @@ class Mentions:
     def passed_from(self, holder: Holder) -> tuple[Holder, ...]:
         """Return what is set to what a variable holds, or is handed it."""
         if holder not in self._passed:
-            mentions = self.in_scope(*holder) if not isinstance(holder, str) else ()
+            mentions = self.in_scope(*holder) if not isinstance(holder, str) else self.held_by(holder)
             self._passed[holder] = tuple(dict.fromkeys(other for mention in mentions for other in mention.holders))
         return self._passed[holder]
 

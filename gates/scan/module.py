@@ -20,6 +20,14 @@ _MAY_BE_DEAD = frozenset(
 )  # fmt: skip  # in whose parts some may never run
 
 
+class Named(ast.Name):
+    """The name of one function, whatever else is called so."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function.name, ast.Load())
+        self.function = function
+
+
 @dataclass(frozen=True)
 class Binding:
     """One way that a name gets its meaning.

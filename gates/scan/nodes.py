@@ -70,9 +70,9 @@ def below(node: ast.AST) -> tuple[ast.AST, ...]:
 
 
 def inner(node: ast.AST, *kinds: type[ast.AST]) -> tuple[ast.AST, ...]:
-    """Return what a node holds, of some kinds, but for what stands in definitions inside of it."""
+    """Return what a node holds, of some kinds or all, but for what stands in definitions inside of it."""
     kept: dict[tuple[type[ast.AST], ...], tuple[ast.AST, ...]] = node.__dict__.setdefault(_INNER, {})
-    found = kept.get(kinds)
+    found = kept.get(kinds) if kinds else _inside(node, kept)
     if found is None:
         found = kept[kinds] = tuple(child for child in _inside(node, kept) if isinstance(child, kinds))
     return found

@@ -3,10 +3,11 @@
 import ast
 import re
 
+from gates.scan.holes import Hole, Holes
 from gates.scan.known import MODULE, OPTIMIZER, SCHEDULER
 from gates.scan.module import tail_of
-from gates.scan.pattern import Hole, Holes
-from gates.scan.values import ITSELF, Place, Value
+from gates.scan.place import ITSELF, Place
+from gates.scan.values import Value
 
 PARAMETERS = "PARAMETERS"
 FRESH = "FRESH"  # what an optimizer is made for where that, too, was made in the same turn of a loop
@@ -72,20 +73,12 @@ def _driven(hole: Hole) -> str | None:
         behind = place.through(node)
         if behind is None:
             return None
-        node, place = behind[0], _of_instance(behind[1], node, place)
+        node, place = behind
     if not isinstance(node, ast.Call) or not isinstance(place, Place):
         return None
     is_scheduler = place.project.types.is_a(place.dotted(node.func), SCHEDULER)
     given = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "optimizer")] if is_scheduler else []
     return place.key(given[0]) if given and _is_told(given[0], place, hole.names) else None
-
-
-def _of_instance(behind: Place, node: ast.expr, place: Place) -> Place:
-    """Return the place where an attribute was set, with the instance that it is read from."""
-    name = behind.scope.self_name
-    if not isinstance(node, ast.Attribute) or name is None or name in behind.names:
-        return behind
-    return Place(behind.project, behind.scope, {name: place.value(node.value)}, behind.heap, behind.turns)
 
 
 def _is_told(node: ast.expr, place: Place, here: object) -> bool:
@@ -99,16 +92,9 @@ def _handed(node: ast.AST, names: object) -> tuple[ast.expr, Place] | None:
     """Return what an optimizer was made for, and its place."""
     if not isinstance(node, ast.expr) or not isinstance(names, Place):
         return None
-    behind: tuple[ast.expr, Place] | None = (node, names)
-    for _ in range(MAX_HOPS):
-        if behind is None:
-            return None
-        made, place = behind
-        if isinstance(made, ast.Call):
-            is_optimizer = place.project.types.is_a(place.dotted(made.func), OPTIMIZER)
-            return (made.args[0], place) if is_optimizer and made.args else None
-        behind = place.through(made)
-    return None
+    made, place = names.made_by(node)
+    is_optimizer = made is not None and place.project.types.is_a(place.dotted(made.func), OPTIMIZER)
+    return (made.args[0], place) if made is not None and is_optimizer and made.args else None
 
 
 def _fresh(written: ast.expr, place: Place) -> str | None:
@@ -139,13 +125,6 @@ def _is_new(value: Value, turns: str) -> bool:
 
 def _owned(node: ast.expr, place: Place) -> str | None:
     """Return the module of `module.parameters()`."""
-    behind: tuple[ast.expr, Place] | None = (node, place)
-    for _ in range(MAX_HOPS):
-        if behind is None:
-            return None
-        made, where = behind
-        if isinstance(made, ast.Call):
-            is_it = isinstance(made.func, ast.Attribute) and made.func.attr == "parameters"
-            return where.key(made.func.value) if is_it and isinstance(made.func, ast.Attribute) else None
-        behind = where.through(made)
-    return None
+    made, where = place.made_by(node)
+    of = made.func if made is not None else None
+    return where.key(of.value) if isinstance(of, ast.Attribute) and of.attr == "parameters" else None

@@ -9,7 +9,8 @@ from gates.scan.nodes import below, is_none, kept
 from gates.scan.scope import Scope
 
 if TYPE_CHECKING:
-    from gates.scan.project import ClassInfo, Project
+    from gates.scan.classes import ClassInfo
+    from gates.scan.project import Project
 
 MAX_HOPS = 6
 MAX_CALLERS = 20

@@ -10,7 +10,8 @@ from gates.scan.module import Binding, Function, Module, bindings_of, tail_of
 from gates.scan.nodes import text_of
 
 if TYPE_CHECKING:
-    from gates.scan.project import ClassInfo, Project
+    from gates.scan.classes import ClassInfo
+    from gates.scan.project import Project
 
 BUILTINS = frozenset(dir(builtins))
 MAX_HOPS = 6

@@ -3,10 +3,12 @@
 import ast
 from collections.abc import Iterator
 
+from gates.scan.holes import Hole, Holes, is_gap
 from gates.scan.known import is_called
+from gates.scan.matches import match, match_block
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import walk
-from gates.scan.pattern import Hole, Holes, Pattern, is_gap, match, match_block
+from gates.scan.pattern import Pattern
 from gates.scan.project import Project
 from gates.scan.rule import Need, Piece
 from gates.scan.scope import Scope

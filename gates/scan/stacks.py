@@ -6,8 +6,10 @@ from dataclasses import replace
 from gates.scan.joining import Joining
 from gates.scan.module import Function, tail_of
 from gates.scan.nodes import inner
+from gates.scan.place import Place
 from gates.scan.scope import Scope
-from gates.scan.values import Place, State, Value
+from gates.scan.state import State
+from gates.scan.values import Value
 
 PUSHES = frozenset({"enter_context", "enter_async_context"})
 ENTERED = "<entered>"

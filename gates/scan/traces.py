@@ -5,13 +5,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from gates.scan.calling import MAX_WORK, TooMany
+from gates.scan.classes import ClassInfo
+from gates.scan.counting import MAX_WORK, TooMany
 from gates.scan.events import Happening
 from gates.scan.hot import Hot
 from gates.scan.module import Function, Module
-from gates.scan.project import ClassInfo, Project
+from gates.scan.place import Place
+from gates.scan.project import Project
 from gates.scan.scope import Scope
-from gates.scan.values import Place, State, Value
+from gates.scan.state import State
+from gates.scan.values import Value
 from gates.scan.walking import Walker
 from gates.scan.words import Event, Frame, Word
 
@@ -166,8 +169,8 @@ def _trace(
             else:
                 ended = walker.decorated(node, beginning, scope)
             for path in ended:
-                for word in path.words if path.ended != "raise" else ():
-                    events = word.events()
+                happened = [word.events() for word in path.words] if path.ended != "raise" else []
+                for events in sorted(happened):
                     if len(events) > 1:
                         words[(*events, end)] = None
     except TooMany:

@@ -11,7 +11,8 @@ from gates.scan.scope import PREPARES, SAME, Scope
 from gates.scan.stored import stored_in
 
 if TYPE_CHECKING:
-    from gates.scan.project import ClassInfo, Project
+    from gates.scan.classes import ClassInfo
+    from gates.scan.project import Project
 
 TRAINS = (OPTIMIZER, SCHEDULER, SCALER)
 MAX_DEPTH = 5

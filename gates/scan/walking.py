@@ -8,10 +8,12 @@ from functools import cache
 from gates.scan.conditions import branch
 from gates.scan.looping import Looping
 from gates.scan.module import tail_of
+from gates.scan.place import apart
 from gates.scan.scope import Scope
 from gates.scan.stacks import Run
+from gates.scan.state import State
 from gates.scan.statements import changed_names, entered, flows
-from gates.scan.values import Closure, State, Value, apart
+from gates.scan.values import Closure, Value
 from gates.syntax import constant_truth
 
 UNKNOWN = "builtins.object"  # the class of what a framework in the program itself makes of an optimizer

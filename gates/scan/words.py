@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from gates.scan.order import MARKERS
+from gates.scan.automaton import MARKERS
 
 
 class Event(NamedTuple):

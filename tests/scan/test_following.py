@@ -7,9 +7,9 @@ import pytest
 
 from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._targets import Targets
+from gates.scan.automaton import MARKERS
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
-from gates.scan.order import MARKERS
 from gates.scan.reading import project_of
 
 RULES = load_rules()

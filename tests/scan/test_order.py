@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.scan.order import Order, OrderError
+from gates.scan.grammar import OrderError
+from gates.scan.order import Order
 
 EVENTS = ("a", "b", "clip")
 

@@ -16,7 +16,8 @@ from gates.scan.project import Project
 from gates.scan.scope import Scope
 
 ARM = re.compile(r"(?i)(^|_)(arms?|precisions?|dtype|amp|use_amp|variant|backend)(_|$)")
-
+ARMS = re.compile(r"(?i)(^|_)(arms|ablations?)(_|$)")
+VARIES = frozenset({"replace", "evolve", "model_copy", "dict"})
 SWITCHES = frozenset({"amp", "use_amp", "fp16", "bf16", "mixed", "mixed_precision", "half", "compile", "autocast"})
 Arm = TypeVar("Arm")
 PLAIN = re.compile(r"(?i)((fp|float)?32|no)(-true)?")  # what frameworks call full precision
@@ -24,10 +25,44 @@ PLAIN = re.compile(r"(?i)((fp|float)?32|no)(-true)?")  # what frameworks call fu
 
 def over_arms(project: Project, module: Module, iterated: ast.expr, named: set[str]) -> bool:
     """Return whether a loop goes over the arms of a comparison: by their names, or by what its variables are called."""
-    if any(ARM.search(name) for name in named):
+    scope, whole = project.scope_at(iterated, module), _whole(iterated)
+    if any(ARM.search(name) for name in named) or ARMS.search(tail_of(whole)) or _varies(whole, scope):
         return True
-    texts = set(_texts(project, iterated, project.scope_at(iterated, module), 3))
+    texts = set(_texts(project, iterated, scope, 3))
     return any(is_baseline(text) or PLAIN.fullmatch(text) for text in texts) and any(map(is_candidate, texts))
+
+
+def _whole(iterated: ast.expr) -> ast.expr:
+    """Return what a loop goes over all of: of `enumerate(ARMS.items())`, `ARMS`."""
+    while isinstance(iterated, ast.Call):
+        if isinstance(iterated.func, ast.Attribute) and iterated.func.attr in {"items", "values", "keys"}:
+            iterated = iterated.func.value
+        elif tail_of(iterated.func) in {"enumerate", "list", "tuple", "reversed", "tqdm"} and iterated.args:
+            iterated = iterated.args[0]
+        else:
+            break
+    return iterated
+
+
+def _varies(whole: ast.expr, scope: Scope) -> bool:
+    """Return whether a table that is written out has some settings, and others made of these: `replace(BASE, ...)`."""
+    behind = behind_of(whole, scope) if isinstance(whole, ast.Name | ast.Attribute) else (whole, scope)
+    table = behind[0] if behind is not None else whole
+    entries = table.elts if isinstance(table, ast.List | ast.Tuple) else []
+    entries = table.values if isinstance(table, ast.Dict) and None not in table.keys else entries
+    first = {text_of(each) for each in entries if isinstance(each, ast.Name | ast.Attribute)}
+    return any(_made_of(each) in first for each in entries)
+
+
+def _made_of(entry: ast.expr) -> str:
+    """Return the settings that others are a copy of, but for something else than their seed."""
+    if isinstance(entry, ast.Dict):
+        sown = any(constant(key) == "seed" for key in entry.keys if key is not None)
+        copied = [value for key, value in zip(entry.keys, entry.values, strict=True) if key is None]
+        return text_of(copied[0]) if copied and not sown else ""
+    if isinstance(entry, ast.Call) and tail_of(entry.func) in VARIES and keyword(entry, "seed") is None:
+        return text_of(entry.args[0]) if entry.args else ""
+    return text_of(entry.left) if isinstance(entry, ast.BinOp) and isinstance(entry.op, ast.BitOr) else ""
 
 
 def _texts(project: Project, node: ast.expr, scope: Scope, hops: int) -> Iterator[str]:

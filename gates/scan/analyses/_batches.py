@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._benching import is_benchmark
-from gates.scan.analyses._code import LOOPS, accelerated, callee, calls, function_of
+from gates.scan.analyses._code import FUNCTIONS, LOOPS, accelerated, callee, calls, function_of
 from gates.scan.analyses._flow import is_forward
 from gates.scan.analyses._hot import is_training, root_of
 from gates.scan.analyses._origins import COMPREHENSIONS, Origins
@@ -123,6 +123,8 @@ def is_stored(project: Project, module: Module, node: ast.expr) -> bool:
         for made, where, path in origins.ways(value, scope):
             if not path and isinstance(made, ast.List | ast.ListComp):
                 return False
+            if isinstance(made, ast.Name) and not path:
+                todo += [(each, where, hops - 1) for each in _passed(made, where.module)] if hops else []
             if not isinstance(made, ast.Call) or path:
                 continue
             if tail_of(made.func) in TENSORS and (where.dotted(made.func) or "").startswith("torch."):
@@ -130,3 +132,17 @@ def is_stored(project: Project, module: Module, node: ast.expr) -> bool:
             elif isinstance(made.func, ast.Attribute) and made.func.attr in RESHAPES and hops:
                 todo.append((made.func.value, where, hops - 1))
     return is_tensor
+
+
+def _passed(name: ast.Name, module: Module) -> list[ast.expr]:
+    """Return what is passed for a parameter of a lambda that has a name: `take = lambda rows: rows[0]`."""
+    made = next((a for a in module.ancestors(name) if isinstance(a, (*FUNCTIONS, ast.Lambda))), None)
+    kept = module.parents.get(made) if isinstance(made, ast.Lambda) else None
+    if not isinstance(made, ast.Lambda) or not isinstance(kept, ast.Assign):
+        return []
+    given = [a.arg for a in (*made.args.posonlyargs, *made.args.args)]
+    at = given.index(name.id) if name.id in given else len(given)
+    run = calls(function_of(kept, module) or module.tree)
+    own = [c for c in run if isinstance(c.func, ast.Name) and c.func.id == tail_of(kept.targets[0])]
+    found = [value for c in own for value in c.args[at : at + 1] if value is not name]
+    return found + [k.value for c in own for k in c.keywords if k.arg == name.id]

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator
 
 from gates.scan.analyses._called import Called, Made, called, parameters
 from gates.scan.analyses._code import constant, keyword
+from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, is_property, tail_of
 from gates.scan.nodes import inner, is_none
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import Scope
 
 KINDS = frozenset({"torch.half", "torch.float16", "torch.bfloat16", "torch.float32", "torch.float"})

@@ -17,7 +17,8 @@ CONVERTS = frozenset({"asarray", "array", "tensor", "as_tensor", "float", "stack
 LARGEST = frozenset({"max", "amax", "nanmax"})
 LIBRARIES = {"torch", "np", "numpy", "math", "jnp", "statistics"}
 COMPREHENSIONS = (ast.GeneratorExp, ast.ListComp, ast.DictComp)
-HOPS = 4
+CONTAINERS = frozenset({"dict", "list", "defaultdict", "OrderedDict", "zeros", "full", "empty"})
+HOPS = 6
 
 
 @dataclass
@@ -55,6 +56,8 @@ def behind(project: Project, node: ast.expr, module: Module, way: Way, hops: int
         if over is not None:
             return behind(project, over, module, way, hops - 1)
         found_at = set_before(function_of(node, module) or module.tree, node.id, node.lineno)
+        if len(found_at) == 1 and (filled := _filled(node, found_at[0][0], module)) is not None:
+            return behind(project, filled, module, way, hops - 1)
         if len(found_at) == 1 and (item := _item(project, node, found_at[0][0], module)) is not None:
             way.keys.append(node.id)
             way.enters(item[1], item[2])
@@ -92,12 +95,13 @@ def _called(project: Project, node: ast.Call, module: Module, way: Way, hops: in
         way.names.append(ast.get_docstring(target) or "")
         return _returned(project, node, target, module, way, hops)
     plain = isinstance(node.func, ast.Name)
-    if plain and tail_of(node.func) == "max" and len(node.args) == 2 and way.names:
-        rest = [a for a in node.args if not (isinstance(a, ast.Name) and a.id == way.names[-1])]
+    is_larger = tail_of(node.func) in {"max", "maximum"} and (plain or _is_of_library(node.func))
+    if is_larger and len(node.args) == 2 and way.names:
+        rest = [a for a in node.args if _holder(a) != way.names[-1]]
         if len(rest) == 1:  # the largest one so far
             way.reductions.append("max")
             return behind(project, rest[0], module, way, hops)
-    if tail_of(node.func) in {"max", "maximum"} and len(node.args) > 1 and (plain or _is_of_library(node.func)):
+    if is_larger and len(node.args) > 1:
         return None  # the larger one of two, or none below zero
     if len([a for a in node.args if not isinstance(a, ast.Constant)]) > 1:
         return None
@@ -180,6 +184,28 @@ def _field_given(owner: ast.ClassDef, call: ast.Call, name: str) -> ast.expr | N
     if name not in fields or any(isinstance(each, ast.Starred) for each in call.args):
         return None
     return keyword(call, name) or (call.args[at] if at < len(call.args) else None)
+
+
+def _filled(node: ast.Name, begun: ast.expr, module: Module) -> ast.expr | None:
+    """Return what a container that was begun with something else is filled with in one place."""
+    is_display = isinstance(begun, (ast.Dict, ast.List, *COMPREHENSIONS))
+    if not is_display and not (isinstance(begun, ast.Call) and tail_of(begun.func) in CONTAINERS):
+        return None
+    found: list[ast.expr] = []
+    for each in inner(function_of(node, module) or module.tree, ast.Assign, ast.Call):
+        target = each.targets[0] if isinstance(each, ast.Assign) else None
+        if isinstance(each, ast.Assign) and isinstance(target, ast.Subscript) and _holder(target) == node.id:
+            found.append(each.value)
+        elif isinstance(each, ast.Call) and tail_of(each.func) == "append" and _holder(each) == node.id:
+            found += each.args
+    return found[0] if len(found) == 1 else None
+
+
+def _holder(node: ast.expr) -> str | None:
+    """Return the variable that something is, or is an element of: of `worst[k]` and `worst.get(k, 0)`, `worst`."""
+    inside = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else node
+    inside = inside.value if isinstance(inside, ast.Subscript) else inside
+    return inside.id if isinstance(inside, ast.Name) else None
 
 
 def _gone_through(node: ast.Name, module: Module) -> ast.expr | None:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from gates.scan.analyses._code import callee, constant, function_of, keyword, module_of
 from gates.scan.analyses._defaults import callers_pass
+from gates.scan.analyses._finiteness import is_finite
 from gates.scan.analyses._flow import set_before
 from gates.scan.analyses._precision import autocasts, is_scaler
-from gates.scan.module import Function, Module, tail_of
+from gates.scan.module import Function, Module, is_property, tail_of
 from gates.scan.nodes import inner
 from gates.scan.project import Project
 from gates.scan.scope import Scope
@@ -21,14 +22,13 @@ AMP = re.compile(
     r"(?i)(^|_)(use_|enable_|with_)?(amp|fp16|float16|autocast|mixed_?precision|half|mixed)"
     r"(_(enabled|on|run|training|mode|active|flag))?$"
 )
-BAD, FINITE = {"isnan", "isinf"}, {"isfinite"}
-BROKEN = re.compile(r"(?i)^found_inf$|^overflow(ed)?$|^skipped$")
 SAYS_BAD = re.compile(
     r"(?i)overflow|bad|nan|(^|_)inf|skip|non_?finite|not_finite|infinite|invalid|diverge|unstable|explod"
 )
 SAYS_FINE = re.compile(r"(?i)finite|(^|_)(ok|okay|good|healthy|valid|sane|stable)(_|$)")
 HALF = {"float16", "fp16", "half", "16", 16, "16-mixed", "amp"}
 OTHER = {"float32", "fp32", "full", "32", 32, "32-true", "bfloat16", "bf16", "bf16-mixed", "no", "none", "off"}
+TURNS = {"not_", "logical_not", "logical_not_"}
 MAX_HOPS = 5
 
 
@@ -67,7 +67,7 @@ Ask = Callable[[Project, Module, ast.expr], "bool | None"]
 
 def finite(project: Project, module: Module, test: ast.expr) -> Answer | None:
     """Return whether gradients are finite where a condition is true; `None` where it does not ask that."""
-    return _answer(project, module, test, _is_finite, MAX_HOPS)
+    return _answer(project, module, test, is_finite, MAX_HOPS)
 
 
 def mixed(project: Project, module: Module, test: ast.expr) -> Answer | None:
@@ -76,13 +76,13 @@ def mixed(project: Project, module: Module, test: ast.expr) -> Answer | None:
 
 
 def _answer(project: Project, module: Module, test: ast.expr, ask: Ask, hops: int) -> Answer | None:
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not | ast.Invert):
-        found = _answer(project, module, test.operand, ask, hops)
-        return found.turned() if found else None
-    if isinstance(test, ast.BoolOp) or (isinstance(test, ast.BinOp) and isinstance(test.op, ast.BitOr | ast.BitAnd)):
-        values = test.values if isinstance(test, ast.BoolOp) else [test.left, test.right]
+    if (asked := _asked(test)) is not None:
+        found = _answer(project, module, asked[0], ask, hops)
+        return found.turned() if found and asked[1] else found
+    if (joined := _joined(test)) is not None:
+        values, is_and = joined
         parts = [_answer(project, module, part, ask, hops) for part in values]
-        if isinstance(test.op, ast.And | ast.BitAnd):
+        if is_and:
             return next((part for part in parts if part is not None), None)
         return parts[0] if all(part is not None and not part.holds for part in parts) else None
     told = _behind(project, module, test, ask, hops - 1) if hops and isinstance(test, ast.Name) else None
@@ -93,6 +93,18 @@ def _answer(project: Project, module: Module, test: ast.expr, ask: Ask, hops: in
     if inside is not None and hops:
         return _answer(project, module, inside, ask, hops - 1)
     return _behind(project, module, test, ask, hops - 1) if hops else None
+
+
+def _joined(test: ast.expr) -> tuple[list[ast.expr], bool] | None:
+    """Return the parts of `a and b`, `a | b` and `torch.logical_or(a, b)`, and whether all of them must hold."""
+    if isinstance(test, ast.BoolOp):
+        return test.values, isinstance(test.op, ast.And)
+    if isinstance(test, ast.BinOp) and isinstance(test.op, ast.BitOr | ast.BitAnd):
+        return [test.left, test.right], isinstance(test.op, ast.BitAnd)
+    is_call = isinstance(test, ast.Call) and tail_of(test.func) in {"logical_or", "logical_and"}
+    if not isinstance(test, ast.Call) or not is_call or len(test.args) != 2:
+        return None
+    return test.args, tail_of(test.func) == "logical_and"
 
 
 def _inside(test: ast.expr) -> ast.expr | None:
@@ -111,20 +123,43 @@ def _behind(project: Project, module: Module, test: ast.expr, ask: Ask, hops: in
     if isinstance(test, ast.Name):
         body = function_of(test, module) or module.tree
         values = set_before(body, test.id, test.lineno)
+        if not values:
+            return _handed(project, module, test, ask, hops)
         found = _answer(project, module, values[0][0], ask, hops) if len(values) == 1 else None
         return _told(found, test.id, values[0][0], module, ask) if found else None
+    if isinstance(test, ast.Attribute):
+        return _of_property(project, module, test, ask, hops)
     target = callee(project, module, test) if isinstance(test, ast.Call) else None
-    if target is None:
-        return None
-    there = module_of(project, target, module)
-    for place, found in _returned(project, there, target, ask, hops):
-        return _told(found, target.name, place, there, ask)
+    return _of_function(project, module_of(project, target, module), target, ask, hops) if target is not None else None
+
+
+def _of_function(project: Project, module: Module, function: Function, ask: Ask, hops: int) -> Answer | None:
+    for place, found in _returned(project, module, function, ask, hops):
+        return _told(found, function.name, place, module, ask)
     return None
+
+
+def _of_property(project: Project, module: Module, test: ast.Attribute, ask: Ask, hops: int) -> Answer | None:
+    owner = project.scope_at(test, module).class_of(test.value)
+    method = project.method(owner, test.attr) if owner is not None else None
+    if method is None or not is_property(method[0]):
+        return None
+    return _of_function(project, method[1], method[0], ask, hops)
+
+
+def _handed(project: Project, module: Module, test: ast.Name, ask: Ask, hops: int) -> Answer | None:
+    """Return what all that callers pass for a parameter answers, if that is one thing."""
+    if ask is not is_finite:
+        return None
+    given = list(callers_pass(test.id, project.scope_at(test, module)))
+    found = [(v, s.module, _answer(project, s.module, v, ask, hops)) for v, s in given]
+    told = [_told(answer, test.id, value, there, ask) for value, there, answer in found if answer is not None]
+    return told[0] if told and len(told) == len(given) and len({each.holds for each in told}) == 1 else None
 
 
 def _told(found: Answer, name: str, place: ast.AST, module: Module, ask: Ask) -> Answer:
     """Return an answer with its place, where the name that it was given says the opposite."""
-    if found.wrong or ask is not _is_finite:
+    if found.wrong or ask is not is_finite:
         return found
     bad = SAYS_BAD.search(name) is not None
     says = False if bad else True if SAYS_FINE.search(name) else None
@@ -151,36 +186,6 @@ def _returned(
                 yield last, found if constant(node.body[-1].value) else found.turned()
 
 
-def _is_finite(_project: Project, module: Module, test: ast.expr) -> bool | None:
-    if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        return _has_kept_scale(module, test)
-    tail = tail_of(test.func) if isinstance(test, ast.Call) else ""
-    if tail in BAD | FINITE:
-        return tail in FINITE
-    return False if isinstance(test, ast.Name | ast.Attribute) and BROKEN.search(tail_of(test)) else None
-
-
-def _has_kept_scale(module: Module, test: ast.Compare) -> bool | None:
-    """Return whether the loss scale, now held against the one before the step, is as large: nothing overflowed."""
-    body = function_of(test, module) or module.tree
-    made = [_scale_made(body, side, test.lineno) for side in (test.left, test.comparators[0])]
-    if None in made or made[0] == made[1] or not isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
-        return None
-    is_now_left = made[0] > made[1]  # type: ignore[operator]  # both are lines
-    less = isinstance(test.ops[0], ast.Lt | ast.LtE) is is_now_left
-    strict = isinstance(test.ops[0], ast.Lt | ast.Gt)
-    return None if less is not strict else not less
-
-
-def _scale_made(body: ast.AST, node: ast.expr, line: int) -> int | None:
-    """Return the line in which a scaler was asked for its scale, here or for a variable."""
-    if isinstance(node, ast.Call):
-        return line if tail_of(node.func) == "get_scale" else None
-    values = set_before(body, node.id, line) if isinstance(node, ast.Name) else []
-    asked = isinstance(values[0][0], ast.Call) and tail_of(values[0][0].func) == "get_scale" if values else False
-    return values[0][1] if asked else None
-
-
 def _is_mixed(project: Project, module: Module, test: ast.expr) -> bool | None:
     if isinstance(test, ast.Call) and tail_of(test.func) == "is_enabled" and isinstance(test.func, ast.Attribute):
         return True if is_scaler(test.func.value, project.scope_at(test, module)) else None
@@ -194,7 +199,16 @@ def _switches(project: Project, module: Module, test: ast.expr) -> bool:
     name = named(test)
     if not name or isinstance(test, ast.Constant):
         return False
-    return any((on := keyword(c, "enabled")) is not None and named(on) == name for c, _ in autocasts(project, module))
+    return (module.path, name) in project.once(_enabled)
+
+
+def _enabled(project: Project) -> Iterator[tuple[str, str]]:
+    """Yield the settings that turn autocast contexts on, each with its file."""
+    for module in project.modules.values():
+        for call, _ in autocasts(project, module):
+            on = keyword(call, "enabled")
+            if on is not None:
+                yield module.path, named(on)
 
 
 def _compared(test: ast.Compare) -> bool | None:
@@ -234,10 +248,14 @@ def _straight(node: ast.expr) -> tuple[ast.expr, bool]:
 
 def _asked(node: ast.expr) -> tuple[ast.expr, bool] | None:
     """Return what an expression only repeats, or turns round."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.Invert):
         return node.operand, True
-    if isinstance(node, ast.Call) and tail_of(node.func) in {"bool", "not_"} and len(node.args) == 1:
-        return node.args[0], tail_of(node.func) == "not_"
+    if isinstance(node, ast.NamedExpr):
+        return node.value, False
+    if isinstance(node, ast.Call) and tail_of(node.func) in {"bool", *TURNS} and len(node.args) == 1:
+        return node.args[0], tail_of(node.func) in TURNS
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in TURNS - {"not_"}:
+        return node.func.value, True
     if isinstance(node, ast.Compare) and isinstance(side := constant(node.comparators[0]), bool):
         differs = isinstance(node.ops[0], ast.IsNot | ast.NotEq)
         return (node.left, side is differs) if differs or isinstance(node.ops[0], ast.Is | ast.Eq) else None

@@ -4,10 +4,11 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import callee, class_of, constant, function_of, keyword
+from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import walk
 from gates.scan.parameters import argument
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 
 IDLE = {"state_dict", "load_state_dict", "get_scale", "is_enabled", "get_growth_factor", "get_backoff_factor"}
 WITH_FIELDS = frozenset({"dataclass", "define", "frozen", "mutable", "attrs"})

@@ -4,9 +4,10 @@ import ast
 from collections.abc import Iterable
 
 from gates.scan.analyses._code import callee, constant
+from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, walk
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 
 Keys = frozenset[str]
 HOPS = 3

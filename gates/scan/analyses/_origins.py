@@ -8,10 +8,11 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from gates.scan.classes import ClassInfo
 from gates.scan.module import Binding, Function, Module, tail_of
 from gates.scan.nodes import inner, walk
 from gates.scan.parameters import argument
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import SAME, Scope
 
 MAX_FOUND = 120

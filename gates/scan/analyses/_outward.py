@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from gates.scan.analyses._code import FUNCTIONS, LOOPS, Loop, callee, function_of, statement_of
 from gates.scan.analyses._targets import COMMON
+from gates.scan.classes import ClassInfo
 from gates.scan.hooks import hooks_of
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.parameters import argument
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import SAME
 
 WRAPS = re.compile(r"(?i)unwrap|getattr|prepare|compile|parallel|^ddp$|^fsdp$|setup|wrap")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from gates.scan.analyses._called import Called, Made, called
 from gates.scan.analyses._code import keyword
 from gates.scan.analyses._defaults import callers_pass, defaults, member, under
+from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, is_property, tail_of
 from gates.scan.nodes import is_none
-from gates.scan.project import ClassInfo
 from gates.scan.scope import Scope
 
 MAX_HOPS = 5

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gates.scan.analyses._benching import words
 from gates.scan.analyses._code import constant, function_of, nodes, tail_text
 from gates.scan.analyses._flow import set_before
-from gates.scan.analyses._verdicts import FAIL, PASS
+from gates.scan.analyses._verdicts import FAIL, OWN, PASS
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import text_of
 
@@ -21,9 +21,6 @@ BREACHES = re.compile(
 REMARKS = re.compile(r"(?i)flag|notable|significan|changed|event|highlight|mask|filter|trigger|alarm|alert|warn|stop")
 CHECKING = re.compile(r"(?i)check|expect|require|ensure|verify|gate|criterion|claim|condition|append|add|record|must")
 CONJUNCTION = 3  # of two, neither can be told to be the odd one
-OWN = re.compile(
-    r"(?i)(^|_)(faster|better|worse|slower|higher|lower|exceed\w*|too|over|under|above|below|low|high|has)(_|$)"
-)
 
 
 def beside(module: Module) -> Iterator[tuple[list[ast.expr], bool | None]]:

@@ -27,6 +27,7 @@ SWITCHES = frozenset({"train", "eval"})  # of a module, which returns itself
 DATA = re.compile(
     r"(?i)data|split|loader|set(s|$)|corpus|episodes|batches|(^|_)(dl|ds|dm|iter)(_|$)|fold|samples|images"
 )
+PLACE = re.compile(r"(?i)device|cuda")
 NO_DATA = re.compile(
     r"(?i)_(steps|fns?|func|size|metrics?|dtype|amp|device|every|interval|transforms?|name|path|dir|mode|only|seed|"
     r"workers|logger|writer|state|criterion|autocast|precision)$"
@@ -58,7 +59,19 @@ def _passed(node: ast.expr, module: Module) -> str:
     """Return the name of the data that an argument is: of a model, or of how to evaluate, nothing."""
     name = tail_of(node)
     is_model = _tells(name) and MODEL.search(name) and not DATA.search(name)
-    return "" if is_model or NO_DATA.search(name) else split_name(node, module)
+    return "" if is_model or NO_DATA.search(name) or _is_device(node, module) else split_name(node, module)
+
+
+def _is_device(node: ast.expr, module: Module) -> bool:
+    """Return whether what is called `dev` is a device, as its file sets it, or moves things to it."""
+    if tail_of(node) != "dev":
+        return False
+    moved = [a for c in module.calls.get("to", ()) for a in (*c.args, *(k.value for k in c.keywords))]
+    moved += [n.value for n in module.live.get(ast.keyword, ()) if isinstance(n, ast.keyword) and n.arg == "device"]
+    made = [n for n in module.live.get(ast.Assign, ()) if isinstance(n, ast.Assign)]
+    told = [n.value for n in made if any(text_of(t) == text_of(node) for t in n.targets)]
+    is_set = any(PLACE.search(text_of(value)) for value in told)
+    return is_set or any(text_of(each) == text_of(node) for each in moved)
 
 
 def _tells(name: str) -> bool:

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import calls, constant
 from gates.scan.analyses._flow import passed, set_before
+from gates.scan.analyses._hosts import host_by_shape
 from gates.scan.analyses._precision import is_scaler
+from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, walk
 from gates.scan.parameters import argument
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import Scope
 
 VIEWS = frozenset({"items", "values", "dict", "list", "tuple"})
@@ -110,7 +112,10 @@ def _written(node: ast.expr) -> list[Part]:
 
 def kept_beside(project: Project, held: ast.expr, scope: Scope, verb: str) -> Iterator[ClassInfo]:
     """Yield the classes of what an object keeps beside its optimizer, and whose state nobody asks for by its name."""
-    owner = _owner(project, held.value, scope) if isinstance(held, ast.Attribute) else None
+    host = held.value if isinstance(held, ast.Attribute) else None
+    owner = scope.class_of(host) if host is not None else None
+    if owner is None and isinstance(host, ast.Name):
+        owner = host_by_shape(project, host, scope)
     if owner is None:
         return
     found = (c.func.value for c, _ in project.named.get(verb, ()) if isinstance(c.func, ast.Attribute))
@@ -118,19 +123,6 @@ def kept_beside(project: Project, held: ast.expr, scope: Scope, verb: str) -> It
     for name in owner.attributes:
         if name not in asked:
             yield from _classes(project, owner, name)
-
-
-def _owner(project: Project, node: ast.expr, scope: Scope) -> ClassInfo | None:
-    """Return the class of an object: of a parameter that nothing tells of, the only one with all that it is read of."""
-    known = scope.class_of(node)
-    if known is not None or not isinstance(node, ast.Name) or scope.function is None:
-        return known
-    bound = scope.lookup(node.id)
-    if bound is None or [b.kind for b in bound[1]] != ["parameter"]:
-        return None
-    read = _read_of(scope.function, node)
-    fitting = [info for info in project.classes.values() if read <= {*info.attributes, *info.methods}]
-    return fitting[0] if len(fitting) == 1 and len(read) >= MIN_SHAPE else None
 
 
 def _classes(project: Project, owner: ClassInfo, name: str) -> Iterator[ClassInfo]:
@@ -148,12 +140,6 @@ def _classes(project: Project, owner: ClassInfo, name: str) -> Iterator[ClassInf
     for info in project.classes.values() if len(used) >= MIN_SHAPE else ():
         if all(project.method(info, each) is not None for each in used):
             yield info
-
-
-def _read_of(function: ast.AST, name: ast.Name) -> set[str]:
-    """Return the attributes that a function reads of a variable."""
-    found = (n for n in walk(function) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name))
-    return {n.attr for n in found if isinstance(n.value, ast.Name) and n.value.id == name.id}
 
 
 def is_given_later(project: Project, call: ast.Call, scope: Scope) -> bool:

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._origins import Origins
+from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, Module, tail_of
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import Scope
 
 CALLED = ("__call__", "forward")

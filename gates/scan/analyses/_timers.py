@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from gates.scan.analyses._code import calls, function_of
 from gates.scan.analyses._origins import Origins
+from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, Module, tail_of
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Timed:
 def blocks(project: Project, origins: Origins, owner: ClassInfo) -> Iterator[Timed]:
     """Yield the blocks of `with` that enter an object of a class."""
     for module in project.modules.values():
-        for node in module.live.get(ast.With, []) if owner.node.name in module.words else ():
+        for node in module.live.get(ast.With, []):
             for item in node.items if isinstance(node, ast.With) else ():
                 if owner in origins.classes(item.context_expr, project.scope_at(item.context_expr, module)):
                     yield Timed(node, module, _inside(node.body))  # type: ignore[attr-defined]  # a block

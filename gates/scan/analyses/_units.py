@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from gates.scan.analyses._benching import CLOCKS, RATE, words
-from gates.scan.analyses._code import callee, function_of, tail_text
+from gates.scan.analyses._code import callee, constant, function_of, tail_text
 from gates.scan.analyses._flow import set_before
+from gates.scan.analyses._waiting import origins_of
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner
 from gates.scan.parameters import argument
@@ -45,20 +46,43 @@ def _made_of(project: Project, module: Module, node: ast.expr, hops: int) -> Ite
     elif isinstance(node, ast.Call):
         yield from _of_call(project, module, node, hops)
     elif isinstance(node, ast.Name):
-        function = function_of(node, module)
-        before = set_before(function or module.tree, node.id, node.lineno)
-        for value, _ in before:
-            yield unit(project, module, value, hops)
-        if before:
-            yield from _listed_as(node, function or module.tree)
-        elif function is not None:
-            bound = project.scope_of(function, module).owner is not None
-            for call, there in project.named.get(function.name, [])[:5]:
-                passed = argument(call, function, node.id, bound=bound)
-                yield unit(project, there, passed, hops) if passed is not None else None
+        yield from _of_name(project, module, node, hops)
+    elif isinstance(node, ast.Subscript) and isinstance(constant(node.slice), int):
+        yield from _of_part(project, module, node, hops)
     elif isinstance(node, ast.Subscript | ast.Attribute | ast.IfExp):
         inside = node.body if isinstance(node, ast.IfExp) else node.value
         yield unit(project, module, inside, hops)
+
+
+def _of_name(project: Project, module: Module, node: ast.Name, hops: int) -> Iterator[Unit | None]:
+    """Yield the units of what a variable is set to, and of what callers pass for a parameter."""
+    function = function_of(node, module)
+    before = set_before(function or module.tree, node.id, node.lineno)
+    for value, _ in before:
+        is_part = _is_taken_apart(value, module)
+        yield from _of_part(project, module, node, hops) if is_part else (unit(project, module, value, hops),)
+    if before:
+        yield from _listed_as(node, function or module.tree)
+    elif function is not None:
+        bound = project.scope_of(function, module).owner is not None
+        for call, there in project.named.get(function.name, [])[:5]:
+            passed = argument(call, function, node.id, bound=bound)
+            yield unit(project, there, passed, hops) if passed is not None else None
+
+
+def _is_taken_apart(value: ast.expr, module: Module) -> bool:
+    """Return whether a name is set to a part of a value: of `loss, speed = run()`."""
+    parent = module.parents.get(value)
+    return isinstance(parent, ast.Assign) and parent.value is value and isinstance(parent.targets[0], ast.Tuple)
+
+
+def _of_part(project: Project, module: Module, node: ast.expr, hops: int) -> Iterator[Unit | None]:
+    """Yield the units of what may stand at a place of a tuple, through what it was kept in and returned by."""
+    for origin in project.once(origins_of)[0].of(node, project.scope_at(node, module)):
+        if isinstance(origin.node, ast.BinOp | ast.Call):
+            yield unit(project, origin.module, origin.node, hops)
+        else:
+            yield unit_by_name(tail_text(origin.node))
 
 
 def _of_operation(project: Project, module: Module, node: ast.BinOp, hops: int) -> Unit | None:

@@ -8,7 +8,7 @@ from gates.scan.analyses._benching import words
 from gates.scan.analyses._code import callee, constant, function_of, nodes, tail_text
 from gates.scan.analyses._flow import set_before
 from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of
+from gates.scan.nodes import inner
 from gates.scan.project import Project
 
 PASS = re.compile(
@@ -24,18 +24,16 @@ FAIL = re.compile(
 MAIN = re.compile(r"(?i)^_*(main|cli|run|gate|(exit|return|status)_?code)$")
 NOT = re.compile(r"(?i)(^|_)(not|no|un|isnt|never)(_|$)")
 AMOUNT = re.compile(r"(?i)(^|[_ ])(budget|limit|gate|check|guard|test|free|threshold|tolerance|bar)([_ ]|$)")
-ENDS = re.compile(
-    r"(?i)(^|_)(should_?|must_?|early_?|is_?)*(stop(ped|ping|s)?|finish(ed)?|done|exhausted|give_?up)(_|$)|^over$"
+OWN = re.compile(
+    r"(?i)(^|_)(faster|better|worse|slower|higher|lower|exceed\w*|too|over|under|above|below|low|high|has)(_|$)"
 )
-GOES_ON = re.compile(r"(?i)(^|_)(keep_?(going|on|training)|continues?|go_?on|proceed|running|has_patience)(_|$)")
-PATIENCE = re.compile(r"(?i)(^|[^a-z])(patience|patient|max_(bad|stale|wait|no_improve\w*)(_\w+)?)([^a-z]|$)")
 HOPS = 3
 Verdict = tuple[str, ast.expr, bool]
 
 
 def verdicts(module: Module) -> Iterator[Verdict]:
     """Yield what says it, its condition, and whether the condition's truth means passed."""
-    for name, value in _given(module):
+    for name, value in given(module):
         if (good := _good(name)) is not None:
             yield name, value, good
     for node in nodes(module, ast.Assert, ast.IfExp, ast.If):
@@ -48,7 +46,7 @@ def verdicts(module: Module) -> Iterator[Verdict]:
             yield from _set(node) if node.orelse else _returned(module, node)
 
 
-def _given(module: Module) -> Iterator[tuple[str, ast.expr]]:
+def given(module: Module) -> Iterator[tuple[str, ast.expr]]:
     """Yield expressions with the name that they are given: a variable's, a key's, a keyword's, a function's."""
     for node in nodes(module, ast.Assign, ast.AnnAssign, ast.Dict, ast.keyword, ast.Return):
         if isinstance(node, ast.Assign):
@@ -150,26 +148,70 @@ def _failing(module: Module) -> Iterator[Verdict]:
 
 
 def _asked(
-    project: Project, module: Module, value: ast.expr, wanted: bool, hops: int
+    project: Project, module: Module, value: ast.expr, wanted: bool, hops: int, *, whole: bool = False
 ) -> Iterator[tuple[Module, ast.expr, bool]]:
-    """Yield the comparisons that calls in a verdict return, and whether their truth means passed."""
+    """Yield the comparisons that calls in a verdict return, and whether their truth means passed.
+
+    Of what is taken as a `whole` they are those that it lists.
+    """
     if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not):
         yield from _asked(project, module, value.operand, not wanted, hops)
-    elif isinstance(value, ast.BoolOp):
-        for part in value.values:
+    elif parts := _parts(value):
+        for part in parts:
             yield from _asked(project, module, part, wanted, hops)
+    elif taken := _taken_from(value, module):
+        yield from _asked(project, module, taken, wanted, hops, whole=True)
+    elif isinstance(value, ast.Dict | ast.List | ast.Tuple | ast.Set):
+        yield from ((module, each, wanted) for each in _listed(value) if whole)
     elif isinstance(value, ast.Name) and hops:
         body = function_of(value, module) or module.tree
         before = set_before(body, value.id, value.lineno)
         for made, _ in before if len(before) == 1 else ():
-            yield from _asked(project, module, made, wanted, hops - 1)
+            yield from _asked(project, module, made, wanted, hops - 1, whole=whole)
             yield from ((module, each, wanted) for each in [made] if isinstance(made, ast.Compare))
     elif isinstance(value, ast.Call) and hops:
-        yield from _answered(project, module, value, wanted, hops - 1)
+        yield from _answered(project, module, value, wanted, hops - 1, whole=whole)
+
+
+def _parts(value: ast.expr) -> list[ast.expr]:
+    if isinstance(value, ast.BoolOp):
+        return value.values
+    return value.generators[0].ifs or [value.elt] if isinstance(value, ast.ListComp | ast.GeneratorExp) else []
+
+
+def _taken_from(value: ast.expr, module: Module) -> ast.expr | None:
+    """Return of what all is taken, together or one after the other: of `all(checks.values())`, `checks`."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        return value.func.value if value.func.attr in {"values", "items"} and not value.args else None
+    if isinstance(value, ast.Call):
+        return value.args[0] if tail_of(value.func) in {"all", "any", "list"} and value.args else None
+    for around in module.ancestors(value) if isinstance(value, ast.Name) else ():
+        for loop in [around] if isinstance(around, ast.For) else getattr(around, "generators", ()):
+            last = loop.target.elts[-1] if isinstance(loop.target, ast.Tuple) else loop.target
+            if tail_of(last) == tail_of(value):
+                return loop.iter
+    return None
+
+
+def _listed(listed: ast.Dict | ast.List | ast.Tuple | ast.Set) -> Iterator[ast.Compare]:
+    """Yield the comparisons of a list of checks, but for those whose labels say themselves what they mean."""
+    values = listed.values if isinstance(listed, ast.Dict) else listed.elts
+    keys = listed.keys if isinstance(listed, ast.Dict) else [_label(each) for each in values]
+    for key, value in zip(keys, values, strict=True):
+        label = str(constant(key)) if key is not None else ""
+        parts = value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
+        found = [part for part in parts if isinstance(part, ast.Compare)]
+        if len(found) == 1 and _good(label) is None and not OWN.search(words(label).replace(" ", "_")):
+            yield found[0]
+
+
+def _label(row: ast.expr) -> ast.expr | None:
+    parts = row.elts if isinstance(row, ast.Tuple | ast.List) else []
+    return next((part for part in parts if isinstance(constant(part), str)), None)
 
 
 def _answered(
-    project: Project, module: Module, call: ast.Call, wanted: bool, hops: int
+    project: Project, module: Module, call: ast.Call, wanted: bool, hops: int, *, whole: bool = False
 ) -> Iterator[tuple[Module, ast.expr, bool]]:
     """Yield the comparisons that the function of a call returns, where its own name does not judge them."""
     function = callee(project, module, call)
@@ -183,71 +225,4 @@ def _answered(
         if isinstance(answer, ast.Compare | ast.BoolOp):
             yield there, answer, wanted
         elif answer is not None:
-            yield from _asked(project, there, answer, wanted, hops)
-
-
-def out_of_patience(module: Module) -> Iterator[tuple[ast.Compare, str]]:
-    """Yield each comparison that ends a search while there is patience left, or goes on when there is none."""
-    for test, ends in _endings(module):
-        for compare, told in _compared(test, ends):
-            above = _is_above(compare, module)
-            if above is not None and above is not told:
-                yield compare, f"{text_of(compare)} {'ends' if told else 'goes on with'} the search the wrong way round"
-
-
-def _endings(module: Module) -> Iterator[tuple[ast.expr, bool]]:
-    """Yield the conditions whose truth ends a search, or lets it go on."""
-    for name, value in _given(module):
-        if (ends := _ends(name)) is not None:
-            yield value, ends
-    for node in nodes(module, ast.If):
-        assert isinstance(node, ast.If)
-        function = function_of(node, module)
-        for last in (*node.body[:1], *node.body[-1:]):
-            if isinstance(last, ast.Break):
-                yield node.test, True
-            elif isinstance(last, ast.Return) and isinstance(said := constant(last.value), bool) and function:
-                ends = _ends(function.name)
-                yield from [(node.test, ends is said)] if ends is not None else []
-            elif isinstance(last, ast.Assign) and isinstance(said := constant(last.value), bool):
-                ends = _ends(tail_text(last.targets[0]).strip().rpartition(" ")[2])
-                yield from [(node.test, ends is said)] if ends is not None else []
-
-
-def _ends(name: str) -> bool | None:
-    ends, goes_on = ENDS.search(name) is not None, GOES_ON.search(name) is not None
-    return ends if ends is not goes_on and not NOT.search(name) else None
-
-
-def _compared(test: ast.expr, ends: bool) -> Iterator[tuple[ast.Compare, bool]]:
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from _compared(test.operand, not ends)
-    elif isinstance(test, ast.BoolOp):
-        for part in test.values:
-            yield from _compared(part, ends)
-    elif isinstance(test, ast.Call) and tail_of(test.func) == "bool" and test.args:
-        yield from _compared(test.args[0], ends)
-    elif isinstance(test, ast.Compare) and len(test.ops) == 1:
-        yield test, ends
-
-
-def _is_above(compare: ast.Compare, module: Module) -> bool | None:
-    """Return whether a comparison is true of a count that is above its patience; `None` for other ones."""
-    left, right = compare.left, compare.comparators[0]
-    if not isinstance(compare.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
-        return None
-    above = isinstance(compare.ops[0], ast.Gt | ast.GtE)
-    for count, bar, is_above in ((left, right, above), (right, left, not above)):
-        if PATIENCE.search(tail_text(bar)) and not PATIENCE.search(tail_text(count)) and _grows(count, module):
-            return is_above
-    return None
-
-
-def _grows(count: ast.expr, module: Module) -> bool:
-    """Return whether something counts up: by what is added to it, or as what has passed since."""
-    if isinstance(count, ast.BinOp):
-        return isinstance(count.op, ast.Sub) and bool(tail_text(count.left).strip())
-    added = [
-        n for n in nodes(module, ast.AugAssign) if isinstance(n, ast.AugAssign) and text_of(n.target) == text_of(count)
-    ]
-    return bool(added) and all(isinstance(n.op, ast.Add) for n in added)
+            yield from _asked(project, there, answer, wanted, hops, whole=whole)

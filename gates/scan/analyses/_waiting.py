@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import callee, calls, loop_of
+from gates.scan.analyses._code import callee, calls, constant, loop_of
 from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._spans import Span
 from gates.scan.analyses._targets import Targets
@@ -36,13 +36,20 @@ def queued(project: Project, module: Module, function: Function, span: Span, tim
 
 def waits(project: Project, module: Module, call: ast.Call, depth: int = 3) -> bool:
     """Return whether a call waits for the device, itself or in what it calls."""
-    if tail_of(call.func) in WAITS or re.search(r"(?i)sync|wait", tail_of(call.func)):
+    if tail_of(call.func) in WAITS or re.search(r"(?i)sync|wait", tail_of(call.func)) or _reads(call):
         return True
     target = callee(project, module, call) if depth else None
     if target is None:
         return depth > 0 and _is_handed_wait(project, module, call, depth)
     there = project.scope_of(target, module).module
     return any(waits(project, there, c, depth - 1) for c in calls(target))
+
+
+def _reads(call: ast.Call) -> bool:
+    """Return whether a call may fetch a value from the device: `float(loss)`, `out.to("cpu")`."""
+    if isinstance(call.func, ast.Name) and call.func.id in {"float", "bool"}:
+        return any(isinstance(arg, ast.Name | ast.Call | ast.Subscript) for arg in call.args)
+    return tail_of(call.func) == "to" and any(constant(arg) == "cpu" for arg in call.args)
 
 
 def _is_handed_wait(project: Project, module: Module, call: ast.Call, depth: int) -> bool:

@@ -20,9 +20,10 @@ from gates.scan.analyses._precision import (
     type_named,
 )
 from gates.scan.analyses.half_parameters import trained
+from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
 

@@ -8,9 +8,10 @@ from gates.scan.analyses._benching import called, is_baseline, is_benchmark, is_
 from gates.scan.analyses._best import parts, worse_kept
 from gates.scan.analyses._code import broken, constant, nodes, tail_text
 from gates.scan.analyses._directions import by_name
+from gates.scan.analyses._patience import out_of_patience
 from gates.scan.analyses._siblings import beside, is_written
 from gates.scan.analyses._units import unit_by_name
-from gates.scan.analyses._verdicts import answers, out_of_patience, verdicts
+from gates.scan.analyses._verdicts import answers, verdicts
 from gates.scan.module import Module
 from gates.scan.nodes import text_of
 from gates.scan.project import Project
@@ -123,7 +124,7 @@ def _turned(module: Module, compare: ast.Compare, name: str, *, wanted: bool) ->
 
 def _of_arms(left: ast.expr, right: ast.expr, module: Module) -> bool | None:
     """Return whether the left one of two arms should be the smaller one; `None` for no times or sizes of arms."""
-    texts = called(left, module), called(right, module)
+    texts = called(_arm(left), module), called(_arm(right), module)
     units = {"size" if SIZE.search(words(text)) else unit_by_name(T.sub("time", words(text))) for text in texts}
     kind = units.pop() if len(units) == 1 else None
     if kind is None or is_baseline(texts[0]) is is_baseline(texts[1]):
@@ -131,6 +132,17 @@ def _of_arms(left: ast.expr, right: ast.expr, module: Module) -> bool | None:
     if is_candidate(texts[0]) is is_candidate(texts[1]):
         return None
     return is_candidate(texts[0]) is (kind != "rate")
+
+
+def _arm(node: ast.expr) -> ast.expr:
+    """Return the arm of one with a margin: of `baseline.step_ms * max_slowdown`, `baseline.step_ms`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult | ast.Div | ast.Add | ast.Sub):
+        return node
+    sides = [node.left, node.right] if isinstance(node.op, ast.Mult | ast.Add) else [node.left]
+    found = [side for side in sides if is_baseline(tail_text(side)) or is_candidate(tail_text(side))]
+    other = constant(node.right if found == [node.left] else node.left)
+    is_far = isinstance(other, int | float) and isinstance(node.op, ast.Mult | ast.Div) and not 0.7 < other < 1.5
+    return node if len(found) != 1 or is_far else found[0]  # what is far off is no margin, but a bound of sense
 
 
 def _is_better_larger(value: ast.expr, bar: ast.expr, module: Module, *, told: bool) -> bool | None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._benching import called, is_baseline, is_candidate, words
-from gates.scan.analyses._code import broken, calls, function_of, nodes, statement_of, tail_text
+from gates.scan.analyses._code import broken, calls, constant, function_of, nodes, statement_of, tail_text
 from gates.scan.analyses._differences import CONVERTS, Way, behind, of_loops
 from gates.scan.analyses._flow import set_before
 from gates.scan.module import Function, Module, names_of, tail_of
@@ -17,7 +17,7 @@ WORDS = ("baseline*", "fp32*", "float32", "reference*", "control*", "eager*", "b
          "ref_*", "expected*", "naive*", "plain*", "vanilla*", "atol", "rtol", "tolerance*", "golden*",
          "double", "ref", "tol", "diff", "drift*", "parity*")  # fmt: skip
 BAR = re.compile(r"(?i)tol|eps|delta|thresh|limit|max_|margin|within")
-CLOSE = re.compile(r"(?i)(^|[^a-z])([ar]?tol|tolerances?|eps|epsilon)([^a-z]|$)")
+CLOSE = re.compile(r"(?i)(^|[^a-z])([ar]?tol|tols|tolerances?|eps|epsilon)([^a-z]|$)")
 ALIKE = re.compile(r"(?i)close|equal|same|match|parity|agree|identical|equivalen|consisten|within|accurate|toleran")
 REFERENCE = re.compile(r"(?i)(^|[^a-z])(ref|refs|references?|fp32|float32|expected|eager|golden)([^a-z]|$)")
 MINE = re.compile(
@@ -29,6 +29,7 @@ EITHER = re.compile(
     r"at[_ ]most|one[-_ ]?sided"
 )
 PASSES = re.compile(r"(?i)\b(is |was )?(exceed(s|ed|ing)?|above|higher than|too (large|big|high|wide))\b")
+NEW = re.compile(r"(?i)(^|[^a-z])(new|after)([^a-z]|$)")
 LARGEST = frozenset({"max", "amax", "nanmax", "maximum"})
 UNSIGNED = re.compile(r"(?i)(^|_)err|error|diff|deviation|distance|dist$|discrepan|mismatch|gap$|divergence")
 SIGNED = re.compile(r"(?i)(^|_)signed|bias|change|delta")
@@ -54,8 +55,8 @@ def look(project: Project) -> Iterator[Site]:
                 continue
             looped = of_loops(of_loops(found, found, module), node, module)
             around = function_of(found, module) or function_of(node, module)
-            are_arms = any(_are_arms(each, bar, module, around) for each in (found, looped))
-            if not are_arms and not (way.is_elementwise and _is_of_reference(looped, module)):
+            are_arms = any(_are_arms(each, bar, _home(each, module, way), around) for each in (found, looped))
+            if not are_arms and not (way.is_elementwise and _is_of_reference(looped, bar, _home(looped, module, way))):
                 continue
             there, place = _unsigned(project, found, way, function_of(node, module)) or (module, node)
             if place is node or (there.path, found.lineno) not in told:
@@ -139,16 +140,27 @@ def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module, function: Function
     return (close and (is_baseline(left) or is_baseline(right) or alike)) or (alike and is_known)
 
 
-def _is_of_reference(node: ast.BinOp, module: Module) -> bool:
-    """Return whether elements are compared with those of what they should be."""
-    sides = [_told(_plain(side), module) for side in (node.left, node.right)]
-    if any(MINE.search(words(side)) or not side.strip() for side in sides):
+def _is_of_reference(node: ast.BinOp, bar: ast.expr, module: Module) -> bool:
+    """Return whether elements are compared with those of what they should be; within a tolerance, new ones too."""
+    sides = [words(_told(_plain(side), module)) for side in (node.left, node.right)]
+    if sum(REFERENCE.search(side) is not None for side in sides) != 1:
         return False
-    return sum(REFERENCE.search(words(side)) is not None for side in sides) == 1
+    others = [NEW.sub(" ", side) if _is_close(bar) else side for side in sides]
+    return not any(MINE.search(other) or not side.strip() for side, other in zip(sides, others, strict=True))
+
+
+def _home(node: ast.BinOp, module: Module, way: Way) -> Module:
+    """Return the file that a difference was found in: of the asking one and those of the helpers on the way."""
+    names = [n for side in (node.left, node.right) for n in walk(side) if isinstance(n, ast.Name)]
+    files = (module, *(there for _, there in way.helpers))
+    return next((file for file in files if any(name in file.parents for name in names)), module)
 
 
 def _told(node: ast.expr, module: Module) -> str:
     """Return the words that tell what a side is; of what is only called new or old, what it is set to."""
+    if isinstance(node, ast.Subscript):
+        key = constant(node.slice)
+        return f"{_told(node.value, module)} {key if isinstance(key, str) else ''}"
     found = called(node, module)
     before = (
         set_before(function_of(node, module) or module.tree, node.id, node.lineno) if isinstance(node, ast.Name) else []

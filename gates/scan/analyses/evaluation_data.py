@@ -5,7 +5,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.scan.analyses._benching import words
 from gates.scan.analyses._code import (
     broken,
     callee,
@@ -21,7 +20,8 @@ from gates.scan.analyses._code import (
 )
 from gates.scan.analyses._evaluating import HELD, KEPT_BACK, NAMED, TRAIN
 from gates.scan.analyses._misnamed import misnamed
-from gates.scan.analyses._splits import is_handed_shuffled, split_name, splits_passed, trained_on
+from gates.scan.analyses._scores import is_score, reckons_score
+from gates.scan.analyses._splits import DATA, is_handed_shuffled, split_name, splits_passed, trained_on
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project
@@ -30,10 +30,6 @@ from gates.scan.site import Site
 WORDS = ("train*", "backward*", "fit*", "hold*")
 REPORTS = re.compile(r"(?i)train(ing)?_(results?|metrics?|accuracy|scores?|loss(es)?|stat(istic)?s|eval)")
 MINE = re.compile(r"(?i)train|fit|in_sample")
-SCORES = re.compile(
-    r"(?i)(^| )(acc|accuracy|loss|losses|correct|right|hits?|metrics?|error|score|scores|f1|auc|iou|dice|top1)( |$)|"
-    r"entropy|loss$"
-)
 PART = re.compile(r"(?i)^(train|training)_(mask|x|y|inputs?|targets?|labels?|images?|data|idx)$|^[xy]_?train$")
 OTHER = re.compile(r"(?i)(^|_)(val|valid|validation|test|dev|held)(_|$)|^[xy]_?(val|test|dev|valid)$|(?<!train)_idx$")
 EVALUATED = re.compile(r"(?i)^(eval|test|dev)_?(loader|data|dataloader|set|dataset|ds|dl|data_loader)$")
@@ -123,18 +119,7 @@ def _evaluates(project: Project, module: Module, call: ast.Call) -> bool:
     if target is None:
         return re.fullmatch(r"(?i)(val|valid|validat(e|or)|evaluat(e|or))", owner) is not None
     tails = {tail_of(c.func) for c in calls(target)}
-    return "eval" in tails and not tails & {"backward", "step", "fit"} and _scores(target)
-
-
-def _scores(function: ast.AST) -> bool:
-    """Return whether a function reckons a score, rather than to gather features or statistics."""
-    tails = (tail_of(n.func) if isinstance(n, ast.Call) else tail_of(n) for n in inner(function, ast.Call, ast.Name))  # type: ignore[arg-type]
-    return any(SCORES.search(words(tail)) for tail in tails) or any(
-        isinstance(op, ast.Eq) and any(isinstance(side, ast.Call | ast.Name) for side in n.comparators)
-        for n in inner(function, ast.Compare)
-        if isinstance(n, ast.Compare)
-        for op in n.ops
-    )
+    return "eval" in tails and not tails & {"backward", "step", "fit"} and reckons_score(target)
 
 
 def _scored_on(module: Module) -> Iterator[Site]:
@@ -143,7 +128,7 @@ def _scored_on(module: Module) -> Iterator[Site]:
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
             continue
         name = tail_of(node.targets[0])
-        if MINE.search(name) or not SCORES.search(words(name)):
+        if MINE.search(name) or not is_score(name):
             continue
         used = [tail_of(n) for n in walk(node.value) if isinstance(n, ast.Name | ast.Attribute)]
         if not HELD.search(name) and not _has_unused(node, module):
@@ -231,15 +216,43 @@ def _trained_on(module: Module, function: ast.AST) -> Iterator[Site]:
 
 
 def _attributes(node: ast.expr) -> set[str]:
-    """Return the attributes of the instance in an expression, and what is asked of them: `data.train`."""
+    """Return the attributes of the instance in an expression, and what is asked of them: `data.train()`.
+
+    What is asked with something of the function's own, such as a loader that it was handed, is no attribute.
+    """
     found: set[str] = set()
+    parts: set[str] = set()
     for n in walk(node):
-        asked = n.func.value if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) else None
-        if isinstance(asked, ast.Attribute) and tail_of(asked.value) == "self" and isinstance(n, ast.Call):
-            found.add(f"{asked.attr}.{tail_of(n.func)}")
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and (asked := _asked(n.func)):
+            parts.add(asked)
+            found |= {text_of(n).removeprefix("self.")} if not _has_own(n) else set()
         elif isinstance(n, ast.Subscript) and isinstance(constant(n.slice), str) and tail_of(n.value) != "":
-            found |= {f"{tail_of(n.value)} {text_of(n.slice)}"} if tail_text(n.value).startswith("self ") else set()
+            is_own = tail_text(n.value).startswith("self ")
+            parts |= {tail_of(n.value)} if is_own else set()
+            found |= {f"{tail_of(n.value)} {text_of(n.slice)}"} if is_own else set()
         elif isinstance(n, ast.Attribute) and tail_of(n.value) == "self":
             found.add(n.attr)
-    parts = {each.partition(" ")[0].partition(".")[0] for each in found if not each.isidentifier()}
-    return found - parts
+    return found - parts - _options(node)
+
+
+def _options(node: ast.expr) -> set[str]:
+    """Return the attributes that say how to go over data: in `self.data.get(self.size)` and `range(self.n)`, both."""
+    options: set[str] = set()
+    for call in (n for n in walk(node) if isinstance(n, ast.Call)):
+        is_asked = isinstance(call.func, ast.Attribute) and bool(_asked(call.func))
+        given = [*call.args, *(k.value for k in call.keywords)] if is_asked or tail_of(call.func) == "range" else []
+        parts = (n for each in given for n in walk(each) if isinstance(n, ast.Attribute))
+        options |= {n.attr for n in parts if not DATA.search(n.attr) or not is_asked}
+    return options
+
+
+def _asked(func: ast.Attribute) -> str:
+    """Return the attribute of the instance that a method is of; the method, where it is the instance's own."""
+    of = func.value if isinstance(func.value, ast.Attribute) else func
+    return of.attr if tail_of(of.value) == "self" else ""
+
+
+def _has_own(call: ast.Call) -> bool:
+    """Return whether a call is handed something that is named in its function alone."""
+    given = [*call.args, *(k.value for k in call.keywords)]
+    return any(isinstance(n, ast.Name) and n.id != "self" for each in given for n in walk(each))

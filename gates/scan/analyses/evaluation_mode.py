@@ -11,11 +11,13 @@ from gates.scan.analyses._modes import DEPTH as HOPS
 from gates.scan.analyses._modes import forgets, is_made_here, is_set, is_set_back, model_of
 from gates.scan.analyses._origins import Origin, Origins
 from gates.scan.analyses._outward import may_be
+from gates.scan.analyses._scores import reckons_score
 from gates.scan.analyses._switches import SETS, is_restored, turns_off
 from gates.scan.analyses.evaluation_gradients import places_of
+from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, tail_of
 from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import PREPARES, Scope
 from gates.scan.site import Site
 
@@ -134,9 +136,9 @@ def _forgotten(project: Project, found: Evaluation) -> Iterator[Site]:
 
 
 def _made(project: Project, found: Evaluation) -> Iterator[Site]:
-    """Yield the calls that hand a model, as it was made, to a helper which is not called an evaluation."""
+    """Yield the calls that hand a model, as it was made, to a helper which is no evaluation: it reckons no score."""
     function = found.function
-    if function is None or NAMED.search(function.name):
+    if function is None or NAMED.search(function.name) or reckons_score(function):
         return
     for call, there in callers(project, function)[:FEW]:
         outer = function_of(call, there)

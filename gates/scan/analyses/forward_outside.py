@@ -10,10 +10,11 @@ from gates.scan.analyses._flow import Source, is_forward, sources, spine
 from gates.scan.analyses._forwards import NO_GRAD, runs_compiled, runs_in_loss, runs_own, runs_part, runs_trained
 from gates.scan.analyses._precision import WHOLE as FLOAT32
 from gates.scan.analyses._precision import is_scaler, type_named
+from gates.scan.classes import ClassInfo
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import walk
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, function_of
+from gates.scan.classes import CONSTRUCTORS, ClassInfo
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import kept, text_of, walk
-from gates.scan.project import CONSTRUCTORS, ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import BUILTINS, Scope
 from gates.scan.site import Site
 from gates.stub import is_hollow

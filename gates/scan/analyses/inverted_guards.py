@@ -4,9 +4,13 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
+from gates.scan.analyses import _windows as windows
+from gates.scan.analyses._absence import lacking, loads
 from gates.scan.analyses._code import broken, callee, calls, constant, function_of, module_of, nodes
-from gates.scan.analyses._guards import BAD, FINITE, Switch, finite, mixed, named, switches
+from gates.scan.analyses._finiteness import BAD, FINITE
+from gates.scan.analyses._guards import Switch, finite, mixed, named, switches
 from gates.scan.analyses._precision import BRAIN, autocasts, dtype_of, is_scaler, is_step, option, scalers
+from gates.scan.analyses._rejections import cleared
 from gates.scan.known import SCALER as SCALERS
 from gates.scan.known import SCHEDULER, is_called
 from gates.scan.module import Module, tail_of
@@ -15,7 +19,7 @@ from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
 
-WORDS = ("caler*", "isfinite", "isnan", "isinf")
+WORDS = ("caler*", "isfinite", "isnan", "isinf", "zero_grad*", "load_state_dict*")
 USED = {"scale", "unscale_", "step", "update"}
 CAST = re.compile(r"(?i)^(use_|enable_|with_)?(amp|mixed_precision)(_enabled)?$")
 
@@ -23,12 +27,49 @@ CAST = re.compile(r"(?i)^(use_|enable_|with_)?(amp|mixed_precision)(_enabled)?$"
 def look(project: Project) -> Iterator[Site]:
     """Yield each scaler used where it is `None`, or off, and each step taken where gradients are not finite."""
     for module in project.modules.values():
+        branches = [node for node in nodes(module, ast.If) if isinstance(node, ast.If)]
+        for node in branches if "load_state_dict" in module.calls else ():
+            yield from _absences(module, node)
+        for node in branches if {"step", "backward"} & module.calls.keys() else ():
+            yield from _windows(project, module, node)
         if not _is_concerned(project, module):
             continue
-        for node in nodes(module, ast.If):
-            if isinstance(node, ast.If):
-                yield from _branches(project, module, node)
+        for node in branches:
+            yield from _branches(project, module, node)
+        yield from cleared(project, module)
         yield from _switches(project, module)
+
+
+def _absences(module: Module, node: ast.If) -> Iterator[Site]:
+    """Find a state that is loaded only where a condition says that it is not there."""
+    for branch, holds in ((node.body, True), (node.orelse or _rest(module, node), False)):
+        if not any(tail_of(c.func) == "load_state_dict" for statement in branch for c in calls(statement)):
+            continue
+        absent = lacking(node.test, module, holds=holds)
+        call = loads(branch, absent) if absent else None
+        if call is not None:
+            yield broken(module, node, f"{text_of(call.args[0])} is loaded exactly where it is not there")
+            return
+
+
+def _windows(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
+    """Find a step that is taken between the ends of the windows of an accumulation, and not at these."""
+    rest = node.orelse or _rest(module, node)
+    if not any(tail_of(c.func) == "step" or callee(project, module, c) for s in (*node.body, *rest) for c in calls(s)):
+        return
+    end = windows.boundary(project, module, node.test)
+    if end is None or not end.is_gathering:
+        return
+    good, bad = (node.body, rest) if end.holds else (rest, node.body)
+    if not windows.within(project, module, bad, windows.steps):
+        return
+    if any(windows.within(project, module, good, kind) for kind in (windows.steps, windows.clears)):
+        return
+    own = {call for statement in bad for call in calls(statement)}
+    if windows.within(project, module, bad, windows.backs):
+        return
+    if windows.is_asked_each_turn(project, module, node, own):
+        yield broken(module, node, "the optimizer steps between the ends of the accumulation, and not at them")
 
 
 def _asking(project: Project) -> Iterator[str]:

@@ -9,9 +9,10 @@ from gates.scan.analyses._code import accelerated, broken, calls, constant, func
 from gates.scan.analyses._cpu_only import only_on_cpu
 from gates.scan.analyses._options import Options, calls_of, written
 from gates.scan.analyses._origins import Origins
+from gates.scan.classes import ClassInfo
 from gates.scan.known import canonical
 from gates.scan.module import Module, tail_of
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, callee, calls, class_of, module_of
 from gates.scan.analyses._frameworks import Framed, framed
+from gates.scan.classes import ClassInfo
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.site import Site
 
 WORDS = ("automatic_optimization*",)

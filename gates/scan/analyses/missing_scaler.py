@@ -3,14 +3,17 @@
 import ast
 from collections.abc import Iterator
 
+from gates.scan.analyses._by_hand import is_scaled_by_hand
 from gates.scan.analyses._called import Made
 from gates.scan.analyses._code import broken, constant, is_backward, keyword
-from gates.scan.analyses._contexts import around, entered_by
+from gates.scan.analyses._contexts import Context, around, context_of, entered_by
 from gates.scan.analyses._defaults import behind_of, callers_pass, choices, preset, under
 from gates.scan.analyses._flow import Source, is_forward, sources
 from gates.scan.analyses._precision import FRAMEWORKS, HALF, SAME, dtype_of, holds, knows_scaling, option, type_named
+from gates.scan.analyses._registered import made_of_kept
 from gates.scan.analyses.unused_scaler import look as idle_scalers
-from gates.scan.module import Module, tail_of
+from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner
 from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
@@ -28,10 +31,11 @@ def look(project: Project) -> Iterator[Site]:
             if call.args and not _off(module):
                 continue  # what a wrapper does with it is its own
             loss = call.args[0] if call.args else call.func.value
-            found = sources(project, loss, project.scope_at(call, module), call.lineno)
-            if any(_is_half(project, source) for source in found) and not any(
-                _scaled(project, s.module) for s in found
-            ):
+            scope = project.scope_at(call, module)
+            found = sources(project, loss, scope, call.lineno)
+            if not any(_is_half(project, source) for source in found) or is_scaled_by_hand(project, call, scope):
+                continue
+            if not any(_scaled(project, source.module) for source in found):
                 yield broken(module, call, "the loss is computed in float16 and nothing scales it")
 
 
@@ -73,7 +77,7 @@ def _is_half(project: Project, source: Source) -> bool:
     for node in ast.walk(source.node):
         if not isinstance(node, ast.Call) or tail_of(node.func) in {"to", "cuda", "item", "float"}:
             continue
-        contexts = [*around(project, source.module, node)]
+        contexts = [*around(project, source.module, node), *_plugged(project, source.module, node)]
         contexts += [made for call, there in source.through for made in around(project, there, call)]
         if is_forward(project, source.module, node):
             contexts += _of_model(project, source.scope.class_of(node.func))
@@ -81,6 +85,31 @@ def _is_half(project: Project, source: Source) -> bool:
         if any(dtype_of(*preset(*made)) == HALF or _may_be_half(*preset(*made)) for made in on):
             return True
     return False
+
+
+def _plugged(project: Project, module: Module, node: ast.AST) -> Iterator[Context]:
+    """Yield the autocast contexts around a node that a method gives of a class which is taken by its key."""
+    blocks = (outer for outer in module.ancestors(node) if isinstance(outer, ast.With | ast.AsyncWith))
+    entered = [item.context_expr for block in blocks for item in block.items]
+    for call in entered:
+        func = call.func if isinstance(call, ast.Call) else None
+        scope = project.scope_at(call, module)
+        if not isinstance(func, ast.Attribute) or context_of(ast.withitem(call), scope) is not None:
+            continue
+        for owner in made_of_kept(project, func.value, scope):
+            found = project.method(owner, func.attr)
+            if found is not None and not _scaled(project, found[1]):
+                yield from _given_by(project, found[0], found[1])
+
+
+def _given_by(project: Project, method: Function, module: Module) -> Iterator[Context]:
+    """Yield the autocast contexts that a method returns, or is in around its `yield`."""
+    scope = project.scope_of(method, module)
+    yield from entered_by(project, method, module)
+    for node in inner(method, ast.Return):
+        value = node.value if isinstance(node, ast.Return) else None
+        made = context_of(ast.withitem(value), scope) if value is not None else None
+        yield from (made,) if made is not None else ()
 
 
 def _of_model(project: Project, owner: object) -> list[tuple[ast.Call, Scope]]:

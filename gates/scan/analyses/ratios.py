@@ -16,6 +16,7 @@ SHARE = re.compile(r"(?i)ratio|factor|left|remain|_x$|fold|[ _]to$")
 ACCURACY = re.compile(r"(?i)(^|[^a-z])(acc|accuracy|top1|hit_rate|precision|recall)([^a-z]|$)")
 HITS = re.compile(r"(?i)(^|[^a-z])(correct|hits?|right|matche[sd]|matching|tp)([^a-z]|$)")
 WHOLE = re.compile(r"(?i)(^|[^a-z])(total|n|count|seen|len|size|numel|num|examples|samples)([^a-z]|$)")
+LAPS = re.compile(r"(?i)(^|[^a-z])(p\d\d|median|mean|avg|average|quantile|percentile)([^a-z]|$)")  # as of times
 LABEL = re.compile(r"([A-Za-z][\w -]{2,30}?)\s*[:=]?\s*$")
 BEHIND = re.compile(r"(?i)\s*[x×]?\s+(faster|speed-?up)\b")  # noqa: RUF001  # as it is written in reports
 BETTER = re.compile(r"(?i)improve|gain|faster|quicker")
@@ -52,13 +53,16 @@ def _problem(project: Project, module: Module, name: str, value: ast.expr) -> st
 
 
 def _is_turned(project: Project, module: Module, over_: ast.expr, under_: ast.expr) -> bool:
-    """Return whether a speed-up divides the wrong way: by both arms, or by one of them and what is clearly a time."""
+    """Return whether a speed-up divides the wrong way: by both arms, or by one of them and what is clearly a time.
+
+    Where nothing tells a time from a rate, only a statistic as of repeated times is taken for one.
+    """
     left, right = _text(over_, module), _text(under_, module)
     told = [is_candidate(text) or is_baseline(text) for text in (left, right)]
     if not any(told):
         return False
     units = {each for each in (unit(project, module, side) for side in (over_, under_)) if each is not None}
-    if len(units) > 1:
+    if len(units) > 1 or (not units and not all(LAPS.search(words(text)) for text in (left, right))):
         return False
     rate = "rate" in units
     over, under = (is_baseline, is_candidate) if rate else (is_candidate, is_baseline)

@@ -4,42 +4,64 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses._code import broken, calls, class_of, constant, functions
+from gates.scan.analyses._code import broken, calls, class_of, functions
 from gates.scan.analyses._flow import runs
-from gates.scan.analyses._parts import saved_together
+from gates.scan.analyses._hosts import has_idle_keeper
+from gates.scan.analyses._keepers import (
+    NAMED,
+    asked_name,
+    deals,
+    holds,
+    holds_it,
+    is_keeping,
+    is_of_scaler,
+    keeping_below,
+    keeps,
+)
+from gates.scan.analyses._parts import Part, saved_together
 from gates.scan.analyses._precision import is_scaler, scalers
 from gates.scan.analyses._stores import handed_over, is_given_later, kept_beside, with_scaler
+from gates.scan.classes import ClassInfo
 from gates.scan.known import SCALER
-from gates.scan.module import Function, Module, names_of, tail_of
+from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("state_dict*",)
 OPTIMIZER = re.compile(r"(?i)opt")
-NAMED = re.compile(r"(?i)scaler")
 MIXED = re.compile(r"(?i)scaler|^amp|amp$|fp16|precision|backend|strategy")
 Body = Function | ast.Module
 MAX_CALLERS = 20
 
 
 def look(project: Project) -> Iterator[Site]:
-    """Yield each place that saves or loads an optimizer's state, and nothing of the scaler that is at hand there."""
+    """Yield each place that saves or loads an optimizer's state, and nothing of the scaler that is at hand there.
+
+    A file that saves too little can load no more: it is told of once.
+    """
     for module in project.modules.values():
-        if "state_dict" not in module.calls and "load_state_dict" not in module.calls:
-            continue
-        for body in (*functions(module), module.tree):
-            for verb in ("state_dict", "load_state_dict"):
-                call = _lacking(project, module, body, verb)
-                if call is not None:
-                    word = "saved" if verb == "state_dict" else "loaded"
-                    yield broken(module, _written(call, module), f"the optimizer is {word}, its scaler is not")
-            if not isinstance(body, ast.Module):
-                yield from _together(project, module, body)
-                yield from _handed(project, module, body)
+        if "state_dict" in module.calls or "load_state_dict" in module.calls:
+            saved = list(_saving(project, module))
+            yield from saved or _asking(project, module, "load_state_dict", "loaded")
     for info in project.classes.values():
         yield from _unkept(project, info)
+
+
+def _saving(project: Project, module: Module) -> Iterator[Site]:
+    """Yield each place of a file that saves an optimizer's state without its scaler's."""
+    yield from _asking(project, module, "state_dict", "saved")
+    for body in functions(module):
+        yield from _together(project, module, body)
+        yield from _handed(project, module, body)
+
+
+def _asking(project: Project, module: Module, verb: str, word: str) -> Iterator[Site]:
+    for body in (*functions(module), module.tree):
+        call = _lacking(project, module, body, verb)
+        if call is not None:
+            yield broken(module, _written(call, module), f"the optimizer is {word}, its scaler is not")
 
 
 def _unkept(project: Project, info: ClassInfo) -> Iterator[Site]:
@@ -48,13 +70,13 @@ def _unkept(project: Project, info: ClassInfo) -> Iterator[Site]:
     if saving is None or loading is None:
         return
     scope = project.scope_of(loading, info.scope.module)
-    asked = [c for c in calls(loading) if tail_of(c.func) == "load_state_dict" and c.args and _is_scaler(c, scope)]
+    asked = [c for c in calls(loading) if tail_of(c.func) == "load_state_dict" and c.args and is_of_scaler(c, scope)]
     keys = [c.args[0].slice for c in asked if isinstance(c.args[0], ast.Subscript)]
     wanted = {key.value for key in keys if isinstance(key, ast.Constant)}
     kept = {n.value for n in walk(saving) if isinstance(n, ast.Constant)}
     made = [n.value for n in inner(saving, ast.Return) if isinstance(n, ast.Return)]
     is_plain = all(isinstance(d, ast.Dict) and None not in d.keys for d in made) and len(made) == 1
-    if is_plain and wanted and not wanted & kept and not any(_is_scaler(c, scope) for c in calls(saving)):
+    if is_plain and wanted and not wanted & kept and not any(is_of_scaler(c, scope) for c in calls(saving)):
         yield broken(info.scope.module, made[0] or saving, "the state lacks the scaler's, which is loaded from it")
 
 
@@ -85,7 +107,11 @@ def _together(project: Project, module: Module, body: Function) -> Iterator[Site
             continue
         held = [c for c in calls(body) if tail_of(c.func) == "state_dict"]
         is_there = _has_scaler(project, body, scope) or _is_with_scaler(project, held, scope, "state_dict")
-        if is_there or any(_holds_it(project, n, where) for _, n, where in parts):
+        if (
+            is_there
+            or any(holds_it(project, n, where) for _, n, where in parts)
+            or _is_hosted(project, held, scope, parts)
+        ):
             yield broken(there.module, node, "the optimizer is saved, its scaler is not")
 
 
@@ -94,18 +120,24 @@ def _handed(project: Project, module: Module, body: Function) -> Iterator[Site]:
     for call, scope, parts in handed_over(project, module, body, "state_dict"):
         if len(parts) < 2 or not any(OPTIMIZER.search(name) for name, _ in parts):
             continue
-        if any(MIXED.search(name) or is_scaler(n, scope) or _is_keeping(project, n, scope) for name, n in parts):
+        if any(MIXED.search(name) or is_scaler(n, scope) or is_keeping(project, n, scope) for name, n in parts):
             continue
         around = scope.function if not isinstance(scope.function, ast.Lambda) else None
         if not _has_scaler(project, around or scope.module.tree, scope) or is_given_later(project, call, scope):
             continue
-        if not any(_deals(project, m, m.tree, "state_dict") for m in (scope.module, module)):
+        if not any(deals(project, m, m.tree, "state_dict") for m in (scope.module, module)):
             yield broken(scope.module, call, "the optimizer is handed over to be saved, its scaler is not")
 
 
-def _is_keeping(project: Project, node: ast.expr, scope: Scope) -> bool:
-    owner = scope.class_of(node)
-    return owner is not None and _keeps(project, owner, extended=True)
+def _is_hosted(project: Project, asked: Iterable[ast.Call], scope: Scope, parts: Iterable[Part] = ()) -> bool:
+    """Return whether the objects asked are parts of one that keeps a scaler, whose state nobody asks for."""
+    held = [call.func.value for call in asked if isinstance(call.func, ast.Attribute)]
+    names = frozenset(name for name, _, _ in parts)
+    return any(has_idle_keeper(project, node, scope, names if _is_named(node) else frozenset()) for node in held)
+
+
+def _is_named(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and tail_of(node.func) == "getattr"
 
 
 def _is_kept_scaler(project: Project, node: ast.expr, scope: Scope) -> bool:
@@ -114,20 +146,14 @@ def _is_kept_scaler(project: Project, node: ast.expr, scope: Scope) -> bool:
 
 def _added_to(project: Project, owner: ClassInfo, lister: Function) -> bool:
     """Return whether each class that keeps a scaler names it where it lists once more what is saved."""
-    keeping = _keeping_below(project, owner)
+    keeping = keeping_below(project, owner)
     found = [info.methods.get(lister.name) for info in keeping]
     return bool(found) and all(m is not None and NAMED.search(text_of(m)) for m in found)
 
 
-def _keeping_below(project: Project, owner: ClassInfo) -> list[ClassInfo]:
-    """Return the classes that extend one and keep a scaler themselves."""
-    below = (i for i in project.classes.values() if i is not owner and project.types.is_a(i.name, owner.name))
-    return [info for info in below if _keeps(project, info, extended=False)]
-
-
 def _listed_below(project: Project, owner: ClassInfo) -> bool:
     """Return whether each class that extends this one and keeps a scaler names it in a list of its own."""
-    keeping = _keeping_below(project, owner)
+    keeping = keeping_below(project, owner)
     return bool(keeping) and all(map(_lists_scaler, keeping))
 
 
@@ -137,23 +163,19 @@ def _lists_scaler(info: ClassInfo) -> bool:
     return any(isinstance(e, ast.Constant) and isinstance(e.value, str) and NAMED.search(e.value) for e in listed)
 
 
-def _holds_it(project: Project, node: ast.expr, scope: Scope) -> bool:
-    owner = scope.class_of(node.value) if isinstance(node, ast.Attribute) else None
-    return owner is not None and _keeps(project, owner, extended=False)
-
-
 def _lacking(project: Project, module: Module, body: Body, verb: str) -> ast.Call | None:
     """Return the last call of a body for an optimizer's state, where that of a scaler is left out."""
     scope = project.scope_of(body, module)
     found = [c for c in calls(body) if tail_of(c.func) == verb and isinstance(c.func, ast.Attribute)]
-    optimizers = [c for c in found if OPTIMIZER.search(_owner(c)) and _is_stored(c, module, verb)]
-    if not optimizers or len({_owner(c) for c in found}) < 2 or any(_is_scaler(c, scope) for c in found):
+    optimizers = [c for c in found if OPTIMIZER.search(asked_name(c)) and _is_stored(c, module, verb)]
+    if not optimizers or len({asked_name(c) for c in found}) < 2 or any(is_of_scaler(c, scope) for c in found):
         return None
     if _elsewhere(project, module, body, verb) or (scope.owner is not None and _added(project, scope.owner, verb)):
         return None
-    is_there = _has_scaler(project, body, scope) or any(_holds(project, c, scope) for c in optimizers)
+    is_held = any(holds(project, c, scope) for c in optimizers) and not deals(project, module, module.tree, verb)
+    is_there = is_held or _has_scaler(project, body, scope)
     is_there = is_there or _kept_back(project, body, optimizers, verb)
-    is_there = is_there or _is_with_scaler(project, optimizers, scope, verb)
+    is_there = is_there or _is_with_scaler(project, optimizers, scope, verb) or _is_hosted(project, optimizers, scope)
     is_there = is_there or (verb == "state_dict" and any(_is_beside(project, c, scope) for c in optimizers))
     return optimizers[-1] if is_there or (verb == "load_state_dict" and _saves(module)) else None
 
@@ -163,8 +185,8 @@ def _is_beside(project: Project, call: ast.Call, scope: Scope) -> bool:
     held = call.func.value if isinstance(call.func, ast.Attribute) else call
     return any(
         "state_dict" in info.methods
-        and _deals(project, info.scope.module, info.methods["state_dict"], "state_dict")
-        and _keeps(project, info, extended=False)
+        and deals(project, info.scope.module, info.methods["state_dict"], "state_dict")
+        and keeps(project, info, extended=False)
         for info in kept_beside(project, held, scope, "state_dict")
     )
 
@@ -172,7 +194,7 @@ def _is_beside(project: Project, call: ast.Call, scope: Scope) -> bool:
 def _is_with_scaler(project: Project, asked: Iterable[ast.Call], scope: Scope, verb: str) -> bool:
     """Return whether what holds the objects asked was given a scaler too, whose state nobody there deals with."""
     there = [m for call in asked for m in with_scaler(project, call, scope)]
-    return bool(there) and not any(_deals(project, m, m.tree, verb) for m in there)
+    return bool(there) and not any(deals(project, m, m.tree, verb) for m in there)
 
 
 def _kept_back(project: Project, body: Body, optimizers: list[ast.Call], verb: str) -> bool:
@@ -188,7 +210,7 @@ def _kept_back(project: Project, body: Body, optimizers: list[ast.Call], verb: s
             continue
         scope = project.scope_at(call, module)
         around = scope.function if not isinstance(scope.function, ast.Lambda) else None
-        if _has_scaler(project, around or module.tree, scope) and not _deals(project, module, module.tree, verb):
+        if _has_scaler(project, around or module.tree, scope) and not deals(project, module, module.tree, verb):
             return True
     return False
 
@@ -200,19 +222,6 @@ def _hands_more(project: Project, call: ast.Call, module: Module) -> bool:
     scope = project.scope_at(call, module)
     given = (n for arg in (*call.args, *(k.value for k in call.keywords)) for n in walk(arg))
     return any(isinstance(n, ast.Name | ast.Attribute) and is_scaler(n, scope) for n in given)
-
-
-def _owner(call: ast.Call) -> str:
-    held = call.func.value if isinstance(call.func, ast.Attribute) else None
-    key = constant(held.slice) if isinstance(held, ast.Subscript) else None
-    return key if isinstance(key, str) else tail_of(held) if held is not None else ""
-
-
-def _is_scaler(call: ast.Call, scope: Scope) -> bool:
-    """Return whether a call is one of a scaler's, by its name or its class."""
-    if not isinstance(call.func, ast.Attribute):
-        return False
-    return any(NAMED.search(name) for name in names_of(call.func.value)) or is_scaler(call.func.value, scope)
 
 
 def _is_stored(call: ast.Call, module: Module, verb: str) -> bool:
@@ -233,65 +242,30 @@ def _has_scaler(project: Project, body: Body, scope: Scope) -> bool:
             return True
         if any(NAMED.search(arg.arg) for arg in (*body.args.args, *body.args.kwonlyargs)):
             return True
-        return scope.owner is not None and _keeps(project, scope.owner, extended=True)
+        return scope.owner is not None and keeps(project, scope.owner, extended=True)
     return False
-
-
-def _holds(project: Project, call: ast.Call, scope: Scope) -> bool:
-    """Return whether the object whose optimizer is asked, as in `state.optimizer`, keeps a scaler too."""
-    held = call.func.value if isinstance(call.func, ast.Attribute) else None
-    if not isinstance(held, ast.Attribute):
-        return False
-    owner = scope.class_of(held.value)
-    return owner is not None and _keeps(project, owner, extended=False)
-
-
-def _keeps(project: Project, owner: ClassInfo, *, extended: bool) -> bool:
-    """Return whether instances of a class, or of one that it extends or that extends it, keep a scaler."""
-    below = [i for i in project.classes.values() if extended and project.types.is_a(i.name, owner.name)]
-    for info in (owner, *project.ancestors_of(owner), *below):
-        for name in info.attributes:
-            kind = project.types.attribute(info, name)
-            if project.types.is_a(kind, SCALER) or (kind is None and NAMED.search(name) and _is_given(info, name)):
-                return True
-    return False
-
-
-def _is_given(info: ClassInfo, name: str) -> bool:
-    """Return whether an attribute called a scaler is one that is handed in, or made, and not left empty."""
-    return any(
-        b.kind == "parameter" or (b.kind == "value" and not (isinstance(b.node, ast.Constant) and b.node.value is None))
-        for b, _ in info.attributes[name]
-    )
 
 
 def _added(project: Project, owner: ClassInfo, verb: str) -> bool:
     """Return whether each class that extends this one and keeps a scaler deals with its state itself."""
-    keeping = _keeping_below(project, owner)
+    keeping = keeping_below(project, owner)
     families = [{info, *project.ancestors_of(info)} - {owner} for info in keeping]
     return bool(keeping) and all(
-        any(_deals(project, each.scope.module, each.node, verb) for each in family) for family in families
+        any(deals(project, each.scope.module, each.node, verb) for each in family) for family in families
     )
-
-
-def _deals(project: Project, module: Module, node: ast.AST, verb: str, but: Iterable[Function] = ()) -> bool:
-    """Return whether code deals with the state of a scaler, but for what a wrapper of one does to be asked."""
-    left = {each for function in but for each in walk(function)}
-    asked = (n for n in walk(node) if isinstance(n, ast.Call) and tail_of(n.func) == verb and n not in left)
-    return any(NAMED.search(_owner(c)) or _is_scaler(c, project.scope_at(c, module)) for c in asked)
 
 
 def _saves(module: Module) -> bool:
     """Return whether the file that loads saves a scaler's state."""
-    scaled = [c for c in module.calls.get("state_dict", []) if NAMED.search(_owner(c))]
-    return bool(scaled) and not any(NAMED.search(_owner(c)) for c in module.calls.get("load_state_dict", []))
+    scaled = [c for c in module.calls.get("state_dict", []) if NAMED.search(asked_name(c))]
+    return bool(scaled) and not any(NAMED.search(asked_name(c)) for c in module.calls.get("load_state_dict", []))
 
 
 def _elsewhere(project: Project, module: Module, body: Body, verb: str) -> bool:
     """Return whether the scaler's state is dealt with by another function that this one's file has for it."""
     owner = class_of(body, module) if isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef) else None
     passing = [i.methods[verb] for i in project.classes.values() if i.scope.module is module and verb in i.methods]
-    if _deals(project, module, owner or module.tree, verb, () if owner else passing):
+    if deals(project, module, owner or module.tree, verb, () if owner else passing):
         return True
     text = text_of(body) if not isinstance(body, ast.Module) else ""
     return re.search(rf"(?i)scaler_state|amp\.{verb}", text) is not None

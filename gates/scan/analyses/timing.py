@@ -3,20 +3,21 @@
 import ast
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gates.scan.analyses._arms import over_arms
-from gates.scan.analyses._benching import BENCH, is_benchmark, is_called_benchmark
-from gates.scan.analyses._code import broken, callee, calls, class_of, function_of, functions, keyword, loop_of
-from gates.scan.analyses._flow import MAKES, is_forward
+from gates.scan.analyses._benching import is_benchmark, is_called_benchmark
+from gates.scan.analyses._code import broken, calls, class_of, function_of, functions, keyword
 from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._spans import CLOCKS, around_yield, spans
 from gates.scan.analyses._targets import Targets
 from gates.scan.analyses._timers import Timed, blocks, blocks_of, stretches
 from gates.scan.analyses._waiting import origins_of, queued, waits
+from gates.scan.analyses._work import CUDA, is_work, on_device, reaches_device, works
+from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.site import Site
 
 WORDS = (
@@ -24,17 +25,11 @@ WORDS = (
     "elapsed_time",
 )  # fmt: skip
 TAILS = {name.rpartition(".")[2] for name in CLOCKS}
-WORK = re.compile(
-    r"(?i)model|net\b|forward|train|step|backward|run|infer|loop|epoch|generate|work|func|fn\b|matmul|call"
-)
 BEGINS = {"__enter__", "start", "begin", "tic", "reset", "restart", "__init__"}
+OF_HOST = re.compile(r"(?i)(^|_)(cpu|host)(_|$)")
 ENDS = {"__exit__", "stop", "end", "finish", "toc", "elapsed", "lap", "seconds", "pause"}
 LIBRARY = ("timeit", "repeat", "Timer")
 MESSAGE = "the clock is read while the device may still work"
-MAX_HOPS = 2
-HOST = re.compile(r"(?i)^(tok|enc)$|tokeniz|dataset|transforms?$|collate|parse|preprocess|augment")
-OF_HOST = re.compile(r"(?i)(^|_)(cpu|host)(_|$)")
-CUDA = re.compile(r"cuda|GradScaler|autocast")
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -49,13 +44,13 @@ def look(project: Project) -> Iterator[Site]:
         for function in functions(module):
             if OF_HOST.search(function.name) or not any(tail_of(call.func) in tails for call in calls(function)):
                 continue
-            is_known = _on_device(module) and (
+            is_known = on_device(module) and (
                 is_benchmark(function, module) or _is_compared(project, module, function, origins)
             )
             if is_known:
                 yield from _regions(project, module, function)
-            elif not _on_device(module) and function.args.args:
-                yield from _of_callers(project, module, function, origins)
+            elif not on_device(module):
+                yield from _of_others(project, module, function, origins)
             yield from _since_attribute(project, module, function, origins)
             yield from _around_yield(project, module, function, origins)
 
@@ -105,10 +100,10 @@ def _by_library(project: Project, module: Module) -> Iterator[Site]:
     for call in (c for tail in LIBRARY for c in module.calls.get(tail, ())):
         scope = project.scope_at(call, module)
         given = keyword(call, "stmt") or (call.args[0] if call.args else None)
-        if (scope.dotted(call.func) or "").partition(".")[0] != "timeit" or given is None or not _on_device(module):
+        if (scope.dotted(call.func) or "").partition(".")[0] != "timeit" or given is None or not on_device(module):
             continue
         held = list(_timed_by(project, module, given))
-        works = any(_is_work(c) for c, _ in held) and is_benchmark(call, module)
+        works = any(is_work(project, there, c) for c, there in held) and is_benchmark(call, module)
         if works and not any(waits(project, there, c) for c, there in held):
             yield broken(module, call, "the clock is read while the device still works")
 
@@ -130,30 +125,32 @@ def _timed_by(project: Project, module: Module, given: ast.expr) -> Iterator[tup
             yield from ((c, there) for c in walk(target) if isinstance(c, ast.Call))
 
 
-def _on_device(module: Module) -> bool:
-    names = (n.attr for n in module.live.get(ast.Attribute, []) if isinstance(n, ast.Attribute))
-    texts = (
-        n.value for n in module.live.get(ast.Constant, []) if isinstance(n, ast.Constant) and isinstance(n.value, str)
-    )
-    return any(CUDA.search(name) for name in names) or any(text.startswith("cuda") for text in texts)
-
-
 def _of_callers(project: Project, module: Module, function: Function, origins: Origins) -> Iterator[Site]:
     """Yield where a function times what it is handed, where those who hand it something measure a device."""
     handed = {arg.arg for arg in function.args.args}
     if not any(isinstance(c.func, ast.Name) and c.func.id in handed for c in calls(function)):
         return
     for call, there in origins.called(function):
-        if _on_device(there) and (is_benchmark(function, module) or is_benchmark(call, there)):
+        if on_device(there) and (is_benchmark(function, module) or is_benchmark(call, there)):
             yield from _regions(project, module, function)
             return
 
 
-def _regions(project: Project, module: Module, function: Function) -> Iterator[Site]:
+def _of_others(project: Project, module: Module, function: Function, origins: Origins) -> Iterator[Site]:
+    """Yield where a function of a file that knows of no device times what works on one in another file."""
+    handed = list(_of_callers(project, module, function, origins)) if function.args.args else []
+    yield from handed
+    if not handed and is_benchmark(function, module):
+        yield from _regions(project, module, function, lambda c: reaches_device(project, module, c))
+
+
+def _regions(
+    project: Project, module: Module, function: Function, is_timed: Callable[[ast.Call], bool] = bool
+) -> Iterator[Site]:
     """Yield the ends of the timed regions of a function that end too early."""
     told: set[ast.Call] = set()
     for span in spans(function, module, project.scope_of(function, module)):
-        work = [c for c in span.calls if _works(project, module, c)]
+        work = [c for c in span.calls if works(project, module, c) and is_timed(c)]
         lines = [c.lineno for c in span.calls]
         after = span.calls[lines.index(work[-1].lineno) :] if work else ()
         if not work or _is_off_device(module, span.end):
@@ -186,8 +183,8 @@ def _around_yield(project: Project, module: Module, function: Function, origins:
         used = list(blocks_of(origins, function))
         if any(waits(project, module, c) for c in span.calls) or any(_is_waited_for(project, one) for one in used):
             continue
-        if any(_is_measured(one) for one in used):
-            yield broken(module, span.end, _said(used))
+        if any(_is_measured(project, one) for one in used):
+            yield broken(module, span.end, _said(project, used))
 
 
 def _since_attribute(project: Project, module: Module, function: Function, origins: Origins) -> Iterator[Site]:
@@ -208,8 +205,8 @@ def _since_attribute(project: Project, module: Module, function: Function, origi
         if any(_is_waited_for(project, one) for one in used):
             continue
         is_timer = function.name in ENDS and any(is_sure and m.name in BEGINS for m, is_sure in begins)
-        if is_timer or any(_is_measured(one) for one in used):
-            yield broken(module, end, _said(used))
+        if is_timer or any(_is_measured(project, one) for one in used):
+            yield broken(module, end, _said(project, used))
 
 
 def _timed(
@@ -226,22 +223,31 @@ def _timed(
 
 def _is_waited_for(project: Project, timed: Timed) -> bool:
     """Return whether the code that a timer is around waits for the device itself, at its end."""
-    work = [c for c in timed.calls if _is_work(c)]
+    work = _work_of(project, timed)
     return any(
         waits(project, timed.module, c) for c in timed.calls if not work or c.lineno >= work[-1].lineno or c in work
     )
 
 
-def _said(used: list[Timed]) -> str:
+def _said(project: Project, used: list[Timed]) -> str:
     """Return what is said of a timer: of the work that it is around where that stands, if it is known."""
-    working = [one for one in used if any(map(_is_work, one.calls))]
-    places = [one.place for one in sorted(working, key=_is_measured, reverse=True)]
+    working = [one for one in used if _work_of(project, one)]
+    places = [one.place for one in sorted(working, key=lambda one: _is_measured(project, one), reverse=True)]
     return f"{MESSAGE} (around {places[0]})" if places else MESSAGE
 
 
-def _is_measured(timed: Timed) -> bool:
+def _is_measured(project: Project, timed: Timed) -> bool:
     """Return whether work on a device is timed, by a benchmark."""
-    return _on_device(timed.module) and is_benchmark(timed.node, timed.module) and any(map(_is_work, timed.calls))
+    if not is_benchmark(timed.node, timed.module):
+        return False
+    known = on_device(timed.module)
+    return any(known or reaches_device(project, timed.module, c) for c in _work_of(project, timed))
+
+
+def _work_of(project: Project, timed: Timed) -> list[ast.Call]:
+    """Return the calls of what is timed that are work, by their name or by what they run."""
+    module = timed.module
+    return [c for c in timed.calls if is_work(project, module, c) or reaches_device(project, module, c)]
 
 
 def _begins(method: ast.AST, name: str, project: Project, module: Module) -> tuple[Function, bool] | None:
@@ -255,36 +261,3 @@ def _begins(method: ast.AST, name: str, project: Project, module: Module) -> tup
         return None
     is_waited = any(waits(project, module, c) for c in calls(method) if c.lineno <= clocked[-1].lineno)
     return method, is_waited
-
-
-def _is_work(call: ast.Call) -> bool:
-    tail = tail_of(call.func)
-    return WORK.search(tail) is not None and MAKES.search(tail) is None
-
-
-def _works(project: Project, module: Module, call: ast.Call, depth: int = MAX_HOPS) -> bool:
-    """Return whether a call is work by its name, runs what its function was handed, or a helper of it does."""
-    if HOST.search(tail_of(call.func)):
-        return False
-    by_name = _is_work(call) if depth == MAX_HOPS else is_forward(project, module, call)
-    if by_name or tail_of(call.func) == "backward":
-        return True
-    around = function_of(call, module)
-    is_named = around is not None and isinstance(call.func, ast.Name) and BENCH.search(around.name) is not None
-    if depth == MAX_HOPS and not is_named and (loop_of(call, module) is None or not is_called_benchmark(call, module)):
-        return False  # what is done once, or in a training, may be anything
-    if around is not None and isinstance(call.func, ast.Name) and call.func.id in _handed(around):
-        return True
-    kept = project.scope_at(call, module).through(call.func) if isinstance(call.func, ast.Attribute) else None
-    made = kept[1].function if kept is not None else None
-    if kept is not None and isinstance(made, ast.FunctionDef) and isinstance(kept[0], ast.Name):
-        return kept[0].id in _handed(made)
-    if (project.scope_at(call, module).dotted(call.func) or "").startswith("torch.autograd."):
-        return True
-    target = callee(project, module, call) if depth else None
-    there = project.scope_of(target, module).module if target is not None else module
-    return target is not None and any(_works(project, there, c, depth - 1) for c in calls(target))
-
-
-def _handed(function: Function) -> set[str]:
-    return {arg.arg for arg in (*function.args.args, *function.args.kwonlyargs)}

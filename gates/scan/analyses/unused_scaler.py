@@ -16,9 +16,10 @@ from gates.scan.analyses._idle import (
     returned_to,
 )
 from gates.scan.analyses._precision import HALF, dtype_of, scalers
+from gates.scan.classes import ClassInfo
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import text_of, walk
-from gates.scan.project import ClassInfo, Project
+from gates.scan.project import Project
 from gates.scan.site import Site
 
 WORDS = ("caler*",)
