@@ -46,9 +46,11 @@ def is_forward(project: Project, module: Module, call: ast.Call) -> bool:
     if is_call_of_model(call) or _is_handed_model(project, module, call) or _is_of_model(project, module, call):
         return True
     target = callee(project, module, call)
-    if target is None or target.name == "forward" or any(NO_GRAD.search(text_of(d)) for d in target.decorator_list):
+    if target is None or any(NO_GRAD.search(text_of(d)) for d in target.decorator_list):
         return False
     owner = project.scope_of(target, module).owner
+    if target.name == "forward" and (owner is None or project.types.is_a(owner.name, MODULE) is not False):
+        return False
     if len(target.body) > MAX_BODY or (owner is not None and any(base not in project.classes for base in owner.bases)):
         return False  # more than a forward pass, or a hook of a framework
     found = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and is_call_of_model(c)]

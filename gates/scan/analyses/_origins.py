@@ -8,6 +8,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from gates.scan.analyses._call_sites import MAX_SITES, calls_of
 from gates.scan.classes import ClassInfo
 from gates.scan.module import Binding, Function, Module, tail_of
 from gates.scan.nodes import inner, walk
@@ -16,7 +17,6 @@ from gates.scan.project import Project
 from gates.scan.scope import SAME, Scope
 
 MAX_FOUND = 120
-MAX_SITES = 20
 Path = tuple[int | None, ...]
 Way = tuple[ast.expr, Scope, Path]
 Sites = Iterable[tuple[ast.Call, Module]]
@@ -74,17 +74,7 @@ class Origins:
 
     def called(self, function: ast.AST) -> Iterator[tuple[ast.Call, Module]]:
         """Yield the calls that run a function, as far as their names and objects tell."""
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            return
-        owner = self._project.scope_of(function, next(iter(self._project.modules.values()))).owner
-        named = owner.node.name if owner is not None and function.name == "__init__" else function.name
-        more = _also_called(self._project, function, owner) if owner is not None else ()
-        for name in dict.fromkeys((named, *more)):
-            for call, module in self._project.named.get(name, [])[:MAX_SITES]:
-                scope = self._project.scope_at(call, module)
-                target = self._project.types.function(call, scope)
-                if target is function or (target is None and (name == named or _makes(call, scope, function, owner))):
-                    yield call, module
+        yield from calls_of(function, self._project)
 
     def _behind(self, node: ast.expr, scope: Scope, path: Path) -> Iterator[Way]:  # noqa: C901  # a case for each
         if isinstance(node, ast.Name):
@@ -290,29 +280,6 @@ def _spread(call: ast.Call, function: Function, name: str, scope: Scope) -> Iter
     first = next((at for at, arg in enumerate(call.args) if isinstance(arg, ast.Starred)), len(names))
     if name in names and names.index(name) >= first and len(call.args) == first + 1:
         yield call.args[first].value, names.index(name) - first  # type: ignore[attr-defined]  # it is starred
-
-
-def _also_called(project: Project, function: Function, owner: ClassInfo) -> Iterator[str]:
-    """Yield other names by which calls may run a method: classes that have it from this one, objects called."""
-    if function.name == "__init__":
-        below = project.extending.get(owner.name, ())
-        yield from (info.node.name for info in below)
-        yield from ("__init__",) if any("__init__" in info.methods for info in below) else ()
-    elif function.name == "__call__":
-        for call, module in project.named.get(owner.node.name, [])[:MAX_SITES]:
-            statement = next((node for node in module.ancestors(call) if isinstance(node, ast.stmt)), None)
-            targets = statement.targets if isinstance(statement, ast.Assign) else ()
-            yield from (tail_of(n) for t in targets for n in walk(t) if isinstance(n, ast.Name | ast.Attribute))
-
-
-def _makes(call: ast.Call, scope: Scope, function: Function, owner: ClassInfo | None) -> bool:
-    """Return whether a call runs a constructor that a class has of its base: `Sub(...)`, `super().__init__(...)`."""
-    made = scope.project.classes.get(scope.dotted(call.func) or "")
-    found = scope.project.method(made, "__init__") if made is not None else None
-    if found is not None or not isinstance(call.func, ast.Attribute) or owner is None:
-        return found is not None and found[0] is function
-    is_super = isinstance(call.func.value, ast.Call) and tail_of(call.func.value.func) == "super"
-    return is_super and scope.self_class is not None and owner.name in scope.self_class.bases
 
 
 def _places(target: ast.expr, name: str) -> Iterator[Path]:
