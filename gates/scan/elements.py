@@ -23,6 +23,12 @@ MAX_ELEMENTS, MAX_OBJECTS, MAX_HOPS, MAX_CALLERS = 4, 8, 6, 20
 
 def elements(node: ast.expr, place: Place) -> list[Value] | None:
     """Return the values that a loop goes through, or `None` where these are not known."""
+    found = _unsorted(node, place)
+    return in_order(found, sort_in_place(_copied(node), place)) or None if found is not None else None
+
+
+def _unsorted(node: ast.expr, place: Place) -> list[Value] | None:
+    """Return the values of a list as it was when it was made."""
     found = _written(node, place, MAX_HOPS)
     if found:
         return found if 0 < len(found) <= (MAX_OBJECTS if all(map(is_object, found)) else MAX_ELEMENTS) else None
@@ -109,8 +115,7 @@ def _handed(node: ast.expr, place: Place, hops: int) -> Iterator[Value]:
     if isinstance(node, ast.Attribute) and hops:
         owner = place.owner_of(node.value)
         if owner is not None:
-            kept = list(_attributed(node.attr, owner, place, hops - 1))
-            yield from in_order(kept, sort_in_place(node.attr, place))
+            yield from _attributed(node.attr, owner, place, hops - 1)
     elif isinstance(node, ast.Name):
         yield from _objects(node, scope, hops)
 

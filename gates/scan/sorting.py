@@ -17,11 +17,11 @@ def sort_of(node: ast.expr) -> ast.Call | None:
     return None
 
 
-def sort_in_place(name: str, place: Place) -> ast.Call | None:
-    """Return the sort of the list that objects of a class keep as an attribute: `self.hooks.sort(key=by_priority)`."""
-    for call, _ in place.project.named.get("sort", ()):
+def sort_in_place(node: ast.expr, place: Place) -> ast.Call | None:
+    """Return the sort, where it stands, of a list that is kept as an attribute: `self.hooks.sort(key=by_rank)`."""
+    for call, _ in place.project.named.get("sort", ()) if isinstance(node, ast.Attribute) else ():
         held = call.func.value if isinstance(call.func, ast.Attribute) else None
-        if isinstance(held, ast.Attribute) and held.attr == name:
+        if isinstance(held, ast.Attribute) and held.attr == tail_of(node):
             return call
     return None
 
