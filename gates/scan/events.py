@@ -37,7 +37,7 @@ class Happening:
         for kind, needs in self.kinds:
             for pattern in kind.calls:
                 found = self._fit(pattern, node, place, needs)
-                if found is not None and not _is_guarded(kind, state):
+                if found is not None and _is_so(kind, state):
                     sure = any(_meets(needs[n], h.node, h.names) for n, h in found.items() if n in needs)
                     return event(kind.name, node, found, place), sure or not found
         return None
@@ -48,7 +48,7 @@ class Happening:
             for pattern in kind.calls:
                 if isinstance(pattern.body, tuple) and type(pattern.body[0]) is type(node):
                     found = match(pattern, node, place)
-                    if found is not None and fits(needs, found) and not _is_guarded(kind, state):
+                    if found is not None and fits(needs, found) and _is_so(kind, state):
                         return event(kind.name, node, found, place)
         return None
 
@@ -90,8 +90,11 @@ def tails_of(pattern: Pattern) -> Iterator[str]:
                 break
 
 
-def _is_guarded(kind: EventKind, state: State) -> bool:
-    return kind.unless is not None and any(kind.unless.search(guard) for guard in state.guards)
+def _is_so(kind: EventKind, state: State) -> bool:
+    """Return whether the code is an event under the conditions that a path has come through."""
+    if kind.unless is not None and any(kind.unless.search(guard) for guard in state.guards):
+        return False
+    return kind.when is None or any(kind.when.search(guard) for guard in state.guards)
 
 
 def event(name: str, node: ast.AST, holes: Holes, place: Place) -> Event:

@@ -63,13 +63,14 @@ class Shape(Model):
 class EventForm(Model):
     """The code that an event is: a call, or a block that begins or ends.
 
-    Under a condition whose text fits `unless`, the code is no event.
+    Under a condition whose text fits `unless`, the code is no event; with `when`, under such a condition alone.
     """
 
     any: Patterns = ()
     enter: Patterns = ()
     leave: Patterns = ()
     unless: Text | None = None
+    when: Text | None = None
 
 
 def _event(value: object) -> object:

@@ -60,7 +60,8 @@ class EventKind:
     calls: tuple[Pattern, ...]
     enters: tuple[Pattern, ...]
     leaves: tuple[Pattern, ...]
-    unless: re.Pattern[str] | None
+    unless: re.Pattern[str] | None = None
+    when: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -170,8 +171,9 @@ def _event(name: str, form: EventForm, key: Key) -> EventKind:
         raise RuleError(key, f"expected an event's name in small letters, found {name!r}")
     if not (form.any or form.enter or form.leave):
         raise RuleError(key, f"the event {name!r} has no pattern")
-    unless = _regex(form.unless, (*key, "unless"))
-    return EventKind(name, _patterns(form.any, key), _patterns(form.enter, key), _patterns(form.leave, key), unless)
+    unless, when = _regex(form.unless, (*key, "unless")), _regex(form.when, (*key, "when"))
+    calls, enters, leaves = (_patterns(each, key) for each in (form.any, form.enter, form.leave))
+    return EventKind(name, calls, enters, leaves, unless, when)
 
 
 def _patterns(texts: tuple[str, ...], key: Key) -> tuple[Pattern, ...]:

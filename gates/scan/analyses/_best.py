@@ -21,7 +21,7 @@ PICKS = re.compile(r"(?i)(^|[^a-z])(best|winner|pick best|select best)([^a-z]|$)
 OLD = re.compile(r"(?i)(^|_)(best|old|prev|previous|ref|incumbent|baseline|b|other|current_best|champion)(_|$)")
 TAKES = {"max": True, "argmax": True, "nanargmax": True, "nlargest": True, "min": False, "argmin": False,
          "nanargmin": False, "nsmallest": False}  # fmt: skip
-MODES = re.compile(r"(?i)\bmode\b|maximi[sz]e|(greater|higher|larger)_is_better")
+MODES = re.compile(r"(?i)\bmode\b|maximi[sz]e|(greater|higher|larger|lower|smaller)_is_better")
 ORDERS = ast.Lt | ast.LtE | ast.Gt | ast.GtE
 
 
