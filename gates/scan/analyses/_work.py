@@ -12,7 +12,7 @@ from gates.scan.project import Project
 WORK = re.compile(
     r"(?i)model|net\b|forward|train|step|backward|run|infer|loop|epoch|generate|work|func|fn\b|matmul|call"
 )
-ASKS = re.compile(r"^_*(is|has|can|should)_")
+IDLE = re.compile(r"^_*(is|has|can|should)_|(Error|Exception|Warning)$")
 HOST = re.compile(r"(?i)^(tok|enc)$|tokeniz|dataset|transforms?$|collate|parse|preprocess|augment")
 OPERATION = re.compile(
     r"torch\.(nn\.functional|ops|linalg|fft|autograd|nn\.attention\.flex_attention)\.|xformers\.ops\.|flash_attn\w*\.|"
@@ -35,7 +35,7 @@ def on_device(module: Module) -> bool:
 def is_work(project: Project, module: Module, call: ast.Call) -> bool:
     """Return whether a call is work by its name, or an operation of a library."""
     tail = tail_of(call.func)
-    if WORK.search(tail) is not None and not MAKES.search(tail) and not ASKS.search(tail):
+    if WORK.search(tail) is not None and not MAKES.search(tail) and not IDLE.search(tail):
         return True
     return _is_operation(project, module, call)
 
