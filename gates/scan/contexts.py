@@ -19,6 +19,12 @@ from gates.scan.words import Event, Frame
 MAX_HOPS = 4
 Paths = list[State]
 Made = tuple[State, ast.expr, Place]
+Bind = Callable[[State, Value], State]
+
+
+def as_it_is(path: State, _value: Value) -> State:
+    """Return a path that takes nothing of what a context gives."""
+    return path
 
 
 class Contexts(Stacks):
@@ -46,9 +52,18 @@ class Contexts(Stacks):
         raise NotImplementedError
 
     def context(
-        self, value: Value, node: ast.expr, path: State, scope: Scope, inner: Callable[[Paths], Paths]
+        self,
+        value: Value,
+        node: ast.expr,
+        path: State,
+        scope: Scope,
+        inner: Callable[[Paths], Paths],
+        bind: Bind = as_it_is,
     ) -> Paths:
-        """Walk what stands in a context: a block that is an event, or a context manager of the program's own."""
+        """Walk what stands in a context: a block that is an event, or a context manager of the program's own.
+
+        With `bind` a path takes what the context gives to the block.
+        """
         kept = f"{value.key}.{ENTERED}"
         if kept in path.heap:  # an exit stack that was filled before
             return [self.left(after, kept) for after in inner([path])]
@@ -65,9 +80,9 @@ class Contexts(Stacks):
                 continue
             closure = self._manager(made, place, each)
             if closure is not None and closure.node not in self.stack:
-                found += self._spliced(closure, made, place, each, inner)
+                found += self._spliced(closure, made, place, each, inner, bind)
             else:
-                found += self._object(value, made, place, each, inner)
+                found += self._object(value, made, place, each, inner, bind)
         return found
 
     def crossed(self, node: ast.Call, func: ast.Attribute, path: State, scope: Scope) -> Paths:
@@ -147,22 +162,23 @@ class Contexts(Stacks):
         ]
 
     def _object(
-        self, value: Value, made: ast.expr, place: Place, path: State, inner: Callable[[Paths], Paths]
+        self, value: Value, made: ast.expr, place: Place, path: State, inner: Callable[[Paths], Paths], bind: Bind
     ) -> Paths:
         """Walk what stands in an object of the program's own: its `__enter__` before, its `__exit__` after."""
         owner = value.owner or place.owner_of(made)
         if owner is None:
             return inner([path])
         instance = replace(value, owner=owner)
-        paths = inner(self._run_method(owner, "__enter__", instance, [path]))
+        paths = inner(self._run_method(owner, "__enter__", instance, [path], bind))
         return self._run_method(owner, "__exit__", instance, paths)
 
-    def _run_method(self, owner: ClassInfo, name: str, instance: Value, paths: Paths) -> Paths:
+    def _run_method(self, owner: ClassInfo, name: str, instance: Value, paths: Paths, bind: Bind = as_it_is) -> Paths:
         found = self.project.method(owner, name)
         if found is None or found[0] not in self.hot or found[0] in self.stack:
             return paths
         closure = Closure(found[0], self.project.scope_of(found[0], found[1]), {}, (instance,))
-        going = [after for path in paths if not path.ended for after, _ in self.enter(closure, (), {}, path)]
+        run = [each for path in paths if not path.ended for each in self.enter(closure, (), {}, path)]
+        going = [bind(after, value) if value is not None else after for after, value in run]
         return [*going, *(path for path in paths if path.ended)]
 
     def enabled(self, node: ast.expr, place: Place, path: State) -> list[tuple[State, bool]]:
@@ -192,7 +208,7 @@ class Contexts(Stacks):
         return closure if is_manager(function) else None
 
     def _spliced(
-        self, closure: Closure, made: ast.expr, place: Place, path: State, inner: Callable[[Paths], Paths]
+        self, closure: Closure, made: ast.expr, place: Place, path: State, inner: Callable[[Paths], Paths], bind: Bind
     ) -> Paths:
         """Walk a generator up to its `yield`, then what stands in the block, then the rest."""
         assert isinstance(made, ast.Call)
@@ -204,7 +220,7 @@ class Contexts(Stacks):
             self.yields.append(lambda run: [p for p, _ in run])
             names = paths[0].names if paths else {}
             try:
-                after = inner([replace(p, names=outer_names) for p in paths])
+                after = inner([bind(replace(p, names=outer_names), value) for p, value in run])
             finally:
                 self.yields.pop()
                 self.stack = saved

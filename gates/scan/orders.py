@@ -119,7 +119,8 @@ def _elsewhere(found: Iterable[Trace]) -> dict[str, dict[str, set[str]]]:
     for trace in found:
         if trace.owner is not None:
             names = {event.name for word in trace.words for event in word} - MARKS
-            result.setdefault(trace.owner, {})[trace.name] = names
+            for owner in {trace.owner, trace.name.rpartition(".")[0]}:  # a class may inherit the method
+                result.setdefault(owner, {})[trace.name] = names
     return result
 
 

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from gates.scan.conditions import branch
 from gates.scan.looping import Looping
@@ -207,9 +207,13 @@ class Walker(Looping):
                 found += self._with_stack(node, item.optional_vars, rest, path, scope)
                 continue
             within = lambda begun: self._with(node, rest, begun, scope)  # noqa: E731
-            opened = path if item.optional_vars is None else self.bound(item.optional_vars, value, path, scope, node)
-            found += self.context(value, item.context_expr, opened, scope, within)
+            bind = partial(self._given, item.optional_vars, scope, node)
+            found += self.context(value, item.context_expr, bind(path, value), scope, within, bind)
         return found
+
+    def _given(self, target: ast.expr | None, scope: Scope, at: ast.AST, path: State, value: Value) -> State:
+        """Bind the target of a block to what its context gives."""
+        return path if target is None else self.bound(target, value, path, scope, at)
 
     def _with_stack(
         self, node: ast.With | ast.AsyncWith, target: ast.expr, rest: list[ast.withitem], path: State, scope: Scope
