@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from gates.scan.analyses._benching import is_baseline, is_candidate
+from gates.scan.analyses._called import parameters
 from gates.scan.analyses._code import callee, class_of, constant, functions, keyword, nodes, tail_text
 from gates.scan.analyses._defaults import behind_of
-from gates.scan.module import Module, tail_of
+from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.parameters import argument
 from gates.scan.project import Project
@@ -19,7 +20,12 @@ ARM = re.compile(r"(?i)(^|_)(arms?|precisions?|dtype|amp|use_amp|variant|backend
 ARMS = re.compile(r"(?i)(^|_)(arms|ablations?)(_|$)")
 VARIES = frozenset({"replace", "evolve", "model_copy", "dict"})
 SWITCHES = frozenset({"amp", "use_amp", "fp16", "bf16", "mixed", "mixed_precision", "half", "compile", "autocast"})
+SWITCHED = re.compile(
+    r"(^|_)(amp|fp16|bf16|half|mixed(_precision)?|autocast|compiled?|fused|optimi[sz]ed|quanti[sz]ed|flash|sdpa|"
+    r"baseline|candidate|checkpointing)$"
+)
 Arm = TypeVar("Arm")
+MAX_DIFFERING = 2  # the switch, and a seed or a size
 PLAIN = re.compile(r"(?i)((fp|float)?32|no)(-true)?")  # what frameworks call full precision
 
 
@@ -174,15 +180,47 @@ def told_by(key: str, entry: ast.Dict) -> str:
     return " ".join(told)
 
 
-def is_arm(first: ast.Call, second: ast.Call, module: Module) -> bool:
-    """Return whether the results, or the arguments, are called the old and the new arm."""
+def is_arm(project: Project, module: Module, first: ast.Call, second: ast.Call) -> bool:
+    """Return whether the results, or the arguments, are called the old and the new arm, or switch it off and on."""
     one, other = called_as(first, module), called_as(second, module)
     given = [(_values(first), _values(second)), (one, other)]
-    if any(are_arms(a, b) for a, b in given):
+    if any(are_arms(a, b) for a, b in given) or are_switched(project, module, first, second):
         return True
     known = {"amp", "use_amp", "precision", "dtype", "fp16", "mixed", "mixed_precision", "compile", "half"}
     differing = {k.arg for k in first.keywords if _text(first, k.arg) != _text(second, k.arg)}
     return bool(differing & known)
+
+
+def are_switched(project: Project, module: Module, first: ast.Call, second: ast.Call) -> bool:
+    """Return whether two calls switch what tells arms on, and off, and differ in one thing more at most."""
+    one, other = (_passed(project, module, call) for call in (first, second))
+    if text_of(first.func) != text_of(second.func) or one.keys() != other.keys():
+        return False
+    differing = [name for name in one if text_of(one[name]) != text_of(other[name])]
+    switches = [(constant(one[name]), constant(other[name])) for name in differing if SWITCHED.search(name)]
+    is_on = any(isinstance(value, bool) and isinstance(there, bool) for value, there in switches)
+    return is_on and len(differing) <= MAX_DIFFERING
+
+
+def _passed(project: Project, module: Module, call: ast.Call) -> dict[str, ast.expr]:
+    """Return what a call passes, by the names of the parameters, with the defaults of those that it leaves."""
+    target = callee(project, module, call) or _made_by(project, module, call)
+    found = {k.arg: k.value for k in call.keywords if k.arg is not None}
+    is_spread = len(found) < len(call.keywords) or any(isinstance(arg, ast.Starred) for arg in call.args)
+    if target is None or is_spread:
+        return found | {str(at): arg for at, arg in enumerate(call.args)}
+    bound = project.scope_of(target, module).owner is not None
+    for name, default in parameters(target):
+        value = argument(call, target, name, bound=bound) or default
+        found |= {name: value} if value is not None else {}
+    return found
+
+
+def _made_by(project: Project, module: Module, call: ast.Call) -> Function | None:
+    """Return the `__init__` that a call runs, where it makes an object of a class of the program."""
+    info = project.classes.get(project.types.of(call, project.scope_at(call, module)) or "")
+    is_class = info is not None and tail_of(call.func) == info.node.name
+    return info.methods.get("__init__") if info is not None and is_class else None
 
 
 def _values(call: ast.Call) -> str:

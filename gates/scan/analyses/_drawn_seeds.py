@@ -233,9 +233,13 @@ def left_at(project: Project, module: Module, call: ast.Call) -> ast.expr | None
 
 
 def shown(project: Project, module: Module, seed: ast.expr) -> str:
-    """Return the number that a seed is, where the code tells; what is written, where it does not."""
+    """Return the number that a seed is, or what it is reckoned of, where the code tells; else what is written."""
     reckoned = _reckoned(project, module, seed)
-    return str(reckoned[1]) if reckoned is not None and not reckoned[0] else text_of(seed)
+    if reckoned is not None:
+        base, added = reckoned
+        return f"{base} {'-' if added < 0 else '+'} {abs(added)}" if base and added else base or str(added)
+    behind = project.scope_at(seed, module).through(seed) if isinstance(seed, ast.Name) else None
+    return text_of(behind[0] if behind is not None and isinstance(behind[0], ast.BinOp) else seed)
 
 
 def _imported(project: Project, scope: Scope, node: ast.expr) -> tuple[ast.expr, Scope] | None:

@@ -76,9 +76,9 @@ def mixed(project: Project, module: Module, test: ast.expr) -> Answer | None:
 
 
 def _answer(project: Project, module: Module, test: ast.expr, ask: Ask, hops: int) -> Answer | None:
-    if (asked := _asked(test)) is not None:
-        found = _answer(project, module, asked[0], ask, hops)
-        return found.turned() if found and asked[1] else found
+    if (inside := asked(test)) is not None:
+        found = _answer(project, module, inside[0], ask, hops)
+        return found.turned() if found and inside[1] else found
     if (joined := _joined(test)) is not None:
         values, is_and = joined
         parts = [_answer(project, module, part, ask, hops) for part in values]
@@ -89,9 +89,9 @@ def _answer(project: Project, module: Module, test: ast.expr, ask: Ask, hops: in
     known = ask(project, module, test) if told is None else None
     if told is not None or known is not None:
         return told or (Answer(known) if known is not None else None)
-    inside = _inside(test)
-    if inside is not None and hops:
-        return _answer(project, module, inside, ask, hops - 1)
+    within = _inside(test)
+    if within is not None and hops:
+        return _answer(project, module, within, ask, hops - 1)
     return _behind(project, module, test, ask, hops - 1) if hops else None
 
 
@@ -241,12 +241,12 @@ def switches(node: ast.expr, scope: Scope, place: Place, before: tuple[Step, ...
 def _straight(node: ast.expr) -> tuple[ast.expr, bool]:
     """Return what a switch asks of, and whether it turns that round: `not x`, `x is False`, `False if x else True`."""
     turned = False
-    while (asked := _asked(node)) is not None:
-        node, turned = asked[0], turned is not asked[1]
+    while (found := asked(node)) is not None:
+        node, turned = found[0], turned is not found[1]
     return node, turned
 
 
-def _asked(node: ast.expr) -> tuple[ast.expr, bool] | None:
+def asked(node: ast.expr) -> tuple[ast.expr, bool] | None:
     """Return what an expression only repeats, or turns round."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.Invert):
         return node.operand, True

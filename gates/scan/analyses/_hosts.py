@@ -3,12 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._keepers import NAMED, deals, keeps
+from gates.scan.analyses._keepers import deals, keeps, names_scaler
 from gates.scan.analyses._origins import Origins, Sites
+from gates.scan.analyses._parts import host_of
 from gates.scan.analyses._precision import scalers
 from gates.scan.classes import ClassInfo
 from gates.scan.hooks import hooks_of
-from gates.scan.module import Function, tail_of
+from gates.scan.module import Function
 from gates.scan.nodes import walk
 from gates.scan.project import Project
 from gates.scan.scope import Scope
@@ -17,19 +18,12 @@ MIN_SHAPE = 2  # members by which a class is told that nothing else tells
 BARE = frozenset({"object", "abc.ABC", "typing.Protocol"})
 
 
-def host_of(held: ast.expr) -> ast.expr | None:
-    """Return what a part is asked of: `trainer` of `trainer.optimizer` and of `getattr(trainer, name)`."""
-    if isinstance(held, ast.Call) and tail_of(held.func) == "getattr" and len(held.args) > 1:
-        return held.args[0]
-    return held.value if isinstance(held, ast.Attribute) else None
-
-
 def has_idle_keeper(project: Project, held: ast.expr, scope: Scope, parts: frozenset[str] = frozenset()) -> bool:
     """Return whether a part is of a host that keeps a scaler, in a program that nowhere saves the state of one."""
     host = host_of(held)
     if host is None or (isinstance(host, ast.Name) and host.id == scope.self_name):
         return False
-    if not project.once(_scales_unsaved)[0]:
+    if not project.once(scales_unsaved)[0]:
         return False
     read = (_read_of(scope.function, host) if scope.function is not None else set()) | parts
     handed = _handed(project, host, scope)
@@ -39,6 +33,12 @@ def has_idle_keeper(project: Project, held: ast.expr, scope: Scope, parts: froze
     return len(read) >= MIN_SHAPE and bool(found) and all(keeps(project, info, extended=False) for info in found)
 
 
+def is_mixed_with_keeper(project: Project, owner: ClassInfo) -> bool:
+    """Return whether what extends a class has a scaler by another base, in a program that saves the state of none."""
+    mixed = (info for info in project.below(owner) if keeps(project, info, extended=False))
+    return project.once(scales_unsaved)[0] and any(True for _ in mixed)
+
+
 def host_by_shape(project: Project, node: ast.Name, scope: Scope) -> ClassInfo | None:
     """Return the only class that has all that a function reads of a parameter which nothing tells of."""
     read = _read_of(scope.function, node) if scope.function is not None and _is_open(node, scope) else set()
@@ -46,11 +46,11 @@ def host_by_shape(project: Project, node: ast.Name, scope: Scope) -> ClassInfo |
     return fitting[0] if len(fitting) == 1 and len(read) >= MIN_SHAPE else None
 
 
-def _scales_unsaved(project: Project) -> Iterator[bool]:
+def scales_unsaved(project: Project) -> Iterator[bool]:
     """Yield whether a program makes a scaler, and nothing in it asks one for its state or names one by a text."""
     modules = project.modules.values()
     texts = (n.value for m in modules for n in m.live.get(ast.Constant, []) if isinstance(n, ast.Constant))
-    named = any(isinstance(text, str) and text.isidentifier() and NAMED.search(text) for text in texts)
+    named = any(names_scaler(project, text) for text in texts)
     made = any(True for m in modules for _ in scalers(project, m))
     yield made and not named and not any(deals(project, m, m.tree, "state_dict") for m in modules)
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import FUNCTIONS, LOOPS, accelerated, callee, calls, function_of, is_backward
+from gates.scan.analyses._indirect import passes_on, steps_of
 from gates.scan.analyses._origins import COMPREHENSIONS
 from gates.scan.analyses._seldom import (
     counts,
@@ -99,7 +100,7 @@ def steps(project: Project) -> Steps:
 
 def _steps(project: Project) -> Iterator[Steps]:
     begun = [(m, node) for m in project.modules.values() for node in _trainings(project, m)]
-    yield Steps(project, iter(begun), lambda module, node, root: root_of(project, module, node) is root)
+    yield steps_of(project, begun, lambda module, node, root: root_of(project, module, node) is root)
 
 
 def _trainings(project: Project, module: Module) -> Iterator[ast.AST]:
@@ -168,7 +169,7 @@ def _is_small(project: Project, module: Module, loop: ast.AST) -> bool:
         return True
     behind = project.scope_at(loop, module).through(over)
     is_listed = any(isinstance(one, ast.List | ast.Tuple) and one.elts for one in (over, behind[0] if behind else None))
-    return is_listed or SMALL.search(tail_of(over)) is not None
+    return is_listed or passes_on(loop, module) or SMALL.search(tail_of(over)) is not None
 
 
 def _takes_step(project: Project, module: Module, node: ast.If | ast.IfExp) -> bool:

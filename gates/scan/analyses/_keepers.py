@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from gates.scan.analyses._code import constant
 from gates.scan.analyses._precision import is_scaler
@@ -25,6 +25,21 @@ def keeps(project: Project, owner: ClassInfo, *, extended: bool) -> bool:
             if project.types.is_a(kind, SCALER) or (kind is None and NAMED.search(name) and _is_given(info, name)):
                 return True
     return False
+
+
+def names_scaler(project: Project, text: object) -> bool:
+    """Return whether a text is the name of a scaler: called one, or that of an attribute that is one."""
+    if not isinstance(text, str) or not text.isidentifier():
+        return False
+    return NAMED.search(text) is not None or text in project.once(_scaling)
+
+
+def _scaling(project: Project) -> Iterator[str]:
+    """Yield the attributes that are scalers by their class."""
+    for info in project.classes.values():
+        for name in info.attributes:
+            if project.types.is_a(project.types.attribute(info, name), SCALER) is True:
+                yield name
 
 
 def _is_given(info: ClassInfo, name: str) -> bool:

@@ -90,7 +90,7 @@ def _arms(project: Project, module: Module, body: ast.AST) -> Iterator[Arms]:
         if callee(project, module, call) is not None:
             runs[text_of(call.func)].append(call)
     for first, second in (pair for found in runs.values() for pair in itertools.pairwise(found)):
-        if is_arm(first, second, module):
+        if is_arm(project, module, first, second):
             yield first, [first, second]
 
 

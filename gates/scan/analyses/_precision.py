@@ -8,7 +8,7 @@ from gates.scan.analyses import _settings
 from gates.scan.analyses._code import constant, keyword, tail_text
 from gates.scan.analyses._defaults import behind_of, defaults, under
 from gates.scan.analyses._flow import passed
-from gates.scan.analyses._settings import is_nothing, outcome, setting
+from gates.scan.analyses._settings import handed, is_nothing, outcome, setting
 from gates.scan.known import OPTIMIZER
 from gates.scan.known import SCALER as SCALERS
 from gates.scan.module import Module, tail_of
@@ -94,19 +94,39 @@ def type_named(node: ast.expr, scope: Scope, hops: int = 4) -> str | None:
         return type_named(made[0], made[1], hops - 1)
     dotted = scope.dotted(node)
     if dotted in SAME:
-        return SAME[dotted]
+        return SAME[dotted] if not _is_either(node, scope) else None
     if isinstance(node, ast.Subscript) and (key := setting(node.slice, scope)) is not None:
         return _under(node.value, key, scope, hops)
     if isinstance(node, ast.Call) and tail_of(node.func) == "getattr" and len(node.args) > 1:
         return SAME.get(f"{scope.dotted(node.args[0])}.{setting(node.args[1], scope)}")
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
         return _under(node.func.value, setting(node.args[0], scope), scope, hops)
+    return _behind(node, scope, hops)
+
+
+def _is_either(node: ast.expr, scope: Scope) -> bool:
+    """Return whether a variable is set to both short types, each on a way of its own."""
+    found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
+    values = [b.node for b in found[1] if isinstance(b.node, ast.expr)] if found is not None else []
+    return found is not None and {HALF, BRAIN} <= {SAME.get(found[0].dotted(value) or "") for value in values}
+
+
+def _behind(node: ast.expr, scope: Scope, hops: int) -> str | None:
+    """Return the type of numbers that a name is by what it is handed, or made of by default."""
+    told = _told(node, scope, hops - 1) if hops else set()
+    if len(told - {None}) > 1 or (told and None not in told):
+        return told.pop() if len(told) == 1 else None
     through = behind_of(node, scope) if hops else None
     through = through or (next(defaults(node, scope), None) if hops and isinstance(node, ast.Attribute) else None)
     through = through or outcome(node, scope, hops, _meant)
     if through is not None:
         return type_named(through[0], through[1], hops - 1)
     return _handed(node, scope, hops) if isinstance(node, ast.Name) and hops else None
+
+
+def _told(node: ast.expr, scope: Scope, hops: int) -> set[str | None]:
+    """Return the types of numbers that callers pass for a parameter, or makers of objects for a field."""
+    return {type_named(*each, hops) if each is not None else None for each in handed(node, scope)}
 
 
 def _handed(node: ast.Name, scope: Scope, hops: int) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from gates.scan.analyses._called import Called, Made, called
 from gates.scan.analyses._code import keyword
 from gates.scan.analyses._defaults import callers_pass, defaults, member, under
+from gates.scan.analyses._makers import given
 from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, is_property, tail_of
 from gates.scan.nodes import is_none
@@ -23,6 +24,9 @@ def setting(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> object:
         return node.value
     if hops <= 0:
         return None
+    told = _handed(node, scope, hops - 2)
+    if len(told - {None}) > 1 or (told and None not in told):
+        return told.pop() if len(told) == 1 else None
     if isinstance(node, ast.Call):
         if tail_of(node.func) in LOOKUPS and node.args:
             kept = _looked_up(node, scope, hops - 1)
@@ -37,14 +41,13 @@ def setting(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> object:
         return known
     else:
         behind = scope.through(node) or next(defaults(node, scope), None) or outcome(node, scope, hops - 1)
-    return setting(behind[0], behind[1], hops - 1) if behind is not None else _handed(node, scope, hops - 2)
+    return setting(behind[0], behind[1], hops - 1) if behind is not None else None
 
 
-def _handed(node: ast.expr, scope: Scope, hops: int) -> object:
-    """Return the constant that every caller passes for a parameter, by default."""
-    given = callers_pass(node.id, scope) if isinstance(node, ast.Name) and hops > 0 else ()
-    values = {setting(value, where, hops) for value, where in given}
-    return values.pop() if len(values) == 1 else None
+def _handed(node: ast.expr, scope: Scope, hops: int) -> set[object]:
+    """Return the constants that callers pass for a parameter, or makers of objects for a field, by default."""
+    made = handed(node, scope) if hops > 0 else ()
+    return {setting(each[0], each[1], hops) if each is not None else None for each in made}
 
 
 def _looked_up(call: ast.Call, scope: Scope, hops: int) -> Made | None:
@@ -72,7 +75,23 @@ def holds(node: ast.expr, scope: Scope, meant: Meant = setting, hops: int = MAX_
     if behind is not None and isinstance(behind[0], ast.Compare | ast.BoolOp | ast.UnaryOp | ast.IfExp):
         return holds(behind[0], behind[1], meant, hops - 1)
     value = setting(node, scope)
-    return value if isinstance(value, bool) else None
+    if value is not None or not isinstance(node, ast.Name | ast.Attribute):
+        return value if isinstance(value, bool) else None
+    made = handed(node, scope) if hops > 0 else ()
+    sides = {holds(*each, meant, hops - 1) if each is not None else None for each in made}
+    return sides.pop() if len(sides) == 1 else None
+
+
+def handed(node: ast.expr, scope: Scope) -> list[Made | None]:
+    """Return what callers pass for a parameter, or makers of objects for a field; `None` where one does not tell."""
+    if isinstance(node, ast.Name):
+        return list(callers_pass(node.id, scope))
+    if not isinstance(node, ast.Attribute):
+        return []
+    thing = made_of(node.value, scope, MAX_HOPS)
+    if thing is None or thing[0] is None:
+        return given(node, scope)
+    return [found] if (found := _field(thing[1], node.attr, *thing[0])) is not None else []
 
 
 def _compared(node: ast.Compare, scope: Scope, meant: Meant) -> bool | None:
@@ -99,7 +118,7 @@ def outcome(node: ast.expr, scope: Scope, hops: int, meant: Meant = setting) -> 
     if hops <= 0 or not isinstance(node, ast.Call | ast.Attribute):
         return None
     func = node.func if isinstance(node, ast.Call) else node
-    thing = _thing(func.value, scope, hops - 1) if isinstance(func, ast.Attribute) else None
+    thing = made_of(func.value, scope, hops - 1) if isinstance(func, ast.Attribute) else None
     target = scope.project.types.function(node, scope) if isinstance(node, ast.Call) else None
     if target is None and thing is not None and isinstance(func, ast.Attribute):
         found = scope.project.method(thing[1], func.attr)
@@ -113,7 +132,7 @@ def outcome(node: ast.expr, scope: Scope, hops: int, meant: Meant = setting) -> 
     return _given_back(target, called(where, call, scope, thing[0] if thing is not None else None), meant)
 
 
-def _thing(node: ast.expr, scope: Scope, hops: int) -> tuple[Made | None, ClassInfo] | None:
+def made_of(node: ast.expr, scope: Scope, hops: int) -> tuple[Made | None, ClassInfo] | None:
     """Return the class of an object, with what made it where that is written: a constructor, a member."""
     info = scope.project.classes.get(scope.dotted(node.func) or "") if isinstance(node, ast.Call) else None
     if info is not None:
@@ -127,7 +146,7 @@ def _thing(node: ast.expr, scope: Scope, hops: int) -> tuple[Made | None, ClassI
         behind = under(node.value, setting(node.slice, scope, hops), scope, MAX_HOPS)
     else:
         behind = scope.through(node) or next(defaults(node, scope), None)
-    found = _thing(behind[0], behind[1], hops - 1) if behind is not None and hops > 0 else None
+    found = made_of(behind[0], behind[1], hops - 1) if behind is not None and hops > 0 else None
     known = scope.class_of(node) if found is None else None
     return found if known is None else (None, known)
 

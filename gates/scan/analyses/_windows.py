@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from gates.scan.analyses._amounts import amounts, names_of
 from gates.scan.analyses._code import (
     callee,
     calls,
@@ -15,14 +16,16 @@ from gates.scan.analyses._code import (
     module_of,
     statement_of,
 )
+from gates.scan.analyses._counters import counted
 from gates.scan.analyses._defaults import callers_pass
 from gates.scan.analyses._flow import runs, set_before
-from gates.scan.analyses._guards import named
+from gates.scan.analyses._guards import asked, named
 from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._precision import is_step
 from gates.scan.module import Function, Module, is_property, tail_of
 from gates.scan.nodes import inner, text_of
 from gates.scan.project import Project
+from gates.scan.scope import Scope
 
 MAX_HOPS = 5
 GATHERS = re.compile(r"(?i)accum|micro|(^|_)acc(_|$)|grad_acc|virtual_batch")
@@ -35,25 +38,26 @@ class Boundary:
     """Whether a condition holds where a window ends, the numbers that may be its size, and the files of these."""
 
     holds: bool
-    sizes: tuple[ast.expr, ...]
+    sizes: tuple[tuple[ast.expr, Scope], ...]
     modules: tuple[Module, ...]
 
     def turned(self) -> "Boundary":
         """Return what the opposite condition says."""
         return replace(self, holds=not self.holds)
 
-    def by(self, call: ast.Call, module: Module) -> "Boundary":
-        """Return the same, asked of a function that may be told the size."""
-        told = (*call.args, *(k.value for k in call.keywords))
-        return replace(self, sizes=(*self.sizes, *told), modules=(*self.modules, module))
+    def by(self, scope: Scope, told: Iterable[ast.expr] = ()) -> "Boundary":
+        """Return the same, asked from elsewhere of a function that may be told the size."""
+        sizes = (*self.sizes, *((value, scope) for value in told))
+        return replace(self, sizes=sizes, modules=(*self.modules, scope.module))
 
     @property
     def is_gathering(self) -> bool:
         """Return whether the size is that of an accumulation: it is called so, or losses are divided by it."""
-        names = {named(size) for size in self.sizes} - {""}
+        found = [node for size, scope in self.sizes for node in amounts(scope.project, size, scope)]
+        names = names_of(found)
         if any(GATHERS.search(name) for name in names):
             return True
-        numbers = {constant(size) for size in self.sizes if isinstance(size, ast.Constant)}
+        numbers = {constant(size) for size in found if isinstance(size, ast.Constant)}
         parts = [part for module in self.modules for part in _divisors(module)]
         return any(named(part) in names or (_is_number(part) and constant(part) in numbers) for part in parts)
 
@@ -79,17 +83,14 @@ def _is_of_loss(node: ast.AST, module: Module) -> bool:
 
 def boundary(project: Project, module: Module, test: ast.expr, hops: int = MAX_HOPS) -> Boundary | None:
     """Return whether a condition holds where a window ends; `None` where it does not count turns."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        found = boundary(project, module, test.operand, hops)
-        return found.turned() if found else None
-    if isinstance(test, ast.BoolOp):
-        return _agreed(boundary(project, module, part, hops) for part in test.values)
-    if isinstance(test, ast.NamedExpr):
-        return boundary(project, module, test.value, hops)
-    if isinstance(test, ast.Call) and tail_of(test.func) == "bool" and len(test.args) == 1:
-        return boundary(project, module, test.args[0], hops)
+    if (inside := asked(test)) is not None:
+        found = boundary(project, module, inside[0], hops)
+        return found.turned() if found and inside[1] else found
+    if isinstance(test, ast.BoolOp | ast.IfExp):
+        parts = test.values if isinstance(test, ast.BoolOp) else [test.body, test.orelse]
+        return _agreed(boundary(project, module, part, hops) for part in parts)
     if isinstance(test, ast.Compare | ast.BinOp):
-        return _counted(test, module)
+        return _counted(project.scope_at(test, module), test)
     return _behind(project, module, test, hops - 1) if hops else None
 
 
@@ -98,15 +99,24 @@ def _agreed(parts: Iterable[Boundary | None]) -> Boundary | None:
     return found[0] if found and len({part.holds for part in found}) == 1 else None
 
 
-def _counted(test: ast.Compare | ast.BinOp, module: Module) -> Boundary | None:
-    """Return what `i % n`, `i % n == 0`, `i % n != n - 1` and their like say."""
-    counted, holds = (test, False) if isinstance(test, ast.BinOp) else _compared(test)
-    is_count = isinstance(counted, ast.BinOp) and isinstance(counted.op, ast.Mod)
-    if holds is None or not isinstance(counted, ast.BinOp) or not is_count:
-        return None
-    if isinstance(counted.left, ast.Constant | ast.JoinedStr) or constant(counted.right) in {1, 2}:
+def _counted(scope: Scope, test: ast.Compare | ast.BinOp) -> Boundary | None:
+    """Return what `i % n`, `i % n == 0`, `i % n != n - 1`, a counter that is put back by hand, and their like say."""
+    part, holds = (test, False) if isinstance(test, ast.BinOp) else _compared(_spelt_out(test, scope))
+    if not (isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)):
+        full = counted(test, scope.module) if isinstance(test, ast.Compare) else None
+        return Boundary(full[0], ((full[1], scope),), (scope.module,)) if full is not None else None
+    if holds is None or isinstance(part.left, ast.Constant | ast.JoinedStr) or constant(part.right) in {1, 2}:
         return None  # of two, the first is as good as the last
-    return Boundary(holds, (counted.right,), (module,))
+    return Boundary(holds, ((part.right, scope),), (scope.module,))
+
+
+def _spelt_out(test: ast.Compare, scope: Scope) -> ast.Compare:
+    """Return a comparison of a remainder that a variable holds with that remainder in its place."""
+    if not isinstance(test.left, ast.Name):
+        return test
+    values = set_before(scope.function or scope.module.tree, test.left.id, test.lineno)
+    is_one = len(values) == 1 and isinstance(values[0][0], ast.BinOp)
+    return ast.copy_location(ast.Compare(values[0][0], test.ops, test.comparators), test) if is_one else test
 
 
 def _compared(test: ast.Compare) -> tuple[ast.expr, bool | None]:
@@ -129,9 +139,10 @@ def _compared(test: ast.Compare) -> tuple[ast.expr, bool | None]:
 def _behind(project: Project, module: Module, test: ast.expr, hops: int) -> Boundary | None:
     """Return what a variable, an attribute, a property or a small function says."""
     if isinstance(test, ast.Call):
-        target = callee(project, module, test)
+        target = callee(project, module, test) or _method(project, module, test.func)
         found = _returned(project, module, target, hops) if target is not None else None
-        return found.by(test, module) if found else None
+        told = (*test.args, *(k.value for k in test.keywords))
+        return found.by(project.scope_at(test, module), told) if found else None
     if isinstance(test, ast.Attribute):
         return _of_attribute(project, module, test, hops)
     if not isinstance(test, ast.Name):
@@ -146,29 +157,57 @@ def _behind(project: Project, module: Module, test: ast.expr, hops: int) -> Boun
 
 def _of_attribute(project: Project, module: Module, test: ast.Attribute, hops: int) -> Boundary | None:
     scope = project.scope_at(test, module)
-    owner = scope.class_of(test.value)
-    method = project.method(owner, test.attr) if owner is not None else None
+    method = _method(project, module, test)
     if method is not None:
-        return _returned(project, method[1], method[0], hops) if is_property(method[0]) else None
-    bound = [(b.node, there) for b, there in scope.attribute(test) if not isinstance(b.node, ast.Constant)]
-    found = [boundary(project, s.module, n, hops) if isinstance(n, ast.expr) else None for n, s in bound]
+        said = _returned(project, module, method, hops) if is_property(method) else None
+        return said.by(scope) if said else None
+    own = inner(scope.function, ast.Assign) if scope.function is not None else ()
+    here = [n.value for n in own if isinstance(n, ast.Assign) and text_of(n.targets[0]) == text_of(test)]
+    bound = [(b.node, there.module) for b, there in scope.attribute(test)] if not here else []
+    told = [*((n, module) for n in here), *((n, m) for n, m in bound if isinstance(n, ast.expr))]
+    if len(told) < len(here) + len(bound):
+        return None
+    found = [boundary(project, m, n, hops) for n, m in told if not isinstance(n, ast.Constant)]
     return _agreed(found) if all(found) else None
 
 
+def _method(project: Project, module: Module, node: ast.expr) -> Function | None:
+    """Return the method that an attribute names: of its object's class, or of the only one that is handed in."""
+    if not isinstance(node, ast.Attribute):
+        return None
+    scope = project.scope_at(node, module)
+    owner = scope.class_of(node.value)
+    owners = [owner] if owner is not None else Origins(project).classes(node.value, scope)
+    found = project.method(owners[0], node.attr) if len(owners) == 1 else None
+    return found[0] if found is not None else None
+
+
 def _returned(project: Project, near: Module, function: Function, hops: int) -> Boundary | None:
-    """Return what a function says that returns a condition, or one constant where one holds and else the other."""
+    """Return what a function says that returns a condition, or one constant where some hold and else the other."""
     module = module_of(project, function, near)
     returns = [n for n in inner(function, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
-    asked = [n.value for n in returns if n.value is not None and not isinstance(constant(n.value), bool)]
-    if asked:
-        return _agreed(boundary(project, module, value, hops) for value in asked) if len(asked) == 1 else None
-    last, tests = function.body[-1], [n for n in inner(function, ast.If) if isinstance(n, ast.If)]
-    if len(tests) != 1 or not isinstance(last, ast.Return) or not isinstance(tests[0].body[-1], ast.Return):
+    given = [n.value for n in returns if n.value is not None and not isinstance(constant(n.value), bool)]
+    if given:
+        return _agreed(boundary(project, module, value, hops) for value in given) if len(given) == 1 else None
+    return _by_branches(project, module, function, hops)
+
+
+def _by_branches(project: Project, module: Module, function: Function, hops: int) -> Boundary | None:
+    """Return what a function says that returns one constant where some conditions hold, and else the other."""
+    tests = [n for n in inner(function, ast.If) if isinstance(n, ast.If)]
+    ends, last = {_ending(n.body[-1]) for n in tests}, function.body[-1]
+    while isinstance(last, ast.If) and last.orelse:
+        last = last.orelse[-1]
+    if len(ends) != 1 or {*ends, _ending(last)} != {True, False}:
         return None
-    found = boundary(project, module, tests[0].test, hops)
-    if found is None or constant(tests[0].body[-1].value) is constant(last.value):
-        return None
-    return found if constant(tests[0].body[-1].value) else found.turned()
+    found = _agreed(boundary(project, module, n.test, hops) for n in tests)
+    return found.turned() if found and False in ends else found
+
+
+def _ending(last: ast.stmt) -> object:
+    """Return the constant that a branch returns at its end; `None` where that is not yes or no."""
+    value = constant(last.value) if isinstance(last, ast.Return) else None
+    return value if isinstance(value, bool) else None
 
 
 def does(project: Project, module: Module, call: ast.Call, asked: Is, depth: int, *, looped: bool = True) -> bool:

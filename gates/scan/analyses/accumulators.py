@@ -15,6 +15,7 @@ from gates.scan.analyses._graphs import (
     summed,
     unsummed,
 )
+from gates.scan.analyses._handovers import gone_over, handed_in, may_run, named_in, ways_of
 from gates.scan.analyses._hot import is_hot, leading, steps
 from gates.scan.analyses._keeping import Kept, is_of_caller, is_reset, kept_in
 from gates.scan.analyses._origins import Origin, Origins
@@ -101,8 +102,11 @@ def _handed(project: Project) -> Iterator[Site]:
     """Yield where helpers keep a loss that they are handed, or the calls of one that others hand what is cut off."""
     for module in project.modules.values():
         for function in functions(module):
+            scope = project.scope_of(function, module)
             for node, value, into in kept_in(function):
-                kept = (node, value, into) if isinstance(value, ast.Name) else None
+                whole = handed_in(value, function)
+                name = named_in(whole, scope)
+                kept = (node, name, into) if name is not None else None
                 if (
                     kept is None
                     or not _is_kept_there(kept, function, project, module)
@@ -110,9 +114,9 @@ def _handed(project: Project) -> Iterator[Site]:
                 ):
                     continue
                 sites = _sites(project, function)
-                bad = [(*site, found) for site in sites if (found := _graphs_of(project, kept, function, *site))]
+                bad = [(*site, found) for site in sites if (found := _graphs_of(project, kept, whole, function, *site))]
                 handed = [_handing(*each) for each in bad]
-                said = f"{text_of(into)} keeps {kept[1].id} with the graph that made it"
+                said = f"{text_of(into)} keeps {text_of(whole)} with the graph that made it"
                 alone = len(bad) == 1 and is_of_caller(*bad[0][:2], kept, function, module)
                 if bad and len(bad) == len(sites) and not alone:
                     yield broken(module, node, f"{said} (handed over in {_place(*handed[0])})")
@@ -142,7 +146,8 @@ def _runs_own(project: Project, module: Module, node: ast.AST) -> bool:
 def _sites(project: Project, function: Function) -> list[tuple[ast.Call, Module]]:
     """Return the calls of a function that run again and again, with each step or now and then."""
     known = steps(project)
-    others = [(call, there) for call, there in known.origins.called(function) if loop_of(call, there) is not None]
+    named = [(call, there) for call, there in known.origins.called(function) if loop_of(call, there) is not None]
+    others = [each for each in named if may_run(project, known.origins, *each, function)]
     return list({id(call): (call, there) for call, there in (*known.sites.get(function, ()), *others)}.values())
 
 
@@ -169,7 +174,9 @@ def _root_of(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _graphs_of(project: Project, kept: Kept, function: Function, call: ast.Call, there: Module) -> list[Origin]:
+def _graphs_of(
+    project: Project, kept: Kept, whole: ast.expr, function: Function, call: ast.Call, there: Module
+) -> list[Origin]:
     """Return the losses of backward passes that a call hands a function, for something that outlives it."""
     known = steps(project)
     scope = project.scope_of(function, there)
@@ -180,11 +187,12 @@ def _graphs_of(project: Project, kept: Kept, function: Function, call: ast.Call,
     if root is not None and root != scope.self_name:
         holder = argument(call, function, root, bound=scope.owner is not None) if root in scope.bindings else None
     around = function_of(call, there) or there.tree
+    holder = gone_over(holder, call, there) if holder is not None else None
     if holder is not None and not (_outlives(holder, call, there) and unsummed(project, there, holder, around)):
         return []
     if any(isinstance(a, ast.With) and "no_grad" in text_of(a.items[0].context_expr) for a in there.ancestors(call)):
         return []
-    ways = only.ways(kept[1], scope)
+    ways = ways_of(project, only, whole, scope)
     return [Origin(node, where) for node, where, path in ways if _is_attached(node, where, path)]
 
 
@@ -193,6 +201,10 @@ def _is_attached(node: ast.expr, scope: Scope, path: tuple[int | None, ...]) -> 
     body = scope.function or scope.module.tree
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div) and not path:
         node = node.left
+    if any(text_of(call.func) == f"{text_of(node)}.detach_" for call in calls(body)):
+        return False
+    if isinstance(node, ast.Attribute) and not path:
+        return text_of(node) in starts(body) and not is_ungraded(node, scope.module)
     if not isinstance(node, ast.Name) or isinstance(body, ast.Lambda):
         return False
     found = starts(body) if not path else summed(body)

@@ -8,6 +8,8 @@ from gates.scan.analyses._contexts import contexts_of
 from gates.scan.analyses._defaults import callers_pass, preset
 from gates.scan.analyses._evaluating import NAMED
 from gates.scan.analyses._forwards import NO_GRAD
+from gates.scan.analyses._left_out import is_left_out
+from gates.scan.analyses._policies import scaled_in
 from gates.scan.analyses._precision import (
     AUTOCAST,
     BRAIN,
@@ -35,7 +37,7 @@ PROBLEM = "a dynamic loss scale is used with bfloat16, which needs none"
 def look(project: Project) -> Iterator[Site]:
     """Yield each dynamic scaler in the function, class or file whose autocast contexts are all in bfloat16."""
     seen: set[ast.AST] = set()
-    for call, module in (*_of_files(project), *_whole(project)):
+    for call, module in (*_of_files(project), *_whole(project), *scaled_in(project, BRAIN)):
         if call not in seen:
             seen.add(call)
             yield broken(module, call, PROBLEM)
@@ -98,7 +100,7 @@ def _of_files(project: Project) -> Iterator[tuple[ast.Call, Module]]:
             continue
         for call, scope in found:
             known = _is_on(call, scope) or _same(call, [made[0] for made in contexts])
-            if known and not _is_left_out(call, module, scope):
+            if known and not is_left_out(call, module, scope):
                 yield call, module
 
 
@@ -137,30 +139,6 @@ def _are_on(rest: ast.expr, scope: Scope) -> bool:
         if enabled is not None and holds(enabled, scope.project.scope_at(call, module)) is not True:
             return False
     return True
-
-
-def _is_left_out(call: ast.Call, module: Module, scope: Scope) -> bool:
-    """Return whether a scaler is made on a side of a choice that the settings do not take, or after a return."""
-    inside: ast.AST = call
-    for around in module.ancestors(call):
-        for block in (getattr(around, name, None) for name in ("body", "orelse")):
-            before = block[: block.index(inside)] if isinstance(block, list) and inside in block else []
-            if any(_is_left_by(statement, scope) for statement in before):
-                return True
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-            return False
-        if isinstance(around, ast.If | ast.IfExp) and inside is not around.test:
-            body = around.body if isinstance(around.body, list) else [around.body]
-            if holds(around.test, scope) is (inside not in body):
-                return True
-        inside = around
-    return False
-
-
-def _is_left_by(statement: ast.stmt, scope: Scope) -> bool:
-    """Return whether a function is left by a choice that the settings take."""
-    leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Raise)
-    return leaves and isinstance(statement, ast.If) and holds(statement.test, scope) is True
 
 
 def _around(project: Project, module: Module, made: list[ast.Call]) -> list[tuple[ast.Call, Scope]]:

@@ -3,11 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import callee
+from gates.scan.analyses._code import callee, function_of
 from gates.scan.analyses._evaluating import WORDS, Evaluation, evaluations
-from gates.scan.analyses._forwards import is_call_of_model
+from gates.scan.analyses._forwards import is_call_of_model, trains
 from gates.scan.analyses._left_open import forwards_of
 from gates.scan.analyses._modes import without_gradients
+from gates.scan.module import Function
 from gates.scan.nodes import inner
 from gates.scan.project import Project
 from gates.scan.site import Site
@@ -42,4 +43,11 @@ def places_of(project: Project, found: Evaluation, message: str) -> Iterator[Sit
         path, first = project.scope_of(target, found.module).module.path, min(c.lineno for c in inside)
         yield Site(path, first, first, ok=False, message=message)
     for forward, there in forwards_of(project, found.module, found.forward):
-        yield Site(there.path, forward.lineno, forward.lineno, ok=False, message=message)
+        if not _is_trained_by(project, function_of(forward, there)):
+            yield Site(there.path, forward.lineno, forward.lineno, ok=False, message=message)
+
+
+def _is_trained_by(project: Project, function: Function | None) -> bool:
+    """Return whether training calls a function, too, which is to leave gradients and modes alone then."""
+    named = project.named.get(function.name, ()) if function is not None else ()
+    return any(trains(around) for call, there in named if (around := function_of(call, there)) is not None)

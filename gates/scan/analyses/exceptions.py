@@ -150,15 +150,13 @@ def _is_step(project: Project, module: Module, func: ast.expr) -> bool:
 
 def _is_about(project: Project, module: Module, call: ast.Call, step: bool) -> bool:
     """Return whether a call is one of a training step, or of a tracker unless steps alone are asked for."""
-    if not isinstance(call.func, ast.Attribute):
-        return not step and is_tracking(project, module, call)
-    if any(isinstance(n, ast.Call) for n in walk(call.func.value)):
+    if not step and is_tracking(project, module, call):
+        return True
+    if not isinstance(call.func, ast.Attribute) or any(isinstance(n, ast.Call) for n in walk(call.func.value)):
         return False
     if _is_step(project, module, call.func):
         return True
-    if SCALERS.search(tail_text(call.func.value)) is not None:
-        return call.func.attr not in QUIET
-    return not step and is_tracking(project, module, call)
+    return SCALERS.search(tail_text(call.func.value)) is not None and call.func.attr not in QUIET
 
 
 def _is_wide(handler: ast.ExceptHandler, wide: set[str]) -> bool:

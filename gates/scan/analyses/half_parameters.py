@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from gates.scan.analyses._builders import built_by, is_off
 from gates.scan.analyses._code import broken, callee, calls, constant, function_of, keyword
 from gates.scan.analyses._flow import Source, passed, sources, spine
 from gates.scan.analyses._frozen import PARAMETERS, asking, is_frozen, named_for, puts_in, root_of, thaws
@@ -92,10 +93,13 @@ def _cast(project: Project, call: ast.Call, scope: Scope, kind: str) -> Iterator
         if WHOLE.search(text_of(source.node)):
             return
         for asked in (*asking(source.node), *_filled(source)):
-            for each in _models(project, asked.func.value, source.scope, asked.lineno, HOPS):  # type: ignore[attr-defined]  # a method
+            ways = list(_models(project, asked.func.value, source.scope, asked.lineno, HOPS))  # type: ignore[attr-defined]  # a method
+            for each in ways:
                 for found, module in _turned(project, each, asked, call, kind):
                     partly = tail_of(call.func) in CLIPS or "requires_grad" in text_of(source.node)
-                    if not _is_undone(project, found, module, asked, source, partly=partly):
+                    if not is_off(project, found, module, ways) and not _is_undone(
+                        project, found, module, asked, source, partly=partly
+                    ):
                         yield found, module
 
 
@@ -121,14 +125,14 @@ def _filled(source: Source) -> Iterator[ast.Call]:
 
 
 def _models(
-    project: Project, node: ast.expr, scope: Scope, line: int, hops: int, seen: set[ast.AST] | None = None
+    project: Project, node: ast.expr, scope: Scope, line: int, hops: int, seen: dict[ast.AST, Source] | None = None
 ) -> Iterator[Source]:
     """Yield what a model was made by and passed through, from the callers of a function too, each place once."""
-    seen = set() if seen is None else seen
+    seen = {} if seen is None else seen
     for each in spine(project, node, scope, line):
         if each.node in seen or len(seen) >= MOST:
             continue
-        seen.add(each.node)
+        seen[each.node] = each
         yield each
         if isinstance(each.node, ast.Attribute) and hops and _is_part(each.node, each.scope):
             yield from _models(project, each.node.value, each.scope, line, hops - 1, seen)
@@ -137,6 +141,10 @@ def _models(
             given = passed(project, each.node.id, found[0]) if found is not None else ()
             for value, where, at in _receivers(project, each.scope) if each.node.id == each.scope.self_name else given:
                 yield from _models(project, value, where, at, hops - 1, seen)
+        for side in (each.node.body, each.node.orelse) if isinstance(each.node, ast.IfExp) and hops else ():
+            yield from _models(project, side, each.scope, line, hops - 1, seen)
+        for where, value in built_by(project, each, list(seen.values())) if hops else ():
+            yield from _models(project, value, where, 10**9, hops - 1, seen)
         for inside in parts_of(project, each, line) if hops else ():
             yield from _models(project, inside.node, inside.scope, inside.node.lineno + 1, hops - 1, seen)
 

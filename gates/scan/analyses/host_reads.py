@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from gates.scan.analyses._code import accelerated, broken, callee, function_of, is_backward, nodes, tail_text
 from gates.scan.analyses._cpu_only import only_on_cpu
 from gates.scan.analyses._hot import helper_of, hot_calls, is_hot, is_training, leading, steps
+from gates.scan.analyses._keyed import values_of
 from gates.scan.analyses._on_device import READS, REDUCES, is_on_device
 from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._seldom import is_optimizer_step
@@ -133,11 +134,14 @@ def _in_helpers(project: Project) -> Iterator[Site]:
 
 def _is_of_device(project: Project, origins: Origins, value: ast.expr, scope: Scope) -> bool:
     """Return whether a value comes from the device, or is reckoned from several that do, joined into one tensor."""
-    if is_on_device(project, origins, value, scope):
-        return True
     joined = value
     while isinstance(joined, ast.Call) and isinstance(joined.func, ast.Attribute) and tail_of(joined.func) in REDUCES:
         joined = joined.func.value
+    kept = values_of(project, origins, joined, scope)
+    if kept is not None:  # another field than this may be on the device
+        return any(is_on_device(project, origins, each.node, each.scope) for each in kept)
+    if is_on_device(project, origins, value, scope):
+        return True
     if not isinstance(joined, ast.Call) or scope.dotted(joined.func) not in JOINED or not joined.args:
         return False
     return is_on_device(project, origins, ast.Subscript(joined.args[0], ast.Slice()), scope)

@@ -9,7 +9,19 @@ from gates.scan.analyses._code import broken, constant, is_backward, keyword
 from gates.scan.analyses._contexts import Context, around, context_of, entered_by
 from gates.scan.analyses._defaults import behind_of, callers_pass, choices, preset, under
 from gates.scan.analyses._flow import Source, is_forward, sources
-from gates.scan.analyses._precision import FRAMEWORKS, HALF, SAME, dtype_of, holds, knows_scaling, option, type_named
+from gates.scan.analyses._heirs import Inherited, heirs, objects
+from gates.scan.analyses._precision import (
+    BRAIN,
+    FRAMEWORKS,
+    HALF,
+    SAME,
+    WHOLE,
+    dtype_of,
+    holds,
+    knows_scaling,
+    option,
+    type_named,
+)
 from gates.scan.analyses._registered import made_of_kept
 from gates.scan.analyses.unused_scaler import look as idle_scalers
 from gates.scan.module import Function, Module, tail_of
@@ -20,6 +32,7 @@ from gates.scan.site import Site
 
 WORDS = ("autocast*",)
 MAX_HOPS = 4
+PLAIN = frozenset({"to", "cuda", "item", "float"})
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -33,7 +46,9 @@ def look(project: Project) -> Iterator[Site]:
             loss = call.args[0] if call.args else call.func.value
             scope = project.scope_at(call, module)
             found = sources(project, loss, scope, call.lineno)
-            if not any(_is_half(project, source) for source in found) or is_scaled_by_hand(project, call, scope):
+            is_half = any(_is_half(project, source) for source in found) and not _is_whole_below(scope, found)
+            is_half = is_half or _is_half_below(project, call, scope, found)
+            if not is_half or is_scaled_by_hand(project, call, scope):
                 continue
             if not any(_scaled(project, source.module) for source in found):
                 yield broken(module, call, "the loss is computed in float16 and nothing scales it")
@@ -75,7 +90,7 @@ def _around(project: Project, module: Module) -> Iterator[Module]:
 def _is_half(project: Project, source: Source) -> bool:
     """Return whether something in an expression is computed in float16."""
     for node in ast.walk(source.node):
-        if not isinstance(node, ast.Call) or tail_of(node.func) in {"to", "cuda", "item", "float"}:
+        if not isinstance(node, ast.Call) or tail_of(node.func) in PLAIN:
             continue
         contexts = [*around(project, source.module, node), *_plugged(project, source.module, node)]
         contexts += [made for call, there in source.through for made in around(project, there, call)]
@@ -85,6 +100,41 @@ def _is_half(project: Project, source: Source) -> bool:
         if any(dtype_of(*preset(*made)) == HALF or _may_be_half(*preset(*made)) for made in on):
             return True
     return False
+
+
+def _is_half_below(project: Project, call: ast.Call, scope: Scope, found: list[Source]) -> bool:
+    """Return whether a loss is computed in float16 for a class that inherits the method, and scales nothing itself."""
+    for heir in heirs(scope):
+        made = [each for source in found for each in _around_in(heir, source)]
+        if not any(not _is_off(*each) and dtype_of(*preset(*each)) == HALF for each in made):
+            continue
+        family = project.order_of(heir.owner) if heir.owner is not None else []
+        if not any(_scaled(project, i.scope.module) for i in family) and not is_scaled_by_hand(project, call, heir):
+            return True
+    return False
+
+
+def _is_whole_below(scope: Scope, found: list[Source]) -> bool:
+    """Return whether all objects that have a method are of classes which inherit it, and choose another type there."""
+    made = list(objects(scope))
+    around_each = [[each for source in found for each in _around_in(one, source)] for one in made]
+    return bool(made) and all(
+        one.owner is not scope.owner and contexts and all(dtype_of(*preset(*c)) in {BRAIN, WHOLE} for c in contexts)
+        for one, contexts in zip(made, around_each, strict=True)
+    )
+
+
+def _around_in(heir: Inherited, source: Source) -> Iterator[Context]:
+    """Yield the autocast contexts around what a loss is computed of, in an object of a class that inherits."""
+    inside = (node for node in ast.walk(source.node) if isinstance(node, ast.Call))
+    stand = [(node, source.module) for node in inside if tail_of(node.func) not in PLAIN]
+    for node, module in (*stand, *source.through):
+        for block in module.ancestors(node):
+            where = heir.within(heir.project.scope_at(block, module)) if isinstance(block, ast.With) else None
+            for item in block.items if where is not None and isinstance(block, ast.With) else ():
+                made = context_of(item, where)  # type: ignore[arg-type]  # not where there is none
+                there = heir.within(made[1]) if made is not None else None
+                yield from ((made[0], there),) if made is not None and there is not None else ()
 
 
 def _plugged(project: Project, module: Module, node: ast.AST) -> Iterator[Context]:

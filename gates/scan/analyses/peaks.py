@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
-from gates.scan.analyses._arms import over_arms
+from gates.scan.analyses._arms import are_switched, over_arms
 from gates.scan.analyses._benching import is_baseline, is_benchmark, is_called_benchmark, is_candidate
 from gates.scan.analyses._code import Comprehension, broken, callee, calls, constant, function_of, nodes, tail_text
 from gates.scan.analyses._series import is_series, written_out
@@ -23,9 +23,11 @@ RESETS = (
     "reset_accumulated_memory_stats",
 )
 
+RUNS = {"run", "Popen", "check_call", "check_output", "call"}
 HOPS = 3
 MAX_CALLS = 10
 MAX_SEEN = 200
+STAGE = re.compile(r"(?i)(?<![a-z])(train|val(?!ue)|eval|test|dev(?!ice)|warm)")
 PEAK = re.compile(r"(?i)mem|peak|footprint|vram|usage")
 DTYPE = re.compile(r"^(b?float(16|32)?|half)$")
 AFRESH = re.compile(
@@ -39,15 +41,12 @@ def look(project: Project) -> Iterator[Site]:
     for module in project.modules.values():
         found = list(_readings(module))
         for call, name in found:
-            if not _is_ever_set_back(project) and _is_compared(project, call, module):
+            if not _starts_afresh(project) and _is_compared(project, call, module):
                 yield broken(module, call, f"{name}() holds the peak of all that ran before")
             elif any(not _is_set_back(project, turn) for turn in _turns(project, module, call, HOPS)):
                 yield broken(module, call, f"{name}() holds the peak of the arms that ran before")
             elif (function := function_of(call, module)) is not None and not _is_set_back(project, function):
-                yield from (
-                    broken(there, second, f"{text_of(second.func)}() gives the peak of the arm that ran before, too")
-                    for second, there in _seconds(project, function, HOPS)
-                )
+                yield from _inherited(project, module, function, call)
         read = [*(call for call, _ in found), *_through(project, module)]
         for call, name in _later(project, module, read):
             yield broken(module, call, f"{name} holds the peak of the arm that ran before")
@@ -61,8 +60,26 @@ def _is_compared(project: Project, call: ast.Call, module: Module) -> bool:
     return is_benchmark(call, module) or _is_probe(project, call, module)
 
 
-def _is_ever_set_back(project: Project) -> bool:
-    return any(name in module.calls for name in RESETS for module in project.modules.values())
+def _starts_afresh(project: Project) -> bool:
+    """Return whether a program sets a peak back anywhere, or runs Python anew for each of its arms."""
+    return any(name in module.calls for name in RESETS for module in project.modules.values()) or any(
+        "sys.executable" in map(text_of, nodes(module, ast.Attribute)) and RUNS & module.calls.keys()
+        for module in project.modules.values()
+    )
+
+
+def _inherited(project: Project, module: Module, function: Function, reading: ast.Call) -> Iterator[Site]:
+    """Yield the reading that arms share, or the call of the second arm where the peak is set back before the first."""
+    name, is_told = tail_of(reading.func), False
+    for second, there in _seconds(project, function, HOPS):
+        if _is_set_back(project, function_of(second, there) or there.tree):
+            yield broken(there, second, f"{text_of(second.func)}() gives the peak of the arm that ran before, too")
+        elif not is_told:
+            at = f"{there.path}:{second.lineno}"
+            yield broken(
+                module, reading, f"{name}() holds the peak of the arm that ran before, too, when {at} runs another"
+            )
+            is_told = True
 
 
 def _readings(module: Module) -> Iterator[tuple[ast.Call, str]]:
@@ -127,9 +144,11 @@ def _seconds(project: Project, function: Function, hops: int) -> Iterator[tuple[
         if callee(project, there, call) is function:
             by_body[function_of(call, there) or there.tree].append((call, there))
     for body, pairs in by_body.items():
-        ordered = sorted(pairs, key=lambda pair: pair[0].lineno)
+        ordered = sorted(pairs, key=lambda pair: (pair[0].lineno, pair[0].col_offset))
         for (first, there), (second, _) in pairwise(ordered):
-            if _is_other_arm(first, second, there) and not _is_set_back(project, *_between(body, first, second)):
+            if _is_other_arm(project, first, second, there) and not _is_set_back(
+                project, *_between(body, first, second)
+            ):
                 yield second, there
         if len(ordered) == 1 and hops and isinstance(body, ast.FunctionDef) and not _is_set_back(project, body):
             yield from _seconds(project, body, hops - 1)
@@ -146,7 +165,7 @@ def _runs_what_it_is_handed(function: Function) -> bool:
     )  # fmt: skip
 
 
-def _is_other_arm(first: ast.Call, second: ast.Call, module: Module) -> bool:
+def _is_other_arm(project: Project, first: ast.Call, second: ast.Call, module: Module) -> bool:
     """Return whether two calls in one body run one after the other, with other arguments and for other results."""
     told = [_arm(call, module) for call in (first, second)]
     kept = [_target(call, module) for call in (first, second)]
@@ -155,8 +174,20 @@ def _is_other_arm(first: ast.Call, second: ast.Call, module: Module) -> bool:
         around for around in module.ancestors(first)
         if isinstance(around, ast.If) and around in set(module.ancestors(second)) and around.orelse
     ]  # fmt: skip
-    differ = (told[0] and told[1] and told[0] != told[1]) or (all(kept) and kept[0] != kept[1] and texts[0] != texts[1])
-    return bool(differ) and not any(_side(first, a, module) is not _side(second, a, module) for a in apart)
+    other = all(kept) and kept[0] != kept[1] and texts[0] != texts[1] and not _are_stages(kept, texts)
+    switched = are_switched(project, module, first, second)
+    return (switched or other or bool(told[0] and told[1] and told[0] != told[1])) and not any(
+        _side(first, a, module) is not _side(second, a, module) for a in apart
+    )
+
+
+def _are_stages(kept: list[str], texts: list[set[str]]) -> bool:
+    """Return whether one of two calls trains, and the other evaluates: they are no arms."""
+    one, other = (
+        {m[0].lower() for m in STAGE.finditer(" ".join((name, *parts)))}
+        for name, parts in zip(kept, texts, strict=True)
+    )
+    return one != other
 
 
 def _side(node: ast.AST, branch: ast.If, module: Module) -> bool:
@@ -255,6 +286,6 @@ def _is_probe(project: Project, call: ast.Call, module: Module) -> bool:
         return False
     managed = any("contextmanager" in text_of(d) for d in function.decorator_list)
     named = re.search(r"mem|peak|probe", function.name) is not None
-    if named and len(project.named.get(function.name, ())) > 1:
+    if named and _runs_what_it_is_handed(function) and len(project.named.get(function.name, ())) > 1:
         return any(isinstance(around, ast.Return) for around in module.ancestors(call))
     return function.name == "__exit__" or (managed and named)

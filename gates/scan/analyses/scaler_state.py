@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from gates.scan.analyses._code import broken, calls, class_of, functions
 from gates.scan.analyses._flow import runs
-from gates.scan.analyses._hosts import has_idle_keeper
+from gates.scan.analyses._hosts import has_idle_keeper, is_mixed_with_keeper
 from gates.scan.analyses._keepers import (
     NAMED,
     asked_name,
@@ -17,8 +17,9 @@ from gates.scan.analyses._keepers import (
     is_of_scaler,
     keeping_below,
     keeps,
+    names_scaler,
 )
-from gates.scan.analyses._parts import Part, saved_together
+from gates.scan.analyses._parts import Part, by_name, saved_together, taken
 from gates.scan.analyses._precision import is_scaler, scalers
 from gates.scan.analyses._stores import handed_over, is_given_later, kept_beside, with_scaler
 from gates.scan.classes import ClassInfo
@@ -91,11 +92,14 @@ def _together(project: Project, module: Module, body: Function) -> Iterator[Site
     scope = project.scope_of(body, module)
     for parts in saved_together(project, module, body, "state_dict"):
         optimizers = [(node, there) for name, node, there in parts if OPTIMIZER.search(name)]
-        scaled = any(NAMED.search(name) or _is_kept_scaler(project, node, there) for name, node, there in parts)
+        scaled = any(
+            NAMED.search(name) or names_scaler(project, name) or _is_kept_scaler(project, node, there)
+            for name, node, there in parts
+        )
         if not optimizers or len(parts) < 2 or scaled:
             continue
         node, there = optimizers[-1]
-        if _elsewhere(project, module, body, "state_dict"):
+        if _elsewhere(project, module, body, "state_dict") or any(map(_names_scaler, (scope, there))):
             continue
         if scope.owner is not None and (
             _added(project, scope.owner, "state_dict") or _listed_below(project, scope.owner)
@@ -131,13 +135,10 @@ def _handed(project: Project, module: Module, body: Function) -> Iterator[Site]:
 
 def _is_hosted(project: Project, asked: Iterable[ast.Call], scope: Scope, parts: Iterable[Part] = ()) -> bool:
     """Return whether the objects asked are parts of one that keeps a scaler, whose state nobody asks for."""
-    held = [call.func.value for call in asked if isinstance(call.func, ast.Attribute)]
+    body = scope.function or scope.module.tree
+    held = [taken(body, call.func.value) for call in asked if isinstance(call.func, ast.Attribute)]
     names = frozenset(name for name, _, _ in parts)
-    return any(has_idle_keeper(project, node, scope, names if _is_named(node) else frozenset()) for node in held)
-
-
-def _is_named(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and tail_of(node.func) == "getattr"
+    return any(has_idle_keeper(project, node, scope, names if by_name(node) else frozenset()) for node in held)
 
 
 def _is_kept_scaler(project: Project, node: ast.expr, scope: Scope) -> bool:
@@ -154,13 +155,22 @@ def _added_to(project: Project, owner: ClassInfo, lister: Function) -> bool:
 def _listed_below(project: Project, owner: ClassInfo) -> bool:
     """Return whether each class that extends this one and keeps a scaler names it in a list of its own."""
     keeping = keeping_below(project, owner)
-    return bool(keeping) and all(map(_lists_scaler, keeping))
+    return bool(keeping) and all(any(_lists_scaler(project, i) for i in project.order_of(info)) for info in keeping)
 
 
-def _lists_scaler(info: ClassInfo) -> bool:
+def _names_scaler(scope: Scope) -> bool:
+    """Return whether a function, or the class that it is a method of, adds a scaler by its name to what is listed."""
+    family = scope.project.order_of(scope.owner) if scope.owner is not None else []
+    places = [(scope.function, scope.module), *((info.node, info.scope.module) for info in family)]
+    texts = ((n, m) for place, m in places if place for n in walk(place) if isinstance(n, ast.Constant))
+    named = (m.parents.get(n) for n, m in texts if names_scaler(scope.project, n.value))
+    return any(not (isinstance(p, ast.Call) and tail_of(p.func) in {"getattr", "hasattr"}) for p in named)
+
+
+def _lists_scaler(project: Project, info: ClassInfo) -> bool:
     values = (n.value for n in walk(info.node) if isinstance(n, ast.Assign | ast.AugAssign) and n.value is not None)
     listed = (each for value in values if not isinstance(value, ast.Constant) for each in walk(value))
-    return any(isinstance(e, ast.Constant) and isinstance(e.value, str) and NAMED.search(e.value) for e in listed)
+    return any(isinstance(each, ast.Constant) and names_scaler(project, each.value) for each in listed)
 
 
 def _lacking(project: Project, module: Module, body: Body, verb: str) -> ast.Call | None:
@@ -242,7 +252,8 @@ def _has_scaler(project: Project, body: Body, scope: Scope) -> bool:
             return True
         if any(NAMED.search(arg.arg) for arg in (*body.args.args, *body.args.kwonlyargs)):
             return True
-        return scope.owner is not None and keeps(project, scope.owner, extended=True)
+        owner = scope.owner
+        return owner is not None and (keeps(project, owner, extended=True) or is_mixed_with_keeper(project, owner))
     return False
 
 

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.scan.analyses._arms import are_arms, bodies, called_as, is_arm, odd_seeds, over_arms, told_by
+from gates.scan.analyses._arms import are_arms, are_switched, bodies, called_as, is_arm, odd_seeds, over_arms, told_by
 from gates.scan.analyses._benching import is_baseline, is_candidate
 from gates.scan.analyses._code import (
     FUNCTIONS,
@@ -40,7 +40,7 @@ def look(project: Project) -> Iterator[Site]:
             continue
         for body in (module.tree, *module.live.get(ast.FunctionDef, [])):
             yield from _by_keyword(project, module, body)
-            yield from _by_statement(module, body)
+            yield from _by_statement(project, module, body)
         yield from _by_turn(project, module)
         yield from _by_draw(project, module)
         yield from _by_entry(module)
@@ -76,7 +76,7 @@ def _by_keyword(project: Project, module: Module, body: ast.AST) -> Iterator[Sit
             )
             for (c, s), text in zip(found, rest, strict=True)
         ]
-        for arm, seed_, other in odd_seeds(told, lambda one, two: is_arm(one, two, module)):
+        for arm, seed_, other in odd_seeds(told, lambda one, two: is_arm(project, module, one, two)):
             yield broken(module, arm, f"one arm has the seed {other}, the other {seed_}")
 
 
@@ -268,22 +268,23 @@ def _of_arms(seeded: list[tuple[str, str, ast.expr]]) -> list[tuple[str, str, as
     return [each for each in seeded if any(is_baseline(name) or is_candidate(name) for name in each[:2])]
 
 
-def _by_statement(module: Module, body: ast.AST) -> Iterator[Site]:
+def _by_statement(project: Project, module: Module, body: ast.AST) -> Iterator[Site]:
     """Find two seeds set in one function with an arm made after each."""
     seeded = [c for c in calls(body) if tail_of(c.func) in SEEDS and c.args]
     seeded.sort(key=lambda c: c.lineno)
     made = [
-        (n.lineno, tail_text(n.targets[0]))
+        (n.lineno, tail_text(n.targets[0]), n.value)
         for n in walk(body)
         if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
     ]
     for first, second in itertools.pairwise(seeded):
         if text_of(first.args[0]) == text_of(second.args[0]):
             continue
-        before = [text for line, text in made if first.lineno < line < second.lineno]
-        after = [text for line, text in made if line > second.lineno]
-        if (any(map(is_baseline, before)) and any(map(is_candidate, after))) or (
-            any(map(is_candidate, before)) and any(map(is_baseline, after))
-        ):
+        before = [(text, call) for line, text, call in made if first.lineno < line < second.lineno]
+        after = [(text, call) for line, text, call in made if line > second.lineno]
+        pairs = list(itertools.product(before, after))
+        called = any(are_arms(one, other) for (one, _), (other, _) in pairs)
+        twice = pairs if len(seeded) == 2 else []
+        if called or any(are_switched(project, module, one, other) for (_, one), (_, other) in twice):
             seeds = (text_of(first.args[0]), text_of(second.args[0]))
             yield broken(module, second, f"one arm has the seed {seeds[0]}, the other {seeds[1]}")

@@ -8,6 +8,7 @@ from gates.scan.analyses._batches import is_number_of, is_stored
 from gates.scan.analyses._code import LOOPS, broken, callee, constant, function_of, module_of
 from gates.scan.analyses._cpu_only import only_on_cpu
 from gates.scan.analyses._flow import is_forward
+from gates.scan.analyses._picks import TENSORS, picked
 from gates.scan.analyses._rows import (
     DEVICE,
     MAX_HOPS,
@@ -30,8 +31,8 @@ from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
 
-WORDS = ("stack", "vstack", "hstack", "cat", "concat", "pad_sequence", "default_collate")
-JOINS = frozenset(WORDS)
+JOINS = frozenset({"stack", "vstack", "hstack", "cat", "concat", "pad_sequence", "default_collate"})
+WORDS = tuple(sorted(JOINS | TENSORS))
 SINGLE = re.compile(r"unsqueeze|\[None|from_numpy|tensor\(")  # of one row, so that many of them make a batch
 NO_BATCH = re.compile(  # brought together, and no batch
     r"(?i)norm|grad|loss|param|weight|metric|mark|flag|model|outputs?\b|hidden_states|logits"
@@ -46,15 +47,21 @@ MESSAGE = "the batch is stacked from rows that Python makes one by one"
 def look(project: Project) -> Iterator[Site]:
     """Yield each batch that is stacked of rows which are made, or moved, one by one."""
     for module in project.modules.values() if not only_on_cpu(project) else ():
-        for call in (call for tail in sorted(JOINS & module.calls.keys()) for call in module.calls[tail]):
-            if not call.args or not (project.scope_at(call, module).dotted(call.func) or "").startswith("torch."):
-                continue
-            if _is_reduced(call, module) or is_across(call) or OF_WEIGHTS.search(tail_of(call.args[0])):
-                continue
-            found = (rows for rows in rows_of(call, call.args[0], module) if not NO_BATCH.search(rows.over))
-            slow = next((rows for rows in found if _is_slow(project, module, call, rows)), None)
-            if slow is not None:
-                yield broken(module, slow.place, MESSAGE)
+        for place in dict.fromkeys((*_stacked(project, module), *picked(project, module))):
+            yield broken(module, place, MESSAGE)
+
+
+def _stacked(project: Project, module: Module) -> Iterator[ast.AST]:
+    """Yield where rows are stacked that are made, or moved, one by one."""
+    for call in (call for tail in sorted(JOINS & module.calls.keys()) for call in module.calls[tail]):
+        if not call.args or not (project.scope_at(call, module).dotted(call.func) or "").startswith("torch."):
+            continue
+        if _is_reduced(call, module) or is_across(call) or OF_WEIGHTS.search(tail_of(call.args[0])):
+            continue
+        found = (rows for rows in rows_of(call, call.args[0], module) if not NO_BATCH.search(rows.over))
+        slow = next((rows for rows in found if _is_slow(project, module, call, rows)), None)
+        if slow is not None:
+            yield slow.place
 
 
 def _is_slow(project: Project, module: Module, call: ast.Call, rows: Rows) -> bool:
