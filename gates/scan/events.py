@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gates.scan.holes import Hole, Holes
 from gates.scan.known import OPTIMIZER, SCALER, is_called
 from gates.scan.matches import match
+from gates.scan.methods import by_method
 from gates.scan.module import names_of, tail_of
 from gates.scan.optimizers import about
 from gates.scan.pattern import Pattern
@@ -32,8 +33,13 @@ class Happening:
                 found |= set(tails_of(pattern))
         return frozenset(found)
 
-    def of_call(self, node: ast.expr, place: Place, state: State) -> tuple[Event, bool] | None:
+    def of_call(self, node: ast.Call, place: Place, state: State) -> tuple[Event, bool] | None:
         """Return the event that a call is, the first that fits, and whether the class of an object makes it sure."""
+        found = self._of_call(node, place, state)
+        told = by_method(node, place) if found is None else None
+        return self._of_call(*told, state) if told is not None else found
+
+    def _of_call(self, node: ast.Call, place: Place, state: State) -> tuple[Event, bool] | None:
         for kind, needs in self.kinds:
             for pattern in kind.calls:
                 found = self._fit(pattern, node, place, needs)

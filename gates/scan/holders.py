@@ -26,13 +26,15 @@ def holders_of(node: ast.expr, module: Module, scope: Scope) -> Iterator[Holder]
 
 
 def set_to(node: ast.AST, module: Module) -> list[ast.expr] | None:
-    """Return what an assignment sets to an expression, alone or at its place among others; `None` where none does."""
+    """Return what is set to an expression, alone or at its place among others, or as a loop goes through these."""
     around = module.parents.get(node)
     if isinstance(around, ast.Assign):
         return around.targets
     if isinstance(around, ast.AnnAssign):
         return [around.target]
     outer = module.parents.get(around) if around is not None else None
+    if isinstance(around, ast.Tuple | ast.List) and isinstance(outer, ast.For) and outer.iter is around:
+        return [outer.target]
     if not isinstance(around, ast.Tuple | ast.List) or not isinstance(outer, ast.Assign) or outer.value is not around:
         return None
     at = next(index for index, each in enumerate(around.elts) if each is node)

@@ -41,7 +41,7 @@ class Hot:
                         self._count(mention.node, mention.module, kind.name)
                     elif suspects.may_be(pattern, mention, needs):
                         found += self._mark(mention.node, mention.module, kind.name)
-                    for other in suspects.entered(mention) if pattern in kind.enters else ():
+                    for other in suspects.entered(mention) if pattern in kind.enters else suspects.handed(mention):
                         found += self._mark(other.node, other.module, kind.name)
         return found
 

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.events import tails_of
-from gates.scan.holders import Holder, held
+from gates.scan.holders import Holder, held, set_to
 from gates.scan.holes import Hole
 from gates.scan.known import is_called
 from gates.scan.matches import match
@@ -36,13 +36,21 @@ class Suspects:
 
     def entered(self, mention: Mention) -> Iterator[Mention]:
         """Yield where a context is entered that a mention is kept as: `self.cast = autocast()`, `with self.cast:`."""
+        yield from (other for other in self._kept(mention) if _is_entered(other))
+
+    def handed(self, mention: Mention) -> Iterator[Mention]:
+        """Yield where a method is called that a mention is kept as: `advance = scaler.step`, `advance(optimizer)`."""
+        if isinstance(mention.node, ast.Attribute) and isinstance(mention.node.ctx, ast.Load) and not mention.is_called:
+            yield from (other for other in self._kept(mention) if other.is_called)
+
+    def _kept(self, mention: Mention) -> Iterator[Mention]:
+        """Yield the mentions of what a mention is kept as, on and on."""
         seen: set[Holder] = set()
         todo = list(_kept_as(mention.node, mention.module, mention.scope))
         while todo:
             holder = todo.pop()
             for other in self._mentions.held_by(holder) if holder not in seen else ():
-                if _is_entered(other):
-                    yield other
+                yield other
                 if isinstance(other.node.ctx, ast.Load):
                     todo += _kept_as(other.node, other.module, other.scope)
             seen.add(holder)
@@ -135,8 +143,7 @@ def _kept_as(node: ast.AST, module: Module, scope: Scope) -> Iterator[Holder]:
         inside, here = here, module.parents.get(here)
     if isinstance(here, ast.Return) and isinstance(scope.function, ast.FunctionDef) and is_property(scope.function):
         yield scope.function.name
-    targets = here.targets if isinstance(here, ast.Assign) else [here.target] if isinstance(here, ast.AnnAssign) else []
-    for target in targets:
+    for target in set_to(inside, module) or ():
         yield from held(target, scope)
 
 

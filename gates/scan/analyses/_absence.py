@@ -69,7 +69,9 @@ def _is_open(call: ast.Call) -> bool:
 
 
 def _is_bare(node: ast.expr) -> bool:
-    return isinstance(node, ast.Dict) and not node.keys
+    """Return whether an expression is an empty dictionary."""
+    is_made = isinstance(node, ast.Call) and tail_of(node.func) == "dict" and not (node.args or node.keywords)
+    return is_made or (isinstance(node, ast.Dict) and not node.keys)
 
 
 def _behind(node: ast.expr, module: Module) -> ast.expr | None:
@@ -94,17 +96,31 @@ def _spelt(container: ast.expr, key: ast.expr) -> set[str]:
     return {f"{held}[{under}]", *(f"{held}.{take}({under})" for take in TAKES)}
 
 
-def loads(branch: list[ast.stmt], absent: set[str]) -> ast.Call | None:
-    """Return a call that loads a state which is not there, if nothing before it may put that there."""
+def loads(branch: list[ast.stmt], absent: set[str]) -> ast.expr | None:
+    """Return a state that is loaded and is not there, if nothing before may put it there."""
     roots = {text.partition("[")[0].partition(".get(")[0].partition(".pop(")[0] for text in absent}
     roots |= {root.partition(".")[0] for root in roots}  # a method of an object may set what it holds
     for statement in branch:
         if _is_filled(statement, roots):
             return None
         for call in calls(statement) if not isinstance(statement, ast.Try) else ():
-            if tail_of(call.func) == "load_state_dict" and call.args and text_of(call.args[0]) in absent:
-                return call
+            if (state := _state(call)) is not None and text_of(state) in absent:
+                return state
     return None
+
+
+def _state(call: ast.Call) -> ast.expr | None:
+    """Return the state that a call loads: of `x or {}`, and of `saved.get(key, {})`, what that is where it is there."""
+    given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "state_dict")]
+    if tail_of(call.func) != "load_state_dict" or not given:
+        return None
+    state = given[0]
+    while isinstance(state, ast.BoolOp) and isinstance(state.op, ast.Or) and all(map(_is_bare, state.values[1:])):
+        state = state.values[0]
+    is_taken = isinstance(state, ast.Call) and tail_of(state.func) in TAKES and len(state.args) == 2
+    if is_taken and isinstance(state, ast.Call) and _is_open(state):
+        return ast.Call(state.func, state.args[:1], [])
+    return state
 
 
 def _is_filled(statement: ast.stmt, roots: set[str]) -> bool:

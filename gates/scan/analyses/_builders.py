@@ -34,6 +34,8 @@ def is_off(project: Project, made: ast.Call, module: Module, ways: list[Source])
     What the switch of a scaler turns on is not left out: it is there where the scaler is.
     """
     function = function_of(made, module)
+    if _is_unscaled(project, made, module):
+        return True
     if function is None:
         return False
     scopes = list(
@@ -43,6 +45,24 @@ def is_off(project: Project, made: ast.Call, module: Module, ways: list[Source])
     found = (keyword(call, "enabled") for m in project.modules.values() for call, _ in scalers(project, m))
     switches = {text_of(enabled) for enabled in found if enabled is not None}
     return bool(scopes) and all(is_left_out(made, module, s) and not _is_switched(made, s, switches) for s in scopes)
+
+
+def _is_unscaled(project: Project, made: ast.Call, module: Module) -> bool:
+    """Return whether a call stands under one value of a setting, and all scalers are on for another one alone."""
+    enabled = [keyword(call, "enabled") for m in project.modules.values() for call, _ in scalers(project, m)]
+    above = [made, *module.ancestors(made)]
+    choices = (a for a in above if isinstance(a, ast.If | ast.IfExp))
+    tests = [a.test for a in choices if set(above) & set(a.body if isinstance(a.body, list) else [a.body])]
+    return bool(enabled) and any(all(_excludes(test, switch) for switch in enabled) for test in tests)
+
+
+def _excludes(test: ast.expr, switch: ast.expr | None) -> bool:
+    """Return whether two conditions ask for different values of one thing: `kind == "half"`, `kind == "mixed"`."""
+    both = [each for each in (test, switch) if isinstance(each, ast.Compare) and len(each.ops) == 1]
+    if len(both) < 2 or not all(isinstance(each.ops[0], ast.Eq | ast.Is) for each in both):
+        return False
+    things, values = zip(*((tail_of(each.left), text_of(each.comparators[0])) for each in both), strict=True)
+    return len(set(things)) == 1 and len(set(values)) == 2
 
 
 def _is_switched(made: ast.Call, scope: Called, switches: set[str]) -> bool:

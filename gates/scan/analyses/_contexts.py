@@ -101,6 +101,7 @@ def _parts(node: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
         found = scope.lookup(node.id)
         for binding in found[1] if found is not None else ():
             yield from _bound(binding, node.id, found[0]) if found is not None else ()
+            yield from ((each, scope) for each in _on_stack(node, binding, scope))
     elif isinstance(node, ast.Attribute):
         owner = scope.class_of(node.value)
         method = scope.project.method(owner, node.attr) if owner is not None else None
@@ -129,6 +130,17 @@ def _bound(binding: Binding, name: str, where: Scope) -> Iterator[tuple[ast.expr
             yield from ((part, there) for part in parts[binding.index : binding.index + 1] if is_plain)
     elif binding.kind == "parameter":
         yield from callers_pass(name, where)
+
+
+def _on_stack(name: ast.Name, binding: Binding, scope: Scope) -> Iterator[ast.expr]:
+    """Yield the contexts that a function has entered on an exit stack which it keeps in a variable."""
+    made = binding.node if binding.kind == "value" else None
+    if scope.function is None or not isinstance(made, ast.Call) or tail_of(made.func) not in STACKS:
+        return
+    for call in inner(scope.function, ast.Call):
+        func = call.func if isinstance(call, ast.Call) and call.args else None
+        if isinstance(func, ast.Attribute) and func.attr in ENTERS and tail_of(func.value) == name.id:
+            yield call.args[0]  # type: ignore[attr-defined]  # a call
 
 
 def _is_value(binding: Binding) -> bool:

@@ -12,7 +12,8 @@ from gates.scan.parameters import argument
 from gates.scan.project import Project
 
 REDUCES = frozenset({"max", "min", "mean", "amax", "sum", "item", "float", "double", "cpu", "numpy", "flatten",
-                     "median", "detach", "any", "all", "maximum", "round", "values", "list"})  # fmt: skip
+                     "median", "detach", "any", "all", "maximum", "round", "values", "list", "tolist",
+                     "ravel"})  # fmt: skip
 CONVERTS = frozenset({"asarray", "array", "tensor", "as_tensor", "float", "stack"})
 LARGEST = frozenset({"max", "amax", "nanmax"})
 LIBRARIES = {"torch", "np", "numpy", "math", "jnp", "statistics"}
@@ -209,18 +210,14 @@ def _holder(node: ast.expr) -> str | None:
 
 
 def _gone_through(node: ast.Name, module: Module) -> ast.expr | None:
-    """Return what a comprehension or a loop goes through, of which a name is the plain variable."""
+    """Return what a comprehension or a loop goes through, of which a name is an element."""
     for around in module.ancestors(node):
-        generators = around.generators if isinstance(around, (*COMPREHENSIONS, ast.SetComp)) else []
-        for target, over in [(g.target, g.iter) for g in generators] + (
-            [(around.target, around.iter)] if isinstance(around, ast.For) else []
-        ):
-            of_items = isinstance(target, ast.Tuple) and isinstance(over, ast.Call) and tail_of(over.func) == "items"
-            value = target.elts[-1] if of_items and isinstance(target, ast.Tuple) else target
-            if isinstance(value, ast.Name) and value.id == node.id:
-                return over.func.value if of_items and isinstance(over, ast.Call) else over  # type: ignore[attr-defined]
         if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
             return None
+        for turn in around.generators if isinstance(around, (*COMPREHENSIONS, ast.SetComp)) else [around]:
+            found = _paired(turn.target, turn.iter) if isinstance(turn, ast.For | ast.comprehension) else {}
+            if node.id in found:
+                return found[node.id]
     return None
 
 

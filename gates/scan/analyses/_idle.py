@@ -9,6 +9,7 @@ from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import walk
 from gates.scan.parameters import argument
 from gates.scan.project import Project
+from gates.scan.scope import Scope
 
 IDLE = {"state_dict", "load_state_dict", "get_scale", "is_enabled", "get_growth_factor", "get_backoff_factor"}
 WITH_FIELDS = frozenset({"dataclass", "define", "frozen", "mutable", "attrs"})
@@ -139,10 +140,24 @@ def _idle_part(project: Project, module: Module, node: ast.expr, depth: int) -> 
         handed = all(_is_idle_target(project, there, target, depth - 1) for there, target in given)
         return handed if given else is_idle_argument(project, module, node, depth)
     scope = project.scope_at(node, module)
+    if depth > 0 and all(isinstance(t, ast.Attribute) and _is_plain(t.value, scope) for t in kept):
+        in_vain = "backward" in project.named and "scale" not in project.named
+        return in_vain and all(_idle_member(project, tail_of(t)) for t in kept)
     is_own = all(isinstance(t, ast.Attribute) and tail_of(t.value) == scope.self_name for t in kept)
     return is_own and "backward" in project.named and all(
         isinstance(t, ast.Attribute) and is_idle_attribute(project, module, t, t.attr) for t in kept
     )  # fmt: skip
+
+
+def _is_plain(node: ast.expr, scope: Scope) -> bool:
+    """Return whether an object uses none of its fields itself: a function, or a plain namespace."""
+    found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
+    bound = [binding.node for binding in found[1]] if found is not None else []
+    return bool(bound) and all(
+        isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+        or (isinstance(each, ast.Call) and tail_of(each.func) in {"SimpleNamespace", "Namespace"})
+        for each in bound
+    )
 
 
 def _is_idle_target(project: Project, module: Module, target: ast.expr, depth: int) -> bool:

@@ -10,12 +10,19 @@ from gates.scan.project import Project
 from gates.scan.scope import Scope
 
 HOPS = 4
+REST = "**"  # what stands for the options that callers hand on
 READS = frozenset({"get", "items", "keys", "values", "copy"})
 Options = dict[str, ast.expr]
 
 
-def written(more: ast.expr, scope: Scope, hops: int = HOPS) -> Options | None:
+def written(more: ast.expr, scope: Scope) -> Options | None:
     """Return the options of a dictionary with all that is ever added to it; `None` where that is not all written."""
+    found = sketched(more, scope)
+    return found if found is None or REST not in found else None
+
+
+def sketched(more: ast.expr, scope: Scope, hops: int = HOPS) -> Options | None:
+    """Return these; where a function adds the options that its callers hand it, their name stands under `REST`."""
     if not hops:
         return None
     if isinstance(more, ast.Dict):
@@ -36,11 +43,12 @@ def _merged(parts: list[tuple[ast.expr | None, ast.expr]], scope: Scope, hops: i
     found: Options = {}
     for key, value in parts:
         if key is None:
-            inside = written(value, scope, hops - 1)
+            inside = sketched(value, scope, hops - 1)
             if inside is None:
                 return None
-            found |= inside
+            found = {name: given for name, given in found.items() if name not in inside} | inside
         elif isinstance(constant(key), str):
+            found.pop(str(constant(key)), None)
             found[str(constant(key))] = value
         else:
             return None
@@ -54,12 +62,27 @@ def _returned(call: ast.Call, scope: Scope, hops: int) -> Options | None:
         return None
     there = scope.project.scope_of(target, scope.module)
     values = [n.value for n in inner(target, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
-    return _merged([(None, value) for value in values], there, hops) if values else None
+    found = _merged([(None, value) for value in values], there, hops) if values else None
+    if found is None or REST not in found:
+        return found
+    return filled(found, call)
+
+
+def filled(found: Options, call: ast.Call) -> Options | None:
+    """Return options with those that a call hands on; `None` where these are not all written."""
+    if any(more.arg is None for more in call.keywords) or any(isinstance(arg, ast.Starred) for arg in call.args):
+        return None
+    handed = {more.arg: more.value for more in call.keywords if more.arg is not None}
+    at = [*found].index(REST)
+    before, after = [*found.items()][:at], [*found.items()][at + 1 :]
+    return {**dict(before), **handed, **dict(after)}
 
 
 def _of_variable(more: ast.Name, scope: Scope, hops: int) -> Options | None:
     """Return the options of a variable, or of one that is imported."""
     found = scope.lookup(more.id)
+    if found is not None and _takes_rest(found[0], more.id):
+        return _and_added({REST: more}, _uses(more.id, found[0]), found[0].project, hops)
     if found is None or [b.kind for b in found[1]] not in (["value"], ["import"]):
         return None
     where, binding = found[0], found[1][0]
@@ -78,15 +101,25 @@ def _of_global(dotted: str, scope: Scope, hops: int) -> Options | None:
     return _of_binding(name, bound[0].node, scope.project.scope_of(module.tree, module), hops)
 
 
+def _takes_rest(scope: Scope, name: str) -> bool:
+    """Return whether a variable is all that a function is handed by names of its callers: `**options`."""
+    rest = scope.function.args.kwarg if isinstance(scope.function, ast.FunctionDef | ast.AsyncFunctionDef) else None
+    return rest is not None and rest.arg == name and [b.kind for b in scope.bindings.get(name, [])] in (["opaque"], [])
+
+
 def _of_binding(name: str, made: ast.expr, where: Scope, hops: int) -> Options | None:
     """Return the options of a variable that is set once, with what its uses add."""
-    uses: list[tuple[ast.expr, Module]] = [
+    uses = _uses(name, where) + (_attributes(name, where.project) if where.function is None else [])
+    return _with_additions(made, where, uses, hops)
+
+
+def _uses(name: str, where: Scope) -> list[tuple[ast.expr, Module]]:
+    """Return where a variable of a scope is read."""
+    return [
         (n, m) for m in ([where.module] if where.function is not None else where.project.modules.values())
         if name in m.words for n in m.live.get(ast.Name, ())
         if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) and _is_seen(n, m, where)
     ]  # fmt: skip
-    uses += _attributes(name, where.project) if where.function is None else []
-    return _with_additions(made, where, uses, hops)
 
 
 def _is_seen(node: ast.Name, module: Module, where: Scope) -> bool:
@@ -114,14 +147,19 @@ def _attributes(name: str, project: Project) -> list[tuple[ast.expr, Module]]:
 
 def _with_additions(made: ast.expr, scope: Scope, uses: list[tuple[ast.expr, Module]], hops: int) -> Options | None:
     """Return the options of a dictionary with what its uses add; `None` where one may add anything."""
-    found = written(made, scope, hops - 1)
-    for node, module in uses if found is not None else ():
-        for key, value in _added(node, module) or ():
-            inside = written(value, scope.project.scope_at(value, module), hops - 1) if key is None else {key: value}
+    found = sketched(made, scope, hops - 1)
+    return _and_added(found, uses, scope.project, hops) if found is not None else None
+
+
+def _and_added(found: Options, uses: list[tuple[ast.expr, Module]], project: Project, hops: int) -> Options | None:
+    for node, module in uses:
+        added = _added(node, module)
+        for key, value in added or ():
+            inside = sketched(value, project.scope_at(value, module), hops - 1) if key is None else {key: value}
             if inside is None:
                 return None
-            found = {**(found or {}), **inside}
-        if _added(node, module) is None:
+            found = {**found, **inside}
+        if added is None:
             return None
     return found
 
@@ -130,8 +168,10 @@ def _added(node: ast.expr, module: Module) -> list[tuple[str | None, ast.expr]] 
     """Return what a use of a dictionary adds to it, by its keys or as a whole; `None` where that is not known."""
     around = module.parents.get(node)
     call = module.parents.get(around) if isinstance(around, ast.Attribute) else None
-    is_left = isinstance(around, ast.BinOp) and around.left is node
-    if isinstance(around, ast.Dict | ast.Return) or is_left or (isinstance(around, ast.keyword) and around.arg is None):
+    is_joined = isinstance(around, ast.BinOp) and isinstance(around.op, ast.BitOr)
+    is_joined |= isinstance(around, ast.Call) and tail_of(around.func) == "dict" and node in around.args
+    is_spread = isinstance(around, ast.keyword) and around.arg is None
+    if isinstance(around, ast.Dict | ast.Return) or is_joined or is_spread:
         return []
     if isinstance(around, ast.Subscript):
         at = module.parents.get(around)

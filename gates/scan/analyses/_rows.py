@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gates.scan.analyses._asides import is_aside
 from gates.scan.analyses._code import MODEL, function_of
 from gates.scan.analyses._flow import is_forward, set_before
 from gates.scan.analyses._forwards import RUNS_MODEL
@@ -89,13 +90,13 @@ def _named(call: ast.Call, name: str, module: Module, hops: int) -> Iterator[Row
         if not isinstance(made, ast.Assign) or made.lineno > call.lineno or isinstance(made.value, ast.Name):
             continue
         if any(isinstance(target, ast.Name) and target.id == name for target in made.targets):
-            yield from rows_of(call, made.value, module, hops - 1) if not _is_aside(made, call, module) else ()
+            yield from rows_of(call, made.value, module, hops - 1) if not is_aside(made, call, module) else ()
     for loop in inner(body, ast.For):
         if not isinstance(loop, ast.For) or loop.lineno > call.lineno or any(n is call for n in walk(loop)):
             continue
         stored = _stored(loop)
         for added in _added(loop, name):
-            for each in _before(added.args[0], loop) if not _is_aside(added, call, module) else ():
+            for each in _before(added.args[0], loop) if not is_aside(added, call, module) else ():
                 over = (Turn(loop.target, loop.iter),)
                 yield Rows(added, each, over, text_of(loop.iter), text_of(added.args[0]), stored)
 
@@ -111,24 +112,6 @@ def _added(body: ast.AST, name: str) -> Iterator[ast.Call]:
 def _stored(node: ast.AST) -> frozenset[str]:
     names = (n for n in inner(node, ast.Name) if isinstance(n, ast.Name))
     return frozenset(n.id for n in names if isinstance(n.ctx, ast.Store))
-
-
-def _is_aside(made: ast.AST, call: ast.Call, module: Module) -> bool:
-    """Return whether a statement stands in another branch of a condition than a call, so that never both run."""
-    above = {node: before for before, node in _up(made, module)}
-    for before, branch in _up(call, module):
-        if isinstance(branch, ast.If) and branch in above:
-            sides = [next((i for i, side in enumerate((branch.body, branch.orelse)) if part in side), -1)
-                     for part in (above[branch], before)]  # fmt: skip
-            return -1 not in sides and sides[0] != sides[1]
-    return False
-
-
-def _up(node: ast.AST, module: Module) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """Yield what stands around a node, with what holds the node in it."""
-    for around in module.ancestors(node):
-        yield node, around
-        node = around
 
 
 def _before(node: ast.expr, loop: ast.For) -> list[ast.expr]:

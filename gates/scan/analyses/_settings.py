@@ -14,6 +14,7 @@ from gates.scan.scope import Scope
 
 MAX_HOPS = 5
 MAX_WAYS = 8  # from a dictionary to where it is written out
+CHANGES = frozenset({"replace", "evolve", "_replace", "model_copy"})
 LOOKUPS = frozenset({"get", "getenv", "pop", "setdefault"})
 Meant = Callable[[ast.expr, Scope], object]
 
@@ -148,7 +149,39 @@ def made_of(node: ast.expr, scope: Scope, hops: int) -> tuple[Made | None, Class
         behind = scope.through(node) or next(defaults(node, scope), None)
     found = made_of(behind[0], behind[1], hops - 1) if behind is not None and hops > 0 else None
     known = scope.class_of(node) if found is None else None
+    if found is None and known is None and isinstance(node, ast.Name) and hops > 0:
+        return _agreed([made_of(*each, hops - 1) for each in _beginnings(node, scope)])
     return found if known is None else (None, known)
+
+
+def _beginnings(node: ast.Name, scope: Scope) -> list[Made]:
+    """Return what callers pass for a name, or what it was before a choice put a changed copy of it in its place."""
+    found = scope.lookup(node.id)
+    if found is None or all(binding.kind == "parameter" for binding in found[1]):
+        return list(callers_pass(node.id, scope))
+    values = [b.node for b in found[1] if b.kind == "value" and isinstance(b.node, ast.expr)]
+    firsts = [value for value in values if not _is_changed(value, node.id, found[0])]
+    return [(firsts[0], found[0])] if len(firsts) == 1 and len(values) == len(found[1]) else []
+
+
+def _is_changed(value: ast.expr, name: str, scope: Scope) -> bool:
+    """Return whether a choice gives a copy of a variable with fields that nothing tells: `replace(name, key=text)`."""
+    if not isinstance(value, ast.Call) or tail_of(value.func) not in CHANGES:
+        return False
+    own = value.func.value if isinstance(value.func, ast.Attribute) and tail_of(value.func) != "replace" else None
+    copied = value.args[0] if value.args else own
+    if not isinstance(copied, ast.Name) or copied.id != name:
+        return False
+    is_chosen = any(isinstance(a, ast.If | ast.IfExp) for a in scope.module.ancestors(value))
+    return is_chosen and all(setting(k.value, scope) is None for k in value.keywords)
+
+
+def _agreed(found: list[tuple[Made | None, ClassInfo] | None]) -> tuple[Made | None, ClassInfo] | None:
+    """Return what several objects have in common: of one all that is known, else their class."""
+    known = [each for each in found if each is not None]
+    if not known or len(known) < len(found) or len({each[1].name for each in known}) > 1:
+        return None
+    return known[0] if len(known) == 1 else (None, known[0][1])
 
 
 def _field(owner: ClassInfo, name: str, made: ast.expr, scope: Scope) -> Made | None:

@@ -173,13 +173,21 @@ def _has_held(project: Project, node: ast.expr, around: ast.AST, module: Module)
     elif isinstance(node, ast.Attribute):
         named = [n for n in walk(around) if isinstance(n, ast.Attribute) and text_of(n.value) == text_of(node.value)]
         run = {c.func.attr for c in calls(around) if isinstance(c.func, ast.Attribute)}
-        keys = {n.attr for n in named} - run
+        keys = {n.attr for n in named} - run | _fields(project, node, module)
     else:
         keys = {n.id for n in walk(around) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         function = function_of(node, module)
         keys |= {a.arg for a in function.args.args} if function is not None else set()
+    keys = {key.replace("held_out", "held") for key in keys}
     found = ((key, HELD.search(key)) for key in keys if not TRAIN.search(key) and not (by_name and key == "dev"))
     return any(match is not None and match.end() == len(key) for key, match in found)  # no `val_loss`
+
+
+def _fields(project: Project, node: ast.Attribute, module: Module) -> set[str]:
+    """Return the fields that a record of splits declares: of `class Splits(NamedTuple)`, each."""
+    owner = project.scope_at(node, module).class_of(node.value)
+    declared = [n.target for n in owner.node.body if isinstance(n, ast.AnnAssign)] if owner is not None else []
+    return {tail_of(target) for target in declared}
 
 
 def _is_beside(node: ast.Subscript, other: ast.Subscript) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from gates.scan.analyses._amounts import amounts, names_of
+from gates.scan.analyses._asides import is_aside
 from gates.scan.analyses._code import (
     callee,
     calls,
@@ -17,8 +18,8 @@ from gates.scan.analyses._code import (
     statement_of,
 )
 from gates.scan.analyses._counters import counted
-from gates.scan.analyses._defaults import callers_pass
 from gates.scan.analyses._flow import runs, set_before
+from gates.scan.analyses._given import given
 from gates.scan.analyses._guards import asked, named
 from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._precision import is_step
@@ -28,6 +29,7 @@ from gates.scan.project import Project
 from gates.scan.scope import Scope
 
 MAX_HOPS = 5
+TRUTH = "__bool__"
 GATHERS = re.compile(r"(?i)accum|micro|(^|_)acc(_|$)|grad_acc|virtual_batch")
 OF_LOSS = re.compile(r"(?i)loss|backward|\bscale\b|^\w*(weight|factor|scale)\w* =")
 Is = Callable[[Project, Module, ast.Call], bool]
@@ -139,25 +141,38 @@ def _compared(test: ast.Compare) -> tuple[ast.expr, bool | None]:
 def _behind(project: Project, module: Module, test: ast.expr, hops: int) -> Boundary | None:
     """Return what a variable, an attribute, a property or a small function says."""
     if isinstance(test, ast.Call):
-        target = callee(project, module, test) or _method(project, module, test.func)
+        held = test.func
+        own = _method(project, module, held.value, held.attr) if isinstance(held, ast.Attribute) else None
+        target = callee(project, module, test) or own
         found = _returned(project, module, target, hops) if target is not None else None
         told = (*test.args, *(k.value for k in test.keywords))
         return found.by(project.scope_at(test, module), told) if found else None
+    truth = _method(project, module, test, TRUTH) if isinstance(test, ast.Name | ast.Attribute) else None
+    if truth is not None:
+        said = _returned(project, module, truth, hops)
+        return said.by(project.scope_at(test, module)) if said else None
     if isinstance(test, ast.Attribute):
         return _of_attribute(project, module, test, hops)
-    if not isinstance(test, ast.Name):
-        return None
-    values = set_before(function_of(test, module) or module.tree, test.id, test.lineno)
-    if values:
-        return boundary(project, module, values[0][0], hops) if len(values) == 1 else None
-    given = list(callers_pass(test.id, project.scope_at(test, module)))
-    found_all = [boundary(project, scope.module, value, hops) for value, scope in given]
-    return _agreed(found_all) if all(found_all) else None
+    return _of_name(project, module, test, hops) if isinstance(test, ast.Name) else None
+
+
+def _of_name(project: Project, module: Module, test: ast.Name, hops: int) -> Boundary | None:
+    """Return what a variable was set to last, here or around the function, or what callers pass for a parameter."""
+    scope = project.scope_at(test, module)
+    found = scope.lookup(test.id)
+    own = function_of(test, module)
+    for body in dict.fromkeys((own or module.tree, (found[0].function if found else None) or module.tree)):
+        values = set_before(body, test.id, test.lineno)
+        if values:
+            return boundary(project, module, values[0][0], hops) if len(values) == 1 else None
+    passed = given(test.id, scope)
+    said = [boundary(project, where.module, value, hops) for value, where in passed]
+    return _agreed(said) if all(said) else None
 
 
 def _of_attribute(project: Project, module: Module, test: ast.Attribute, hops: int) -> Boundary | None:
     scope = project.scope_at(test, module)
-    method = _method(project, module, test)
+    method = _method(project, module, test.value, test.attr)
     if method is not None:
         said = _returned(project, module, method, hops) if is_property(method) else None
         return said.by(scope) if said else None
@@ -171,14 +186,14 @@ def _of_attribute(project: Project, module: Module, test: ast.Attribute, hops: i
     return _agreed(found) if all(found) else None
 
 
-def _method(project: Project, module: Module, node: ast.expr) -> Function | None:
-    """Return the method that an attribute names: of its object's class, or of the only one that is handed in."""
-    if not isinstance(node, ast.Attribute):
+def _method(project: Project, module: Module, held: ast.expr, name: str) -> Function | None:
+    """Return an object's method of a name: of its class, or of the only one that is handed in."""
+    if not project.method_names[name]:
         return None
-    scope = project.scope_at(node, module)
-    owner = scope.class_of(node.value)
-    owners = [owner] if owner is not None else Origins(project).classes(node.value, scope)
-    found = project.method(owners[0], node.attr) if len(owners) == 1 else None
+    scope = project.scope_at(held, module)
+    owner = scope.class_of(held)
+    owners = [owner] if owner is not None else Origins(project).classes(held, scope)
+    found = project.method(owners[0], name) if len(owners) == 1 else None
     return found[0] if found is not None else None
 
 
@@ -247,7 +262,7 @@ def is_asked_each_turn(project: Project, module: Module, node: ast.AST, own: set
     """Return whether a place stands after the backward pass of its turn, with no step elsewhere in the same turn."""
     loop, function = loop_of(node, module), function_of(node, module)
     body = loop or function or module.tree
-    found = [c for c in calls(body) if c not in own]
+    found = [c for c in calls(body) if c not in own and not is_aside(c, node, module)]
     if any(does(project, module, c, steps, 3) for c in found):
         return False
     before = [c for c in found if loop_of(c, module) is loop and c.lineno < node.lineno]  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from gates.scan.analyses._contexts import contexts_of
 from gates.scan.analyses._defaults import callers_pass, preset
 from gates.scan.analyses._evaluating import NAMED
 from gates.scan.analyses._forwards import NO_GRAD
-from gates.scan.analyses._left_out import is_left_out
+from gates.scan.analyses._left_out import is_left_out, is_other_case
 from gates.scan.analyses._policies import scaled_in
 from gates.scan.analyses._precision import (
     AUTOCAST,
@@ -84,8 +84,11 @@ def _reached(project: Project, module: Module) -> set[str]:
 
 def _is_chosen(call: ast.Call, module: Module, scope: Scope) -> bool:
     """Return whether a scaler is made on a side of a choice that is not known."""
+    cases = (a for a in module.ancestors(call) if isinstance(a, ast.match_case))
     choices = (a for a in module.ancestors(call) if isinstance(a, ast.If | ast.IfExp))
-    return any(call not in set(walk(a.test)) and holds(a.test, scope) is None for a in choices)
+    return any(is_other_case(a, module, scope) is not False for a in cases) or any(
+        call not in set(walk(a.test)) and holds(a.test, scope) is None for a in choices
+    )
 
 
 def _of_files(project: Project) -> Iterator[tuple[ast.Call, Module]]:

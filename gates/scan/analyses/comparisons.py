@@ -8,6 +8,7 @@ from gates.scan.analyses._benching import called, is_baseline, is_benchmark, is_
 from gates.scan.analyses._best import parts, worse_kept
 from gates.scan.analyses._code import broken, constant, nodes, tail_text
 from gates.scan.analyses._directions import by_name
+from gates.scan.analyses._labelled import labelled
 from gates.scan.analyses._patience import out_of_patience
 from gates.scan.analyses._siblings import beside, is_written
 from gates.scan.analyses._units import unit_by_name
@@ -53,6 +54,9 @@ def look(project: Project) -> Iterator[Site]:
             for compare, wanted in _conjuncts(value, wanted=good):
                 if (problem := _turned(module, compare, name, wanted=wanted)) is not None:
                     yield broken(module, compare, f"{name}: {problem}")
+        for name, compare, called_so, good in labelled(module):
+            if (problem := _turned(module, called_so, name, wanted=good)) is not None:
+                yield broken(module, compare, f"{name}: {problem.replace(text_of(called_so), text_of(compare))}")
         found = (*worse_kept(project, module), *_failures(module), *_odd(module), *out_of_patience(module))
         yield from (broken(module, place, problem) for place, problem in found)
     for module, name, value, good in answers(project):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gates.scan.analyses._benching import called, is_baseline, is_candidate, words
 from gates.scan.analyses._code import broken, calls, constant, function_of, nodes, statement_of, tail_text
 from gates.scan.analyses._differences import CONVERTS, Way, behind, of_loops
+from gates.scan.analyses._directions import by_name
 from gates.scan.analyses._flow import set_before
 from gates.scan.module import Function, Module, names_of, tail_of
 from gates.scan.nodes import inner, text_of, walk
@@ -26,7 +27,7 @@ MINE = re.compile(
 )
 EITHER = re.compile(
     r"(?i)drop|worse|regress|degradation|no_loss|increase|exceed|slower|higher|lower|too_|below|above|converge|\brise|_rise|"
-    r"at[_ ]most|one[-_ ]?sided"
+    r"at[_ ]most|one[-_ ]?sided|\b(loses?|losing|lost|costs|hurts?|harms?)\b"
 )
 PASSES = re.compile(r"(?i)\b(is |was )?(exceed(s|ed|ing)?|above|higher than|too (large|big|high|wide))\b")
 NEW = re.compile(r"(?i)(^|[^a-z])(new|after)([^a-z]|$)")
@@ -132,10 +133,12 @@ def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module, function: Function
     left, right = _told(_plain(node.left), module), _told(_plain(node.right), module)
     if MINE.search(words(left)) or MINE.search(words(right)) or not left.strip() or not right.strip():
         return False
-    if (is_candidate(left) and is_baseline(right)) or (is_baseline(left) and is_candidate(right)):
+    alike = function is not None and ALIKE.search(function.name) is not None
+    if is_baseline(left) and is_candidate(right):
+        return alike or by_name(left) is not True or by_name(right) is not True  # else it is a drop of a score
+    if is_candidate(left) and is_baseline(right):
         return True
     close = _is_close(bar)
-    alike = function is not None and ALIKE.search(function.name) is not None
     is_known = is_baseline(right) or REFERENCE.search(words(right)) is not None
     return (close and (is_baseline(left) or is_baseline(right) or alike)) or (alike and is_known)
 

@@ -8,6 +8,7 @@ from gates.scan.analyses._evaluating import WORDS, Evaluation, evaluations
 from gates.scan.analyses._forwards import is_call_of_model, trains
 from gates.scan.analyses._left_open import forwards_of
 from gates.scan.analyses._modes import without_gradients
+from gates.scan.analyses._off_blocks import in_blocks
 from gates.scan.module import Function
 from gates.scan.nodes import inner
 from gates.scan.project import Project
@@ -19,7 +20,9 @@ NEAR = 3
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each evaluation without `no_grad()` or `inference_mode()`."""
-    for found in project.once(evaluations):
+    known = project.once(evaluations)
+    functions = {found.function for found in known}
+    for found in (*known, *(other for other in in_blocks(project) if other.function not in functions)):
         if not without_gradients(project, found):
             yield from places_of(
                 project, found, "the model is evaluated with gradients: each forward pass keeps its graph"
@@ -39,7 +42,8 @@ def places_of(project: Project, found: Evaluation, message: str) -> Iterator[Sit
             yield Site(found.module.path, here, here, ok=False, message=message)
     target = callee(project, found.module, found.forward)
     inside = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call) and is_call_of_model(c)] if target else []
-    if target is not None and inside and not is_call_of_model(found.forward):
+    is_own = target is not None and not is_call_of_model(found.forward) and not _is_trained_by(project, target)
+    if target is not None and inside and is_own:
         path, first = project.scope_of(target, found.module).module.path, min(c.lineno for c in inside)
         yield Site(path, first, first, ok=False, message=message)
     for forward, there in forwards_of(project, found.module, found.forward):

@@ -23,6 +23,7 @@ STILL = re.compile(
     r"snapshot|copy|clone"
 )
 COPIES = frozenset({"deepcopy", "AveragedModel", "ModelEma", "ModelEmaV2", "ModelEmaV3", "EMA"})
+ENDS = {"__enter__": "__exit__", "__aenter__": "__aexit__", "__init__": "__exit__"}
 Told = tuple[bool, bool]
 BACK = re.compile(r"(^|_)(train(ing)?(_mode)?|set_mode)$")
 
@@ -34,7 +35,8 @@ def look(project: Project) -> Iterator[Site]:
         for call in (*module.calls.get("eval", []), *filter(_is_off, module.calls.get("train", []))):
             if not isinstance(call.func, ast.Attribute) or (call.func.attr == "eval" and call.args):
                 continue
-            if STILL.search(text_of(call.func.value)) or _is_still(project, module, call.func.value):
+            models = [call.func.value, *_kept_in(module, call)]
+            if any(STILL.search(text_of(each)) or _is_still(project, module, each) for each in models):
                 continue
             yield from _left_on(project, module, call, training)
 
@@ -45,6 +47,8 @@ def _left_on(project: Project, module: Module, call: ast.Call, training: "Traini
     after = [c for c in back if c.lineno > call.lineno]
     early = list(_early(module, function, call, after)) if function is not None and after else []
     if (after and not early) or (function is not None and _hands_back(function)):
+        return
+    if function is not None and _ends_on(project, module, function, training):
         return
     assert isinstance(call.func, ast.Attribute)
     training = Training(project, function) if early else training
@@ -84,6 +88,23 @@ def _hands_back(function: Function) -> bool:
         for called in [{c.func for c in calls(function)}]
         for n in inner(function, ast.Attribute)
     )
+
+
+def _ends_on(project: Project, module: Module, function: Function, training: "Training") -> bool:
+    """Return whether what a context puts off as it begins is put back into training mode as it ends."""
+    owner = project.scope_of(function, module).owner
+    if owner is None or function.name not in ENDS:
+        return False
+    ends = project.method(owner, ENDS[function.name]) or project.method(owner, "__exit__")
+    return ends is not None and (training.of(ends[1], ends[0])[1] or _hands_back(ends[0]))
+
+
+def _kept_in(module: Module, call: ast.Call) -> list[ast.expr]:
+    """Return the variables of a model that is put off where it is made: `teacher = build().to(device).eval()`."""
+    node, around = call, module.parents.get(call)
+    while isinstance(around, ast.Attribute) or (isinstance(around, ast.Call) and around.func is node):
+        node, around = around, module.parents.get(around)  # type: ignore[assignment]  # an attribute or its call
+    return around.targets if isinstance(around, ast.Assign) and around.value is node else []
 
 
 def _is_still(project: Project, module: Module, model: ast.expr) -> bool:

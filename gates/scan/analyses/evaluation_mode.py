@@ -11,6 +11,7 @@ from gates.scan.analyses._modes import DEPTH as HOPS
 from gates.scan.analyses._modes import forgets, is_made_here, is_set, is_set_back, model_of
 from gates.scan.analyses._origins import Origin, Origins
 from gates.scan.analyses._outward import may_be
+from gates.scan.analyses._phases import half_set
 from gates.scan.analyses._scores import reckons_score
 from gates.scan.analyses._switches import SETS, is_restored, turns_off
 from gates.scan.analyses.evaluation_gradients import places_of
@@ -43,7 +44,12 @@ DEPTH = 4
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each evaluation without `eval()`."""
-    for found in project.once(evaluations):
+    evaluated = project.once(evaluations)
+    told = {callee(project, each.module, each.forward) for each in evaluated} | {each.function for each in evaluated}
+    for module, function, forward in half_set(project):
+        if function not in told:
+            yield broken(module, forward, MESSAGE)
+    for found in evaluated:
         if not _in_eval_mode(project, found) and not _is_same_in_both(project, found):
             yield from places_of(project, found, MESSAGE)
             yield from _made(project, found)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._builders import built_by, is_off
+from gates.scan.analyses._chosen import given_by, method_of
 from gates.scan.analyses._code import broken, callee, calls, constant, function_of, keyword
 from gates.scan.analyses._flow import Source, passed, sources, spine
 from gates.scan.analyses._frozen import PARAMETERS, asking, is_frozen, named_for, puts_in, root_of, thaws
@@ -143,7 +144,8 @@ def _models(
                 yield from _models(project, value, where, at, hops - 1, seen)
         for side in (each.node.body, each.node.orelse) if isinstance(each.node, ast.IfExp) and hops else ():
             yield from _models(project, side, each.scope, line, hops - 1, seen)
-        for where, value in built_by(project, each, list(seen.values())) if hops else ():
+        chosen = given_by(each.node, each.scope) if hops else ()
+        for where, value in (*built_by(project, each, list(seen.values())), *chosen) if hops else ():
             yield from _models(project, value, where, 10**9, hops - 1, seen)
         for inside in parts_of(project, each, line) if hops else ():
             yield from _models(project, inside.node, inside.scope, inside.node.lineno + 1, hops - 1, seen)
@@ -169,7 +171,8 @@ def _receivers(project: Project, scope: Scope) -> Iterator[tuple[ast.expr, Scope
 def _made(project: Project, source: Source, kind: str) -> Iterator[Found]:
     if not isinstance(source.node, ast.Call):
         return
-    if _is_cast(project, source.module, source.node, kind):
+    taken = METHODS.get(method_of(source.node, source.scope) or "")
+    if taken == kind or _is_cast(project, source.module, source.node, kind):
         yield source.node, source.module
     else:
         yield from built(project, source.node, source.scope, kind)

@@ -8,6 +8,7 @@ from gates.scan.analyses._code import accelerated, broken, callee, function_of, 
 from gates.scan.analyses._cpu_only import only_on_cpu
 from gates.scan.analyses._hot import helper_of, hot_calls, is_hot, is_training, leading, steps
 from gates.scan.analyses._keyed import values_of
+from gates.scan.analyses._loss_checks import asked_for, is_asked, is_loss
 from gates.scan.analyses._on_device import READS, REDUCES, is_on_device
 from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._seldom import is_optimizer_step
@@ -56,8 +57,9 @@ def _by_value(project: Project, module: Module, said: set[int]) -> Iterator[Site
     for node, value in _read_in(nodes(module, ast.Call, ast.Compare, ast.FormattedValue), module):
         if node.lineno in said or not is_hot(project, module, node) or helper_of(project, module, node) is not None:
             continue
-        is_loss = isinstance(value, ast.Name) and value.id in losses
-        if not is_loss and not _is_of_device(project, known.origins, value, project.scope_at(value, module)):
+        scope = project.scope_at(value, module)
+        is_begun = isinstance(value, ast.Name) and value.id in losses and not is_asked(node, module)
+        if not is_begun and not _is_waited_for(project, known.origins, node, value, scope):
             continue
         if not _is_acted(project, module, node):
             said.add(node.lineno)
@@ -127,9 +129,17 @@ def _in_helpers(project: Project) -> Iterator[Site]:
         for node, value in _read_in(inner(function, ast.Call, ast.Compare, ast.FormattedValue), scope.module):
             if node.lineno in said or helper_of(project, scope.module, node) is not function:
                 continue
-            if _is_of_device(project, known.origins, value, scope) and not _is_acted(project, scope.module, node):
+            waits = _is_waited_for(project, known.origins, node, value, scope)
+            if waits and not _is_acted(project, scope.module, node):
                 said.add(node.lineno)
                 yield broken(scope.module, node, f"{text_of(node)} waits for the device with each step")
+
+
+def _is_waited_for(project: Project, origins: Origins, node: ast.expr, value: ast.expr, scope: Scope) -> bool:
+    """Return whether what reads a value waits for the device; of questions for a number, those for a loss do."""
+    if is_asked(node, scope.module):
+        return is_loss(origins, value, scope)
+    return _is_of_device(project, origins, value, scope)
 
 
 def _is_of_device(project: Project, origins: Origins, value: ast.expr, scope: Scope) -> bool:
@@ -154,7 +164,7 @@ def _read_in(found: Iterable[ast.AST], module: Module) -> Iterator[tuple[ast.exp
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in READS:
             pairs += [(node, node.func.value)] if not _of_data(node) else []
         elif isinstance(node, ast.Call):
-            pairs += [(node, value) for value in _shown(node)]
+            pairs += [(node, value) for value in ([asked_for(node)] if is_asked(node, module) else _shown(node))]
         elif isinstance(node, ast.Compare) and _is_branched_on(node, module):
             pairs += [(node, side) for side in (node.left, *node.comparators)]
         elif isinstance(node, ast.FormattedValue):

@@ -46,9 +46,9 @@ def _absences(module: Module, node: ast.If) -> Iterator[Site]:
         if not any(tail_of(c.func) == "load_state_dict" for statement in branch for c in calls(statement)):
             continue
         absent = lacking(node.test, module, holds=holds)
-        call = loads(branch, absent) if absent else None
-        if call is not None:
-            yield broken(module, node, f"{text_of(call.args[0])} is loaded exactly where it is not there")
+        state = loads(branch, absent) if absent else None
+        if state is not None:
+            yield broken(module, node, f"{text_of(state)} is loaded exactly where it is not there")
             return
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gates.scan.analyses._code import accelerated, broken, calls, constant, function_of
 from gates.scan.analyses._cpu_only import only_on_cpu
-from gates.scan.analyses._options import Options, calls_of, written
+from gates.scan.analyses._options import REST, Options, calls_of, filled, sketched, written
 from gates.scan.analyses._origins import Origins
 from gates.scan.classes import ClassInfo
 from gates.scan.known import canonical
@@ -167,31 +167,24 @@ def _of_call(call: ast.Call, module: Module, origins: Origins, own: Options, sco
     if not more:
         yield Loader(call, module, own, call, module)
     elif len(more) == 1:
-        found = written(more[0], scope)
-        if found is not None:
+        found = sketched(more[0], scope)
+        if found is not None and REST not in found:
             yield Loader(call, module, {**own, **found}, call, module)
-        for options, at, place in _handed(more[0], scope, origins, call):
+        for options, at, place in _handed(found, scope, origins, call) if found is not None else ():
             yield Loader(call, module, {**own, **options}, at, place)
 
 
 def _handed(
-    more: ast.expr, scope: Scope, origins: Origins, call: ast.Call
+    found: Options, scope: Scope, origins: Origins, call: ast.Call
 ) -> Iterator[tuple[Options, ast.Call, Module]]:
-    """Yield the options that a function hands on as `**options`, by its callers."""
-    function = function_of(call, scope.module)
-    if (
-        function is None
-        or not isinstance(more, ast.Name)
-        or not function.args.kwarg
-        or function.args.kwarg.arg != more.id
-    ):
+    """Yield the options of a function with those that it is handed as `**options`, by its callers."""
+    function, rest = function_of(call, scope.module), found.get(REST)
+    if function is None or rest is None or function_of(rest, scope.module) is not function:
         return
-    if any(isinstance(n, ast.Name) and n.id == more.id and n is not more for n in ast.walk(function)):
-        return  # it may add to them
-    sites = list(origins.called(function))
-    for site, place in sites:
-        if not any(k.arg is None for k in site.keywords) and not any(isinstance(a, ast.Starred) for a in site.args):
-            yield {k.arg: k.value for k in site.keywords if k.arg is not None}, site, place
+    for site, place in origins.called(function):
+        options = filled(found, site)
+        if options is not None:
+            yield options, site, place
 
 
 def _is_off(value: ast.expr | None, origins: Origins, scope: Scope) -> bool:

@@ -23,6 +23,7 @@ from gates.scan.analyses._precision import (
     type_named,
 )
 from gates.scan.analyses._registered import made_of_kept
+from gates.scan.analyses._wrapping import decorated, has_no_gradients, wrapped
 from gates.scan.analyses.unused_scaler import look as idle_scalers
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner
@@ -92,8 +93,11 @@ def _is_half(project: Project, source: Source) -> bool:
     for node in ast.walk(source.node):
         if not isinstance(node, ast.Call) or tail_of(node.func) in PLAIN:
             continue
-        contexts = [*around(project, source.module, node), *_plugged(project, source.module, node)]
-        contexts += [made for call, there in source.through for made in around(project, there, call)]
+        contexts = list(_plugged(project, source.module, node))
+        stand = ((node, source.module), *source.through)
+        if any(has_no_gradients(there, each) for each, there in stand):
+            continue
+        contexts += [made for each, there in stand for made in _surrounding(project, there, each)]
         if is_forward(project, source.module, node):
             contexts += _of_model(project, source.scope.class_of(node.func))
         on = [made for made in contexts if not _is_off(*made)]
@@ -164,7 +168,13 @@ def _given_by(project: Project, method: Function, module: Module) -> Iterator[Co
 
 def _of_model(project: Project, owner: object) -> list[tuple[ast.Call, Scope]]:
     found = project.method(owner, "forward") if owner is not None else None  # type: ignore[arg-type]  # a class
-    return list(entered_by(project, found[0], found[1])) if found else []
+    return [*entered_by(project, *found[:2]), *decorated(project, found[1], found[0])] if found else []
+
+
+def _surrounding(project: Project, module: Module, node: ast.AST) -> Iterator[Context]:
+    """Yield the autocast contexts that a node runs in, by the program's own decorators too."""
+    yield from around(project, module, node)
+    yield from wrapped(project, module, node)
 
 
 def _is_off(call: ast.Call, scope: Scope) -> bool:

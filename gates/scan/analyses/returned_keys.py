@@ -16,6 +16,7 @@ from gates.scan.analyses._held import (
     values_in,
 )
 from gates.scan.analyses._keys import Keys, keys_returned, keys_yielded, only_reads, values_under
+from gates.scan.analyses._records import absent_fields
 from gates.scan.analyses._running import Origin, iterated_over, run_by
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, kept, text_of, walk
@@ -23,7 +24,8 @@ from gates.scan.parameters import argument
 from gates.scan.project import Project
 from gates.scan.site import Site
 
-WORDS = ("return {", "return dict(", "yield {", '"] = ', "'] = ", ", {", "= {", "asdict", "TypedDict", "= dict(")
+WORDS = ("return {", "return dict(", "yield {", '"] = ', "'] = ", ", {", "= {", "asdict", "TypedDict", "= dict(",
+         "NamedTuple")  # fmt: skip
 HOPS = 3
 PLAIN = {"no_grad", "inference_mode", "enable_grad", "staticmethod", "autocast", "record_function"}
 
@@ -36,6 +38,9 @@ def look(project: Project) -> Iterator[Site]:
                 wanted = _keys_of(node, module)
                 if wanted:
                     yield from _missing(project, module, node, wanted)
+        for read, info, fields in absent_fields(project, module):
+            where = f"{info.scope.module.path}:{info.node.lineno}"
+            yield broken(module, read, f"{info.node.name} ({where}) has no field {read.attr!r}: {', '.join(fields)}")
 
 
 def _keys_of(node: ast.Subscript, module: Module) -> list[str]:

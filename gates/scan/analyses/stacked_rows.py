@@ -8,6 +8,7 @@ from gates.scan.analyses._batches import is_number_of, is_stored
 from gates.scan.analyses._code import LOOPS, broken, callee, constant, function_of, module_of
 from gates.scan.analyses._cpu_only import only_on_cpu
 from gates.scan.analyses._flow import is_forward
+from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._picks import TENSORS, picked
 from gates.scan.analyses._rows import (
     DEVICE,
@@ -38,6 +39,7 @@ NO_BATCH = re.compile(  # brought together, and no batch
     r"(?i)norm|grad|loss|param|weight|metric|mark|flag|model|outputs?\b|hidden_states|logits"
 )
 OF_WEIGHTS = re.compile(r"(?i)(^|_)(bias|weight|param|grad|norm|metric)(e?s)?$|(^|_)loss(es)?$")
+DECODES = re.compile(r"(?i)dataset|(^|_)ds(_|$)")  # what may make each row anew
 REDUCES = frozenset({"mean", "sum", "norm", "max", "min", "prod", "var", "std", "all", "any", "median"})
 AS_IS = frozenset({"to", "cuda", "float", "long", "half", "unsqueeze", "contiguous", "clone", "detach"})  # a row's
 MADE = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
@@ -86,7 +88,8 @@ def _is_slow(project: Project, module: Module, call: ast.Call, rows: Rows) -> bo
     is_plain = rows.place is call and (is_made or not isinstance(base, ast.Call) or _is_torch(base.func))
     if is_made and tail_of(call.func) == "stack" and is_read(rows.each):
         return True
-    return rows.place is call and _is_moved_later(call, module, by_name=is_plain)
+    is_moved = _is_moved_later(call, module, by_name=is_plain) or _is_sent(project, module, call, rows)
+    return rows.place is call and is_moved
 
 
 def _is_only_joined(call: ast.Call, module: Module) -> bool:
@@ -101,6 +104,16 @@ def _is_only_joined(call: ast.Call, module: Module) -> bool:
 
 def _is_picked(project: Project, module: Module, rows: Rows) -> bool:
     """Return whether each row is one of a tensor that could be asked for all of them at once: `frames[i]`."""
+    node = _numbered(rows)
+    if node is None:
+        return False
+    scope = project.scope_at(rows.turns[0].over, module)
+    is_forward_pass = scope.self_class is not None and project.types.is_a(scope.self_class.node.name, MODULE) is True
+    return not is_forward_pass and is_stored(project, module, node.value)
+
+
+def _numbered(rows: Rows) -> ast.Subscript | None:
+    """Return what picks each row by its number out of one thing that holds all of them."""
     node = rows.each
     while isinstance(node, ast.Call | ast.Subscript):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in AS_IS:
@@ -110,13 +123,21 @@ def _is_picked(project: Project, module: Module, rows: Rows) -> bool:
         else:
             break
     if not isinstance(node, ast.Subscript) or len(rows.turns) != 1:
-        return False
+        return None
     turning = {n.id for n in walk(rows.turns[0].target) if isinstance(n, ast.Name)}
     of_turn = any(isinstance(n, ast.Name) and n.id in turning for n in walk(node.value))
-    is_row = is_number_of(node.slice, turning) and not of_turn
-    scope = project.scope_at(rows.turns[0].over, module)
-    is_forward_pass = scope.self_class is not None and project.types.is_a(scope.self_class.node.name, MODULE) is True
-    return is_row and not is_forward_pass and is_stored(project, module, node.value)
+    return node if is_number_of(node.slice, turning) and not of_turn else None
+
+
+def _is_sent(project: Project, module: Module, call: ast.Call, rows: Rows) -> bool:
+    """Return whether rows of one store, which are picked by numbers that are drawn, are pinned as a batch."""
+    node, over = _numbered(rows), rows.turns[0].over if rows.turns else None
+    if node is None or not isinstance(node.value, ast.Name | ast.Attribute) or not _is_pinned(call, module):
+        return False
+    is_all = isinstance(over, ast.Call) and tail_of(over.func) in {"range", "enumerate"}
+    if is_all or DECODES.search(tail_of(node.value)):
+        return False
+    return not Origins(project).classes(node.value, project.scope_at(call, module))
 
 
 def _is_few(rows: Rows, scope: Scope) -> bool:
