@@ -58,6 +58,10 @@ FIRST = {
     "foreign_q": "35 of 40, findings on none of 10 sound projects; by somebody who had not seen the rules",
     "foreign_r": "61 of 67, findings on none of 10 sound projects; by somebody who had not seen the rules",
     "foreign_s": "55 of 60, findings on none of 10 sound projects; by somebody who had not seen the rules",
+    "foreign_t": "30 of 40, findings on 1 of 8 sound projects (blocking); programs of several files",
+    "foreign_u": "31 of 40, findings on none of 10 sound projects; like frameworks",
+    "foreign_v": "38 of 40, one left out of the set; findings on none of 9 sound projects; repositories cut down",
+    "foreign_w": "18 of 40, 5 left out of the set; findings on 2 of 10 sound projects; spelled as unusually as may be",
 }
 
 
