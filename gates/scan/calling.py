@@ -167,6 +167,7 @@ class Calling(Running):
             closure.node,
             *(value.key.partition("#")[0] for value in (*closure.bound, *arguments, *named.values())),
             self._concerns.assumed(closure.node, path),
+            self._concerns.kept(closure.node, closure.bound[0], path) if closure.bound else None,
         )
         if about in self._quiet:
             return [(path, self._quiet[about] or self.made(node, path, scope))]

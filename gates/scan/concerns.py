@@ -8,9 +8,10 @@ from gates.scan.module import tail_of
 from gates.scan.nodes import below, walk
 from gates.scan.scope import Scope
 from gates.scan.state import State
+from gates.scan.values import Value
 
 TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
-ASKING = (ast.If, ast.IfExp, ast.Call, ast.withitem, ast.While)
+ASKING = (ast.If, ast.IfExp, ast.Call, ast.withitem, ast.While, ast.Match)
 
 
 class Concerns:
@@ -37,6 +38,15 @@ class Concerns:
         names = self._of(function)
         return frozenset(item for item in path.assumed.items() if any(name in item[0] for name in names))
 
+    def kept(self, function: ast.AST, instance: Value, path: State) -> frozenset[tuple[str, str]]:
+        """Return what an object keeps of what its method asks: constants, and members such as those of enumerations."""
+        there = ((name, path.heap.get(f"{instance.key}.{name}")) for name in self._of(function))
+        return frozenset(
+            (name, value.key)
+            for name, value in there
+            if value is not None and (value.is_known or isinstance(value.node, ast.Attribute))
+        )
+
     def _of(self, around: ast.AST) -> frozenset[str]:
         """Return the names that stand in hot conditions, and whose methods are hot, in a function or a whole file."""
         if around not in self._names:
@@ -44,7 +54,15 @@ class Concerns:
             for node in below(around):
                 if node not in self._hot or not isinstance(node, ASKING):
                     continue
-                part = node.func if isinstance(node, ast.Call) else node.test if hasattr(node, "test") else node
-                names |= {tail_of(n) for n in walk(part) if isinstance(n, ast.Name | ast.Attribute)}
+                names |= {tail_of(n) for n in walk(_asked(node)) if isinstance(n, ast.Name | ast.Attribute)}
             self._names[around] = frozenset(names - {"self"})
         return self._names[around]
+
+
+def _asked(node: ast.AST) -> ast.AST:
+    """Return the part of code that decides what it does."""
+    if isinstance(node, ast.Call):
+        return node.func
+    if isinstance(node, ast.Match):
+        return node.subject
+    return node.test if isinstance(node, ast.If | ast.IfExp | ast.While) else node

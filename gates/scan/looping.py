@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from gates.scan.calling import Calling
+from gates.scan.conditions import branch
 from gates.scan.elements import elements, is_object
 from gates.scan.module import tail_of
 from gates.scan.nodes import inner
@@ -14,7 +15,7 @@ from gates.scan.state import State
 from gates.scan.values import Value
 from gates.scan.words import Event
 
-TURNS = 2
+TURNS, MOST_TURNS = 2, 8
 Paths = list[State]
 Loop = ast.For | ast.AsyncFor | ast.While
 
@@ -104,7 +105,8 @@ class Looping(Calling):
             return self.forgotten([node], paths, scope, node)
         found: Paths = []
         for path in paths:
-            found += self._turns(node, path, scope, TURNS, lambda each, _turn: each)
+            is_machine = self._goes_on(node.test, path, scope) is not None  # whose turns are no turns of a training
+            found += self._turns(node, path, scope, TURNS, lambda each, _turn: each, marked=not is_machine)
         return found
 
     def _turns(
@@ -122,13 +124,21 @@ class Looping(Calling):
         begins, turns, ends = ((self.marker(m, node, scope),) if marked else () for m in ("loop", "turn", "done"))
         going = [path.happens(*begins)]
         left: Paths = []
-        for turn in range(1, count + 1):
+        over: Paths = []
+        for turn in range(1, (MOST_TURNS if isinstance(node, ast.While) else count) + 1):
+            if isinstance(node, ast.While):
+                known = [(each, self._goes_on(node.test, each, scope)) for each in going]
+                over += [each for each, goes_on in known if goes_on is False or (goes_on is None and turn > count)]
+                going = [each for each, goes_on in known if goes_on or (goes_on is None and turn <= count)]
+            if not going:
+                break
             going = [bind(replace(each, turns=f"{outer}/{node.lineno}.{turn}").happens(*turns), turn) for each in going]
             if isinstance(node, ast.While) and node.test in self.hot:
                 going = [each for each, _ in self.run(node.test, going, scope)]
             after = self.joined(self.block(node.body, going, scope))
             left += [each for each in after if each.ended in {"break", "return", "raise"}]
             going = [replace(each, ended="") for each in after if each.ended in {"", "continue"}]
+        going = [*over, *going]
         going = self.block(node.orelse, going, scope) if node.orelse else going
         result = []
         for each in (*left, *going):
@@ -137,6 +147,13 @@ class Looping(Calling):
             assumed = {key: truth for key, truth in each.assumed.items() if not _is_of_turn(key, node, path)}
             result.append(replace(done, ended=ended, turns=outer, guards=guards, assumed=assumed))
         return result
+
+    def _goes_on(self, test: ast.expr, path: State, scope: Scope) -> bool | None:
+        """Return whether a comparison is known to hold, as of the state of a machine; `None` where that is open."""
+        if not isinstance(test, ast.Compare):
+            return None
+        sides = [truth for _, truth in branch(test, path, self.place(path, scope))]
+        return sides[0] if len(sides) == 1 else None
 
     def marker(self, name: str, node: ast.AST, scope: Scope) -> Event:
         """Return a mark between events."""

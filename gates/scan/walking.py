@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
+from gates.scan.cases import asked, is_open
 from gates.scan.conditions import branch
 from gates.scan.looping import Looping
 from gates.scan.module import tail_of
@@ -254,11 +255,16 @@ class Walker(Looping):
             return self.forgotten(node.cases, paths, scope, node)  # type: ignore[arg-type]  # cases hold statements
         found: Paths = []
         for case in node.cases:
-            found += self.block(case.body, paths, scope)
-        whole = any(
-            c.guard is None and isinstance(c.pattern, ast.MatchAs) and c.pattern.pattern is None for c in node.cases
-        )
-        return found if whole else [*found, *paths]
+            test = asked(node.subject, case.pattern)
+            into: Paths = []
+            further: Paths = []
+            for path in paths:
+                for side, truth in branch(test, path, self.place(path, scope)) if test is not None else ((path, True),):
+                    into += [side] if truth else []
+                    further += [side] if not truth or case.guard is not None or is_open(case.pattern) else []
+            found += self.block(case.body, into, scope)
+            paths = further
+        return [*found, *paths]
 
     def _return(self, node: ast.Return, paths: Paths, scope: Scope) -> Paths:
         if node.value is None:
