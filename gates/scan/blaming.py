@@ -7,7 +7,7 @@ from gates.scan.traces import Trace
 from gates.scan.words import Event, Frame
 
 INNOCENT = {"clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
-BEFORE = {"clip": {"unscale", "unscale_by_hand"}}  # what must come before something
+BEFORE = {"clip": {"unscale", "unscale_once", "unscale_by_hand"}}  # what must come before something
 BLOCKS = {"autocast_enter"}
 Word = Sequence[Event]
 
