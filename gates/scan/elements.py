@@ -13,7 +13,7 @@ from gates.scan.place import Place
 from gates.scan.project import Project
 from gates.scan.registries import keyed
 from gates.scan.scope import Scope
-from gates.scan.sorting import in_order, sort_in_place, sort_of
+from gates.scan.sorting import in_order, sort_in_place
 from gates.scan.values import Value
 
 COPIES = frozenset({"list", "tuple", "sorted", "reversed", "iter", "set"})
@@ -24,7 +24,7 @@ MAX_ELEMENTS, MAX_OBJECTS, MAX_HOPS, MAX_CALLERS = 4, 8, 6, 20
 def elements(node: ast.expr, place: Place) -> list[Value] | None:
     """Return the values that a loop goes through, or `None` where these are not known."""
     found = _unsorted(node, place)
-    return in_order(found, sort_in_place(_copied(node), place)) or None if found is not None else None
+    return in_order(found, sort_in_place(_copied(node)[0], place)) or None if found is not None else None
 
 
 def _unsorted(node: ast.expr, place: Place) -> list[Value] | None:
@@ -35,9 +35,9 @@ def _unsorted(node: ast.expr, place: Place) -> list[Value] | None:
     kept = hooks(node, place)
     if kept:
         return kept if len(kept) <= MAX_OBJECTS else None
-    held = _copied(node)
+    held, sort = _copied(node)
     objects = list(_handed(held, place, MAX_HOPS)) if isinstance(held, ast.Name | ast.Attribute) else []
-    objects = in_order(objects, sort_of(node))
+    objects = in_order(objects, sort)
     unique = list({value.key: value for value in objects}.values())
     return unique if 0 < len(unique) <= MAX_OBJECTS else None
 
@@ -75,23 +75,25 @@ def is_object(value: Value) -> bool:
     return value.type in project.classes or value.place.dotted(value.node) in project.functions
 
 
-def _copied(node: ast.expr) -> ast.expr:
-    """Return what `list(x)`, `x or []` and the like go through."""
+def _copied(node: ast.expr) -> tuple[ast.expr, ast.Call | None]:
+    """Return what `list(x)`, `x or []` and the like go through, and the sort on the way there."""
+    sort: ast.Call | None = None
     while True:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in COPIES and node.args:
+            sort = node if node.func.id == "sorted" and sort is None else sort
             node = node.args[0]
         elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
             node = node.values[0]
         else:
-            return node
+            return node, sort
 
 
 def _written(node: ast.expr, place: Place, hops: int) -> list[Value] | None:
     """Return the values of a list that is written out, through variables, copies and sorts."""
-    if (sort := sort_of(node)) is not None:
-        known = _written(sort.args[0], place, hops)
+    node, sort = _copied(node)
+    if sort is not None:
+        known = _written(node, place, hops)
         return in_order(known, sort) or None if known is not None else None
-    node = _copied(node)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "values":
         node = node.func.value
     if isinstance(node, ast.Tuple | ast.List):
@@ -134,7 +136,8 @@ def _objects(node: ast.expr, scope: Scope, hops: int) -> Iterator[Value]:
     key = (node, scope)
     if key not in known:
         known[key] = ()  # a circle holds nothing more
-        known[key] = tuple(in_order(list(_gathered(_copied(node), scope, hops)), sort_of(node)))
+        held, sort = _copied(node)
+        known[key] = tuple(in_order(list(_gathered(held, scope, hops)), sort))
     yield from known[key]
 
 

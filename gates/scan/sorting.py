@@ -8,15 +8,6 @@ from gates.scan.place import Place
 from gates.scan.values import Value
 
 
-def sort_of(node: ast.expr) -> ast.Call | None:
-    """Return the sort that a copy of a list is: of `list(sorted(hooks, key=by_priority))`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
-        if node.func.id == "sorted":
-            return node
-        node = node.args[0]
-    return None
-
-
 def sort_in_place(node: ast.expr, place: Place) -> ast.Call | None:
     """Return the sort, where it stands, of a list that is kept as an attribute: `self.hooks.sort(key=by_rank)`."""
     for call, _ in place.project.named.get("sort", ()) if isinstance(node, ast.Attribute) else ():
@@ -27,10 +18,10 @@ def sort_in_place(node: ast.expr, place: Place) -> ast.Call | None:
 
 
 def in_order(values: Sequence[Value], sort: ast.Call | None) -> list[Value]:
-    """Return objects in the order of a sort; nothing where that cannot be told."""
-    if sort is None:
+    """Return objects in the order of a sort by a key; nothing where that cannot be told."""
+    given = {keyword.arg: keyword.value for keyword in sort.keywords} if sort is not None else {}
+    if "key" not in given:
         return list(values)
-    given = {keyword.arg: keyword.value for keyword in sort.keywords}
     name, sign = _asked(given.get("key"))
     ranks = [_rank(value, name) for value in values]
     reverse = given.get("reverse", ast.Constant(False))
