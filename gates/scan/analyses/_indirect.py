@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from gates.scan.analyses._code import calls, function_of, module_of
 from gates.scan.analyses._origins import Origins
-from gates.scan.analyses._registered import made_of_kept
+from gates.scan.analyses._registered import kept, made_of_kept
 from gates.scan.analyses._steps import Steps
 from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, Module, tail_of
@@ -71,22 +71,8 @@ def _made_of_any(project: Project, origins: Origins, held: ast.expr, scope: Scop
             named = each.scope.dotted(each.node) if isinstance(each.node, ast.Name | ast.Attribute) else None
             if named in project.classes:
                 yield project.classes[named or ""]
-        yield from _decorated(project, tail_of(keyed(func)[0])) if isinstance(func, ast.Subscript | ast.Call) else ()
-
-
-def _decorated(project: Project, table: str) -> Iterator[ClassInfo]:
-    """Yield the classes that a decorator puts into a table of a name."""
-    for module in project.modules.values() if table else ():
-        for node in module.live.get(ast.Assign, ()):
-            target = node.targets[0] if isinstance(node, ast.Assign) else None
-            keeper = function_of(node, module)
-            if keeper is None or not isinstance(target, ast.Subscript) or tail_of(target.value) != table:
-                continue
-            outer = function_of(keeper, module) or keeper
-            for info in project.classes.values():
-                marks = [d.func if isinstance(d, ast.Call) else d for d in info.node.decorator_list]
-                if any(tail_of(mark) == outer.name for mark in marks):
-                    yield info
+        table = tail_of(keyed(func)[0]) if isinstance(func, ast.Subscript | ast.Call) else ""
+        yield from (info for _, info in kept(project, table)) if table else ()
 
 
 def _passing(project: Project, origins: Origins) -> Iterator[tuple[ClassInfo, list[ClassInfo]]]:

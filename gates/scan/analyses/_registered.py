@@ -21,7 +21,7 @@ def made_of_kept(project: Project, node: ast.expr, scope: Scope) -> Iterator[Cla
         func = origin.node.func if isinstance(origin.node, ast.Call) else None
         for each in Origins(project).of(func, origin.scope) if func is not None else ():
             taken = _taken(each.node, each.scope)
-            for key, info in _kept(project, taken[0]) if taken is not None else ():
+            for key, info in kept(project, taken[0]) if taken is not None else ():
                 if taken is not None and key in taken[1]:
                     yield info
 
@@ -49,7 +49,7 @@ def _keys(node: ast.expr, scope: Scope) -> set[object]:
     return found
 
 
-def _kept(project: Project, holder: str) -> Iterator[tuple[object, ClassInfo]]:
+def kept(project: Project, holder: str) -> Iterator[tuple[object, ClassInfo]]:
     """Yield the classes that are put into a mapping of a name, and under what keys."""
     for module in project.modules.values():
         for keeper in _keepers(module, holder):
