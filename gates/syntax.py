@@ -135,7 +135,7 @@ def leaves(node: ast.stmt) -> bool:
     if isinstance(node, ast.Assert):
         return constant_truth(node.test) is False
     if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in ENDS_PROCESS
+        return isinstance(node.value, ast.Call) and _ends_process(node.value.func)
     if isinstance(node, ast.With | ast.AsyncWith):
         return False  # it may swallow what its body raises
     if isinstance(node, ast.If):
@@ -150,6 +150,11 @@ def leaves(node: ast.stmt) -> bool:
     if isinstance(node, ast.While) and constant_truth(node.test) is True:
         return not any(isinstance(inner, ast.Break) for inner in ast.walk(node))
     return False
+
+
+def _ends_process(called: ast.expr) -> bool:
+    plain = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name)
+    return plain and f"{called.value.id}.{called.attr}" in ENDS_PROCESS  # type: ignore[attr-defined]  # two names
 
 
 def _all_branches_leave(node: ast.If) -> bool:

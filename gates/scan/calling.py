@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
+from gates.scan.candidates import candidates
 from gates.scan.classes import ClassInfo
 from gates.scan.concerns import Concerns
 from gates.scan.conditions import branch
@@ -95,7 +96,7 @@ class Calling(Running):
         parts += [keyword.value for keyword in node.keywords]
         for part in parts:
             if part in self.hot and not isinstance(part, ast.Lambda):
-                paths = [path for path, _ in self.run(part, paths, scope)]
+                paths = [self._passing(part, path, value, scope) for path, value in self.run(part, paths, scope)]
         if isinstance(node.func, ast.Attribute) and isinstance(made := node.func.value, ast.Call):
             paths = [self.filled(made, self.place(path, scope).value(made), path, scope) for path in paths]
         if tail_of(node.func) in PUSHES and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
@@ -103,7 +104,13 @@ class Calling(Running):
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"__enter__", "__exit__"}:
             return [(each, Value("None")) for path in paths for each in self.crossed(node, node.func, path, scope)]
         paths = [side for path in paths for side in self._sorted(node.func, path, scope)]
+        paths = [side for path in paths for side in self._picked(node.func, path, scope)]
         return [each for path in paths for each in self._happens(node, path, scope)]
+
+    def _passing(self, part: ast.expr, path: State, value: Value, scope: Scope) -> State:
+        """Return the path with the function that a call returned, which is passed on without a name: `fit(make())`."""
+        is_made = isinstance(part, ast.Call) and value.closure is not None
+        return path.stores(self.place(path, scope).spot(part), value) if is_made else path
 
     def _happens(self, node: ast.Call, path: State, scope: Scope) -> Run:
         """Run what a call is on one path: an event, what it runs, or a method of an own optimizer that is both."""
@@ -145,6 +152,28 @@ class Calling(Running):
             else:
                 found.append(path.stores(f"{place.key(held.value)}.{held.attr}", value))
         return found or [path]
+
+    def _picked(self, func: ast.expr, path: State, scope: Scope) -> Paths:
+        """Fork by the functions of which a key that nobody tells picks one; those without events stay together."""
+        place = self.place(path, scope)
+        value = place.find(func) or (Value("", func, place) if isinstance(func, ast.Subscript | ast.Call) else None)
+        known = candidates(value.node, value.place) if value is not None and value.closure is None else None
+        if known is None:
+            return [path]
+        picks = {f"{known[0]} == {name!r}": function for name, function in known[1].items()}
+        told = {about: function for about, function in picks.items() if path.assumed.get(about)} or picks
+        hot = [about for about in told if path.assumed.get(about) is not False and self._is_hot(told[about], path)]
+        found: Paths = []
+        for about in hot:
+            found.append(_called_as(func, told[about], path.assumes(about, truth=True), place))
+            path = path.assumes(about, truth=False)
+        return found if found and len(found) == len(told) else [*found, path]
+
+    def _is_hot(self, function: Value, path: State) -> bool:
+        """Return whether a value is a function that may come to an event."""
+        made, place = function.node, function.place
+        closure = self.behind(made, place, path) if made is not None and place is not None else None
+        return closure is not None and closure.node in self.hot
 
     def _closures(self, node: ast.Call, path: State, scope: Scope) -> Paths:
         """Run the function that is passed to an event, as `optimizer.step(closure)` does first."""
@@ -247,3 +276,11 @@ def _sides(node: ast.Call) -> tuple[ast.Call, ast.Call]:
         for part in (node.func.value.body, node.func.value.orelse)
     )
     return tuple(ast.copy_location(ast.Call(func, node.args, node.keywords), node) for func in (one, other))  # type: ignore[return-value]  # two
+
+
+def _called_as(func: ast.expr, function: Value, path: State, place: Place) -> State:
+    """Return the path on which what a call names is one function."""
+    if isinstance(func, ast.Name):
+        return path.binds(func.id, function)
+    key = f"{place.key(func.value)}.{func.attr}" if isinstance(func, ast.Attribute) else place.key(func)
+    return path.stores(place.spot(func) if isinstance(func, ast.Call) else key, function)

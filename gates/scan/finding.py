@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gates.scan.asking import text_of
+from gates.scan.candidates import table
 from gates.scan.classes import ClassInfo
 from gates.scan.contexts import Contexts
 from gates.scan.elements import hooks
@@ -102,16 +103,8 @@ class Finding(Contexts):
 
     def _listed(self, node: ast.Subscript, place: Place, path: State) -> Closure | None:
         """Return the function that stands under a key of a mapping which is written out, in this file or another."""
-        name = text_of(node.slice, place)
-        behind = place.through(node.value)
-        scope, is_name = place.scope, isinstance(node.value, ast.Name | ast.Attribute)
-        named = scope.dotted(node.value) if behind is None and is_name else None
-        module = self.project.find_module(named.rpartition(".")[0], scope.module) if named else None
-        if module is not None and named is not None:
-            bound = [b.node for b in module.bindings.get(named.rpartition(".")[2], []) if b.kind == "value"]
-            there = Place(self.project, self.project.scope_of(module.tree, module), {}, place.heap)
-            behind = (bound[0], there) if len(bound) == 1 and isinstance(bound[0], ast.expr) else None
-        if behind is None or not isinstance(behind[0], ast.Dict) or name is None:
+        name, behind = text_of(node.slice, place), table(node.value, place)
+        if behind is None or name is None:
             return None
         pairs = zip(behind[0].keys, behind[0].values, strict=True)
         found = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == name]

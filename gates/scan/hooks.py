@@ -68,6 +68,10 @@ class Hooks:
         """Return the hooks that a list or mapping of a name holds for an event."""
         return [hook for hook in self._kept.get(holder, ()) if hook.is_object or hook.event == event]
 
+    def held(self, holder: str) -> list[Hook]:
+        """Return all that a list or mapping of a name holds."""
+        return self._kept.get(holder, [])
+
     def _found(self, event: ast.expr | None, kept: ast.expr, scope: Scope, hops: int) -> Iterator[Hook]:
         """Yield the hooks that one place adds, followed through the callers of a function that registers."""
         if isinstance(kept, ast.Call) and tail_of(kept.func) == "getattr" and len(kept.args) > 1:

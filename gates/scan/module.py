@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gates.scan.nodes import below, children, walk
+from gates.scan.nodes import SINGLE, below, children, walk
 from gates.syntax import SourceModule, constant_truth, leaves, live_statements, origin
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -86,10 +86,7 @@ class Module:
     @cached_property
     def live(self) -> dict[type[ast.AST], list[ast.AST]]:
         """Return every node that can run, by its type, in the order of the source; fills `parents`."""
-        found: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
-        for node in _live(self.tree, self.parents):
-            found[type(node)].append(node)
-        return dict(found)
+        return _live(self.tree, self.parents)
 
     @cached_property
     def calls(self) -> dict[str, list[ast.Call]]:
@@ -223,16 +220,21 @@ def _opaque(target: ast.expr) -> Iterator[tuple[str, Binding]]:
             yield inner.id, Binding("opaque")
 
 
-def _live(tree: ast.AST, parents: dict[ast.AST, ast.AST]) -> Iterator[ast.AST]:
+def _live(tree: ast.AST, parents: dict[ast.AST, ast.AST]) -> dict[type[ast.AST], list[ast.AST]]:
     """Walk what can run, without recursion: not under `if False`, not after a `return`, no unused inner function."""
+    found: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
-        yield node
-        below = tuple(_live_children(node)) if type(node) in _MAY_BE_DEAD else children(node)
-        if below:
-            parents.update(dict.fromkeys(below, node))
-            stack += below[::-1]
+        kind = type(node)
+        found[kind].append(node)
+        if kind in SINGLE:
+            continue
+        below = tuple(_live_children(node)) if kind in _MAY_BE_DEAD else children(node)
+        for child in below:
+            parents[child] = node
+        stack += below[::-1]
+    return dict(found)
 
 
 def _live_children(node: ast.AST) -> Iterator[ast.AST]:

@@ -13,13 +13,13 @@ _KEPT = "_gates_kept:"
 _KEEPS = (*DEFINITIONS, ast.Module)  # the nodes that are walked again and again
 _SCALARS = frozenset({"ctx", "id", "attr", "arg"})
 _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
-_SINGLE = frozenset({ast.Name, ast.Constant})  # most nodes are one of these, and hold no other
+SINGLE = frozenset({ast.Name, ast.Constant})  # most nodes are one of these, and hold no other
 _NONE: tuple[ast.AST, ...] = ()
 
 
 def children(node: ast.AST) -> tuple[ast.AST, ...]:
     """Return the nodes directly below a node, in the order of its fields; whether a name is read or set is none."""
-    if type(node) in _SINGLE:
+    if type(node) in SINGLE:
         return _NONE
     own = node.__dict__
     found: tuple[ast.AST, ...] | None = own.get(_CHILDREN)

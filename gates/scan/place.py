@@ -57,7 +57,13 @@ class Place:
             return found or self.heap.get(f"{self.scope.module.name}.{node.id}")
         if isinstance(node, ast.Attribute):
             return self.heap.get(f"{self.key(node.value)}.{node.attr}")
+        if isinstance(node, ast.Call):
+            return self.heap.get(self.spot(node)) if self.heap else None
         return self._item(node) if isinstance(node, ast.Subscript) else None
+
+    def spot(self, node: ast.expr) -> str:
+        """Return what the function that a call has returned is kept under, for what the call is an argument of."""
+        return f"{self.scope.module.path}:{node.lineno}:{node.col_offset}:{node.end_col_offset}()"
 
     def _item(self, node: ast.Subscript) -> Value | None:
         """Return what stands under a key: what this path has put there, or what was written out."""

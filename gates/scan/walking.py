@@ -26,6 +26,11 @@ class Walker(Looping):
 
     def block(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
         """Walk statements; paths that ended wait at the end of the block."""
+        depth = max((len(path.guards) for path in paths), default=0)
+        after = self._steps(body, paths, scope)
+        return [replace(p, guards=p.guards[:depth]) if len(p.guards) > depth else p for p in after]
+
+    def _steps(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
         ended: Paths = []
         for at, statement in enumerate(body):
             going = [path for path in paths if not path.ended]
@@ -36,6 +41,8 @@ class Walker(Looping):
             if pushed is not None:
                 return [*ended, *self._pushed(pushed, body[at + 1 :], going, scope)]
             paths = self.joined(self._statement(statement, going, scope))
+            if (passed := _passed_by(statement)) is not None:
+                paths = [p if p.ended else replace(p, guards=(*p.guards, f"past {passed}")) for p in paths]
         return [*ended, *paths]
 
     def _is_own_stack(self, node: ast.stmt, scope: Scope) -> bool:
@@ -279,3 +286,9 @@ def _parsed(text: str) -> ast.expr:
 
 def _is_told(value: Value) -> bool:
     return isinstance(value.node, ast.Tuple | ast.List) or value.type is not None
+
+
+def _passed_by(statement: ast.stmt) -> str | None:
+    """Return the condition on which a statement leaves its block, and does nothing else than that otherwise."""
+    leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Continue | ast.Break)
+    return ast.unparse(statement.test) if isinstance(statement, ast.If) and leaves and not statement.orelse else None

@@ -10,6 +10,7 @@ from gates.scan.analyses._benching import is_baseline, is_candidate
 from gates.scan.analyses._called import parameters
 from gates.scan.analyses._code import callee, class_of, constant, functions, keyword, nodes, tail_text
 from gates.scan.analyses._defaults import behind_of
+from gates.scan.analyses._origins import Origin, Origins
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.parameters import argument
@@ -34,8 +35,25 @@ def over_arms(project: Project, module: Module, iterated: ast.expr, named: set[s
     scope, whole = project.scope_at(iterated, module), _whole(iterated)
     if any(ARM.search(name) for name in named) or ARMS.search(tail_of(whole)) or _varies(whole, scope):
         return True
-    texts = set(_texts(project, iterated, scope, 3))
-    return any(is_baseline(text) or PLAIN.fullmatch(text) for text in texts) and any(map(is_candidate, texts))
+    old, new = _tells(project, iterated, scope)
+    return (old and new) or any(_lists_both(project, table) for table in Origins(project).of(whole, scope))
+
+
+def _tells(project: Project, node: ast.expr, scope: Scope) -> tuple[bool, bool]:
+    """Return whether words in what a loop goes over name the old arm, and whether some name the new one."""
+    texts = set(_texts(project, node, scope, 3))
+    return any(is_baseline(text) or PLAIN.fullmatch(text) for text in texts), any(map(is_candidate, texts))
+
+
+def _lists_both(project: Project, table: Origin) -> bool:
+    """Return whether what callers hand over to be gone through has an entry for the old arm, and one for the new."""
+    node = table.node
+    entries = node.elts if isinstance(node, ast.List | ast.Tuple) else []
+    if isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        entries = [ast.Tuple([key, value], ast.Load()) for key, value in pairs if key is not None]
+    told = {_tells(project, entry, table.scope) for entry in entries}
+    return {(True, False), (False, True)} <= told
 
 
 def _whole(iterated: ast.expr) -> ast.expr:

@@ -71,6 +71,15 @@ def _given(project: Project, module: Module, body: ast.AST, name: str, hops: int
     return found
 
 
+def spread(project: Project, module: Module, call: ast.Call) -> list[Made]:
+    """Return what stands in the container that is all that a call passes on: `compare(*rows)`."""
+    star = call.args[0] if len(call.args) == 1 and not call.keywords else None
+    value = star.value if isinstance(star, ast.Starred) else None
+    if isinstance(value, ast.Name):
+        return held(project, value.id, function_of(call, module) or module.tree, module)
+    return [(made, module) for made in _held_by(value, ()) or ()]
+
+
 def source_of(name: ast.AST, module: Module) -> Source | None:
     """Return what a loop's variable goes through, and its place there: of `for k, row in rows`, `rows` and 1."""
     path: list[int] = []

@@ -51,7 +51,10 @@ def _ways(project: Project, step: Step, depth: int, seen: set[ast.Call]) -> Iter
         if function is None or outer in seen:
             continue
         seen.add(outer)
-        passed = _passed(outer, function, last, bound=project.scope_of(function, module).owner is not None)
+        bound = project.scope_of(function, module).owner is not None
+        if _is_made_for(project, there, argument(outer, function, last, bound=bound)):
+            continue
+        passed = _passed(outer, function, last, bound=bound)
         for way in _ways(project, Step(outer, there, passed), depth - 1, seen):
             found = True
             yield [here, replace(way[0], is_sure=is_sure and way[0].is_sure), *way[1:]]
@@ -181,6 +184,15 @@ def _passed(call: ast.Call, function: Function, root: str, *, bound: bool) -> st
     if bound and given and root == given[0]:
         return root_of(call.func.value) if isinstance(call.func, ast.Attribute) else root_of(call.func)
     return root_of(argument(call, function, root, bound=bound))
+
+
+def _is_made_for(project: Project, module: Module, value: ast.expr | None) -> bool:
+    """Return whether a call is passed what another call makes for it, and nothing else holds: `score(fit(data))`."""
+    target = callee(project, module, value) if isinstance(value, ast.Call) else None
+    if target is None:
+        return False
+    given = [n.value for n in inner(target, ast.Return) if isinstance(n, ast.Return)]
+    return bool(given) and all(isinstance(v, ast.Name) and _held(target, v.id) is None for v in given)
 
 
 def _sites(project: Project, function: Function, module: Module, limit: int) -> Iterator[tuple[ast.Call, Module, bool]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gates.scan.analyses._benching import words
 from gates.scan.analyses._code import callee, constant, function_of, nodes, tail_text
 from gates.scan.analyses._flow import set_before
-from gates.scan.module import Module, tail_of
+from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner
 from gates.scan.project import Project
 
@@ -29,6 +29,7 @@ OWN = re.compile(
 )
 HOPS = 3
 Verdict = tuple[str, ast.expr, bool]
+Asked = tuple[Module, ast.expr, bool]
 
 
 def verdicts(module: Module) -> Iterator[Verdict]:
@@ -134,10 +135,39 @@ def answers(project: Project) -> Iterator[tuple[Module, str, ast.expr, bool]]:
     """Yield what the functions return whose answers are taken for verdicts, where all of those mean the same."""
     found: dict[ast.expr, tuple[Module, str, set[bool]]] = {}
     for module in project.modules.values():
-        for name, value, good in (*verdicts(module), *_failing(module)):
-            for there, answer, wanted in _asked(project, module, value, good, HOPS):
-                found.setdefault(answer, (there, name, set()))[2].add(wanted)
+        asked = (
+            (name, each)
+            for name, value, good in (*verdicts(module), *_failing(module))
+            for each in _asked(project, module, value, good, HOPS)
+        )
+        for name, (there, answer, wanted) in (*asked, *_taken_apart(project, module)):
+            found.setdefault(answer, (there, name, set()))[2].add(wanted)
     yield from ((there, name, each, told.pop()) for each, (there, name, told) in found.items() if len(told) == 1)
+
+
+def _taken_apart(project: Project, module: Module) -> Iterator[tuple[str, Asked]]:
+    """Yield the parts of what a function returns that a call keeps under a name for passed: `gap, ok = judge()`."""
+    for node in nodes(module, ast.Assign):
+        target, call = (node.targets[0], node.value) if isinstance(node, ast.Assign) else (None, None)
+        if not isinstance(target, ast.Tuple) or not isinstance(call, ast.Call):
+            continue
+        function = callee(project, module, call)
+        if function is None or _good(function.name) is not None:
+            continue
+        there = project.scope_of(function, module).module
+        for name, part in _returned_for(function, target):
+            good = _good(name) if _good(tail_of(part)) is None else None
+            if good is not None:
+                whole = (there, part, good)
+                yield from ((name, each) for each in (whole, *_asked(project, there, part, good, HOPS - 1)))
+
+
+def _returned_for(function: Function, target: ast.Tuple) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names that what a function returns is taken apart into, each with its part."""
+    for node in inner(function, ast.Return):
+        given = node.value.elts if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) else []
+        if len(given) == len(target.elts) and not any(isinstance(e, ast.Starred) for e in (*given, *target.elts)):
+            yield from ((tail_of(name), part) for name, part in zip(target.elts, given, strict=True))
 
 
 def _failing(module: Module) -> Iterator[Verdict]:
@@ -149,7 +179,7 @@ def _failing(module: Module) -> Iterator[Verdict]:
 
 def _asked(
     project: Project, module: Module, value: ast.expr, wanted: bool, hops: int, *, whole: bool = False
-) -> Iterator[tuple[Module, ast.expr, bool]]:
+) -> Iterator[Asked]:
     """Yield the comparisons that calls in a verdict return, and whether their truth means passed.
 
     Of what is taken as a `whole` they are those that it lists.
@@ -212,7 +242,7 @@ def _label(row: ast.expr) -> ast.expr | None:
 
 def _answered(
     project: Project, module: Module, call: ast.Call, wanted: bool, hops: int, *, whole: bool = False
-) -> Iterator[tuple[Module, ast.expr, bool]]:
+) -> Iterator[Asked]:
     """Yield the comparisons that the function of a call returns, where its own name does not judge them."""
     function = callee(project, module, call)
     if function is None or _good(function.name) is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gates.scan.analyses._benching import called, is_baseline, is_benchmark, is_candidate, words
 from gates.scan.analyses._best import parts, worse_kept
 from gates.scan.analyses._code import broken, constant, nodes, tail_text
+from gates.scan.analyses._defaults import callers_pass
 from gates.scan.analyses._directions import by_name
 from gates.scan.analyses._labelled import labelled
 from gates.scan.analyses._patience import out_of_patience
@@ -52,7 +53,7 @@ def look(project: Project) -> Iterator[Site]:
     for module in project.modules.values():
         for name, value, good in verdicts(module):
             for compare, wanted in _conjuncts(value, wanted=good):
-                if (problem := _turned(module, compare, name, wanted=wanted)) is not None:
+                if (problem := _problem(project, module, compare, name, wanted=wanted)) is not None:
                     yield broken(module, compare, f"{name}: {problem}")
         for name, compare, called_so, good in labelled(module):
             if (problem := _turned(module, called_so, name, wanted=good)) is not None:
@@ -61,8 +62,31 @@ def look(project: Project) -> Iterator[Site]:
         yield from (broken(module, place, problem) for place, problem in found)
     for module, name, value, good in answers(project):
         for compare, wanted in _conjuncts(value, wanted=good):
-            if (problem := _turned(module, compare, name, wanted=wanted)) is not None:
+            if (problem := _problem(project, module, compare, name, wanted=wanted)) is not None:
                 yield broken(module, compare, f"{name}: {problem}")
+
+
+def _problem(project: Project, module: Module, compare: ast.Compare, name: str, *, wanted: bool) -> str | None:
+    """Return what is wrong with a verdict's comparison, by its own names or by what callers pass for its bar."""
+    problem, passed = _turned(module, compare, name, wanted=wanted), _as_passed(project, module, compare)
+    if problem is not None or passed is None:
+        return problem
+    problem = _turned(module, passed, name, wanted=wanted)
+    return problem.replace(text_of(passed), text_of(compare)) if problem is not None else None
+
+
+def _as_passed(project: Project, module: Module, compare: ast.Compare) -> ast.Compare | None:
+    """Return a comparison with its bar, a parameter that does not tell its side, as all callers have it that tell."""
+    sides = [compare.left, *compare.comparators]
+    bars = [s for s in sides if isinstance(s, ast.Name) and BAR.search(s.id) and _by_bar(s) is None]
+    if len(bars) != 1:
+        return None
+    given = [value for value, _ in callers_pass(bars[0].id, project.scope_at(bars[0], module))]
+    told = {_by_bar(value) for value in given}
+    if len(told) != 1 or None in told:
+        return None
+    sides[sides.index(bars[0])] = given[0]
+    return ast.copy_location(ast.Compare(sides[0], compare.ops, sides[1:]), compare)
 
 
 def _odd(module: Module) -> Iterator[tuple[ast.Compare, str]]:

@@ -14,6 +14,7 @@ from gates.scan.classes import ClassInfo
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import walk
+from gates.scan.parameters import argument
 from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.site import Site
@@ -75,7 +76,8 @@ def _is_whole(project: Project, source: Source, call: ast.Call) -> bool:
         return False
     given = (*call.args, *(option.value for option in call.keywords))
     passed = (each for arg in given for each in spine(project, arg, source.scope, call.lineno))
-    casts = ((each.node.func.value, each) for each in passed if _is_cast(each))  # type: ignore[attr-defined]  # a method
+    casts = [(each.node.func.value, each) for each in passed if _is_cast(each)]  # type: ignore[attr-defined]  # a method
+    casts += [(arg, Source(arg, source.scope)) for arg in _cast_inside(project, source, call)]
     return any(
         isinstance(made, ast.Call) and _is_forward(project, part.module, made) and _covered(project, part.module, made)
         and not (_has_no_gradient(part.module, made) and _trains_cast(source))
@@ -115,6 +117,19 @@ def _is_cast(source: Source) -> bool:
         return not call.args
     given = (*call.args, *(option.value for option in call.keywords if option.arg == "dtype"))
     return call.func.attr in {"to", "type"} and any(type_named(arg, source.scope) == FLOAT32 for arg in given)
+
+
+def _cast_inside(project: Project, source: Source, call: ast.Call) -> Iterator[ast.expr]:
+    """Yield what a call passes to an own model whose forward method turns that into float32 by itself."""
+    owner = source.scope.class_of(call.func)
+    found = project.method(owner, "forward") if owner is not None else None
+    if found is None:
+        return
+    where = project.scope_of(found[0], found[1])
+    casts = (Source(c, where) for c in inner(found[0], ast.Call) if isinstance(c, ast.Call))
+    names = {tail_of(cast.node.func.value) for cast in casts if _is_cast(cast)}  # type: ignore[attr-defined]  # a method
+    given = (argument(call, found[0], name, bound=True) for name in sorted(names))
+    yield from (arg for arg in given if arg is not None)
 
 
 def _is_cast_by_framework(project: Project, source: Source) -> bool:

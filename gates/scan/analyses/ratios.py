@@ -80,7 +80,8 @@ def _is_inverse(project: Project, module: Module, left: ast.expr, right: ast.exp
 
 def _grown(project: Project, module: Module, value: ast.expr) -> str | None:
     """Return what is wrong with a gain that is the growth of a time: `(new - old) / old`."""
-    for top, _ in _quotients(value):
+    for over, _ in _quotients(value):
+        top = _unscaled(over)
         if not isinstance(top, ast.BinOp) or not isinstance(top.op, ast.Sub):
             continue
         if not is_candidate(_text(top.left, module)) or not is_baseline(_text(top.right, module)):
@@ -165,32 +166,36 @@ def _keys(node: ast.expr) -> Iterator[str]:
         node = node.value
 
 
+def _unscaled(node: ast.expr) -> ast.expr:
+    """Return what is rounded, or multiplied by a constant: of `100 * (old - new)`, `old - new`."""
+    if isinstance(node, ast.Call) and tail_of(node.func) in {"round", "float"} and node.args:
+        return _unscaled(node.args[0])
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return node
+    sides = [side for side in (node.left, node.right) if not isinstance(side, ast.Constant)]
+    return _unscaled(sides[0]) if len(sides) == 1 else node
+
+
+def _sides(node: ast.expr, kind: type[ast.operator]) -> tuple[ast.expr, ast.expr] | None:
+    """Return both sides of a difference or a quotient, in percent, too."""
+    inside = _unscaled(node)
+    return (inside.left, inside.right) if isinstance(inside, ast.BinOp) and isinstance(inside.op, kind) else None
+
+
 def _saving(value: ast.expr, module: Module) -> str | None:
     """Return what is wrong with a share that is saved: it is 1 - new / old, or (old - new) / old."""
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
-        return _saving(value.left, module) or _saving(value.right, module)
-    if not isinstance(value, ast.BinOp):
-        return None
-    if (
-        isinstance(value.op, ast.Sub)
-        and isinstance(value.right, ast.BinOp)
-        and isinstance(value.right.op, ast.Div)
-        and is_baseline(_text(value.right.left, module))
-        and is_candidate(_text(value.right.right, module))
-    ):
+    inside = _unscaled(value)
+    if isinstance(inside, ast.BinOp) and isinstance(inside.op, ast.Mult):
+        return _saving(inside.left, module) or _saving(inside.right, module)
+    share = _sides(inside, ast.Div)
+    difference = _sides(share[0] if share is not None else inside, ast.Sub)
+    left = _sides(difference[1], ast.Div) if difference is not None and share is None else None
+    if left is not None and is_baseline(_text(left[0], module)) and is_candidate(_text(left[1], module)):
         return "the old arm is divided by the new one, upside down"
     if (
-        isinstance(value.op, ast.Div)
-        and isinstance(value.left, ast.BinOp)
-        and isinstance(value.left.op, ast.Sub)
-        and is_candidate(_text(value.left.left, module))
-        and is_baseline(_text(value.left.right, module))
-    ):
-        return "the old arm is subtracted from the new one, so a saving is negative"
-    if (
-        isinstance(value.op, ast.Sub)
-        and is_candidate(_text(value.left, module))
-        and is_baseline(_text(value.right, module))
+        difference is not None
+        and is_candidate(_text(difference[0], module))
+        and is_baseline(_text(difference[1], module))
     ):
         return "the old arm is subtracted from the new one, so a saving is negative"
     return None

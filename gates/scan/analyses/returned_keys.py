@@ -13,6 +13,7 @@ from gates.scan.analyses._held import (
     leaves_alone,
     named,
     source_of,
+    spread,
     values_in,
 )
 from gates.scan.analyses._keys import Keys, keys_returned, keys_yielded, only_reads, values_under
@@ -245,13 +246,11 @@ def _passed(project: Project, module: Module, function: ast.AST, name: str, hops
     found: list[Origin] = []
     bound = project.scope_of(function, module).owner is not None
     for call, there in project.named.get(function.name, [])[:20]:
-        value = argument(call, function, name, bound=bound)
-        if (
-            not isinstance(value, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
-            or callee(project, there, call) is not function
-        ):
+        if callee(project, there, call) is not function:
             return []
-        more = _origins(project, there, value, hops - 1)
+        value = argument(call, function, name, bound=bound)
+        is_one = isinstance(value, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+        more = _all_run(project, [(value, there)] if is_one and value else spread(project, there, call), hops)
         if not more:
             return []
         found += more

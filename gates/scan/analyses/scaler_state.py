@@ -21,6 +21,7 @@ from gates.scan.analyses._keepers import (
 )
 from gates.scan.analyses._parts import Part, by_name, saved_together, taken
 from gates.scan.analyses._precision import is_scaler, scalers
+from gates.scan.analyses._resuming import SAVE, asked_in_loops, is_for, loads_unsaved, saves_unloaded
 from gates.scan.analyses._stores import handed_over, is_given_later, kept_beside, with_scaler
 from gates.scan.classes import ClassInfo
 from gates.scan.known import SCALER
@@ -45,7 +46,7 @@ def look(project: Project) -> Iterator[Site]:
     for module in project.modules.values():
         if "state_dict" in module.calls or "load_state_dict" in module.calls:
             saved = list(_saving(project, module))
-            yield from saved or _asking(project, module, "load_state_dict", "loaded")
+            yield from saved or _loading(project, module)
     for info in project.classes.values():
         yield from _unkept(project, info)
 
@@ -54,8 +55,15 @@ def _saving(project: Project, module: Module) -> Iterator[Site]:
     """Yield each place of a file that saves an optimizer's state without its scaler's."""
     yield from _asking(project, module, "state_dict", "saved")
     for body in functions(module):
-        yield from _together(project, module, body)
+        yield from _together(project, module, body, "state_dict", "saved")
         yield from _handed(project, module, body)
+
+
+def _loading(project: Project, module: Module) -> Iterator[Site]:
+    """Yield each place of a file that loads an optimizer's state without its scaler's."""
+    yield from _asking(project, module, "load_state_dict", "loaded")
+    for body in functions(module):
+        yield from _together(project, module, body, "load_state_dict", "loaded")
 
 
 def _asking(project: Project, module: Module, verb: str, word: str) -> Iterator[Site]:
@@ -87,10 +95,10 @@ def _written(call: ast.Call, module: Module) -> ast.AST:
     return around if isinstance(around, ast.Dict) else call
 
 
-def _together(project: Project, module: Module, body: Function) -> Iterator[Site]:
+def _together(project: Project, module: Module, body: Function, verb: str, word: str) -> Iterator[Site]:
     """Yield where the optimizer stands in a list of all that is saved in one loop, and the scaler does not."""
     scope = project.scope_of(body, module)
-    for parts in saved_together(project, module, body, "state_dict"):
+    for parts in saved_together(project, module, body, verb):
         optimizers = [(node, there) for name, node, there in parts if OPTIMIZER.search(name)]
         scaled = any(
             NAMED.search(name) or names_scaler(project, name) or _is_kept_scaler(project, node, there)
@@ -99,24 +107,22 @@ def _together(project: Project, module: Module, body: Function) -> Iterator[Site
         if not optimizers or len(parts) < 2 or scaled:
             continue
         node, there = optimizers[-1]
-        if _elsewhere(project, module, body, "state_dict") or any(map(_names_scaler, (scope, there))):
+        if _elsewhere(project, module, body, verb) or any(_names_scaler(each, verb) for each in (scope, there)):
             continue
-        if scope.owner is not None and (
-            _added(project, scope.owner, "state_dict") or _listed_below(project, scope.owner)
-        ):
+        if scope.owner is not None and (_added(project, scope.owner, verb) or _listed_below(project, scope.owner)):
             continue
         lister = there.function
         owner = there.owner
         if isinstance(lister, ast.FunctionDef | ast.AsyncFunctionDef) and owner and _added_to(project, owner, lister):
             continue
-        held = [c for c in calls(body) if tail_of(c.func) == "state_dict"]
-        is_there = _has_scaler(project, body, scope) or _is_with_scaler(project, held, scope, "state_dict")
+        held = [c for c in calls(body) if tail_of(c.func) == verb]
+        is_there = _has_scaler(project, body, scope) or _is_with_scaler(project, held, scope, verb)
         if (
             is_there
             or any(holds_it(project, n, where) for _, n, where in parts)
             or _is_hosted(project, held, scope, parts)
         ):
-            yield broken(there.module, node, "the optimizer is saved, its scaler is not")
+            yield broken(there.module, node, f"the optimizer is {word}, its scaler is not")
 
 
 def _handed(project: Project, module: Module, body: Function) -> Iterator[Site]:
@@ -158,12 +164,16 @@ def _listed_below(project: Project, owner: ClassInfo) -> bool:
     return bool(keeping) and all(any(_lists_scaler(project, i) for i in project.order_of(info)) for info in keeping)
 
 
-def _names_scaler(scope: Scope) -> bool:
-    """Return whether a function, or the class that it is a method of, adds a scaler by its name to what is listed."""
+def _names_scaler(scope: Scope, verb: str) -> bool:
+    """Return whether a function, or the class that it is a method of, adds a scaler by its name to what is listed.
+
+    What stands in a method that only saves is no part of what is loaded.
+    """
     family = scope.project.order_of(scope.owner) if scope.owner is not None else []
     places = [(scope.function, scope.module), *((info.node, info.scope.module) for info in family)]
     texts = ((n, m) for place, m in places if place for n in walk(place) if isinstance(n, ast.Constant))
-    named = (m.parents.get(n) for n, m in texts if names_scaler(scope.project, n.value))
+    known = ((n, m) for n, m in texts if names_scaler(scope.project, n.value))
+    named = (m.parents.get(n) for n, m in known if verb == SAVE or not is_for(n, m, SAVE))
     return any(not (isinstance(p, ast.Call) and tail_of(p.func) in {"getattr", "hasattr"}) for p in named)
 
 
@@ -186,8 +196,9 @@ def _lacking(project: Project, module: Module, body: Body, verb: str) -> ast.Cal
     is_there = is_held or _has_scaler(project, body, scope)
     is_there = is_there or _kept_back(project, body, optimizers, verb)
     is_there = is_there or _is_with_scaler(project, optimizers, scope, verb) or _is_hosted(project, optimizers, scope)
-    is_there = is_there or (verb == "state_dict" and any(_is_beside(project, c, scope) for c in optimizers))
-    return optimizers[-1] if is_there or (verb == "load_state_dict" and _saves(module)) else None
+    is_there = is_there or (verb == SAVE and any(_is_beside(project, c, scope) for c in optimizers))
+    is_half = loads_unsaved if verb == SAVE else saves_unloaded
+    return optimizers[-1] if is_there or is_half(project, module) else None
 
 
 def _is_beside(project: Project, call: ast.Call, scope: Scope) -> bool:
@@ -266,17 +277,13 @@ def _added(project: Project, owner: ClassInfo, verb: str) -> bool:
     )
 
 
-def _saves(module: Module) -> bool:
-    """Return whether the file that loads saves a scaler's state."""
-    scaled = [c for c in module.calls.get("state_dict", []) if NAMED.search(asked_name(c))]
-    return bool(scaled) and not any(NAMED.search(asked_name(c)) for c in module.calls.get("load_state_dict", []))
-
-
 def _elsewhere(project: Project, module: Module, body: Body, verb: str) -> bool:
     """Return whether the scaler's state is dealt with by another function that this one's file has for it."""
     owner = class_of(body, module) if isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef) else None
     passing = [i.methods[verb] for i in project.classes.values() if i.scope.module is module and verb in i.methods]
     if deals(project, module, owner or module.tree, verb, () if owner else passing):
+        return True
+    if any(names_scaler(project, name) for name in asked_in_loops(project, module, verb)):
         return True
     text = text_of(body) if not isinstance(body, ast.Module) else ""
     return re.search(rf"(?i)scaler_state|amp\.{verb}", text) is not None

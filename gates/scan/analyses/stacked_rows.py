@@ -8,7 +8,7 @@ from gates.scan.analyses._batches import is_number_of, is_stored
 from gates.scan.analyses._code import LOOPS, broken, callee, constant, function_of, module_of
 from gates.scan.analyses._cpu_only import only_on_cpu
 from gates.scan.analyses._flow import is_forward
-from gates.scan.analyses._origins import Origins
+from gates.scan.analyses._origins import COMPREHENSIONS, Origins
 from gates.scan.analyses._picks import TENSORS, picked
 from gates.scan.analyses._rows import (
     DEVICE,
@@ -88,7 +88,9 @@ def _is_slow(project: Project, module: Module, call: ast.Call, rows: Rows) -> bo
     is_plain = rows.place is call and (is_made or not isinstance(base, ast.Call) or _is_torch(base.func))
     if is_made and tail_of(call.func) == "stack" and is_read(rows.each):
         return True
+    is_plain = is_plain or (rows.place is call and isinstance(base, ast.Call) and tail_of(base.func) == "getattr")
     is_moved = _is_moved_later(call, module, by_name=is_plain) or _is_sent(project, module, call, rows)
+    is_moved = is_moved or (is_plain and _is_moved_by_turns(call, module))
     return rows.place is call and is_moved
 
 
@@ -248,3 +250,26 @@ def _is_moved_later(call: ast.Call, module: Module, *, by_name: bool) -> bool:
         and bool(name)
         and any(moves(c) and isinstance(c.func, ast.Attribute) and text_of(c.func.value) == name for c in later)
     )
+
+
+def _is_moved_by_turns(call: ast.Call, module: Module) -> bool:
+    """Return whether each of the batches that a comprehension makes is moved as another one goes through them."""
+    listed = module.parents.get(call)
+    if not isinstance(listed, COMPREHENSIONS):
+        return False
+    kept = module.parents.get(listed)
+    names = {text_of(target) for target in kept.targets} if isinstance(kept, ast.Assign) else set()
+    for node in inner(function_of(call, module) or module.tree, *COMPREHENSIONS):
+        for each in getattr(node, "generators", ()):
+            views = isinstance(each.iter, ast.Call) and isinstance(each.iter.func, ast.Attribute) and not each.iter.args
+            over = each.iter.func.value if views else each.iter
+            turned = {n.id for n in walk(each.target) if isinstance(n, ast.Name)}
+            if (over is listed or text_of(over) in names) and any(_moves_one(c, turned) for c in inner(node, ast.Call)):
+                return True
+    return False
+
+
+def _moves_one(call: ast.AST, names: set[str]) -> bool:
+    """Return whether a call moves one of some variables to the device."""
+    func = call.func if isinstance(call, ast.Call) and moves(call) else None
+    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in names
