@@ -23,6 +23,7 @@ class Group(NamedTuple):
 
     key: object
     places: Iterable[Spot]
+    is_loose: bool = False  # whether only a name, a text or a list leads from them to a function
 
 
 class Open(NamedTuple):
@@ -53,7 +54,7 @@ class Callers:
             if any(_is_listed(m.node, m.module) for m in self._meaning(function, self._scope)):
                 yield from self._in_lists()
             return
-        yield Group(None, self._by_text())
+        yield Group(None, self._by_text(), is_loose=True)
         if function.name in CALLED:
             yield from self._by_objects(owner)
 
@@ -108,7 +109,7 @@ class Callers:
         if alias in self._held or self._scope.owner is not None:
             return
         self._held.add(alias)
-        yield Group(alias, map(_spot, self._mentions.held_by(alias)))
+        yield Group(alias, map(_spot, self._mentions.held_by(alias)), is_loose=isinstance(alias, str))
         for other in self._mentions.passed_from(alias):
             yield from self._through(other)
 
@@ -116,7 +117,7 @@ class Callers:
         """Yield what calls the variable of a loop, or what stands under a key, as the function can be called."""
         for shape, places in self._project.once(called_of_lists)[0].items():
             if accepts(self._function, shape, bound=self._scope.owner is not None):
-                yield Group(("lists", shape), places)
+                yield Group(("lists", shape), places, is_loose=True)
 
     def _by_text(self) -> Iterator[Spot]:
         """Yield the calls of methods by texts, `getattr(hook, name)(...)`, which may mean the function."""
@@ -137,7 +138,7 @@ class Callers:
         """Yield the calls that may run any method of a name, together for all methods that can be called so."""
         for shape, mentions in self._mentions.open_calls(name).items():
             if accepts(self._function, shape, bound=True):
-                yield Group(Open(name, shape), map(_spot, mentions))
+                yield Group(Open(name, shape), map(_spot, mentions), is_loose=True)
 
     def _instances(self, made: object, mentions: Iterable[Mention]) -> Group:
         """Return the places that call what a class makes, or a function returns."""

@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import cached_property
 
 from gates.scan.candidates import candidates
@@ -222,20 +221,20 @@ class Calling(Running):
         self.entered.add(node)
         names = dict(closure.outer)
         names |= parameters_of(node, (*closure.bound, *arguments), {**closure.named, **named}, self.place(path, scope))
-        inside = replace(path, names=names, returned=None, ended="")
+        inside = path.but(names=names, returned=None, ended="")
         if isinstance(node, ast.Lambda):
             found = self.run(node.body, [inside], scope)
-            return [(replace(after, names=path.names), value) for after, value in found]
+            return [(after.but(names=path.names), value) for after, value in found]
         self.stack.append(node)
         try:
             ended = self.decorated(node, inside, scope)
         finally:
             self.stack.pop()
-        ended = [replace(each, names=path.names).forgets(path.heap) for each in ended]
+        ended = [each.but(names=path.names).forgets(path.heap) for each in ended]
         return [
             (
-                replace(
-                    e, names=path.names, ended="raise" if e.ended == "raise" else "", returned=None, guards=path.guards
+                e.but(
+                    names=path.names, ended="raise" if e.ended == "raise" else "", returned=None, guards=path.guards
                 ),
                 e.returned,
             )

@@ -220,14 +220,14 @@ class Contexts(Stacks):
             self.yields.append(lambda run: [p for p, _ in run])
             names = paths[0].names if paths else {}
             try:
-                after = inner([bind(replace(p, names=outer_names), value) for p, value in run])
+                after = inner([bind(p.but(names=outer_names), value) for p, value in run])
             finally:
                 self.yields.pop()
                 self.stack = saved
-            return [replace(p, names=names, ended="") for p in after if p.ended != "raise"]
+            return [p.but(names=names, ended="") for p in after if p.ended != "raise"]
 
         after = self.generated(closure, made, place, path, block)
-        return [replace(p, names=outer_names) for p in after]
+        return [p.but(names=outer_names) for p in after]
 
     def generated(
         self, closure: Closure, made: ast.Call, place: Place, path: State, at_yield: Callable[[Run], Paths]

@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gates.scan.holes import Hole, Holes
 from gates.scan.known import OPTIMIZER, SCALER, is_called
@@ -23,6 +23,7 @@ class Happening:
     """The events that a walk looks for, and what their metavariables must be."""
 
     kinds: tuple[tuple[EventKind, Needs], ...]
+    _by_tail: dict[str, list[tuple[EventKind, Needs, Pattern]]] = field(default_factory=dict, compare=False)
 
     @property
     def tails(self) -> frozenset[str]:
@@ -40,13 +41,19 @@ class Happening:
         return self._of_call(*told, state) if told is not None else found
 
     def _of_call(self, node: ast.Call, place: Place, state: State) -> tuple[Event, bool] | None:
-        for kind, needs in self.kinds:
-            for pattern in kind.calls:
-                found = self._fit(pattern, node, place, needs)
-                if found is not None and _is_so(kind, state):
-                    sure = any(_meets(needs[n], h.node, h.names) for n, h in found.items() if n in needs)
-                    return event(kind.name, node, found, place), sure or not found
+        for kind, needs, pattern in self._called(tail_of(node.func)):
+            found = match(pattern, node, place)
+            if found is not None and fits(needs, found) and _is_so(kind, state):
+                sure = any(_meets(needs[n], h.node, h.names) for n, h in found.items() if n in needs)
+                return event(kind.name, node, found, place), sure or not found
         return None
+
+    def _called(self, tail: str) -> list[tuple[EventKind, Needs, Pattern]]:
+        """Return the patterns that a call by a name may fit, in their order; they are few of many."""
+        if tail not in self._by_tail:
+            every = ((kind, needs, pattern) for kind, needs in self.kinds for pattern in kind.calls)
+            self._by_tail[tail] = [each for each in every if each[2].tail in {None, tail}]
+        return self._by_tail[tail]
 
     def of_statement(self, node: ast.stmt, place: Place, state: State) -> Event | None:
         """Return the event that a statement is, such as `p.grad = None`."""

@@ -1,16 +1,18 @@
 """Which code of a program may have to do with events: everything else need not be walked."""
 
 import ast
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from functools import cached_property
 
-from gates.scan.callers import Callers
+from gates.scan.callers import Callers, Group
 from gates.scan.events import Happening
 from gates.scan.leads import Leads
 from gates.scan.module import Module
 from gates.scan.project import Project
 from gates.scan.suspects import Suspects
+
+LEAST, EACH = 1_000, 12  # functions that are marked at most: so many, or so many for each that has events
 
 
 class Hot:
@@ -22,9 +24,7 @@ class Hot:
         self.kinds: dict[ast.AST, set[str]] = defaultdict(set)
         self._hot: set[ast.AST] = set()
         self._leads = Leads()
-        todo = self._begun(happening)
-        while todo:
-            todo += self._callers(todo.pop())
+        self._spread(self._begun(happening))
 
     def __contains__(self, node: ast.AST) -> bool:
         """Return whether something in a node may be an event or lead to one."""
@@ -70,14 +70,31 @@ class Hot:
                     return found
         return found
 
-    def _callers(self, function: ast.AST) -> list[ast.AST]:
-        """Mark the code that may run a hot function."""
-        found: list[ast.AST] = []
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+    def _spread(self, begun: list[ast.AST]) -> None:
+        """Mark the code that may run hot functions: what surely does first, what may by a name or a list after that.
+
+        In a large program without types a name leads on to nearly everything, which says nothing; there the nearest
+        functions are marked.
+        """
+        todo, later = deque(begun), deque[tuple[ast.AST, Group]]()
+        limit = max(LEAST, EACH * len(self.kinds))
+        while (todo or later) and len(self.functions) < limit:
+            if not todo:
+                todo += self._led(*later.popleft())
+                continue
+            function = todo.popleft()
+            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
             for group in Callers(function, self.project.scope_of(function, self.functions[function])):
-                for node, module, _ in self._leads.join(group, function):
-                    found += self._mark(node, module) if node not in self._hot else []
-        return found
+                if group.is_loose:
+                    later.append((function, group))
+                else:
+                    todo += self._led(function, group)
+
+    def _led(self, function: ast.AST, group: Group) -> list[ast.AST]:
+        """Mark the places that may run a function; return the functions that they stand in and that are new."""
+        spots = self._leads.join(group, function)
+        return [new for node, module, _ in spots if node not in self._hot for new in self._mark(node, module)]
 
     @property
     def run(self) -> set[ast.AST]:

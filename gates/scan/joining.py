@@ -1,7 +1,6 @@
 """Paths that agree go on as one, so that their number stays small."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from gates.scan.events import Happening
 from gates.scan.state import State
@@ -51,7 +50,7 @@ class Joining:
         self.cut = True
         ordered = sorted(path.words, key=lambda word: [(e.line, e.name) for e in _last(word)])
         kept = {tuple(e.name for e in _last(word)): word for word in ordered}
-        return replace(path, words=frozenset(list(kept.values())[:MAX_WORDS]))
+        return path.but(words=frozenset(list(kept.values())[:MAX_WORDS]))
 
 
 def _shared(one: State, other: State) -> State:
@@ -62,15 +61,15 @@ def _shared(one: State, other: State) -> State:
         name: value for name, value in one.heap.items()
         if not value.given or ((there := other.heap.get(name)) is not None and there.key == value.key)
     }  # fmt: skip
-    return replace(one, heap=same) if len(same) < len(one.heap) else one
+    return one.but(heap=same) if len(same) < len(one.heap) else one
 
 
 def _agreeing(one: State, other: State) -> State:
-    return replace(one, assumed={key: truth for key, truth in one.assumed.items() if other.assumed.get(key) is truth})
+    return one.but(assumed={key: truth for key, truth in one.assumed.items() if other.assumed.get(key) is truth})
 
 
 def _united(one: State, other: State) -> State:
-    return replace(one, words=one.words | other.words)
+    return one.but(words=one.words | other.words)
 
 
 def _last(word: Word) -> list[Event]:

@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from gates.scan.calling import Calling
 from gates.scan.conditions import branch
@@ -69,11 +68,11 @@ class Looping(Calling):
             going: Paths = []
             try:
                 for each, value in run:
-                    begun = self.bound(node.target, value, replace(each, names=path.names), scope, node.target)
+                    begun = self.bound(node.target, value, each.but(names=path.names), scope, node.target)
                     for after in self.block(node.body, [begun], scope):
                         is_over = after.ended in {"break", "return", "raise"}
                         (left if is_over else going).append(
-                            after if is_over else replace(after, names=each.names, ended="")
+                            after if is_over else after.but(names=each.names, ended="")
                         )
             finally:
                 self.yields.pop()
@@ -82,7 +81,7 @@ class Looping(Calling):
 
         ended = self.generated(closure, node.iter, place, path, turn)
         over = [
-            replace(each, ended="" if each.ended == "break" else each.ended, turns=path.turns, guards=path.guards)
+            each.but(ended="" if each.ended == "break" else each.ended, turns=path.turns, guards=path.guards)
             for each in left
         ]
         return [*(self.block(node.orelse, ended, scope) if node.orelse else ended), *over]
@@ -132,12 +131,12 @@ class Looping(Calling):
                 going = [each for each, goes_on in known if goes_on or (goes_on is None and turn <= count)]
             if not going:
                 break
-            going = [bind(replace(each, turns=f"{outer}/{node.lineno}.{turn}").happens(*turns), turn) for each in going]
+            going = [bind(each.but(turns=f"{outer}/{node.lineno}.{turn}").happens(*turns), turn) for each in going]
             if isinstance(node, ast.While) and node.test in self.hot:
                 going = [each for each, _ in self.run(node.test, going, scope)]
             after = self.joined(self.block(node.body, going, scope))
             left += [each for each in after if each.ended in {"break", "return", "raise"}]
-            going = [replace(each, ended="") for each in after if each.ended in {"", "continue"}]
+            going = [each.but(ended="") for each in after if each.ended in {"", "continue"}]
         going = [*over, *going]
         going = self.block(node.orelse, going, scope) if node.orelse else going
         result = []
@@ -145,7 +144,7 @@ class Looping(Calling):
             ended = "" if each.ended == "break" else each.ended
             done = each if ended else each.happens(*ends).without_idle_loop(path.words)
             assumed = {key: truth for key, truth in each.assumed.items() if not _is_of_turn(key, node, path)}
-            result.append(replace(done, ended=ended, turns=outer, guards=guards, assumed=assumed))
+            result.append(done.but(ended=ended, turns=outer, guards=guards, assumed=assumed))
         return result
 
     def _goes_on(self, test: ast.expr, path: State, scope: Scope) -> bool | None:

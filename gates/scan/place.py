@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from gates.scan.classes import ClassInfo
 from gates.scan.module import tail_of
+from gates.scan.nodes import children
 from gates.scan.project import Project
 from gates.scan.scope import Scope
 from gates.scan.values import Closure, Value
@@ -40,9 +41,12 @@ STABLE = frozenset(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Place:
-    """A place on a path: answers what names mean there, what a variable was made by, and which object it is."""
+    """A place on a path: answers what names mean there, what a variable was made by, and which object it is.
+
+    It is never changed; one that is `frozen` takes three times as long to make.
+    """
 
     project: Project
     scope: Scope
@@ -131,9 +135,7 @@ class Place:
     def _texts(self, node: ast.AST) -> list[str]:
         """Return the text of any other expression, part by part."""
         found = [type(node).__name__, "("]
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr_context):
-                continue
+        for child in children(node):
             found += [self.key(child) if isinstance(child, ast.expr) else type(child).__name__, ","]
         return [*found, ")"]
 

@@ -103,12 +103,12 @@ class Running(Counting):
         before = frozenset().union(*(path.words for path in paths))
         paths = [path.happens(loop) for path in paths]
         for turn in range(1, len(known or (1, 2)) + 1):
-            paths = [replace(p, turns=f"{p.turns}/{line}.{turn}").happens(mark) for p in paths]
+            paths = [p.but(turns=f"{p.turns}/{line}.{turn}").happens(mark) for p in paths]
             if known:
                 paths = [p.binds(tail_of(node.generators[0].target), known[turn - 1]) for p in paths]
             for part in parts:
                 paths = [path for path, _ in self.run(part, paths, scope)]
-            paths = [replace(p, turns=p.turns.rpartition("/")[0]) for p in paths]
+            paths = [p.but(turns=p.turns.rpartition("/")[0]) for p in paths]
         paths = [path.happens(done).without_idle_loop(before) for path in paths]
         return [(path, self.place(path, scope).value(node)) for path in paths]
 
@@ -142,7 +142,7 @@ class Running(Counting):
         place = self.place(path, scope)
         owner = self.project.classes.get(place.dotted(node.func) or "")
         kept = dict(given(node, value, owner, place)) if owner is not None and not owner.twice else {}
-        return replace(path, heap={**path.heap, **kept}) if kept else path
+        return path.but(heap={**path.heap, **kept}) if kept else path
 
     def furnished(self, instance: Value, path: State) -> State:
         """Return the path with what an object keeps of what it was passed, where that was made out of sight."""
@@ -154,7 +154,7 @@ class Running(Counting):
         if made is None or self.project.classes.get(where.dotted(made.func) or "") is not instance.owner:
             return path
         kept = dict(given(made, instance, instance.owner, where))
-        return replace(path, heap={**path.heap, **kept}) if kept else path
+        return path.but(heap={**path.heap, **kept}) if kept else path
 
     def touched(self, node: ast.expr, path: State, scope: Scope) -> State:
         """Forget the attributes of the own instance that a method sets which is not walked."""

@@ -3,7 +3,7 @@
 import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from gates.scan.classes import ClassInfo
 from gates.scan.counting import MAX_WORK, TooMany
@@ -21,7 +21,7 @@ from gates.scan.words import Event, Frame, Word
 MAX_BEGINNINGS = 8
 FEW = 400  # the work that each function gets before any gets more
 FURTHER = (2_000, 7_000, MAX_WORK)  # what those get that need more, all of them so much before any gets the rest
-LEAST, EACH = 150_000, 4_000  # what that may be for all together: so much, or so much for each that has events
+LEAST, EACH = 100_000, 2_000  # what that may be for all together: so much, or so much for each that has events
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def _trace(
     try:
         root = Word().then(start)
         for state in _beginnings(walker, node, scope, owner):
-            beginning = replace(state, words=frozenset({root}))
+            beginning = state.but(words=frozenset({root}))
             if isinstance(node, ast.Module):
                 ended = walker.block(node.body, [beginning], scope)
             else:
@@ -206,7 +206,7 @@ def _beginnings(walker: Walker, node: Function | ast.Module, scope: Scope, owner
         return [State(names=names)]
     instance = Value("self", owner=owner)
     states = _constructed(walker, owner, instance) if node.name != "__init__" else [State()]
-    return [replace(state, names={**names, scope.self_name: instance}) for state in states]
+    return [state.but(names={**names, scope.self_name: instance}) for state in states]
 
 
 def _constructed(walker: Walker, owner: ClassInfo, instance: Value) -> list[State]:

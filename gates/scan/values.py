@@ -33,9 +33,11 @@ class Closure:
     owner: ClassInfo | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Value:
     """An object: `key` is its identity along a path; `node`, read at `place`, is the expression that made it.
+
+    It is never changed; one that is `frozen` takes three times as long to make.
 
     One that is `given` is what an object keeps of what its constructor was passed; paths that differ in it may join.
     What `*args` and `**options` hold is the `rest`.

@@ -9,6 +9,7 @@ from gates.scan.cases import asked, is_open
 from gates.scan.conditions import branch
 from gates.scan.looping import Looping
 from gates.scan.module import tail_of
+from gates.scan.nodes import text_of
 from gates.scan.place import apart
 from gates.scan.scope import Scope
 from gates.scan.stacks import Run
@@ -28,7 +29,7 @@ class Walker(Looping):
         """Walk statements; paths that ended wait at the end of the block."""
         depth = max((len(path.guards) for path in paths), default=0)
         after = self._steps(body, paths, scope)
-        return [replace(p, guards=p.guards[:depth]) if len(p.guards) > depth else p for p in after]
+        return [p.but(guards=p.guards[:depth]) if len(p.guards) > depth else p for p in after]
 
     def _steps(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
         ended: Paths = []
@@ -42,7 +43,7 @@ class Walker(Looping):
                 return [*ended, *self._pushed(pushed, body[at + 1 :], going, scope)]
             paths = self.joined(self._statement(statement, going, scope))
             if (passed := _passed_by(statement)) is not None:
-                paths = [p if p.ended else replace(p, guards=(*p.guards, f"past {passed}")) for p in paths]
+                paths = [p if p.ended else p.but(guards=(*p.guards, f"past {passed}")) for p in paths]
         return [*ended, *paths]
 
     def _is_own_stack(self, node: ast.stmt, scope: Scope) -> bool:
@@ -92,7 +93,7 @@ class Walker(Looping):
         if isinstance(node, ast.Raise) and not self.tries:
             return []
         if isinstance(node, ast.Break | ast.Continue | ast.Raise):
-            return [replace(path, ended=type(node).__name__.lower()) for path in paths]
+            return [path.but(ended=type(node).__name__.lower()) for path in paths]
         return self._plain(node, paths, scope)
 
     def _plain(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:
@@ -150,7 +151,7 @@ class Walker(Looping):
             return self.bound(target.value, None, path, scope, at)
         if not isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
             return path
-        text = ast.unparse(target)
+        text = text_of(target)
         value = value or Value(f"{text}@{getattr(at, 'lineno', 0)}{self.tag(path)}")
         if isinstance(target, ast.Name):
             if scope.function is None:
@@ -191,12 +192,12 @@ class Walker(Looping):
         if node not in self.hot and not flows(branches) and not self.matters(branches, scope):
             return self.forgotten(branches, paths, scope, node)
         found: Paths = []
-        guard = ast.unparse(node.test)
+        guard = text_of(node.test)
         for path, _ in self.run(node.test, paths, scope) if node.test in self.hot else [(p, None) for p in paths]:
             for side, is_true in branch(node.test, path, self.place(path, scope)):
-                guarded = replace(side, guards=(*side.guards, guard if is_true else f"else {guard}"))
+                guarded = side.but(guards=(*side.guards, guard if is_true else f"else {guard}"))
                 after = self.block(node.body if is_true else node.orelse, [guarded], scope)
-                found += [replace(each, guards=path.guards) for each in after]
+                found += [each.but(guards=path.guards) for each in after]
         return found
 
     def forgotten(self, body: Iterable[ast.stmt], paths: Paths, scope: Scope, at: ast.AST) -> Paths:
@@ -242,7 +243,7 @@ class Walker(Looping):
         raised = [p for p in done if p.ended == "raise"]
         found = [p for p in done if p.ended != "raise"] if node.handlers else done
         for handler in node.handlers:
-            begun = [replace(p, ended="") for p in (raised or paths)]
+            begun = [p.but(ended="") for p in (raised or paths)]
             if handler.name:
                 begun = [p.binds(handler.name, Value(f"{handler.name}@{handler.lineno}")) for p in begun]
             if handler in self.hot or flows(handler.body) or self.matters(handler.body, scope):
@@ -253,8 +254,8 @@ class Walker(Looping):
             return found
         result: Paths = []
         for path in found:
-            after = self.block(node.finalbody, [replace(path, ended="")], scope)
-            result += [replace(p, ended=p.ended or path.ended, returned=p.returned or path.returned) for p in after]
+            after = self.block(node.finalbody, [path.but(ended="")], scope)
+            result += [p.but(ended=p.ended or path.ended, returned=p.returned or path.returned) for p in after]
         return result
 
     def _match(self, node: ast.Match, paths: Paths, scope: Scope) -> Paths:
@@ -275,8 +276,8 @@ class Walker(Looping):
 
     def _return(self, node: ast.Return, paths: Paths, scope: Scope) -> Paths:
         if node.value is None:
-            return [replace(path, ended="return", returned=None) for path in paths]
-        return [replace(path, ended="return", returned=value) for path, value in self.run(node.value, paths, scope)]
+            return [path.but(ended="return", returned=None) for path in paths]
+        return [path.but(ended="return", returned=value) for path, value in self.run(node.value, paths, scope)]
 
 
 @cache
@@ -291,4 +292,4 @@ def _is_told(value: Value) -> bool:
 def _passed_by(statement: ast.stmt) -> str | None:
     """Return the condition on which a statement leaves its block, and does nothing else than that otherwise."""
     leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Continue | ast.Break)
-    return ast.unparse(statement.test) if isinstance(statement, ast.If) and leaves and not statement.orelse else None
+    return text_of(statement.test) if isinstance(statement, ast.If) and leaves and not statement.orelse else None

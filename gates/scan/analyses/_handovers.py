@@ -3,10 +3,11 @@
 import ast
 
 from gates.scan.analyses._code import Loop, loop_of
+from gates.scan.analyses._containers import Way
 from gates.scan.analyses._flow import set_before
 from gates.scan.analyses._graphs import CUT
 from gates.scan.analyses._keyed import field_of, values_of
-from gates.scan.analyses._origins import Origins, Way
+from gates.scan.analyses._origins import Origins
 from gates.scan.analyses._registered import made_of_kept
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import walk

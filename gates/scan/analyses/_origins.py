@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from gates.scan.analyses._call_sites import MAX_SITES, calls_of
+from gates.scan.analyses._containers import Path, Way, element, places_in, taken_from
 from gates.scan.classes import ClassInfo
 from gates.scan.module import Binding, Function, Module, tail_of
 from gates.scan.nodes import inner, walk
@@ -16,14 +17,9 @@ from gates.scan.parameters import argument
 from gates.scan.project import Project
 from gates.scan.scope import SAME, Scope
 
-MAX_FOUND = 120
-Path = tuple[int | None, ...]
-Way = tuple[ast.expr, Scope, Path]
+MAX_FOUND, MAX_ASKED = 120, 4
 Sites = Iterable[tuple[ast.Call, Module]]
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
-HOLDS = frozenset(
-    {"list", "tuple", "sorted", "reversed", "iter", "set", "deque", "tqdm", "track", "ModuleList", "copy"}
-)
 ADDS = frozenset({"append", "add", "insert", "appendleft", "register", "extend"})
 FETCHES = frozenset({"get", "setdefault", "pop"})
 
@@ -48,6 +44,8 @@ class Origins:
         self._project = project
         self._sites = sites or self.called
         self._asked: set[ast.expr] = set()
+        self._circles = 0
+        self._holding: dict[ast.expr, ClassInfo | None] = {}
 
     def of(self, node: ast.expr, scope: Scope) -> list[Origin]:
         """Return the expressions that an object may have passed through as itself, the nearest first."""
@@ -97,43 +95,30 @@ class Origins:
         elif isinstance(node, ast.NamedExpr | ast.Await | ast.Starred):
             yield node.value, scope, path
         elif path:
-            yield from self._element(node, scope, path)
+            yield from element(node, scope, path)
 
     def _held_by(self, node: ast.expr, scope: Scope) -> ClassInfo | None:
         """Return the one class of the program that callers pass an object of."""
-        if not isinstance(node, ast.Name) or node.id == scope.self_name or node in self._asked:
+        if not isinstance(node, ast.Name) or node.id == scope.self_name:
             return None
-        self._asked.add(node)  # what is asked for on the way to itself tells nothing
-        found = self.classes(node, scope)
-        self._asked.discard(node)
-        return found[0] if len(found) == 1 else None
-
-    def _element(self, node: ast.expr, scope: Scope, path: Path) -> Iterator[Way]:
-        """Yield what may be taken out of a container that is written out."""
-        at, rest = path[0], path[1:]
-        if isinstance(node, ast.List | ast.Tuple | ast.Set):
-            if at is not None:
-                known = node.elts[: at + 1]  # what stands after a starred part is at no known place
-                yield from (
-                    (part, scope, rest) for part in known[at:] if not any(isinstance(p, ast.Starred) for p in known)
-                )
-            else:
-                yield from ((part, scope, path if isinstance(part, ast.Starred) else rest) for part in node.elts)
-        elif isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                yield value, scope, path if key is None else rest
-        elif isinstance(node, ast.DictComp):
-            yield node.value, scope, rest
-        elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
-            yield node.elt, scope, rest
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.BitOr):
-            yield from ((part, scope, path) for part in (node.left, node.right))
+        if node not in self._holding:
+            if node in self._asked or len(self._asked) == MAX_ASKED:  # what is asked on the way to itself tells nothing
+                self._circles += 1
+                return None
+            before = self._circles
+            self._asked.add(node)
+            found = self.classes(node, scope)
+            self._asked.discard(node)
+            if self._circles > before and self._asked:
+                return found[0] if len(found) == 1 else None
+            self._holding[node] = found[0] if len(found) == 1 else None
+        return self._holding[node]
 
     def _named(self, node: ast.Name, scope: Scope, path: Path) -> Iterator[Way]:
         for around in scope.module.ancestors(node):
             if isinstance(around, COMPREHENSIONS):
                 for part in around.generators:
-                    for taken in _places(part.target, node.id):
+                    for taken in places_in(part.target, node.id):
                         yield part.iter, scope, (None, *taken, *path)
                         return
             elif isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -159,7 +144,7 @@ class Origins:
         elif binding.kind == "opaque":
             for loop in inner(scope.function or scope.module.tree, ast.For, ast.AsyncFor):
                 if isinstance(loop, ast.For | ast.AsyncFor):
-                    for taken in _places(loop.target, name):
+                    for taken in places_in(loop.target, name):
                         yield loop.iter, scope, (None, *taken, *path)
             yield from self._starred(name, scope, path)
 
@@ -236,7 +221,7 @@ class Origins:
             yield node.func.value, scope, (None, *path)
             yield from ((default, scope, path) for default in node.args[1:2])
         elif path:
-            yield from self._taken(node, tail, scope, path)
+            yield from taken_from(node, tail, scope, path)
 
     def _kept_in(self, owner: ClassInfo, path: Path) -> Iterator[Way]:
         """Yield what is in an object of a class that is a container: what it makes by itself for a key it lacks."""
@@ -254,25 +239,6 @@ class Origins:
                 if isinstance(call, ast.Call) and tail_of(call.func) == "__init__":
                     yield from ((ast.Call(arg, [], []), where, path[1:]) for arg in call.args[:1])
 
-    def _taken(self, node: ast.Call, tail: str, scope: Scope, path: Path) -> Iterator[Way]:
-        """Yield what may be taken out of what a call returns."""
-        at = path[1] if len(path) > 1 else None
-        if isinstance(node.func, ast.Attribute) and tail in {"values", "items", "copy"}:
-            if tail != "items":
-                yield node.func.value, scope, path
-            elif at == 1:
-                yield node.func.value, scope, (None, *path[2:])
-        elif tail == "enumerate" and node.args and at == 1:
-            yield node.args[0], scope, (None, *path[2:])
-        elif tail == "zip" and at is not None:
-            yield from ((arg, scope, (None, *path[2:])) for arg in node.args[at : at + 1])
-        elif tail == "defaultdict" and node.args:
-            yield ast.Call(node.args[0], [], []), scope, path[1:]
-        elif tail in {"dict", "ModuleDict", "OrderedDict"} and node.keywords:
-            yield from ((more.value, scope, path[1:] if more.arg else path) for more in node.keywords)
-        elif tail in HOLDS and node.args:
-            yield node.args[0], scope, path
-
 
 def _spread(call: ast.Call, function: Function, name: str, scope: Scope) -> Iterator[tuple[ast.expr, int]]:
     """Yield the `*args` of a call that a parameter is taken out of, and at which place of these."""
@@ -280,15 +246,6 @@ def _spread(call: ast.Call, function: Function, name: str, scope: Scope) -> Iter
     first = next((at for at, arg in enumerate(call.args) if isinstance(arg, ast.Starred)), len(names))
     if name in names and names.index(name) >= first and len(call.args) == first + 1:
         yield call.args[first].value, names.index(name) - first  # type: ignore[attr-defined]  # it is starred
-
-
-def _places(target: ast.expr, name: str) -> Iterator[Path]:
-    """Yield where in a target a name stands."""
-    if isinstance(target, ast.Name) and target.id == name:
-        yield ()
-    elif isinstance(target, ast.Tuple | ast.List):
-        for at, part in enumerate(target.elts):
-            yield from ((at, *rest) for rest in _places(part, name))
 
 
 def _names(*args: ast.arg | None) -> set[str]:

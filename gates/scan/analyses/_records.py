@@ -17,7 +17,7 @@ ASKS = frozenset({"hasattr", "getattr", "isinstance"})
 
 def absent_fields(project: Project, module: Module) -> Iterator[tuple[ast.Attribute, ClassInfo, list[str]]]:
     """Yield each field that is read from a named tuple and that its class lacks, and those that it has."""
-    known = {name: info for name, info in project.classes.items() if _is_known(project, info)}
+    known = project.once(_records)[0]
     for node in module.live.get(ast.Attribute, []) if known else ():
         if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load) or node.attr.startswith("_"):
             continue
@@ -28,6 +28,11 @@ def absent_fields(project: Project, module: Module) -> Iterator[tuple[ast.Attrib
             continue
         fields = [tail_of(s.target) for s in info.node.body if isinstance(s, ast.AnnAssign)]
         yield node, info, fields
+
+
+def _records(project: Project) -> Iterator[dict[str, ClassInfo]]:
+    """Yield the named tuples of a program by their full names."""
+    yield {name: info for name, info in project.classes.items() if _is_known(project, info)}
 
 
 def _is_set(project: Project, name: str) -> bool:
