@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 
 
@@ -15,21 +16,25 @@ def files_of(paths: tuple[str, ...], root: Path) -> list[Path]:
             found.add(base)
         elif base.is_dir():
             found |= set(_below(base))
-    return sorted(found)
+    return sorted(found, key=attrgetter("parts"))
 
 
 def _below(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder; a cache or a hidden folder, a whole environment perhaps, is not entered."""
     for here, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not is_byproduct(Path(name))]
-        for path in (Path(here, name) for name in names if not is_byproduct(Path(name))):
-            if path.is_file():
-                yield path
+        folders[:] = [name for name in folders if not _is_aside(name)]
+        for name in names:
+            if not _is_aside(name) and os.path.isfile(os.path.join(here, name)):  # noqa: PTH113, PTH118  # of thousands
+                yield Path(here, name)
 
 
 def is_byproduct(path: Path) -> bool:
     """Return whether a path lies in a cache or a hidden folder, or is hidden itself."""
-    return any(part == "__pycache__" or part.startswith(".") for part in path.parts) or path.suffix == ".pyc"
+    return any(map(_is_aside, path.parts))
+
+
+def _is_aside(name: str) -> bool:
+    return name == "__pycache__" or name.startswith(".") or name.endswith(".pyc")
 
 
 def copy_package(source: Path, target: Path) -> None:

@@ -8,9 +8,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from gates import garbage_collection
-from gates.scan.choosing import chosen, chosen_alone, groups
+from gates.scan.choosing import Imports, chosen, chosen_alone, firsts_of, groups, narrowed
 from gates.scan.engine import Scanner
-from gates.scan.facts import LENT, facts_of, is_utf8
+from gates.scan.facts import FUNCTIONS, LENT, facts_of, is_utf8
 from gates.scan.literals import is_local, literals, names, rooted_literals
 from gates.scan.memory import FileFacts, Memory
 from gates.scan.module import Module
@@ -79,10 +79,11 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, memory: Memo
     alone = [rule for rule in rules if is_local(rule)]
     linked = [rule for rule in rules if rule not in alone]
     with garbage_collection.put_off():
-        facts = _facts(rules, paths, memory)
+        imports = _imports(rules, linked, paths, memory)
+        facts = imports.facts
         found.unparsed += [fact.problem for fact in facts.values() if fact.problem]
         found.functions = sum(fact.functions for fact in facts.values())
-        for group, judged in chosen_alone(alone, facts) if alone else ():
+        for group, judged in chosen_alone(alone, imports) if alone else ():
             _check_group(Group(group, facts, judged), alone, paths, found, memory)
         wanted = chosen(linked, facts) if linked else set()
         if wanted and len(facts) <= FEW:
@@ -96,13 +97,24 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, memory: Memo
     return found
 
 
-def _facts(rules: Sequence[Rule], paths: Mapping[str, Path], memory: Memory) -> dict[str, FileFacts]:
-    """Return of each file what decides whether it matters to some rules."""
+def _imports(rules: Sequence[Rule], linked: Sequence[Rule], paths: Mapping[str, Path], memory: Memory) -> Imports:
+    """Return what files import, with what decides whether each matters to some rules."""
+    words = _words(rules)
+
+    def read(shown: str, words: Sequence[str]) -> FileFacts:
+        return memory.facts(paths[shown], shown, words, facts_of)
+
+    if not linked:
+        return narrowed(rules, paths, words, read)
+    return Imports({shown: read(shown, [*words, FUNCTIONS]) for shown in paths}, firsts_of(rules))
+
+
+def _words(rules: Sequence[Rule]) -> list[str]:
+    """Return the words by which files matter to some rules."""
     words = {word for rule in rules for literal in literals(rule) for word in literal}
     words |= {word for rule in rules if is_local(rule) for literal in rooted_literals(rule) for word in literal}
     lent = {part for rule in rules if is_local(rule) for name in names(rule) for part in name.split(".")}
-    asked = [*sorted(words), *(f"{LENT}{part}" for part in sorted(lent))]
-    return {shown: memory.facts(path, shown, asked, facts_of) for shown, path in paths.items()}
+    return [*sorted(words), *(f"{LENT}{part}" for part in sorted(lent))]
 
 
 def _check_group(
@@ -137,4 +149,4 @@ def _sites(scanner: Scanner, rule: Rule) -> tuple[list[Site], str]:
 
 
 def _shown(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+    return path.as_posix().removeprefix(f"{root.as_posix().rstrip('/')}/")

@@ -1,7 +1,7 @@
 """Which files a rule needs: those that hold its words, and those that these have names from."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from gates.scan.literals import literals, names, rooted_literals
@@ -13,6 +13,7 @@ STAR = "*"
 Facts = Mapping[str, FileFacts]
 Links = Mapping[str, set[str]]
 Names = Mapping[str, set[str]]
+Reader = Callable[[str, Sequence[str]], FileFacts]
 
 
 class Imports:
@@ -22,9 +23,10 @@ class Imports:
     """
 
     def __init__(self, facts: Facts, foreign: Collection[str] = ()) -> None:
-        self._facts = facts
+        self.facts = facts
         self._foreign = foreign
         self._given: dict[str, list[tuple[str, str, list[str]]]] = {}
+        self._whole: dict[str, list[str]] = {}
         self._named: dict[str, list[str]] = defaultdict(list)
         for shown in facts:
             parts = shown.removesuffix(".py").split("/")
@@ -44,7 +46,7 @@ class Imports:
     def links(self, files: Collection[str]) -> dict[str, set[str]]:
         """Return for each file the others that it imports."""
         return {
-            shown: {t for name in self._facts[shown].imports for t in self.targets(shown, _dotted(name))} - {shown}
+            shown: {t for name in self.facts[shown].imports for t in self.targets(shown, _dotted(name))} - {shown}
             for shown in files
         }
 
@@ -56,7 +58,7 @@ class Imports:
 
     def _from(self, shown: str) -> Iterator[tuple[str, str, list[str]]]:
         origins: dict[str, list[str]] = {}
-        for entry in self._facts[shown].imports:
+        for entry in self.facts[shown].imports:
             dotted, _, alias = entry.partition("=")
             origin, _, name = dotted.rpartition(".")
             if not name or origin not in self._named or dotted.partition(".")[0] in self._foreign:
@@ -70,18 +72,19 @@ class Imports:
     def takers(self) -> dict[str, list[tuple[str, str, str]]]:
         """Return for each file what others import from it: their path, the name there and the name here."""
         found: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
-        for shown in self._facts:
+        for shown in self.facts:
             for name, here, targets in self.given(shown):
                 for target in targets:
                     found[target].append((shown, name, here))
         return found
 
-    def whole(self, shown: str) -> Iterator[str]:
-        """Yield the files that a file may import as modules."""
-        for entry in self._facts[shown].imports:
-            dotted = entry.partition("=")[0]  # one that ends with a dot is no file's name
-            if dotted in self._named and dotted.partition(".")[0] not in self._foreign:
-                yield from (target for target in self.targets(shown, dotted) if target != shown)
+    def whole(self, shown: str) -> list[str]:
+        """Return the files that a file may import as modules."""
+        if shown not in self._whole:
+            dotted = (entry.partition("=")[0] for entry in self.facts[shown].imports)  # one ending in a dot is no file
+            own = (name for name in dotted if name in self._named and name.partition(".")[0] not in self._foreign)
+            self._whole[shown] = [target for name in own for target in self.targets(shown, name) if target != shown]
+        return self._whole[shown]
 
 
 def _dotted(entry: str) -> str:
@@ -102,16 +105,42 @@ def chosen(rules: Sequence[Rule], facts: Facts) -> set[str]:
     return _reached(seeds, up, UPWARD) | _reached(seeds, down, DOWNWARD)
 
 
-def chosen_alone(rules: Sequence[Rule], facts: Facts) -> Iterator[tuple[list[str], frozenset[str]]]:
+def narrowed(rules: Sequence[Rule], files: Iterable[str], words: Sequence[str], read: Reader) -> Imports:
+    """Return the imports of files, with what decides whether these matter to rules of single places.
+
+    Where each piece of code begins with the name of a library, a file matters that has this name itself, or names from
+    one that does; of the others the imports are enough, and their words are not looked for.
+    """
+    firsts = firsts_of(rules)
+    is_rooted = all(firsts & rooted for rule in rules for rooted in rooted_literals(rule))
+    is_rooted = is_rooted and all(literal for rule in rules for literal in literals(rule))
+    facts = {shown: read(shown, sorted(firsts) if is_rooted else words) for shown in files}
+    imports = Imports(facts, firsts)
+    todo = {shown for shown, fact in facts.items() if fact.words} if is_rooted else set()
+    done: set[str] = set()
+    while todo:
+        done |= todo
+        facts |= {shown: read(shown, words) for shown in sorted(todo)}
+        carried = _carried(imports, _begun(facts, firsts))
+        todo = {shown for shown in facts if shown not in done and any(_uses(imports, shown, carried, firsts))}
+    return imports
+
+
+def firsts_of(rules: Sequence[Rule]) -> set[str]:
+    """Return the names that the dotted names of rules begin with: those of libraries."""
+    return {name.partition(".")[0] for rule in rules for name in names(rule)}
+
+
+def chosen_alone(rules: Sequence[Rule], imports: Imports) -> Iterator[tuple[list[str], frozenset[str]]]:
     """Yield the files that are read together, and those of them that a rule of single places may speak of.
 
     What a library is called in full begins in some file with the library's own name.
     """
+    facts = imports.facts
     wanted = [literal for rule in rules for literal in literals(rule)]
     rooted = [literal for rule in rules for literal in rooted_literals(rule)]
-    parts = [name.split(".") for rule in rules for name in names(rule)]
-    firsts, lasts = {part[0] for part in parts}, {part[-1] for part in parts}
-    imports = Imports(facts, firsts)
+    firsts = firsts_of(rules)
+    lasts = {name.rpartition(".")[2] for rule in rules for name in names(rule)}
     carried = _carried(imports, _begun(facts, firsts))
     renamed = _carried(imports, _renamed(facts, lasts))
     loose = [literal - lasts for literal in wanted]

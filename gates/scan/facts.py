@@ -8,27 +8,24 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from gates.scan.import_lines import imported
 from gates.scan.memory import FileFacts
 from gates.scan.reading import content
 
 MAX_LINES = 4
 LENT = "\0"  # before a word that is looked for under another name, too
+FUNCTIONS = "\0\0"  # asks for how many functions a file defines
+FEW = 25  # words that are looked for one by one
 STEM = "*"  # after a word that may be a part of a longer one
 _CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _PLAIN = {b"utf-8", b"utf8", b"utf-8-sig", b"ascii", b"us-ascii", b"latin-1", b"iso-8859-1", b"iso-8859-15", b"cp1252"}
 _NAME = r"[^\W\d]\w*"
 _IN_NAMES = frozenset(string.ascii_letters.encode() + string.digits.encode() + b"_")
+_APART = bytes(code if code in _IN_NAMES else ord(" ") for code in range(256))
 _ENDS = rb"[ \t]*(?=[\r\n,)#\]}:;\\]|\Z|if\b|or\b|else\b)"  # of a value that is nothing but a name
-_SPACE = rb"(?:[ \t]|\\\r?\n)*"
-_PAIRS = re.compile(r"([\w.]+|\*)(?:[\s\\]+as[\s\\]+(\w+))?")
-_COMMENT = re.compile(rb"#[^\n]*")
 _TARGETS = re.compile(rb"[ \t]*((?:[\w., \t()\[\]*]+(?::[^=\n]+)?=(?!=))+)")
 _OPENED = re.compile(_TARGETS.pattern + rb"[^\n]*[(\[{,\\][ \t]*(?:#[^\n]*)?\r?$")
 _DEFINED = re.compile(rb"def[ \t]+\w+[ \t]*[(\[]")
-_IMPORT = re.compile(rb"[ \t]*import(?:[ \t]|\\\r?\n)+((?:[^\n;#\\]|\\\r?\n)+)")
-_FROM = re.compile(
-    rb"[ \t]*from%s((?:[.\w]|[ \t]|\\\r?\n)*?)\bimport\b%s(?:\(([^)]*)\)?|((?:[^\n;#\\]|\\\r?\n)+))" % (_SPACE, _SPACE)
-)
 
 
 def facts_of(path: Path, shown: str, words: Sequence[str]) -> FileFacts:
@@ -40,10 +37,34 @@ def facts_of(path: Path, shown: str, words: Sequence[str]) -> FileFacts:
     digest = hashlib.sha256(raw).hexdigest()
     if text is None:
         return FileFacts(digest, (), (), is_text=False)
-    there = {word for word in {word.removeprefix(LENT) for word in words} if word.removesuffix(STEM).encode() in text}
-    lends = tuple(sorted(_kept(text, sorted(word for word in there if f"{LENT}{word}" in words))))
-    present = tuple(word for word in words if word in there and has(word, text))
-    return FileFacts(digest, present, imported(text, shown), lends=lends, functions=_functions(text))
+    plain, lent, either = _sorted_out(tuple(words))
+    present = frozenset(_present(text, either))
+    lends = tuple(sorted(_kept(text, sorted(present.intersection(lent)))))
+    found = tuple(word for word in plain if word in present)
+    functions = _functions(text) if FUNCTIONS in words else 0
+    return FileFacts(digest, found, imported(text, shown), lends=lends, functions=functions)
+
+
+@cache
+def _sorted_out(words: tuple[str, ...]) -> tuple[list[str], list[str], list[str]]:
+    """Return the words that are looked for, those that are looked for under another name, and either."""
+    plain = [word for word in words if not word.startswith(LENT)]
+    lent = [word.removeprefix(LENT) for word in words if word.startswith(LENT) and word != FUNCTIONS]
+    return plain, lent, list(dict.fromkeys([*plain, *lent]))
+
+
+def _present(text: bytes, words: Sequence[str]) -> Iterator[str]:
+    """Yield those of some words that a text has; many of them are looked for in the list of its own."""
+    if len(words) <= FEW:
+        yield from (word for word in words if word.removesuffix(STEM).encode() in text and has(word, text))
+        return
+    names = set(text.translate(_APART).split())
+    listed = b" ".join(names)
+    for word in words:
+        stem = word.removesuffix(STEM)
+        where = (names if stem == word else listed) if stem.isascii() and stem.isidentifier() else text
+        if stem.encode() in where:
+            yield word
 
 
 def _functions(text: bytes) -> int:
@@ -98,48 +119,6 @@ def _places(name: str, after: bytes, text: bytes) -> Iterator[int]:
 def _beginning(name: str, after: bytes) -> re.Pattern[bytes]:
     """Return the expression for a name; it begins with plain letters, which are searched much faster than a border."""
     return re.compile(rb"%s(?!\w)%s" % (re.escape(name.encode()), after))
-
-
-def imported(text: bytes, shown: str) -> tuple[str, ...]:
-    """Return the dotted names that a file's imports may lead to, from the root.
-
-    `a.b=c` is called otherwise, `a.` is where something is imported from.
-    """
-    package = shown.removesuffix(".py").split("/")[:-1]
-    found: set[str] = set()
-    for origin, items in _statements(text):
-        base = _origin(origin, package) if origin is not None else ""
-        if base:
-            found.add(f"{base}.")
-        plain = _COMMENT.sub(b"", items) if b"#" in items else items
-        for name, alias in _PAIRS.findall(plain.decode(errors="replace")):
-            dotted = f"{base}.{name}" if base else name
-            found.add(f"{dotted}={alias}" if alias and alias != name else dotted)
-    return tuple(sorted(name for name in found if name.strip(".")))
-
-
-def _statements(text: bytes) -> Iterator[tuple[bytes | None, bytes]]:
-    """Yield the import statements of a file: the origin, `None` for a plain import, and what is imported."""
-    at = text.find(b"import")
-    while at >= 0:
-        line = text.rfind(b"\n", 0, at)
-        start = max(line, text.rfind(b";", line + 1, at), text.rfind(b":", line + 1, at)) + 1
-        while start > 1 and text[start - 2 : start - 1] == b"\\":  # the line before goes on
-            start = text.rfind(b"\n", 0, start - 1) + 1
-        plain = _IMPORT.match(text, start)
-        other = _FROM.match(text, start) if plain is None else None
-        if plain:
-            yield None, plain[1]
-        elif other:
-            yield other[1], other[2] if other[2] is not None else other[3]
-        at = text.find(b"import", max(at + 6, (plain or other).end() if plain or other else 0))  # type: ignore[union-attr]  # one of them is
-
-
-def _origin(written: bytes, package: list[str]) -> str:
-    name = "".join(written.decode(errors="replace").replace("\\", " ").split())
-    dots = len(name) - len(name.lstrip("."))
-    base = package[: len(package) - (dots - 1)] if dots else []
-    return ".".join([*base, *([name.lstrip(".")] if name.lstrip(".") else [])])
 
 
 def _kept(text: bytes, words: Sequence[str]) -> set[str]:

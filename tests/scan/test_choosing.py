@@ -8,7 +8,8 @@ from building import written
 from scanning import WORDS
 
 from gates.scan.checking import check
-from gates.scan.facts import facts_of, imported
+from gates.scan.facts import facts_of
+from gates.scan.import_lines import imported
 from gates.scan.loading import load_folder
 from gates.scan.memory import Memory
 
@@ -25,8 +26,11 @@ def found(root: Path, files: Mapping[str, str | bytes], memory: Memory | None = 
     for name, body in RULES.items():
         written(root / "rules", {f"{name}.yaml": f"{body}\n{WORDS.replace('id: mine', '')}id: {name}\n"})
     rules = list(load_folder(root / "rules", root).values())
-    checked = check(rules, sorted((root / "p").rglob("*.py")), root / "p", memory)
-    return {name: [f"{s.path}:{s.line}" for s in sites if not s.ok] for name, sites in checked.sites.items()}
+    paths = sorted((root / "p").rglob("*.py"))
+    sites = check(rules, paths, root / "p", memory).sites
+    for rule in rules:  # fewer files are read for one rule than for all
+        assert check([rule], paths, root / "p").sites[rule.id] == sites[rule.id], rule.id
+    return {name: [f"{s.path}:{s.line}" for s in there if not s.ok] for name, there in sites.items()}
 
 
 @pytest.mark.parametrize(
@@ -134,6 +138,15 @@ def test_change_of_a_lender_is_noticed(tmp_path: Path) -> None:
 )
 def test_imports_are_read_without_parsing(text: bytes, names: tuple[str, ...]) -> None:
     assert imported(text, "p/m.py") == names
+
+
+@pytest.mark.parametrize("many", [[], [f"other{n}" for n in range(40)]], ids=["few", "many"])
+@pytest.mark.parametrize("word", ["stack", "stac*", "ack*", "= {", "st.k", "missing", "tack", "na\u00efve", "x*"])
+def test_words_are_found_alike_one_by_one_and_together(tmp_path: Path, word: str, many: list[str]) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("rows = {1: restack, 'st.k': na\u00efve, 2: stack}  # \u201cexact\u201d\n", encoding="utf-8")
+    there = word not in {"missing", "tack"}
+    assert facts_of(path, "a.py", [word, *many]).words == ((word,) if there else ())
 
 
 def test_words_count_as_whole_names_only(tmp_path: Path) -> None:

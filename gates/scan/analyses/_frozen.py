@@ -1,6 +1,7 @@
 """Which parameters of a model are trained: those that are not frozen, of the parts that are put in later too."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import calls, constant, statement_of
@@ -8,6 +9,7 @@ from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 
 PARAMETERS = {"parameters", "named_parameters"}
+ADDS = re.compile(r"^(add|attach|inject|insert)(_|$)|^(append|extend|load_adapter|set_attn_processor|set_submodule)$")
 
 
 def asking(node: ast.AST) -> Iterator[ast.Call]:
@@ -43,7 +45,28 @@ def is_frozen(halving: ast.Call, module: Module, body: ast.AST) -> bool:
             isinstance(n, ast.For) and n.lineno > halving.lineno and _freezes_all(n, names)
             for n in inner(body, ast.For)
         )
+        or _is_frozen_before(halving, body, module, names)
     )
+
+
+def _is_frozen_before(halving: ast.Call, body: ast.AST, module: Module, names: set[str]) -> bool:
+    """Return whether a model's gradients were turned off before it was halved, with nothing put into it in between."""
+    root = root_of(halving.func)
+    if root is None or text_of(root) not in names:
+        return False
+    loops = [n.lineno for n in inner(body, ast.For) if isinstance(n, ast.For) and _freezes_all(n, names)]
+    found = [c for c in calls(body) if _freezes(c)]
+    lines = [c.lineno for c in found if text_of(root_of(c.func) or c) in names or named_for(c, module) & names]
+    since = max((line for line in (*loops, *lines) if line < halving.lineno), default=0)
+    between = [c for c in calls(body) if since < c.lineno < halving.lineno]
+    is_changed = any(adds_to(c, names) or any(text_of(arg) in names for arg in c.args) for c in between)
+    return bool(since) and not is_changed and not puts_in(body, since, halving.lineno, names)
+
+
+def adds_to(call: ast.Call, names: set[str]) -> bool:
+    """Return whether a method of a model, or of a part of it, puts something new into it: `net.add_module(...)`."""
+    func = call.func
+    return isinstance(func, ast.Attribute) and ADDS.search(func.attr) is not None and _is_within(func.value, names)
 
 
 def _freezes_all(loop: ast.For, names: set[str]) -> bool:

@@ -4,15 +4,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._benching import called, is_baseline, is_benchmark, is_candidate, words
+from gates.scan.analyses._benching import called, is_baseline, is_benchmark, words
 from gates.scan.analyses._best import parts, worse_kept
 from gates.scan.analyses._code import broken, constant, nodes, tail_text
 from gates.scan.analyses._defaults import callers_pass
 from gates.scan.analyses._directions import by_name
 from gates.scan.analyses._labelled import labelled
+from gates.scan.analyses._margins import arm, left_is_smaller
 from gates.scan.analyses._patience import out_of_patience
 from gates.scan.analyses._siblings import beside, is_written
-from gates.scan.analyses._units import unit_by_name
 from gates.scan.analyses._verdicts import answers, verdicts
 from gates.scan.module import Module
 from gates.scan.nodes import text_of
@@ -42,8 +42,6 @@ COUNTS = re.compile(
 COUNTED = re.compile(r"(?i)(^|_)(asserted|reached|met|achieved|exceed(ed|s)?|allowed)(_|$)")
 FILTERS = re.compile(r"(?i)(^|[_ ])(scores?|ious?|errors?)(?=[_ ]|$)")  # what single things are chosen by
 WORST = re.compile(r"(?i)(^|[_ ])(worst|permitted|acceptable|tolerated|promised|claimed)(_|$)")
-SIZE = re.compile(r"(?i)(^|[^a-z])(peak|memory|mem|bytes|mib|mb|gib|gb|vram|footprint)([^a-z]|$)")
-T = re.compile(r"(?i)(?<![a-z])t(?![a-z])")
 STOPS = re.compile(r"(?i)stop|done|reached|converged|finish|exit|complete")
 WRONG = re.compile(r"(?i)fail|problem|error|violation|regression|bad|broken")
 
@@ -133,7 +131,7 @@ def _turned(module: Module, compare: ast.Compare, name: str, *, wanted: bool) ->
     if not isinstance(compare.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
         return None
     below = isinstance(compare.ops[0], ast.Lt | ast.LtE)
-    if (smaller := _of_arms(left, right, module)) is not None and name:
+    if name and (smaller := left_is_smaller(compare, module)) is not None:
         is_worse = (smaller is not below) is wanted
         told = f"{text_of(compare)} is true where the new arm is {'worse' if wanted else 'better'}"
         return told if is_worse else None
@@ -148,29 +146,6 @@ def _turned(module: Module, compare: ast.Compare, name: str, *, wanted: bool) ->
     if larger:
         return f"{text_of(compare)} is true where the {'gain is small' if wanted else 'gain is large'}"
     return f"{text_of(compare)} is true where the {'loss is large' if wanted else 'loss is small'}"
-
-
-def _of_arms(left: ast.expr, right: ast.expr, module: Module) -> bool | None:
-    """Return whether the left one of two arms should be the smaller one; `None` for no times or sizes of arms."""
-    texts = called(_arm(left), module), called(_arm(right), module)
-    units = {"size" if SIZE.search(words(text)) else unit_by_name(T.sub("time", words(text))) for text in texts}
-    kind = units.pop() if len(units) == 1 else None
-    if kind is None or is_baseline(texts[0]) is is_baseline(texts[1]):
-        return None
-    if is_candidate(texts[0]) is is_candidate(texts[1]):
-        return None
-    return is_candidate(texts[0]) is (kind != "rate")
-
-
-def _arm(node: ast.expr) -> ast.expr:
-    """Return the arm of one with a margin: of `baseline.step_ms * max_slowdown`, `baseline.step_ms`."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult | ast.Div | ast.Add | ast.Sub):
-        return node
-    sides = [node.left, node.right] if isinstance(node.op, ast.Mult | ast.Add) else [node.left]
-    found = [side for side in sides if is_baseline(tail_text(side)) or is_candidate(tail_text(side))]
-    other = constant(node.right if found == [node.left] else node.left)
-    is_far = isinstance(other, int | float) and isinstance(node.op, ast.Mult | ast.Div) and not 0.7 < other < 1.5
-    return node if len(found) != 1 or is_far else found[0]  # what is far off is no margin, but a bound of sense
 
 
 def _is_better_larger(value: ast.expr, bar: ast.expr, module: Module, *, told: bool) -> bool | None:
@@ -226,8 +201,8 @@ def _scaled(bar: ast.expr) -> ast.expr:
 
 
 def _is_margin(node: ast.expr) -> bool:
-    """Return whether a bar is the old arm with a margin: `baseline - tolerance`, `fp32_loss * 1.02`."""
-    return isinstance(node, ast.BinOp) and is_baseline(tail_text(node.left))
+    """Return whether a bar is the old arm with a margin: `baseline - tolerance`, `(1 + slack) * fp32_loss`."""
+    return isinstance(node, ast.BinOp) and (is_baseline(tail_text(node.left)) or is_baseline(tail_text(arm(node))))
 
 
 def _is_bar(node: ast.expr) -> bool:
@@ -242,8 +217,9 @@ def _failures(module: Module) -> Iterator[tuple[ast.Compare, str]]:
         if not isinstance(node, ast.If) or not _fails(node.body):
             continue
         for compare in parts(node.test):
-            problem = _turned(module, compare, "", wanted=False) if _is_measured(compare) else None
-            problem = problem or (_of_bar(compare) if is_benchmark(node, module) else None)
+            benches = is_benchmark(node, module)
+            told = _turned(module, compare, "", wanted=False) if _is_measured(compare) else None
+            problem = told or (_of_bar(compare) or _of_arms(module, compare) if benches else None)
             if problem is not None:
                 yield compare, problem
 
@@ -267,6 +243,12 @@ def _of_bar(compare: ast.Compare) -> str | None:
         if low is is_above:
             return f"{text_of(compare)} fails what is {'above its floor' if low else 'below its limit'}"
     return None
+
+
+def _of_arms(module: Module, compare: ast.Compare) -> str | None:
+    """Return what is wrong with a comparison of two arms that fails the run."""
+    is_of_arms = left_is_smaller(compare, module) is not None
+    return _turned(module, compare, "the check", wanted=False) if is_of_arms else None
 
 
 def _exits(statement: ast.Raise) -> bool:

@@ -8,9 +8,10 @@ from gates.scan.analyses._builders import built_by, is_off
 from gates.scan.analyses._chosen import given_by, method_of
 from gates.scan.analyses._code import broken, callee, calls, constant, function_of, keyword
 from gates.scan.analyses._flow import Source, passed, sources, spine
-from gates.scan.analyses._frozen import PARAMETERS, asking, is_frozen, named_for, puts_in, root_of, thaws
+from gates.scan.analyses._frozen import PARAMETERS, adds_to, asking, is_frozen, named_for, puts_in, root_of, thaws
 from gates.scan.analyses._optimizers import CLIPS, clipped, optimizers, scaled
 from gates.scan.analyses._precision import BRAIN, HALF, scalers, type_named
+from gates.scan.analyses._recast import is_recast, to_whole
 from gates.scan.analyses._receiving import built, received, trains_after
 from gates.scan.analyses._several import parts_of
 from gates.scan.module import Module, tail_of
@@ -98,9 +99,9 @@ def _cast(project: Project, call: ast.Call, scope: Scope, kind: str) -> Iterator
             for each in ways:
                 for found, module in _turned(project, each, asked, call, kind):
                     partly = tail_of(call.func) in CLIPS or "requires_grad" in text_of(source.node)
-                    if not is_off(project, found, module, ways) and not _is_undone(
-                        project, found, module, asked, source, partly=partly
-                    ):
+                    if is_off(project, found, module, ways) or _is_recast(project, found, module, asked, call, scope):
+                        continue
+                    if not _is_undone(project, found, module, asked, source, partly=partly):
                         yield found, module
 
 
@@ -212,6 +213,23 @@ def _put_in(project: Project, source: Source, asked: ast.Call, kind: str) -> Ite
             yield from built(project, call, source.scope, kind)
 
 
+def _names(halving: ast.Call, module: Module, *held: ast.expr) -> set[str]:
+    """Return what a halved model goes by, and what its parameters do."""
+    return {text_of(node) for node in (root_of(halving.func), *held) if node is not None} | named_for(halving, module)
+
+
+def _is_recast(
+    project: Project, halving: ast.Call, module: Module, asked: ast.Call, optimizer: ast.Call, scope: Scope
+) -> bool:
+    """Return whether parameters of a halved model are put back one by one, there or where they are trained."""
+    names = _names(halving, module, asked.func.value, *optimizer.args[:1])  # type: ignore[attr-defined]  # a method
+    body = function_of(halving, module) or module.tree
+    own = function_of(optimizer, scope.module) or scope.module.tree
+    if is_recast(project, body, module, halving.lineno, names):
+        return True
+    return own is not body and is_recast(project, own, scope.module, 0, names)
+
+
 def _is_undone(
     project: Project, halving: ast.Call, module: Module, asked: ast.Call, source: Source, *, partly: bool
 ) -> bool:
@@ -223,7 +241,7 @@ def _is_undone(
     last = until.get(body, 10**9)
     between = [c for c in calls(body) if halving.lineno < c.lineno <= last and c not in ways]
     between += [c for c in _chained(halving, module) if tail_of(c.func) in {"float", "to"}]
-    if any(tail_of(c.func) in {"float", "cast_training_params"} or _to_whole(project, c, module) for c in between):
+    if any(tail_of(c.func) in {"float", "cast_training_params"} or to_whole(project, c, module) for c in between):
         return True
     if not partly:
         return False
@@ -236,13 +254,17 @@ def _is_undone(
         c for b, line in until.items() if b is not body
         for c in calls(b) if since[b] < c.lineno <= line and c not in ways
     ]  # fmt: skip
-    changes = [c for c in (*between, *others) if c.args and tail_of(c.func) not in KEPT | PARAMETERS]
-    held = [root_of(halving.func), asked.func.value, *(a for c, _ in source.through for a in c.args)]  # type: ignore[attr-defined]  # a method
-    names = {text_of(node) for node in held if node is not None} | named_for(halving, module)
+    calls_between = (*between, *others)
+    changes = [c for c in calls_between if c.args and tail_of(c.func) not in KEPT | PARAMETERS]
+    names = _names(halving, module, asked.func.value, *(a for c, _ in source.through for a in c.args))  # type: ignore[attr-defined]  # a method
     is_added = any(tail_of(c.func) == "setattr" or text_of(arg) in names for c in changes for arg in c.args)
-    return is_added or any(
-        puts_in(b, halving.lineno if b is body else since.get(b, 0), at, names)
-        for b, at in {body: last, **until}.items()
+    return (
+        is_added
+        or any(adds_to(c, names) for c in calls_between)
+        or any(
+            puts_in(b, halving.lineno if b is body else since.get(b, 0), at, names)
+            for b, at in {body: last, **until}.items()
+        )
     )
 
 
@@ -258,12 +280,6 @@ def _run_in(project: Project, caller: ast.AST, function: ast.AST, module: Module
     """Return the line in which code first runs a function; zero where it does not by itself."""
     named = (c for c in calls(caller) if tail_of(c.func) == getattr(function, "name", ""))
     return min((c.lineno for c in named if callee(project, module, c) is function), default=0)
-
-
-def _to_whole(project: Project, call: ast.Call, module: Module) -> bool:
-    named = keyword(call, "dtype")
-    given = [*call.args, *([named] if named is not None else [])] if tail_of(call.func) == "to" else []
-    return any(type_named(arg, project.scope_at(call, module)) == "torch.float32" for arg in given)
 
 
 def _casts(project: Project, module: Module, kind: str) -> Iterator[ast.Call]:

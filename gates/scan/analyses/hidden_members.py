@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses._code import broken, function_of
+from gates.scan.analyses._hook_arguments import class_at_hook
+from gates.scan.analyses._module_members import REGISTERS, is_member, registered
 from gates.scan.classes import CONSTRUCTORS, ClassInfo
+from gates.scan.known import MODULE
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import kept, text_of, walk
 from gates.scan.project import Project
@@ -41,7 +44,7 @@ def look(project: Project) -> Iterator[Site]:
             if info.name not in known:
                 known[info.name] = _members(project, info)
             members = known[info.name]
-            if members is None or node.attr in members or _holds_several(project, module, node, members):
+            if members is None or _has(members, node.attr) or _holds_several(project, module, node, members):
                 continue
             if not (_extended(project, info, node.attr) or _is_doubtful(project, module, node, info)):
                 where = f"{info.scope.module.path}:{info.node.lineno}"
@@ -59,7 +62,7 @@ def _stored(project: Project) -> set[str]:
                 and not (isinstance(node.value, ast.Name) and node.value.id == "self")
             ):
                 found.add(node.attr)
-        for call in (*module.calls.get("setattr", []), *module.calls.get("__setattr__", [])):
+        for call in (c for name in ("setattr", "__setattr__", *REGISTERS) for c in module.calls.get(name, [])):
             found |= {str(a.value) for a in call.args if isinstance(a, ast.Constant)}
     return found
 
@@ -72,6 +75,8 @@ def _class_of(project: Project, module: Module, node: ast.Attribute) -> ClassInf
         return None if info is None or info.twice or _is_partial(project, info) else info
     named = project.types.of(node.value, scope)
     info = project.classes.get(named or "")
+    if info is None and (handed := class_at_hook(project, node.value, scope)) is not None:
+        return handed if not handed.twice else None
     return None if info is None or info.twice or not _is_always(project, node.value, scope, named) else info
 
 
@@ -132,7 +137,11 @@ def _extended(project: Project, info: ClassInfo, name: str) -> bool:
         return True
     if not below or _is_made(project, info):
         return False
-    return any((members := _members(project, other)) is None or name in members for other in below)
+    return any((members := _members(project, other)) is None or _has(members, name) for other in below)
+
+
+def _has(members: set[str], name: str) -> bool:
+    return name in members or (MODULE in members and is_member(name))
 
 
 def _is_open(project: Project, info: ClassInfo) -> bool:
@@ -221,6 +230,9 @@ def _members(project: Project, info: ClassInfo, hops: int = 6) -> set[str] | Non
         name = base or text_of(written.value if isinstance(written, ast.Subscript) else written)
         if name.rpartition(".")[2] == "Protocol":
             return None  # what has its members may well have others
+        if name == MODULE and (parts := registered(info.node)) is not None:
+            found |= {MODULE, *parts}
+            continue
         if name in PLAIN or name.rpartition(".")[2] in {"Generic", "ABC", "object"}:
             continue
         inherited = project.classes.get(name)
