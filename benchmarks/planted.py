@@ -62,8 +62,8 @@ FIRST = {
     "foreign_u": "31 of 40, findings on none of 10 sound projects; like frameworks",
     "foreign_v": "38 of 40, one left out of the set; findings on none of 9 sound projects; repositories cut down",
     "foreign_w": "18 of 40, 5 left out of the set; findings on 2 of 10 sound projects; spelled as unusually as may be",
-    "foreign_x": "37 of 40, findings on one of 10 sound projects (none blocking); as public repositories look",
-    "foreign_y": "33 of 40, one left out of the set; findings on one of 10 sound projects (none blocking); arms, engines",
+    "foreign_x": "37 of 40, findings on one of 10 sound projects (none blocking); like public repositories",
+    "foreign_y": "33 of 40, one left out; findings on one of 10 sound projects (none blocking); arms and engines",
 }
 
 

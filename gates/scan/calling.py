@@ -233,9 +233,7 @@ class Calling(Running):
         ended = [each.but(names=path.names).forgets(path.heap) for each in ended]
         return [
             (
-                e.but(
-                    names=path.names, ended="raise" if e.ended == "raise" else "", returned=None, guards=path.guards
-                ),
+                e.but(names=path.names, ended="raise" if e.ended == "raise" else "", returned=None, guards=path.guards),
                 e.returned,
             )
             for e in self.joined(ended)

@@ -71,9 +71,7 @@ class Looping(Calling):
                     begun = self.bound(node.target, value, each.but(names=path.names), scope, node.target)
                     for after in self.block(node.body, [begun], scope):
                         is_over = after.ended in {"break", "return", "raise"}
-                        (left if is_over else going).append(
-                            after if is_over else after.but(names=each.names, ended="")
-                        )
+                        (left if is_over else going).append(after if is_over else after.but(names=each.names, ended=""))
             finally:
                 self.yields.pop()
                 self.stack = saved

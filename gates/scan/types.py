@@ -65,7 +65,12 @@ class Types(Parameters):
     def attribute(self, owner: "ClassInfo", name: str) -> str | None:
         """Return the class of an attribute of a class's instances."""
         bindings = self._project.attribute(owner, name)
-        return self._agreed(bindings, None) if bindings else self._under(name)
+        return self._read(self._agreed(bindings, None)) if bindings else self._under(name)
+
+    def _read(self, found: str | None) -> str | None:
+        """Return what reading an attribute gives: where that is a descriptor, what its `__get__` makes of it."""
+        info = self._project.classes.get(found or "")
+        return None if info is not None and self._project.method(info, "__get__") is not None else found
 
     def is_a(self, name: str | None, wanted: str, hops: int = MAX_BASES) -> bool | None:
         """Return whether a class is or extends another; `None` where the name is not known."""
@@ -99,7 +104,7 @@ class Types(Parameters):
             return self._agreed([(b, found[0]) for b in found[1]], node.id) if found else None
         if isinstance(node, ast.Attribute):
             bindings = scope.attribute(node)
-            return self._agreed(bindings, None) if bindings else self._under(node.attr)
+            return self._read(self._agreed(bindings, None)) if bindings else self._under(node.attr)
         if isinstance(node, ast.IfExp):
             return one({self.of(n, scope) for n in (node.body, node.orelse) if not is_none(n)})
         if isinstance(node, ast.BoolOp):

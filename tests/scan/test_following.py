@@ -1,16 +1,20 @@
 """What orders of events see of objects: handed to constructors, one of several classes, in lists, called by a text."""
 
+import ast
 import random
 import textwrap
+from collections.abc import Iterator
 
 import pytest
 
-from gates.scan.analyses._origins import Origins
+from gates.scan.analyses._containers import Path, Way
+from gates.scan.analyses._origins import MAX_WORK, Origins
 from gates.scan.analyses._targets import Targets
 from gates.scan.automaton import MARKERS
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
 from gates.scan.reading import project_of
+from gates.scan.scope import Scope
 
 RULES = load_rules()
 TRAINER = """
@@ -185,3 +189,23 @@ def test_partial_of_itself_is_followed_once() -> None:
     module = project.modules["a.py"]
     (call,) = module.calls["step"]
     assert list(Targets(project, Origins(project)).behind(call.func, project.scope_at(call, module))) == []
+
+
+def test_objects_that_functions_hand_to_each_other_cost_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = "".join(f"    f{n}(a.v, b.v)\n    f{n}(b, a)\n" for n in range(5))
+    text = "class A:\n    v = 1\n" + "".join(f"def f{n}(a, b):\n{calls}" for n in range(5)) + "f0(A(), A())\n"
+    project = project_of({"m.py": text.encode()})
+    work = 0
+    behind = Origins._behind
+
+    def counted(self: Origins, node: ast.expr, scope: Scope, path: Path) -> Iterator[Way]:
+        nonlocal work
+        work += 1
+        return behind(self, node, scope, path)
+
+    monkeypatch.setattr(Origins, "_behind", counted)
+    module = project.modules["m.py"]
+    for node in module.live[ast.Attribute]:
+        assert isinstance(node, ast.Attribute)
+        Origins(project).classes(node.value, project.scope_at(node, module))
+    assert 0 < work <= MAX_WORK * len(module.live[ast.Attribute])

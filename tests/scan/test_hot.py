@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gates.scan import hot as marking
 from gates.scan import traces
 from gates.scan.checking import check
 from gates.scan.engine import Scanner
@@ -118,6 +119,17 @@ def test_work_grows_with_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     assert undecided(8)
     monkeypatch.setattr(traces, "EACH", 300)
     assert undecided(8) == []
+
+
+def test_in_a_large_program_the_nearest_callers_are_walked(monkeypatch: pytest.MonkeyPatch) -> None:
+    near = "from steps import step\ndef near(*a):\n    step(*a)\ndef next_to_it(*a):\n    near(*a)\n"
+    far = "".join(f"def far{n}(arm, x):\n    arm.advance(x, x, x)\n" for n in range(40))
+    assert len(hot(far + near)) == 42
+    monkeypatch.setattr(marking, "LEAST", 6)
+    monkeypatch.setattr(marking, "EACH", 0)
+    assert hot(far + near) == {"near", "next_to_it"}
+    monkeypatch.setattr(marking, "LEAST", 1_000)
+    assert len(hot(far + near)) == 42
 
 
 def test_functions_of_a_program_are_counted(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Counters of a window that are put back by hand: `seen += 1`, `if seen < size`, `seen = 0`."""
+"""Counters of a window that are put back by hand, `seen += 1`, `if seen < size`, `seen = 0`, or by the turn itself."""
 
 import ast
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }  # fmt: skip
 UP: dict[type[ast.cmpop], bool] = {ast.Eq: True, ast.GtE: True, ast.NotEq: False, ast.Lt: False}
 DOWN: dict[type[ast.cmpop], bool] = {ast.Eq: True, ast.LtE: True, ast.NotEq: False, ast.Gt: False}
+SINCE = UP | {ast.Gt: True, ast.LtE: False}
 BEGUN = "__init__"
 
 
@@ -21,7 +22,7 @@ def counted(test: ast.Compare, module: Module) -> tuple[bool, ast.expr] | None:
         return None
     op = type(test.ops[0])
     sides = ((test.left, op, test.comparators[0]), (test.comparators[0], FLIPPED.get(op, op), test.left))
-    found = (_upward(*side, module) or _downward(*side, module) for side in sides)
+    found = (_upward(*side, module) or _downward(*side, module) or _since(*side, module) for side in sides)
     return next((each for each in found if each is not None), None)
 
 
@@ -41,6 +42,41 @@ def _downward(left: ast.expr, op: type[ast.cmpop], right: ast.expr, module: Modu
         return None
     size = next((value for value in _put_back(left, -1, module) if not isinstance(value, ast.Constant)), None)
     return (DOWN[op], size) if size is not None else None
+
+
+def _since(left: ast.expr, op: type[ast.cmpop], right: ast.expr, module: Module) -> tuple[bool, ast.expr] | None:
+    """Return what `turn - last < size` and `turn < last + size` say, where `last` is set to the turn at each end."""
+    if op not in SINCE:
+        return None
+    for now, last, size in _apart(left, right):
+        is_size = isinstance(size, ast.Name | ast.Attribute | ast.Subscript | ast.Constant)
+        if is_size and constant(size) not in {0, 1, 2} and _is_marked(last, now, module):
+            return SINCE[op], size
+    return None
+
+
+def _apart(left: ast.expr, right: ast.expr) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:
+    """Yield a turn, the turn that it is compared with, and how far they are apart."""
+    if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Sub):
+        yield _without(left.left, ast.Add), left.right, _without(right, ast.Sub)
+    if isinstance(right, ast.BinOp) and isinstance(right.op, ast.Add):
+        yield _without(left, ast.Add), right.left, right.right
+        yield _without(left, ast.Add), right.right, right.left
+
+
+def _is_marked(last: ast.expr, now: ast.expr, module: Module) -> bool:
+    """Return whether a variable or an attribute is set to the turn in its loop, or in a method: `last = turn`."""
+    if not isinstance(last, ast.Name | ast.Attribute) or not isinstance(now, ast.Name | ast.Attribute):
+        return False
+    is_own = isinstance(last, ast.Attribute) and tail_of(last.value) == "self"
+    body = (class_of(last, module) if is_own else function_of(last, module)) or module.tree
+    for node in walk(body):
+        if isinstance(node, ast.Assign) and text_of(last) in map(text_of, node.targets):
+            inside = function_of(node, module)
+            is_late = inside is not None and inside.name != BEGUN if is_own else loop_of(node, module) is not None
+            if is_late and text_of(_without(node.value, ast.Add)) == text_of(now):
+                return True
+    return False
 
 
 def _without(node: ast.expr, op: type[ast.operator]) -> ast.expr:

@@ -29,7 +29,7 @@ def _passed(project: Project, name: str, scope: Scope) -> list[tuple[ast.expr | 
         return []
     fired = [each.inside for each in project.once(hooks_of)[0].firing.get(function, ())]
     named = project.named.get(function.name, []) if fired else []
-    sites = dict(((id(call), (call, module)) for call, module in (*fired, *named))).values()
+    sites = {id(call): (call, module) for call, module in (*fired, *named)}.values()
     bound = scope.owner is not None
     return [(argument(call, function, name, bound=bound), project.scope_at(call, module)) for call, module in sites]
 

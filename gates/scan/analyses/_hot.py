@@ -11,21 +11,21 @@ from gates.scan.analyses._seldom import (
     counts,
     is_asked_after,
     is_guard,
-    is_left_before,
     is_optimizer_step,
     is_usual,
+    left_before,
     left_until,
     other_side,
     runs_closure,
 )
 from gates.scan.analyses._steps import Steps
+from gates.scan.analyses._updates import MAX_DEPTH, is_update, leading, step_inside
 from gates.scan.hooks import hooks_of
 from gates.scan.known import OPTIMIZER
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, walk
 from gates.scan.project import Project
 from gates.scan.registries import keyed
-from gates.scan.scope import BUILTINS
 
 EACH_TIME = frozenset({"items", "values", "parameters", "named_parameters"})  # with each step, all there are
 SMALL = re.compile(
@@ -33,9 +33,6 @@ SMALL = re.compile(
 )
 MEMORY = re.compile(r"memory_(allocated|reserved|stats)$")
 REPEATS = (*LOOPS, *COMPREHENSIONS)
-MAX_DEPTH = 3
-NAMES = frozenset({"backward", "manual_backward", "step"})
-CALLED = "__call__"
 EACH_BATCH = frozenset(
     {
         "training_step", "on_train_batch_start", "on_train_batch_end", "on_before_backward", "on_after_backward",
@@ -137,7 +134,7 @@ def root_of(project: Project, module: Module, node: ast.AST) -> ast.AST | None:
             isinstance(around, ast.If | ast.IfExp)
             and is_guard(around.test)
             and not any(part is node for part in walk(around.test))
-            and not _takes_step(project, module, around)
+            and not _takes_step(project, module, around, inside)
             and not is_usual(around.test, holds=inside not in other_side(around))
         ):
             return None
@@ -172,25 +169,21 @@ def _is_small(project: Project, module: Module, loop: ast.AST) -> bool:
     return is_listed or passes_on(loop, module) or SMALL.search(tail_of(over)) is not None
 
 
-def _takes_step(project: Project, module: Module, node: ast.If | ast.IfExp) -> bool:
+def _takes_step(project: Project, module: Module, node: ast.If | ast.IfExp, inside: ast.AST) -> bool:
     """Return whether the branch of a condition steps the optimizer, so that it is no branch for now and then."""
-    return isinstance(node, ast.If) and not counts(node.test) and _step_inside(project, module, node.body)
+    if not isinstance(node, ast.If):
+        return False
+    if not counts(node.test):
+        return step_inside(project, module, node.body)
+    return is_update(project, module, node.orelse if inside in node.orelse else node.body, node)
 
 
 def _is_left(project: Project, module: Module, statement: ast.stmt, around: ast.AST) -> bool:
     """Return whether most turns leave before they come to a statement, and not to gather batches for a step."""
+    if any(not is_update(project, module, rest, branch) for branch, rest in left_before(statement, around)):
+        return True
     after = left_until(project, module, statement, around)
-    return is_left_before(statement, around) or (bool(after) and not _step_inside(project, module, after))
-
-
-def _step_inside(project: Project, module: Module, body: list[ast.stmt]) -> bool:
-    found = (call for part in body for call in calls(part))
-    return any(is_optimizer_step(call) or _steps_inside(project, module, call) for call in found)
-
-
-def _steps_inside(project: Project, module: Module, call: ast.Call) -> bool:
-    target = callee(project, module, call) if tail_of(call.func) in leading(project) else None
-    return target is not None and any(is_optimizer_step(inside) for inside in calls(target))
+    return bool(after) and not step_inside(project, module, after)
 
 
 def _is_step(project: Project, module: Module, function: Function, depth: int) -> bool:
@@ -272,25 +265,6 @@ def _takes(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
 
 def _known(_project: Project) -> Iterator[dict[tuple[ast.AST, int], bool]]:
     yield {}
-
-
-def leading(project: Project) -> frozenset[str]:
-    """Return the names of calls that may take a step, or lead to one."""
-    return project.once(_names)[0]
-
-
-def _names(project: Project) -> Iterator[frozenset[str]]:
-    found, edge = set(NAMES), set(NAMES)
-    for _ in range(MAX_DEPTH):
-        around = {
-            function.name
-            for tail in edge for call, module in project.named.get(tail, ()) if (function := function_of(call, module))
-        }  # fmt: skip
-        edge = {other for name in around - found for other in (project.names_for(name) or {name})} - found
-        if CALLED in edge:  # an object that is called goes by any name
-            edge |= project.named.keys() - project.method_names.keys() - BUILTINS - found
-        found |= edge
-    yield frozenset(found)
 
 
 def _between(node: ast.AST, outer: ast.AST, module: Module) -> Iterator[ast.AST]:

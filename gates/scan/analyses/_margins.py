@@ -11,7 +11,7 @@ from gates.scan.analyses._units import unit_by_name
 from gates.scan.module import Module, tail_of
 
 SIZE = re.compile(r"(?i)(^|[^a-z])(peak|memory|mem|bytes|mib|mb|gib|gb|vram|footprint)([^a-z]|$)")
-T = re.compile(r"(?i)(?<![a-z])t(?![a-z])")
+T = re.compile(r"(?i)(?<![a-z])(t(?![a-z])|s$)")  # a time, or seconds
 KEPT = re.compile(r"(?i)(^|[^a-z])(previous|prev|golden|recorded|stored|committed|upstream|main|master)([^a-z]|$)")
 ARMS = re.compile(
     r"(?i)^(now|current|this|new|latest|base|baseline|reference|ref|previous|prev|golden|recorded|stored)$"
@@ -24,7 +24,7 @@ def left_is_smaller(compare: ast.Compare, module: Module) -> bool | None:
     left, right = _sides(compare, module)
     one, other = arm(left), arm(right)
     texts = called(one, module), called(other, module)
-    units = {"size" if SIZE.search(words(text)) else unit_by_name(T.sub("time", words(text))) for text in texts}
+    units = {_unit(text) for text in texts}
     kind = units.pop() if len(units) == 1 else None
     old = is_baseline(texts[0]), is_baseline(texts[1])
     if kind is None or is_candidate(texts[0]) is is_candidate(texts[1]):
@@ -34,6 +34,12 @@ def left_is_smaller(compare: ast.Compare, module: Module) -> bool | None:
         old = _is_old(texts[0]), _is_old(texts[1])
         return old[1] is (kind != "rate") if old[0] is not old[1] else None
     return is_candidate(texts[0]) is (kind != "rate") if old[0] is not old[1] else None
+
+
+def _unit(text: str) -> str | None:
+    if SIZE.search(words(text)):
+        return "size"
+    return unit_by_name(text) or unit_by_name(T.sub("time", words(text)))
 
 
 def arm(node: ast.expr) -> ast.expr:
@@ -64,7 +70,9 @@ def _sides(compare: ast.Compare, module: Module) -> tuple[ast.expr, ast.expr]:
     for value, bar in ((left, right), (right, left)):
         for one, other in _related(_seen(value, module), bar):
             return (one, other) if value is left else (other, one)
-    return left, right
+    found = [_seen(side, module) for side in (left, right)]
+    bars = [made if isinstance(made, ast.BinOp) and arm(made) is not made else None for made in found]
+    return bars[0] or left, bars[1] or right
 
 
 def _related(value: ast.expr, bar: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -91,7 +99,7 @@ def _is_near(number: float) -> bool:
 
 
 def _seen(node: ast.expr, module: Module) -> ast.expr:
-    """Return the share or the difference behind a variable that is set once before."""
+    """Return the share, the difference or the bar behind a variable that is set once before."""
     if not isinstance(node, ast.Name):
         return node
     found = set_before(function_of(node, module) or module.tree, node.id, node.lineno)

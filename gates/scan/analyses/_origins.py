@@ -17,7 +17,7 @@ from gates.scan.parameters import argument
 from gates.scan.project import Project
 from gates.scan.scope import SAME, Scope
 
-MAX_FOUND, MAX_ASKED = 120, 4
+MAX_FOUND, MAX_ASKED, MAX_WORK = 120, 4, 4_000
 Sites = Iterable[tuple[ast.Call, Module]]
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 ADDS = frozenset({"append", "add", "insert", "appendleft", "register", "extend"})
@@ -45,6 +45,7 @@ class Origins:
         self._sites = sites or self.called
         self._asked: set[ast.expr] = set()
         self._circles = 0
+        self._left = MAX_WORK
         self._holding: dict[ast.expr, ClassInfo | None] = {}
 
     def of(self, node: ast.expr, scope: Scope) -> list[Origin]:
@@ -55,8 +56,10 @@ class Origins:
         """Return these and the containers that it was taken out of, each with what was taken."""
         seen: dict[tuple[ast.expr, Path], Way] = {}
         todo: list[Way] = [(node, scope, ())]
-        while todo and len(seen) < MAX_FOUND:
+        self._left = self._left if self._asked else MAX_WORK
+        while todo and len(seen) < MAX_FOUND and self._left:
             way = todo.pop(0)
+            self._left -= 1
             if (way[0], way[2]) not in seen and len(way[2]) < 5:
                 seen[(way[0], way[2])] = way
                 todo += self._behind(*way)
@@ -109,9 +112,10 @@ class Origins:
             self._asked.add(node)
             found = self.classes(node, scope)
             self._asked.discard(node)
-            if self._circles > before and self._asked:
-                return found[0] if len(found) == 1 else None
-            self._holding[node] = found[0] if len(found) == 1 else None
+            sole = found[0] if len(found) == 1 and self._left else None
+            if self._asked and (self._circles > before or not self._left):
+                return sole
+            self._holding[node] = sole
         return self._holding[node]
 
     def _named(self, node: ast.Name, scope: Scope, path: Path) -> Iterator[Way]:

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 
 from gates.scan.analyses._code import callee, calls, class_of, constant, function_of, keyword, loop_of, tail_text
 from gates.scan.analyses._flow import set_before
@@ -49,17 +50,16 @@ def is_optimizer_step(call: ast.Call) -> bool:
     return re.search(r"(?i)opt|scaler", tail_of(call.func.value)) is not None
 
 
-def is_left_before(statement: ast.stmt, around: ast.AST) -> bool:
-    """Return whether most turns leave a block before they come to a statement: `if step % 100: continue`."""
+def left_before(statement: ast.stmt, around: ast.AST) -> Iterator[tuple[ast.If, list[ast.stmt]]]:
+    """Yield where most turns leave a block before they come to a statement, `if step % 100: continue`, and the rest."""
     for name in ("body", "orelse", "finalbody"):
         block = getattr(around, name, None)
         if not isinstance(block, list) or statement not in block:
             continue
-        for before in block[: block.index(statement)]:
+        for at, before in enumerate(block[: block.index(statement)]):
             leaves = isinstance(before, ast.If) and isinstance(before.body[-1], ast.Continue | ast.Return)
             if leaves and isinstance(before, ast.If) and _is_seldom(before.test):
-                return True
-    return False
+                yield before, block[at + 1 :]
 
 
 def left_until(project: Project, module: Module, statement: ast.stmt, around: ast.AST) -> list[ast.stmt]:

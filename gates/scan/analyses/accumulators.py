@@ -16,9 +16,10 @@ from gates.scan.analyses._graphs import (
     unsummed,
 )
 from gates.scan.analyses._handovers import gone_over, handed_in, may_run, named_in, ways_of
-from gates.scan.analyses._hot import is_hot, leading, steps
+from gates.scan.analyses._hot import is_hot, steps
 from gates.scan.analyses._keeping import Kept, is_of_caller, is_reset, kept_in
 from gates.scan.analyses._origins import Origin, Origins
+from gates.scan.analyses._updates import leading
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of
 from gates.scan.parameters import argument

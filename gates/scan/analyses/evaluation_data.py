@@ -19,6 +19,7 @@ from gates.scan.analyses._code import (
     tail_text,
 )
 from gates.scan.analyses._evaluating import HELD, KEPT_BACK, NAMED, TRAIN
+from gates.scan.analyses._folds import scored_in_fold
 from gates.scan.analyses._misnamed import misnamed
 from gates.scan.analyses._scores import is_score, reckons_score
 from gates.scan.analyses._splits import DATA, is_handed_shuffled, split_name, splits_passed, trained_on
@@ -46,6 +47,7 @@ def look(project: Project) -> Iterator[Site]:
         yield from misnamed(module)
         yield from _handed_on(project, module)
         yield from _scored_on(module)
+        yield from scored_in_fold(module)
         for function in functions(module):
             if NAMED.search(function.name):
                 yield from _gone_over(module, function)

@@ -225,9 +225,8 @@ def _is_recast(
     names = _names(halving, module, asked.func.value, *optimizer.args[:1])  # type: ignore[attr-defined]  # a method
     body = function_of(halving, module) or module.tree
     own = function_of(optimizer, scope.module) or scope.module.tree
-    if is_recast(project, body, module, halving.lineno, names):
-        return True
-    return own is not body and is_recast(project, own, scope.module, 0, names)
+    ways = [(body, module, halving.lineno), *([(own, scope.module, 0)] if own is not body else [])]
+    return any(is_recast(project, each, there, since, names) for each, there, since in ways)
 
 
 def _is_undone(
@@ -254,17 +253,13 @@ def _is_undone(
         c for b, line in until.items() if b is not body
         for c in calls(b) if since[b] < c.lineno <= line and c not in ways
     ]  # fmt: skip
-    calls_between = (*between, *others)
-    changes = [c for c in calls_between if c.args and tail_of(c.func) not in KEPT | PARAMETERS]
+    changes = [c for c in (*between, *others) if c.args and tail_of(c.func) not in KEPT | PARAMETERS]
     names = _names(halving, module, asked.func.value, *(a for c, _ in source.through for a in c.args))  # type: ignore[attr-defined]  # a method
     is_added = any(tail_of(c.func) == "setattr" or text_of(arg) in names for c in changes for arg in c.args)
-    return (
-        is_added
-        or any(adds_to(c, names) for c in calls_between)
-        or any(
-            puts_in(b, halving.lineno if b is body else since.get(b, 0), at, names)
-            for b, at in {body: last, **until}.items()
-        )
+    is_added = is_added or any(adds_to(c, names) for c in (*between, *others))
+    return is_added or any(
+        puts_in(b, halving.lineno if b is body else since.get(b, 0), at, names)
+        for b, at in {body: last, **until}.items()
     )
 
 

@@ -92,7 +92,8 @@ def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None
 def _is_doubtful(project: Project, module: Module, node: ast.Attribute, info: ClassInfo) -> bool:
     """Return whether an object may well be of another class than it is taken for: guessed, handed over, elsewhere."""
     scope = project.scope_at(node, module)
-    if project.types.is_guess(node.value, scope) or _is_other_side(module, node, info.node):
+    is_guess = project.types.is_guess(node.value, scope) and class_at_hook(project, node.value, scope) is not info
+    if is_guess or _is_other_side(module, node, info.node):
         return True
     if node.attr in OF_MAPPINGS and _is_structured(project, info):
         return True

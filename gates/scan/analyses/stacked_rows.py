@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gates.scan.analyses._batches import is_number_of, is_stored
 from gates.scan.analyses._code import LOOPS, broken, callee, constant, function_of, module_of
 from gates.scan.analyses._cpu_only import only_on_cpu
+from gates.scan.analyses._fields import is_field_of_rows
 from gates.scan.analyses._flow import is_forward
 from gates.scan.analyses._origins import COMPREHENSIONS, Origins
 from gates.scan.analyses._picks import TENSORS, picked
@@ -111,7 +112,9 @@ def _is_picked(project: Project, module: Module, rows: Rows) -> bool:
         return False
     scope = project.scope_at(rows.turns[0].over, module)
     is_forward_pass = scope.self_class is not None and project.types.is_a(scope.self_class.node.name, MODULE) is True
-    return not is_forward_pass and is_stored(project, module, node.value)
+    if is_forward_pass:
+        return False
+    return is_stored(project, module, node.value) or is_field_of_rows(project, module, node.value, rows.turns[0].over)
 
 
 def _numbered(rows: Rows) -> ast.Subscript | None:
