@@ -1,11 +1,12 @@
 """What the parameters of functions are: by what callers pass, or by what the code does with them."""
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gates.scan.known import SCALER
 from gates.scan.module import Function, tail_of
-from gates.scan.nodes import below, is_none, kept
+from gates.scan.nodes import below, inner, is_none, kept
 from gates.scan.scope import Scope
 
 if TYPE_CHECKING:
@@ -44,7 +45,19 @@ class Parameters:
             value = argument(call, function, parameter, bound=scope.owner is not None)
             if value is not None and not is_none(value):
                 found.add(self.of(value, where))
+        if scope.owner is not None and function.name == "__init__":
+            found |= set(self._passed_on(parameter, function, scope.owner))
         return one(found)
+
+    def _passed_on(self, parameter: str, function: Function, owner: "ClassInfo") -> Iterator[str | None]:
+        """Yield the classes of what the constructors of classes that extend one pass on to its own."""
+        for heir in self._project.extending.get(owner.name, ()):
+            own = heir.methods.get("__init__")
+            for call in inner(own, ast.Call) if own is not None else ():
+                if isinstance(call, ast.Call) and tail_of(call.func) == "__init__":
+                    value = argument(call, function, parameter, bound=True)
+                    if value is not None and not is_none(value):
+                        yield self.of(value, self._project.scope_of(own, heir.scope.module))  # type: ignore[arg-type]  # it has a call
 
     def used_as(self, parameter: str, scope: Scope) -> str | None:
         """Return the one class of the program that has all the methods which a function calls on its parameter."""

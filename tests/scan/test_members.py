@@ -14,6 +14,7 @@ SOUND = {
     "a class that extends it has it": "class A:\n    pass\nclass B(A):\n    y = 1\ndef f(a: A):\n    return a.y\n",
     "a method's own answer": "class T:\n    def train(self):\n        return {}\ndef f():\n    t = T()\n    return t.train().items()\n",
     "no instance": "class Names:\n    def first(text):\n        return text.split()[0]\n",
+    "another class passes something else on": "class E:\n    pass\nclass A:\n    def __init__(self, e):\n        self.e = e\nclass B(A):\n    def __init__(self, e):\n        super().__init__(e)\n    def f(self):\n        return self.e.more\ndef one():\n    return A(E())\ndef other(made):\n    return B(made())\n",
     "a descriptor": "class Ticks:\n    def __get__(self, owner, kind=None):\n        return []\nclass A:\n    ticks = Ticks()\n    def f(self):\n        self.ticks.append(1)\n",
     "a descriptor that decorates": "class P:\n    def __init__(self, f):\n        self.f = f\n    def __get__(self, owner, kind=None):\n        return self.f(kind)\nclass A:\n    kind = P(lambda cls: cls)\n    @classmethod\n    def f(cls):\n        return cls.kind.f2\n",
     "a call of another's hook": "class T:\n    def __init__(self, hook):\n        self.hook = hook\n    def go(self):\n        self.hook(self)\nclass H:\n    def hook(self, tester):\n        return tester.score\n",
