@@ -64,6 +64,7 @@ FIRST = {
     "foreign_w": "18 of 40, 5 left out of the set; findings on 2 of 10 sound projects; spelled as unusually as may be",
     "foreign_x": "37 of 40, findings on one of 10 sound projects (none blocking); like public repositories",
     "foreign_y": "33 of 40, one left out; findings on one of 10 sound projects (none blocking); arms and engines",
+    "foreign_z": "34 of 40, findings on one of 10 sound projects (blocking); known repositories cut down",
 }
 
 

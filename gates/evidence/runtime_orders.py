@@ -7,8 +7,8 @@ from gates.scan.automaton import MARKERS
 from gates.scan.rule import OrderRule, Rule
 
 WORDS = ("forward", "autocast_enter", "autocast_exit", "scaled_backward", "backward", "handed_backward", "unscale",
-         "unscale_once", "unscale_by_hand", "clip", "step", "plain_step", "update", "zero_grad", "scheduler",
-         "uncleared")  # fmt: skip
+         "unscale_once", "unscale_by_hand", "clip", "given_grad", "step", "plain_step", "update", "zero_grad",
+         "scheduler", "uncleared")  # fmt: skip
 
 
 class RuntimeOrder(Model):

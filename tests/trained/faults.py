@@ -32,6 +32,26 @@ def unscale_twice() -> None:
         optimizer.zero_grad()
 
 
+def cleared_before_step() -> None:
+    model = net()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        loss_of(model).backward()
+        optimizer.zero_grad()  # <- order
+        optimizer.step()
+
+
+def cleared_before_scaled_step() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.unscale_(optimizer)
+        optimizer.zero_grad(set_to_none=False)  # <- order
+        scaler.step(optimizer)
+        scaler.update()
+
+
 def plain_step() -> None:
     model, scaler = net(), gradient_scaler()
     optimizer = adam(model)

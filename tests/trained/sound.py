@@ -349,6 +349,20 @@ def of_more_steps_than_a_journal_holds() -> None:
     _scaled(net(), gradient_scaler(), 1000)
 
 
+def given_after_clearing() -> None:
+    """Keeps the gradients of a backward pass, clears them and puts them back, scaled."""
+    model = net()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss_of(model).backward()
+        kept = [param.grad.clone() for param in model.parameters() if param.grad is not None]
+        optimizer.zero_grad()
+        for param, grad in zip(model.parameters(), kept, strict=True):
+            param.grad = grad / 2
+        optimizer.step()
+
+
 def given_by_hand() -> None:
     """Puts gradients in the place of those of the step before, which another backward pass had made."""
     model = net()

@@ -12,6 +12,7 @@ from .calls import Calls
 from .clearing import Clearing
 from .entry import begun, found, returned_by
 from .forwards import Forwards
+from .given import Given
 from .host_reads import ReadsPerStep
 from .journal import safely
 from .observing import Scene
@@ -28,7 +29,7 @@ def main() -> None:
     Calls(scene), Steps(scene), Forwards(scene)
     trackers = Trackers(scene)
     journal.watched = trackers.look
-    scene.observers += [Clearing(scene), ByHand(scene)]
+    scene.observers += [Clearing(scene), ByHand(scene), Given(scene)]
     if asked["overflow"]:
         scene.observers.append(Overflow(scene, **asked["overflow"]))
     else:

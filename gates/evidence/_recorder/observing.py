@@ -38,6 +38,9 @@ class Observer:
     def before_clip(self, params: list[Tensor]) -> None:
         """Gradients are about to be clipped."""
 
+    def ready(self, optimizer: Optimizer) -> None:
+        """The gradients of an optimizer are there as the code wants them to be for a step, which is told of next."""
+
     def before_step(self, optimizer: Optimizer) -> None:
         """An optimizer, or a scaler for it, is about to step."""
 

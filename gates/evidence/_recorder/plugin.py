@@ -15,6 +15,7 @@ from .calls import Calls
 from .clearing import Clearing
 from .driving import Driving
 from .forwards import Forwards
+from .given import Given
 from .journal import Journal
 from .observing import Scene
 from .sealing import attached
@@ -32,7 +33,7 @@ def pytest_addoption() -> None:
     """Begin to record before any test file, or conftest, is read."""
     _journal.tell("start", torch=torch.__version__, cuda=torch.cuda.is_available())
     Calls(_scene), Steps(_scene), Forwards(_scene)
-    _scene.observers += [Clearing(_scene), ByHand(_scene), Skipping(_scene)]
+    _scene.observers += [Clearing(_scene), ByHand(_scene), Given(_scene), Skipping(_scene)]
     _journal.about = _driving.look
 
 

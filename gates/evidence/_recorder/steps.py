@@ -112,6 +112,7 @@ class Steps:
     def _step(self, scaler: GradScaler, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
         self._called.discard(id(optimizer))
         self._states[id(optimizer)] = _state(self._scene, optimizer, scaler)
+        self._scene.let_know(lambda each: each.ready(optimizer))
         self._tell("step", scaler, optimizer)
         code = getattr(inspect.unwrap(type(scaler).step), "__code__", None)
         self._scene.here.scaler = scaler
@@ -151,6 +152,7 @@ class Steps:
         self._skips[id(optimizer)] = isinstance(found, Tensor) and bool(found.item())
         if not self._within_scaler():
             self._states[id(optimizer)] = _state(self._scene, optimizer, None)
+            self._scene.let_know(lambda each: each.ready(optimizer))
             self._scene.let_know(lambda each: each.before_step(optimizer))
         closure = kwargs.get("closure") or next(filter(callable, args[1:]), None)
         if closure is None:
