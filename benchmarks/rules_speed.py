@@ -3,6 +3,7 @@
 `python -m benchmarks.rules_speed --semgrep PATH` takes the sources of installed packages, writes each rule in both
 forms, counts what is found, and writes benchmarks/results/rules_speed.md; 1 if semgrep is not slower by at least 3.
 Without semgrep only the growth with the number of files and the second run, with everything known, are measured.
+Beside them all shipped rules are run over the same trees once: how that grows, and what memory it takes.
 """
 
 import argparse
@@ -16,12 +17,20 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
 RESULTS = Path(__file__).parent / "results" / "rules_speed.md"
 FILES, ROUNDS, BAR = 2000, 3, 3.0
+PEAK = """
+import atexit, os, pathlib, resource
+place = pathlib.Path(os.environ["XDG_CACHE_HOME"], "peak")
+place.parent.mkdir(parents=True, exist_ok=True)
+atexit.register(lambda: place.write_text(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)))
+from gates.__main__ import main
+main()
+"""
 PACKAGES = ("accelerate", "lightning", "wandb", "tensorboard", "matplotlib", "hypothesis", "pydantic", "sympy")
 RULES = {
     "old-autocast": "torch.cuda.amp.autocast(...)",
@@ -61,6 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     seen.setdefault(arm, []).append(took)
                     worked.setdefault(arm, []).append(cpu)
                     places[arm] = found
+        shipped = _shipped(trees, folder)
     lines = ["| Arm | s, median | least | most | CPU s, median | places found |", "|---|---|---|---|---|---|"]
     lines += [
         f"| {arm} | {median(v):.2f} | {min(v):.2f} | {max(v):.2f} | {median(worked[arm]):.2f} | {places[arm]} |"
@@ -72,6 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         lines += ["", f"semgrep / gates, by round: {_listed(ratios)} (bar {BAR:g})."]
         computed = [a / b for a, b in zip(worked["semgrep"], worked[whole], strict=True)]
         lines += ["", f"The same in CPU seconds, which other work on the machine disturbs less: {_listed(computed)}."]
+    lines += ["", *shipped]
     print("\n".join(lines))
     machine = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
     head = [
@@ -85,6 +96,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     arguments.out.write_text("\n".join([*head, *lines, ""]), encoding="utf-8")
     return int(bool(ratios) and median(ratios) < BAR)
+
+
+def _shipped(trees: Mapping[int, Path], folder: Path) -> list[str]:
+    """Return the table of all shipped rules over each tree, everything unknown at first."""
+    lines = [
+        "All shipped rules, each tree once:",
+        "",
+        "| Files | s | CPU s | peak memory, MiB | findings |",
+        "|---|---|---|---|---|",
+    ]
+    for size, tree in trees.items():
+        command = [sys.executable, "-c", PEAK, "check", "--format", "json", str(tree / "tree")]
+        took, cpu, found = _timed(command, tree, folder / f"shipped-{size}")
+        peak = int((folder / f"shipped-{size}" / "peak").read_text(encoding="utf-8")) // 1024
+        lines.append(f"| {size} | {took:.1f} | {cpu:.1f} | {peak} | {found} |")
+    return lines
 
 
 def _listed(ratios: Sequence[float]) -> str:
