@@ -21,6 +21,10 @@ TIME = re.compile(
 COUNTED = re.compile(
     r"(?i)(^|[^a-z])(toks?|tokens|imgs?|images|samples|items|examples|frames|seqs|sequences|steps|batches|words)_s(ec)?$"
 )  # a rate that leaves out the "per"
+SECONDS = re.compile(
+    r"(?i)(^|[_ ])(step|iter|iteration|epoch|batch|run|train|forward|backward|fwd|bwd|wall|total|median|mean|avg|best|p50|p95|"
+    r"eager|compiled|baseline|amp|fp32|fp16|bf16)_s$"
+)
 HOPS = 6
 
 
@@ -28,7 +32,7 @@ def unit_by_name(text: str) -> Unit | None:
     """Return what a value of a name counts; `None` where the name does not tell."""
     if RATE.search(text) or RATE.search(words(text)) or COUNTED.search(text):
         return "rate"
-    return "time" if TIME.search(words(text)) else None
+    return "time" if TIME.search(words(text)) or SECONDS.search(text) else None
 
 
 def unit(project: Project, module: Module, node: ast.expr, hops: int = HOPS) -> Unit | None:
