@@ -79,7 +79,7 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, memory: Memo
     alone = [rule for rule in rules if is_local(rule)]
     linked = [rule for rule in rules if rule not in alone]
     with garbage_collection.put_off():
-        imports = _imports(rules, linked, paths, memory)
+        imports = _imports(alone, linked, paths, memory)
         facts = imports.facts
         found.unparsed += [fact.problem for fact in facts.values() if fact.problem]
         found.functions = sum(fact.functions for fact in facts.values())
@@ -97,16 +97,16 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, memory: Memo
     return found
 
 
-def _imports(rules: Sequence[Rule], linked: Sequence[Rule], paths: Mapping[str, Path], memory: Memory) -> Imports:
-    """Return what files import, with what decides whether each matters to some rules."""
-    words = _words(rules)
+def _imports(alone: Sequence[Rule], linked: Sequence[Rule], paths: Mapping[str, Path], memory: Memory) -> Imports:
+    """Return what files import, with what decides whether each matters to some rules: of single places, and others."""
+    words = _words([*alone, *linked])
 
     def read(shown: str, words: Sequence[str]) -> FileFacts:
         return memory.facts(paths[shown], shown, words, facts_of)
 
     if not linked:
-        return narrowed(rules, paths, words, read)
-    return Imports({shown: read(shown, [*words, FUNCTIONS]) for shown in paths}, firsts_of(rules))
+        return narrowed(alone, paths, words, read)
+    return Imports({shown: read(shown, [*words, FUNCTIONS]) for shown in paths}, firsts_of(alone))
 
 
 def _words(rules: Sequence[Rule]) -> list[str]:

@@ -1,5 +1,6 @@
 """What the bytes of a file tell without parsing it: its words, what it imports, which names it gives on."""
 
+import codecs
 import hashlib
 import re
 import string
@@ -77,6 +78,8 @@ def normal(raw: bytes) -> bytes | None:
     """Return a file's text with its identifiers as Python reads them; `None` where bytes do not tell its words."""
     if b"\0" in raw:
         return None
+    raw = raw.removeprefix(codecs.BOM_UTF8)
+    raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in raw else raw
     head = raw[:400].split(b"\n", 2)[:2]
     declared = next((found[1].lower() for found in map(_CODING.match, head) if found), b"utf-8")
     if declared.replace(b"_", b"-") not in _PLAIN:
@@ -84,7 +87,7 @@ def normal(raw: bytes) -> bytes | None:
     if raw.isascii():
         return raw
     try:
-        text = raw.decode("utf-8-sig")
+        text = raw.decode()
     except UnicodeDecodeError:
         return None
     return raw if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text).encode()

@@ -12,7 +12,7 @@ from gates.scan.module import Module
 from gates.scan.project import Project
 from gates.scan.suspects import Suspects
 
-LEAST, EACH = 1_000, 12  # functions that are marked at most: so many, or so many for each that has events
+LEAST, EACH = 1_000, 12  # marked functions, in all or for each with events, beyond which no doubtful way is gone
 
 
 class Hot:
@@ -71,14 +71,14 @@ class Hot:
         return found
 
     def _spread(self, begun: list[ast.AST]) -> None:
-        """Mark the code that may run hot functions: what surely does first, what may by a name or a list after that.
+        """Mark the code that may run hot functions: what surely does, and what may by a name or a list.
 
-        In a large program without types a name leads on to nearly everything, which says nothing; there the nearest
-        functions are marked.
+        In a large program without types a name leads on to nearly everything, which says nothing; there what is nearest
+        by such a way is marked, with all that surely runs it.
         """
         todo, later = deque(begun), deque[tuple[ast.AST, Group]]()
         limit = max(LEAST, EACH * len(self.kinds))
-        while (todo or later) and len(self.functions) < limit:
+        while todo or (later and len(self.functions) < limit):
             if not todo:
                 todo += self._led(*later.popleft())
                 continue

@@ -54,7 +54,7 @@ class Parameters:
         for heir in self._project.extending.get(owner.name, ()):
             own = heir.methods.get("__init__")
             for call in inner(own, ast.Call) if own is not None else ():
-                if isinstance(call, ast.Call) and tail_of(call.func) == "__init__":
+                if isinstance(call, ast.Call) and _is_super(call.func):
                     value = argument(call, function, parameter, bound=True)
                     if value is not None and not is_none(value):
                         yield self.of(value, self._project.scope_of(own, heir.scope.module))  # type: ignore[arg-type]  # it has a call
@@ -147,6 +147,12 @@ def argument(call: ast.Call, function: Function, parameter: str, *, bound: bool)
         index = names.index(parameter)
         return call.args[index] if index < len(call.args) else None
     return None
+
+
+def _is_super(func: ast.expr) -> bool:
+    """Return whether a call is one of the constructor of the next base: `super().__init__(...)`."""
+    made = func.value if isinstance(func, ast.Attribute) and func.attr == "__init__" else None
+    return isinstance(made, ast.Call) and tail_of(made.func) == "super"
 
 
 def _used_of_attribute(parameter: str, function: Function, owner: "ClassInfo | None") -> set[str]:

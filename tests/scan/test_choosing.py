@@ -55,6 +55,8 @@ def found(root: Path, files: Mapping[str, str | bytes], memory: Memory | None = 
         ("import compat\ncompat.s(rows).to(device)\n", 2),
         ("from compat import s as q\nq(rows).to(device)\n", 2),
         ("from again import r\nr(rows).to(device)\n", 2),
+        ("\ufefffrom compat import s\n" + USE, 2),
+        ("from compat \\\r\n  import s\r\n" + USE, 3),
     ],
 )
 def test_name_that_another_file_lends_is_followed(tmp_path: Path, lent: str, use: str, line: int) -> None:
@@ -138,6 +140,16 @@ def test_change_of_a_lender_is_noticed(tmp_path: Path) -> None:
 )
 def test_imports_are_read_without_parsing(text: bytes, names: tuple[str, ...]) -> None:
     assert imported(text, "p/m.py") == names
+
+
+def test_rules_of_other_kinds_make_no_library_of_a_file(tmp_path: Path) -> None:
+    written(tmp_path / "p", {"compat.py": "from torch import stack as s\n", "use.py": "from compat import s\n" + USE})
+    bodies = {"stacked": RULES["stacked"], "typed": "pattern: compat.run($X)\nwhere: {$X: {type: torch.Tensor}}"}
+    for name, body in bodies.items():
+        written(tmp_path / "r", {f"{name}.yaml": f"{body}\n{WORDS.replace('id: mine', '')}id: {name}\n"})
+    rules = list(load_folder(tmp_path / "r", tmp_path).values())
+    sites = check(rules, sorted((tmp_path / "p").rglob("*.py")), tmp_path / "p").sites["stacked"]
+    assert [f"{site.path}:{site.line}" for site in sites if not site.ok] == ["use.py:2"]
 
 
 @pytest.mark.parametrize("many", [[], [f"other{n}" for n in range(40)]], ids=["few", "many"])

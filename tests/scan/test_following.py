@@ -209,3 +209,23 @@ def test_objects_that_functions_hand_to_each_other_cost_bounded_work(monkeypatch
         assert isinstance(node, ast.Attribute)
         Origins(project).classes(node.value, project.scope_at(node, module))
     assert 0 < work <= MAX_WORK * len(module.live[ast.Attribute])
+
+
+@pytest.mark.parametrize("base", ["super().__init__(made)", "Base.__init__(self, made)"])
+def test_what_an_heir_hands_to_its_base_is_known(base: str) -> None:
+    text = (
+        "import torch\n"
+        "class Base:\n"
+        "    def __init__(self, optimizer, scheduler=None):\n"
+        "        self.optimizer, self.scheduler = optimizer, scheduler\n"
+        "    def go(self, loss):\n"
+        "        loss.backward()\n"
+        "        self.optimizer.zero_grad()\n"
+        "        self.optimizer.step()\n"
+        "class Own(Base):\n"
+        "    def __init__(self, net):\n"
+        "        made = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        f"        {base}\n"
+    )
+    found = Scanner(project_of({"m.py": text.encode()})).sites(RULES["amp-zero-grad-before-step"])
+    assert {site.line for site in found if not site.ok} == {7}

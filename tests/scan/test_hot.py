@@ -132,6 +132,16 @@ def test_in_a_large_program_the_nearest_callers_are_walked(monkeypatch: pytest.M
     assert len(hot(far + near)) == 42
 
 
+def test_callers_that_surely_run_an_event_are_walked_however_many_there_are() -> None:
+    lib = "def back(loss):\n    loss.backward()\ndef deeper(loss):\n    back(loss)\ndef go(opt):\n    opt.step()\n"
+    train = "from lib import deeper, go\ndef step(loss, opt):\n    deeper(loss)\n    opt.zero_grad()\n    go(opt)\n"
+    tests = "from lib import go\n" + "".join(f"def test_{n}(opt):\n    go(opt)\n" for n in range(1_100))
+    files = {"lib.py": lib, "train.py": train, "test_all.py": tests}
+    project = project_of({name: text.encode() for name, text in files.items()})
+    found = Scanner(project).sites(RULES["amp-zero-grad-before-step"])
+    assert [f"{site.path}:{site.line}" for site in found if not site.ok and not site.undecided] == ["train.py:4"]
+
+
 def test_functions_of_a_program_are_counted(tmp_path: Path) -> None:
     text = 'async def a(): pass\nclass B:\n    def c(self): pass\n    """def not_one()"""\n# def d(): pass\n'
     (tmp_path / "a.py").write_text(text)

@@ -52,6 +52,16 @@ def cleared_before_scaled_step() -> None:
         scaler.update()
 
 
+def part_cleared_before_step() -> None:
+    model = net()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        loss_of(model).backward()
+        next(model.children()).zero_grad()  # <- order
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def plain_step() -> None:
     model, scaler = net(), gradient_scaler()
     optimizer = adam(model)

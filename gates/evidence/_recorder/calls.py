@@ -138,8 +138,12 @@ class Calls:
             scene.journal.tell("zero_grad", optimizers=[scene.number(each) for each in optimizers])
             scene.let_know(lambda each: each.cleared(optimizers))
 
-        around(scene, nn.Module, "zero_grad", clear)
-        put = lambda kind, name: around(scene, kind, name, clear)  # noqa: E731
+        def gone(_result: object, thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
+            optimizers = [thing] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
+            scene.let_know(lambda each: each.gone(optimizers))
+
+        around(scene, nn.Module, "zero_grad", clear, gone)
+        put = lambda kind, name: around(scene, kind, name, clear, gone)  # noqa: E731
         around_all(scene, Optimizer, ("zero_grad",), put, scene.optimizers.append)
 
     def _schedule(self, kind: type, name: str) -> None:

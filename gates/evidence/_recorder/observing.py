@@ -54,7 +54,10 @@ class Observer:
         """A scaler was updated."""
 
     def cleared(self, optimizers: list[Optimizer]) -> None:
-        """The gradients that these optimizers hold were cleared."""
+        """The gradients that these optimizers hold are about to be cleared."""
+
+    def gone(self, optimizers: list[Optimizer]) -> None:
+        """Gradients that these optimizers hold were cleared, perhaps of a part of a model alone."""
 
     def scheduled(self, optimizer: Optimizer) -> None:
         """A schedule of an optimizer's learning rate is about to advance."""

@@ -113,7 +113,7 @@ class Origins:
             found = self.classes(node, scope)
             self._asked.discard(node)
             sole = found[0] if len(found) == 1 and self._left else None
-            if self._asked and (self._circles > before or not self._left):
+            if not self._left or (self._asked and self._circles > before):
                 return sole
             self._holding[node] = sole
         return self._holding[node]

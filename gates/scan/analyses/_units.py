@@ -22,8 +22,8 @@ COUNTED = re.compile(
     r"(?i)(^|[^a-z])(toks?|tokens|imgs?|images|samples|items|examples|frames|seqs|sequences|steps|batches|words)_s(ec)?$"
 )  # a rate that leaves out the "per"
 SECONDS = re.compile(
-    r"(?i)(^|[_ ])(step|iter|iteration|epoch|batch|run|train|forward|backward|fwd|bwd|wall|total|median|mean|avg|best|p50|p95|"
-    r"eager|compiled|baseline|amp|fp32|fp16|bf16)_s$"
+    r"(?i)(^|[_ ])(step|iter|iteration|epoch|batch|run|train|forward|backward|fwd|bwd|wall|total|median|mean|avg|best|"
+    r"p50|p95|eager|compiled|baseline|amp|fp32|fp16|bf16)_s$"
 )
 HOPS = 6
 
