@@ -133,13 +133,16 @@ class Calls:
     def _clears(self) -> None:
         scene = self._scene
 
+        def whose(thing: Optimizer | nn.Module) -> list[Optimizer]:
+            return [thing] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
+
         def clear(thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
-            optimizers = [thing] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
+            optimizers = whose(thing)
             scene.journal.tell("zero_grad", optimizers=[scene.number(each) for each in optimizers])
             scene.let_know(lambda each: each.cleared(optimizers))
 
         def gone(_result: object, thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
-            optimizers = [thing] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
+            optimizers = whose(thing)
             scene.let_know(lambda each: each.gone(optimizers))
 
         around(scene, nn.Module, "zero_grad", clear, gone)
