@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from gates.scan.analyses._containers import Path, Way
-from gates.scan.analyses._origins import MAX_WORK, Origins
-from gates.scan.analyses._targets import Targets
+from gates.scan.analyses.reading.containers import Path, Way
+from gates.scan.analyses.reading.origins import MAX_WORK, Origins
+from gates.scan.analyses.reading.targets import Targets
 from gates.scan.automaton import MARKERS
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules

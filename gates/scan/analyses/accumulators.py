@@ -3,8 +3,9 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import Loop, broken, callee, calls, function_of, functions, loop_of, statement_of
-from gates.scan.analyses._graphs import (
+from gates.scan.analyses.reading.code import Loop, broken, callee, calls, function_of, functions, loop_of, statement_of
+from gates.scan.analyses.reading.origins import Origin, Origins
+from gates.scan.analyses.training.graphs import (
     giving,
     is_cut,
     is_given,
@@ -15,11 +16,10 @@ from gates.scan.analyses._graphs import (
     summed,
     unsummed,
 )
-from gates.scan.analyses._handovers import gone_over, handed_in, may_run, named_in, ways_of
-from gates.scan.analyses._hot import is_hot, steps
-from gates.scan.analyses._keeping import Kept, is_of_caller, is_reset, kept_in
-from gates.scan.analyses._origins import Origin, Origins
-from gates.scan.analyses._updates import leading
+from gates.scan.analyses.training.handovers import gone_over, handed_in, may_run, named_in, ways_of
+from gates.scan.analyses.training.hot import is_hot, steps
+from gates.scan.analyses.training.keeping import Kept, is_of_caller, is_reset, kept_in
+from gates.scan.analyses.training.updates import leading
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of
 from gates.scan.parameters import argument

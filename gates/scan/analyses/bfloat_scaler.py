@@ -3,14 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, class_of, function_of, keyword, nodes
-from gates.scan.analyses._contexts import contexts_of
-from gates.scan.analyses._defaults import callers_pass, preset
-from gates.scan.analyses._evaluating import NAMED
-from gates.scan.analyses._forwards import NO_GRAD
-from gates.scan.analyses._left_out import is_left_out, is_other_case
-from gates.scan.analyses._policies import scaled_in
-from gates.scan.analyses._precision import (
+from gates.scan.analyses.evaluation.evaluating import NAMED
+from gates.scan.analyses.half_parameters import trained
+from gates.scan.analyses.precision.contexts import contexts_of
+from gates.scan.analyses.precision.left_out import is_left_out, is_other_case
+from gates.scan.analyses.precision.policies import scaled_in
+from gates.scan.analyses.precision.precision import (
     AUTOCAST,
     BRAIN,
     autocasts,
@@ -21,7 +19,9 @@ from gates.scan.analyses._precision import (
     scalers,
     type_named,
 )
-from gates.scan.analyses.half_parameters import trained
+from gates.scan.analyses.reading.code import broken, class_of, function_of, keyword, nodes
+from gates.scan.analyses.settings.defaults import callers_pass, preset
+from gates.scan.analyses.training.forwards import NO_GRAD
 from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk

@@ -4,16 +4,16 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._benching import called, is_baseline, is_benchmark, words
-from gates.scan.analyses._best import parts, worse_kept
-from gates.scan.analyses._code import broken, constant, nodes, tail_text
-from gates.scan.analyses._defaults import callers_pass
-from gates.scan.analyses._directions import by_name
-from gates.scan.analyses._labelled import labelled
-from gates.scan.analyses._margins import arm, left_is_smaller
-from gates.scan.analyses._patience import out_of_patience
-from gates.scan.analyses._siblings import beside, is_written
-from gates.scan.analyses._verdicts import answers, verdicts
+from gates.scan.analyses.benchmarks.benching import called, is_baseline, is_benchmark, words
+from gates.scan.analyses.benchmarks.best import parts, worse_kept
+from gates.scan.analyses.benchmarks.directions import by_name
+from gates.scan.analyses.benchmarks.labelled import labelled
+from gates.scan.analyses.benchmarks.margins import arm, left_is_smaller
+from gates.scan.analyses.benchmarks.patience import out_of_patience
+from gates.scan.analyses.benchmarks.siblings import beside, is_written
+from gates.scan.analyses.benchmarks.verdicts import answers, verdicts
+from gates.scan.analyses.reading.code import broken, constant, nodes, tail_text
+from gates.scan.analyses.settings.defaults import callers_pass
 from gates.scan.module import Module
 from gates.scan.nodes import text_of
 from gates.scan.project import Project

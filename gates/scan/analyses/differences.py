@@ -4,11 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._benching import called, is_baseline, is_candidate, words
-from gates.scan.analyses._code import broken, calls, constant, function_of, nodes, statement_of, tail_text
-from gates.scan.analyses._differences import CONVERTS, Way, behind, of_loops
-from gates.scan.analyses._directions import by_name
-from gates.scan.analyses._flow import set_before
+from gates.scan.analyses.benchmarks.benching import called, is_baseline, is_candidate, words
+from gates.scan.analyses.benchmarks.differences import CONVERTS, Way, behind, of_loops
+from gates.scan.analyses.benchmarks.directions import by_name
+from gates.scan.analyses.reading.code import broken, calls, constant, function_of, nodes, statement_of, tail_text
+from gates.scan.analyses.reading.flow import set_before
 from gates.scan.module import Function, Module, names_of, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project

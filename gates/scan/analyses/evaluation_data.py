@@ -5,7 +5,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import (
+from gates.scan.analyses.evaluation.evaluating import HELD, KEPT_BACK, NAMED, TRAIN
+from gates.scan.analyses.evaluation.folds import scored_in_fold
+from gates.scan.analyses.evaluation.misnamed import misnamed
+from gates.scan.analyses.evaluation.scores import is_score, reckons_score
+from gates.scan.analyses.evaluation.splits import DATA, is_handed_shuffled, split_name, splits_passed, trained_on
+from gates.scan.analyses.reading.code import (
     broken,
     callee,
     calls,
@@ -18,11 +23,6 @@ from gates.scan.analyses._code import (
     nodes,
     tail_text,
 )
-from gates.scan.analyses._evaluating import HELD, KEPT_BACK, NAMED, TRAIN
-from gates.scan.analyses._folds import scored_in_fold
-from gates.scan.analyses._misnamed import misnamed
-from gates.scan.analyses._scores import is_score, reckons_score
-from gates.scan.analyses._splits import DATA, is_handed_shuffled, split_name, splits_passed, trained_on
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project

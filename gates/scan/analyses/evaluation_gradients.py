@@ -3,12 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import callee, function_of
-from gates.scan.analyses._evaluating import WORDS, Evaluation, evaluations
-from gates.scan.analyses._forwards import is_call_of_model, trains
-from gates.scan.analyses._left_open import forwards_of
-from gates.scan.analyses._modes import without_gradients
-from gates.scan.analyses._off_blocks import in_blocks
+from gates.scan.analyses.evaluation.evaluating import WORDS, Evaluation, evaluations
+from gates.scan.analyses.evaluation.left_open import forwards_of
+from gates.scan.analyses.evaluation.modes import without_gradients
+from gates.scan.analyses.evaluation.off_blocks import in_blocks
+from gates.scan.analyses.reading.code import callee, function_of
+from gates.scan.analyses.training.forwards import is_call_of_model, trains
 from gates.scan.module import Function
 from gates.scan.nodes import inner
 from gates.scan.project import Project

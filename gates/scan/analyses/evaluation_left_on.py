@@ -4,11 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, callee, calls, function_of, is_backward, statement_of
-from gates.scan.analyses._flow import passed, spine
-from gates.scan.analyses._forwards import NO_GRAD
-from gates.scan.analyses._handed import Body, handed_of
-from gates.scan.analyses._outward import Step, following, may_be, root_of, sets_anew, ways
+from gates.scan.analyses.evaluation.handed import Body, handed_of
+from gates.scan.analyses.reading.code import broken, callee, calls, function_of, is_backward, statement_of
+from gates.scan.analyses.reading.flow import passed, spine
+from gates.scan.analyses.reading.outward import Step, following, may_be, root_of, sets_anew, ways
+from gates.scan.analyses.training.forwards import NO_GRAD
 from gates.scan.hooks import hooks_of
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk

@@ -4,17 +4,17 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import MODEL, broken, callee, function_of
-from gates.scan.analyses._evaluating import NAMED, WORDS, Evaluation, callers, evaluations, rests
-from gates.scan.analyses._forwards import trains
-from gates.scan.analyses._modes import DEPTH as HOPS
-from gates.scan.analyses._modes import forgets, is_made_here, is_set, is_set_back, model_of
-from gates.scan.analyses._origins import Origin, Origins
-from gates.scan.analyses._outward import may_be
-from gates.scan.analyses._phases import half_set
-from gates.scan.analyses._scores import reckons_score
-from gates.scan.analyses._switches import SETS, is_restored, turns_off
+from gates.scan.analyses.evaluation.evaluating import NAMED, WORDS, Evaluation, callers, evaluations, rests
+from gates.scan.analyses.evaluation.modes import DEPTH as HOPS
+from gates.scan.analyses.evaluation.modes import forgets, is_made_here, is_set, is_set_back, model_of
+from gates.scan.analyses.evaluation.phases import half_set
+from gates.scan.analyses.evaluation.scores import reckons_score
+from gates.scan.analyses.evaluation.switches import SETS, is_restored, turns_off
 from gates.scan.analyses.evaluation_gradients import places_of
+from gates.scan.analyses.reading.code import MODEL, broken, callee, function_of
+from gates.scan.analyses.reading.origins import Origin, Origins
+from gates.scan.analyses.reading.outward import may_be
+from gates.scan.analyses.training.forwards import trains
 from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, tail_of
 from gates.scan.nodes import inner, text_of, walk

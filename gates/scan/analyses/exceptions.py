@@ -4,10 +4,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, callee, calls, function_of, module_of, nodes, tail_text
-from gates.scan.analyses._flow import passed
-from gates.scan.analyses._precision import is_step
-from gates.scan.analyses._trackers import QUIET, is_tracker_method, is_tracking
+from gates.scan.analyses.precision.precision import is_step
+from gates.scan.analyses.reading.code import broken, callee, calls, function_of, module_of, nodes, tail_text
+from gates.scan.analyses.reading.flow import passed
+from gates.scan.analyses.training.trackers import QUIET, is_tracker_method, is_tracking
 from gates.scan.hooks import hooks_of
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk

@@ -4,12 +4,19 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses._code import broken, callee, calls, constant, functions, inner, keyword
-from gates.scan.analyses._contexts import around, contexts_of, entered_by
-from gates.scan.analyses._flow import Source, is_forward, sources, spine
-from gates.scan.analyses._forwards import NO_GRAD, runs_compiled, runs_in_loss, runs_own, runs_part, runs_trained
-from gates.scan.analyses._precision import WHOLE as FLOAT32
-from gates.scan.analyses._precision import is_scaler, type_named
+from gates.scan.analyses.precision.contexts import around, contexts_of, entered_by
+from gates.scan.analyses.precision.precision import WHOLE as FLOAT32
+from gates.scan.analyses.precision.precision import is_scaler, type_named
+from gates.scan.analyses.reading.code import broken, callee, calls, constant, functions, inner, keyword
+from gates.scan.analyses.reading.flow import Source, is_forward, sources, spine
+from gates.scan.analyses.training.forwards import (
+    NO_GRAD,
+    runs_compiled,
+    runs_in_loss,
+    runs_own,
+    runs_part,
+    runs_trained,
+)
 from gates.scan.classes import ClassInfo
 from gates.scan.known import MODULE
 from gates.scan.module import Function, Module, tail_of

@@ -4,16 +4,25 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._builders import built_by, is_off
-from gates.scan.analyses._chosen import given_by, method_of
-from gates.scan.analyses._code import broken, callee, calls, constant, function_of, keyword
-from gates.scan.analyses._flow import Source, passed, sources, spine
-from gates.scan.analyses._frozen import PARAMETERS, adds_to, asking, is_frozen, named_for, puts_in, root_of, thaws
-from gates.scan.analyses._optimizers import CLIPS, clipped, optimizers, scaled
-from gates.scan.analyses._precision import BRAIN, HALF, scalers, type_named
-from gates.scan.analyses._recast import is_recast, to_whole
-from gates.scan.analyses._receiving import built, received, trains_after
-from gates.scan.analyses._several import parts_of
+from gates.scan.analyses.precision.builders import built_by, is_off
+from gates.scan.analyses.precision.frozen import (
+    PARAMETERS,
+    adds_to,
+    asking,
+    is_frozen,
+    named_for,
+    puts_in,
+    root_of,
+    thaws,
+)
+from gates.scan.analyses.precision.optimizers import CLIPS, clipped, optimizers, scaled
+from gates.scan.analyses.precision.precision import BRAIN, HALF, scalers, type_named
+from gates.scan.analyses.precision.recast import is_recast, to_whole
+from gates.scan.analyses.precision.receiving import built, received, trains_after
+from gates.scan.analyses.reading.code import broken, callee, calls, constant, function_of, keyword
+from gates.scan.analyses.reading.flow import Source, passed, sources, spine
+from gates.scan.analyses.reading.several import parts_of
+from gates.scan.analyses.settings.chosen import given_by, method_of
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project

@@ -5,9 +5,9 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, function_of
-from gates.scan.analyses._hook_arguments import class_at_hook
-from gates.scan.analyses._module_members import REGISTERS, is_member, registered
+from gates.scan.analyses.reading.code import broken, function_of
+from gates.scan.analyses.reading.hook_arguments import class_at_hook
+from gates.scan.analyses.reading.module_members import REGISTERS, is_member, registered
 from gates.scan.classes import CONSTRUCTORS, ClassInfo
 from gates.scan.known import MODULE
 from gates.scan.module import Module, tail_of

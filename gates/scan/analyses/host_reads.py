@@ -4,15 +4,15 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses._code import accelerated, broken, callee, function_of, is_backward, nodes, tail_text
-from gates.scan.analyses._cpu_only import only_on_cpu
-from gates.scan.analyses._hot import helper_of, hot_calls, is_hot, is_training, steps
-from gates.scan.analyses._keyed import values_of
-from gates.scan.analyses._loss_checks import asked_for, is_asked, is_loss
-from gates.scan.analyses._on_device import READS, REDUCES, is_on_device
-from gates.scan.analyses._origins import Origins
-from gates.scan.analyses._seldom import is_optimizer_step
-from gates.scan.analyses._updates import leading
+from gates.scan.analyses.reading.code import accelerated, broken, callee, function_of, is_backward, nodes, tail_text
+from gates.scan.analyses.reading.keyed import values_of
+from gates.scan.analyses.reading.origins import Origins
+from gates.scan.analyses.settings.cpu_only import only_on_cpu
+from gates.scan.analyses.training.hot import helper_of, hot_calls, is_hot, is_training, steps
+from gates.scan.analyses.training.loss_checks import asked_for, is_asked, is_loss
+from gates.scan.analyses.training.on_device import READS, REDUCES, is_on_device
+from gates.scan.analyses.training.seldom import is_optimizer_step
+from gates.scan.analyses.training.updates import leading
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.project import Project

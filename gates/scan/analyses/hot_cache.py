@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from gates.scan.analyses._batches import runs_each_batch
-from gates.scan.analyses._code import broken, function_of
-from gates.scan.analyses._hot import helper_of, hot_calls, is_of_peak, measures_memory, steps
+from gates.scan.analyses.reading.code import broken, function_of
+from gates.scan.analyses.training.batches import runs_each_batch
+from gates.scan.analyses.training.hot import helper_of, hot_calls, is_of_peak, measures_memory, steps
 from gates.scan.project import Project
 from gates.scan.site import Site
 

@@ -4,10 +4,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._batches import runs_each_batch
-from gates.scan.analyses._benching import is_benchmark, is_called_benchmark
-from gates.scan.analyses._code import broken, calls, class_of, function_of, loop_of
-from gates.scan.analyses._hot import helper_of, hot_calls, is_of_peak, measures_memory, steps
+from gates.scan.analyses.benchmarks.benching import is_benchmark, is_called_benchmark
+from gates.scan.analyses.reading.code import broken, calls, class_of, function_of, loop_of
+from gates.scan.analyses.training.batches import runs_each_batch
+from gates.scan.analyses.training.hot import helper_of, hot_calls, is_of_peak, measures_memory, steps
 from gates.scan.known import OPTIMIZER, is_called
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk

@@ -4,13 +4,13 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses import _windows as windows
-from gates.scan.analyses._absence import lacking, loads
-from gates.scan.analyses._code import broken, callee, calls, constant, function_of, module_of, nodes
-from gates.scan.analyses._finiteness import BAD, FINITE
-from gates.scan.analyses._guards import Switch, finite, mixed, named, switches
-from gates.scan.analyses._precision import BRAIN, autocasts, dtype_of, is_scaler, is_step, option, scalers
-from gates.scan.analyses._rejections import cleared
+from gates.scan.analyses.precision.finiteness import BAD, FINITE
+from gates.scan.analyses.precision.guards import Switch, finite, mixed, named, switches
+from gates.scan.analyses.precision.precision import BRAIN, autocasts, dtype_of, is_scaler, is_step, option, scalers
+from gates.scan.analyses.precision.rejections import cleared
+from gates.scan.analyses.reading.absence import lacking, loads
+from gates.scan.analyses.reading.code import broken, callee, calls, constant, function_of, module_of, nodes
+from gates.scan.analyses.training import windows
 from gates.scan.known import SCALER as SCALERS
 from gates.scan.known import SCHEDULER, is_called
 from gates.scan.module import Module, tail_of

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.analyses._code import accelerated, broken, calls, constant, function_of
-from gates.scan.analyses._cpu_only import only_on_cpu
-from gates.scan.analyses._options import REST, Options, calls_of, filled, sketched, written
-from gates.scan.analyses._origins import Origins
+from gates.scan.analyses.reading.code import accelerated, broken, calls, constant, function_of
+from gates.scan.analyses.reading.origins import Origins
+from gates.scan.analyses.settings.cpu_only import only_on_cpu
+from gates.scan.analyses.settings.options import REST, Options, calls_of, filled, sketched, written
 from gates.scan.classes import ClassInfo
 from gates.scan.known import canonical
 from gates.scan.module import Module, tail_of

@@ -4,8 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, callee, calls, class_of, module_of
-from gates.scan.analyses._frameworks import Framed, framed
+from gates.scan.analyses.reading.code import broken, callee, calls, class_of, module_of
+from gates.scan.analyses.training.frameworks import Framed, framed
 from gates.scan.classes import ClassInfo
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk

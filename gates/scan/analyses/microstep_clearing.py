@@ -3,10 +3,10 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import LOOPS, broken, callee, calls, function_of, is_backward, loop_of, nodes
-from gates.scan.analyses._flow import set_before
-from gates.scan.analyses._frameworks import framed
-from gates.scan.analyses._precision import is_step
+from gates.scan.analyses.precision.precision import is_step
+from gates.scan.analyses.reading.code import LOOPS, broken, callee, calls, function_of, is_backward, loop_of, nodes
+from gates.scan.analyses.reading.flow import set_before
+from gates.scan.analyses.training.frameworks import framed
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import walk
 from gates.scan.project import Project

@@ -4,11 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import LOOPS, broken, callee, function_of, is_backward, loop_of
-from gates.scan.analyses._origins import Origin, Origins
-from gates.scan.analyses._precision import FRAMEWORKS, is_step
-from gates.scan.analyses._reached import Guard, Reached, reached
-from gates.scan.analyses._sizes import Reckoning
+from gates.scan.analyses.precision.precision import FRAMEWORKS, is_step
+from gates.scan.analyses.reading.code import LOOPS, broken, callee, function_of, is_backward, loop_of
+from gates.scan.analyses.reading.origins import Origin, Origins
+from gates.scan.analyses.reading.reached import Guard, Reached, reached
+from gates.scan.analyses.training.sizes import Reckoning
 from gates.scan.classes import ClassInfo
 from gates.scan.known import OPTIMIZER, SCHEDULER, is_called
 from gates.scan.module import Module, tail_of

@@ -3,14 +3,9 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._by_hand import is_scaled_by_hand
-from gates.scan.analyses._called import Made
-from gates.scan.analyses._code import broken, constant, is_backward, keyword
-from gates.scan.analyses._contexts import Context, around, context_of, entered_by
-from gates.scan.analyses._defaults import behind_of, callers_pass, choices, preset, under
-from gates.scan.analyses._flow import Source, is_forward, sources
-from gates.scan.analyses._heirs import Inherited, heirs, objects
-from gates.scan.analyses._precision import (
+from gates.scan.analyses.precision.by_hand import is_scaled_by_hand
+from gates.scan.analyses.precision.contexts import Context, around, context_of, entered_by
+from gates.scan.analyses.precision.precision import (
     BRAIN,
     FRAMEWORKS,
     HALF,
@@ -22,8 +17,13 @@ from gates.scan.analyses._precision import (
     option,
     type_named,
 )
-from gates.scan.analyses._registered import made_of_kept
-from gates.scan.analyses._wrapping import decorated, has_no_gradients, wrapped
+from gates.scan.analyses.reading.called import Made
+from gates.scan.analyses.reading.code import broken, constant, is_backward, keyword
+from gates.scan.analyses.reading.flow import Source, is_forward, sources
+from gates.scan.analyses.reading.heirs import Inherited, heirs, objects
+from gates.scan.analyses.settings.defaults import behind_of, callers_pass, choices, preset, under
+from gates.scan.analyses.settings.registered import made_of_kept
+from gates.scan.analyses.training.wrapping import decorated, has_no_gradients, wrapped
 from gates.scan.analyses.unused_scaler import look as idle_scalers
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner

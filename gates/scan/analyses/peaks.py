@@ -6,10 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
-from gates.scan.analyses._arms import are_switched, over_arms
-from gates.scan.analyses._benching import is_baseline, is_benchmark, is_called_benchmark, is_candidate
-from gates.scan.analyses._code import Comprehension, broken, callee, calls, constant, function_of, nodes, tail_text
-from gates.scan.analyses._series import is_series, written_out
+from gates.scan.analyses.benchmarks.arms import are_switched, over_arms
+from gates.scan.analyses.benchmarks.benching import is_baseline, is_benchmark, is_called_benchmark, is_candidate
+from gates.scan.analyses.reading.code import (
+    Comprehension,
+    broken,
+    callee,
+    calls,
+    constant,
+    function_of,
+    nodes,
+    tail_text,
+)
+from gates.scan.analyses.settings.series import is_series, written_out
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import text_of, walk
 from gates.scan.project import Project

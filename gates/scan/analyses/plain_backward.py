@@ -4,8 +4,8 @@ import ast
 import itertools
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, calls, is_backward
-from gates.scan.analyses._frameworks import framed
+from gates.scan.analyses.reading.code import broken, calls, is_backward
+from gates.scan.analyses.training.frameworks import framed
 from gates.scan.module import Module, tail_of
 from gates.scan.project import Project
 from gates.scan.site import Site

@@ -4,8 +4,8 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import FUNCTIONS, Comprehension, broken, callee, constant, function_of
-from gates.scan.analyses._held import (
+from gates.scan.analyses.reading.code import FUNCTIONS, Comprehension, broken, callee, constant, function_of
+from gates.scan.analyses.reading.held import (
     Made,
     adds_key,
     held,
@@ -16,9 +16,9 @@ from gates.scan.analyses._held import (
     spread,
     values_in,
 )
-from gates.scan.analyses._keys import Keys, keys_returned, keys_yielded, only_reads, values_under
-from gates.scan.analyses._records import absent_fields
-from gates.scan.analyses._running import Origin, iterated_over, run_by
+from gates.scan.analyses.reading.keys import Keys, keys_returned, keys_yielded, only_reads, values_under
+from gates.scan.analyses.reading.records import absent_fields
+from gates.scan.analyses.reading.running import Origin, iterated_over, run_by
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, kept, text_of, walk
 from gates.scan.parameters import argument

@@ -4,10 +4,8 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses._code import broken, calls, class_of, functions
-from gates.scan.analyses._flow import runs
-from gates.scan.analyses._hosts import has_idle_keeper, is_mixed_with_keeper
-from gates.scan.analyses._keepers import (
+from gates.scan.analyses.precision.hosts import has_idle_keeper, is_mixed_with_keeper
+from gates.scan.analyses.precision.keepers import (
     NAMED,
     asked_name,
     deals,
@@ -19,10 +17,12 @@ from gates.scan.analyses._keepers import (
     keeps,
     names_scaler,
 )
-from gates.scan.analyses._parts import Part, by_name, saved_together, taken
-from gates.scan.analyses._precision import is_scaler, scalers
-from gates.scan.analyses._resuming import SAVE, asked_in_loops, is_for, loads_unsaved, saves_unloaded
-from gates.scan.analyses._stores import handed_over, is_given_later, kept_beside, with_scaler
+from gates.scan.analyses.precision.parts import Part, by_name, saved_together, taken
+from gates.scan.analyses.precision.precision import is_scaler, scalers
+from gates.scan.analyses.precision.resuming import SAVE, asked_in_loops, is_for, loads_unsaved, saves_unloaded
+from gates.scan.analyses.precision.stores import handed_over, is_given_later, kept_beside, with_scaler
+from gates.scan.analyses.reading.code import broken, calls, class_of, functions
+from gates.scan.analyses.reading.flow import runs
 from gates.scan.classes import ClassInfo
 from gates.scan.known import SCALER
 from gates.scan.module import Function, Module, tail_of

@@ -6,9 +6,27 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.scan.analyses._arms import are_arms, are_switched, bodies, called_as, is_arm, odd_seeds, over_arms, told_by
-from gates.scan.analyses._benching import is_baseline, is_candidate
-from gates.scan.analyses._code import (
+from gates.scan.analyses.benchmarks.arms import (
+    are_arms,
+    are_switched,
+    bodies,
+    called_as,
+    is_arm,
+    odd_seeds,
+    over_arms,
+    told_by,
+)
+from gates.scan.analyses.benchmarks.benching import is_baseline, is_candidate
+from gates.scan.analyses.benchmarks.drawn_seeds import (
+    is_chosen_by_arm,
+    is_drawn_for_each,
+    left_at,
+    never_same,
+    shown,
+    sown,
+)
+from gates.scan.analyses.benchmarks.one_seed import one_seed
+from gates.scan.analyses.reading.code import (
     FUNCTIONS,
     Comprehension,
     broken,
@@ -18,8 +36,6 @@ from gates.scan.analyses._code import (
     nodes,
     tail_text,
 )
-from gates.scan.analyses._drawn_seeds import is_chosen_by_arm, is_drawn_for_each, left_at, never_same, shown, sown
-from gates.scan.analyses._one_seed import one_seed
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk
 from gates.scan.parameters import argument

@@ -4,14 +4,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses._batches import is_number_of, is_stored
-from gates.scan.analyses._code import LOOPS, broken, callee, constant, function_of, module_of
-from gates.scan.analyses._cpu_only import only_on_cpu
-from gates.scan.analyses._fields import is_field_of_rows
-from gates.scan.analyses._flow import is_forward
-from gates.scan.analyses._origins import COMPREHENSIONS, Origins
-from gates.scan.analyses._picks import TENSORS, picked
-from gates.scan.analyses._rows import (
+from gates.scan.analyses.reading.code import LOOPS, broken, callee, constant, function_of, module_of
+from gates.scan.analyses.reading.fields import is_field_of_rows
+from gates.scan.analyses.reading.flow import is_forward
+from gates.scan.analyses.reading.origins import COMPREHENSIONS, Origins
+from gates.scan.analyses.settings.cpu_only import only_on_cpu
+from gates.scan.analyses.settings.settings import setting
+from gates.scan.analyses.training.batches import is_number_of, is_stored
+from gates.scan.analyses.training.picks import TENSORS, picked
+from gates.scan.analyses.training.rows import (
     DEVICE,
     MAX_HOPS,
     WRAPS,
@@ -25,7 +26,6 @@ from gates.scan.analyses._rows import (
     moves,
     rows_of,
 )
-from gates.scan.analyses._settings import setting
 from gates.scan.known import MODULE
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import inner, text_of, walk

@@ -5,15 +5,15 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator
 
-from gates.scan.analyses._arms import over_arms
-from gates.scan.analyses._benching import is_benchmark, is_called_benchmark
-from gates.scan.analyses._code import broken, calls, class_of, function_of, functions, keyword
-from gates.scan.analyses._origins import Origins
-from gates.scan.analyses._spans import CLOCKS, around_yield, spans
-from gates.scan.analyses._targets import Targets
-from gates.scan.analyses._timers import Timed, blocks, blocks_of, stretches
-from gates.scan.analyses._waiting import origins_of, queued, waits
-from gates.scan.analyses._work import CUDA, is_work, on_device, reaches_device, works
+from gates.scan.analyses.benchmarks.arms import over_arms
+from gates.scan.analyses.benchmarks.benching import is_benchmark, is_called_benchmark
+from gates.scan.analyses.benchmarks.spans import CLOCKS, around_yield, spans
+from gates.scan.analyses.benchmarks.timers import Timed, blocks, blocks_of, stretches
+from gates.scan.analyses.benchmarks.waiting import origins_of, queued, waits
+from gates.scan.analyses.benchmarks.work import CUDA, is_work, on_device, reaches_device, works
+from gates.scan.analyses.reading.code import broken, calls, class_of, function_of, functions, keyword
+from gates.scan.analyses.reading.origins import Origins
+from gates.scan.analyses.reading.targets import Targets
 from gates.scan.classes import ClassInfo
 from gates.scan.module import Function, Module, tail_of
 from gates.scan.nodes import inner, text_of, walk

@@ -3,9 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses._code import broken, class_of, constant, is_backward
-from gates.scan.analyses._contexts import entered_by
-from gates.scan.analyses._idle import (
+from gates.scan.analyses.precision.contexts import entered_by
+from gates.scan.analyses.precision.idle import (
     chosen,
     is_idle_argument,
     is_idle_attribute,
@@ -15,7 +14,8 @@ from gates.scan.analyses._idle import (
     mentions,
     returned_to,
 )
-from gates.scan.analyses._precision import HALF, dtype_of, scalers
+from gates.scan.analyses.precision.precision import HALF, dtype_of, scalers
+from gates.scan.analyses.reading.code import broken, class_of, constant, is_backward
 from gates.scan.classes import ClassInfo
 from gates.scan.module import Module, tail_of
 from gates.scan.nodes import text_of, walk

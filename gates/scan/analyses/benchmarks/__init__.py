@@ -1,0 +1,1 @@
+"""What analyses ask of a benchmark: its arms, clocks, verdicts, and which way what it measures is better."""

@@ -1,0 +1,1 @@
+"""What analyses ask of mixed precision: scalers and who keeps them, autocast contexts, types, guards."""

@@ -1,0 +1,63 @@
+"""What a function leaves out by the settings: a side of a choice that they do not take, what follows a return."""
+
+import ast
+
+from gates.scan.analyses.precision.precision import holds
+from gates.scan.module import Module
+from gates.scan.scope import Scope
+
+
+def is_left_out(call: ast.Call, module: Module, scope: Scope) -> bool:
+    """Return whether a call stands on a side of a choice that the settings do not take, or after a return."""
+    inside: ast.AST = call
+    for around in module.ancestors(call):
+        for block in (getattr(around, name, None) for name in ("body", "orelse")):
+            before = block[: block.index(inside)] if isinstance(block, list) and inside in block else []
+            if any(_is_left_by(statement, scope) for statement in before):
+                return True
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            return False
+        if isinstance(around, ast.match_case) and is_other_case(around, module, scope) is True:
+            return True
+        if isinstance(around, ast.If | ast.IfExp) and inside is not around.test:
+            body = around.body if isinstance(around.body, list) else [around.body]
+            if holds(around.test, scope) is (inside not in body):
+                return True
+        inside = around
+    return False
+
+
+def is_other_case(case: ast.match_case, module: Module, scope: Scope) -> bool | None:
+    """Return whether the settings take another case of a `match` than one; `None` where that is not known."""
+    match = module.parents.get(case)
+    if not isinstance(match, ast.Match) or case.guard is not None:
+        return None
+    for each in match.cases[: match.cases.index(case) + 1]:
+        side = _fits(each, match.subject, scope)
+        if side is not False:
+            return None if side is None else each is not case
+    return True
+
+
+def _fits(case: ast.match_case, subject: ast.expr, scope: Scope) -> bool | None:
+    """Return whether the settings choose a case: by a value that is written out, or since it takes any."""
+    parts = case.pattern.patterns if isinstance(case.pattern, ast.MatchOr) else [case.pattern]
+    if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None:
+        return True if case.guard is None else None
+    sides: list[bool | None] = []
+    for part in parts:
+        if isinstance(part, ast.MatchValue):
+            sides.append(holds(ast.Compare(subject, [ast.Eq()], [part.value]), scope))
+        elif isinstance(part, ast.MatchSingleton):
+            sides.append(holds(ast.Compare(subject, [ast.Is()], [ast.Constant(part.value)]), scope))
+        else:
+            sides.append(None)
+    if True in sides and case.guard is None:
+        return True
+    return None if {True, None} & set(sides) else False
+
+
+def _is_left_by(statement: ast.stmt, scope: Scope) -> bool:
+    """Return whether a function is left by a choice that the settings take."""
+    leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Raise)
+    return leaves and isinstance(statement, ast.If) and holds(statement.test, scope) is True

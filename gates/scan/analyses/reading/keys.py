@@ -1,0 +1,242 @@
+"""Which keys a dictionary has that a function of the program returns or yields; `None` where reading cannot tell."""
+
+import ast
+from collections.abc import Iterable
+
+from gates.scan.analyses.reading.code import callee, constant
+from gates.scan.classes import ClassInfo
+from gates.scan.module import Function, Module, tail_of
+from gates.scan.nodes import inner, walk
+from gates.scan.project import Project
+
+Keys = frozenset[str]
+HOPS = 3
+READS = frozenset({"get", "items", "keys", "values", "copy"})
+ADDS = frozenset({"setdefault", "update"})
+LEAVES = frozenset(
+    {"print", "len", "sorted", "list", "str", "repr", "dict", "sum", "max", "min", "isinstance", "all", "any", "bool",
+     "dumps", "dump", "info", "debug", "warning", "error", "exception", "critical", "log", "log_metrics", "log_dict",
+     "add_scalars", "pprint", "format", "append", "set_postfix", "echo", "write", "tuple", "set", "iter", "enumerate"}
+)  # fmt: skip
+
+
+def keys_returned(project: Project, function: Function, module: Module, index: int | None = None) -> Keys | None:
+    """Return the keys of all that a function returns, or of what it returns at a place of a tuple."""
+    if isinstance(function, ast.AsyncFunctionDef) or any(True for _ in inner(function, ast.Yield, ast.YieldFrom)):
+        return None
+    values = [n.value for n in inner(function, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
+    return _of_all(project, module, function, values, index, HOPS)
+
+
+def keys_yielded(project: Project, function: Function, module: Module) -> Keys | None:
+    """Return the keys of all that a generator yields."""
+    if any(True for _ in inner(function, ast.YieldFrom)):
+        return None
+    values = [n.value for n in inner(function, ast.Yield) if isinstance(n, ast.Yield) and n.value is not None]
+    return _of_all(project, module, function, values, None, HOPS)
+
+
+def _of_all(
+    project: Project, module: Module, function: ast.AST, values: Iterable[ast.expr], index: int | None, hops: int
+) -> Keys | None:
+    found: set[str] = set()
+    seen = False
+    for value in values:
+        if constant(value) is None and isinstance(value, ast.Constant):
+            continue
+        part = value
+        if index is not None:
+            if not isinstance(value, ast.Tuple) or index >= len(value.elts):
+                return None
+            part = value.elts[index]
+        keys = _of(project, module, function, part, hops)
+        if keys is None:
+            return None
+        found |= keys
+        seen = True
+    return frozenset(found) if seen else None
+
+
+def _of(project: Project, module: Module, function: ast.AST, node: ast.expr, hops: int) -> Keys | None:
+    """Return the keys of an expression."""
+    if isinstance(node, ast.Dict):
+        return _written(project, module, function, node, hops)
+    if isinstance(node, ast.IfExp):
+        return _of_all(project, module, function, (node.body, node.orelse), None, hops)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        sides = [_of(project, module, function, side, hops) for side in (node.left, node.right)]
+        return None if None in sides else frozenset().union(*(side for side in sides if side is not None))
+    if isinstance(node, ast.Name) and hops:
+        return _grown(project, module, function, node.id, hops - 1)
+    if isinstance(node, ast.DictComp):
+        return _comprehended(node)
+    if not isinstance(node, ast.Call):
+        return None
+    if isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
+        return frozenset(k.arg for k in node.keywords if k.arg) if all(k.arg for k in node.keywords) else None
+    if (fields := _of_fields(project, module, node)) is not None:
+        return fields
+    target = callee(project, module, node) if hops else None
+    return _of_call(project, module, function, node, target, hops) if target is not None else None
+
+
+def _of_call(
+    project: Project, module: Module, function: ast.AST, node: ast.Call, target: Function, hops: int
+) -> Keys | None:
+    """Return the keys of all that a call may return: of a method, what each class gives that puts its own there."""
+    found: set[str] = set()
+    seen = False
+    for run in _all_run(project, module, node, target):
+        if run is None:
+            return None
+        values = [n.value for n in inner(run, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
+        if not values and run is target:
+            continue  # left to the classes below
+        if run is function or run.decorator_list:
+            return None
+        keys = _of_all(project, project.scope_of(run, module).module, run, values, None, hops - 1)
+        if keys is None:
+            return None
+        found |= keys
+        seen = True
+    return frozenset(found) if seen else None
+
+
+def _all_run(project: Project, module: Module, node: ast.Call, target: Function) -> list[Function | None]:
+    """Return the function that a call runs and those in its place in the classes below; `None` for one not known."""
+    owner = project.scope_of(target, module).owner
+    if owner is None or not isinstance(node.func, ast.Attribute) or _is_above(project, module, node.func.value):
+        return [target]
+    below = list(project.below(owner))
+    if any(target.name in info.attributes for info in (owner, *below)):
+        return [None]
+    found = (project.method(info, target.name) for info in below)
+    return list(dict.fromkeys((target, *(each and each[0] for each in found))))
+
+
+def _is_above(project: Project, module: Module, node: ast.expr) -> bool:
+    """Return whether a method is asked of one class, whatever class the object is of: `super()`, `Base`, `Base()`."""
+    made = node.func if isinstance(node, ast.Call) else node
+    return tail_of(made) == "super" or (project.scope_at(node, module).dotted(made) or "") in project.classes
+
+
+def _of_fields(project: Project, module: Module, node: ast.Call) -> Keys | None:
+    """Return the fields of a data class that is turned into a dictionary, or those that a typed one is made with."""
+    scope = project.scope_at(node, module)
+    if tail_of(node.func) == "asdict" and len(node.args) == 1:
+        info = project.classes.get(project.types.of(node.args[0], scope) or "")
+        return _fields(project, info) if info is not None else None
+    info = project.classes.get(scope.dotted(node.func) or "")
+    if info is None or not any((base or "").endswith("TypedDict") for base in info.bases) or node.args:
+        return None
+    return frozenset(k.arg for k in node.keywords if k.arg) if all(k.arg for k in node.keywords) else None
+
+
+def _fields(project: Project, info: ClassInfo) -> Keys | None:
+    """Return the fields of a data class and of those that it extends; `None` where one of them is not known."""
+    order = project.order_of(info)
+    if info.twice or any(base not in project.classes for each in order for base in each.bases if base != "object"):
+        return None
+    listed = (n.target for each in order for n in each.node.body if isinstance(n, ast.AnnAssign))
+    return frozenset(tail_of(target) for target in listed)
+
+
+def _written(project: Project, module: Module, function: ast.AST, node: ast.Dict, hops: int) -> Keys | None:
+    found: set[str] = set()
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            inside = _of(project, module, function, value, hops)
+            if inside is None:
+                return None
+            found |= inside
+        elif isinstance(key, ast.Constant) and isinstance(key.value, str):
+            found.add(key.value)
+        else:
+            return None
+    return frozenset(found)
+
+
+def _comprehended(node: ast.DictComp) -> Keys | None:
+    """Return the keys of `{name: ... for name in ("a", "b")}`."""
+    each = node.generators[0]
+    if len(node.generators) > 1 or not isinstance(each.target, ast.Name) or not isinstance(node.key, ast.Name):
+        return None
+    if each.target.id != node.key.id or not isinstance(each.iter, ast.Tuple | ast.List):
+        return None
+    texts = [constant(part) for part in each.iter.elts]
+    return frozenset(str(text) for text in texts) if all(isinstance(text, str) for text in texts) else None
+
+
+def _grown(project: Project, module: Module, function: ast.AST, name: str, hops: int) -> Keys | None:
+    """Return the keys of a variable that begins as a dictionary and is given more, key by key."""
+    found: set[str] = set()
+    begun = 0
+    for node in walk(function):
+        if isinstance(node, ast.arg) and node.arg == name:
+            return None
+        if not isinstance(node, ast.Name) or node.id != name or node not in module.parents:
+            continue
+        more = _of_use(project, module, function, node, hops)
+        if more is None:
+            return None
+        begun += isinstance(node.ctx, ast.Store)
+        found |= more
+    return frozenset(found) if begun == 1 else None
+
+
+def _of_use(project: Project, module: Module, function: ast.AST, node: ast.Name, hops: int) -> Keys | None:
+    """Return the keys that one use of a variable puts into it; `None` for a use that may put in any."""
+    parent = module.parents[node]
+    if isinstance(node.ctx, ast.Store):
+        plain = isinstance(parent, ast.Assign | ast.AnnAssign) and parent.value is not None
+        is_whole = plain and (isinstance(parent, ast.AnnAssign) or node in getattr(parent, "targets", ()))
+        return _of(project, module, function, parent.value, hops) if is_whole and parent.value is not None else None  # type: ignore[attr-defined]
+    if isinstance(parent, ast.Subscript) and parent.value is node:
+        key = constant(parent.slice)
+        if isinstance(parent.ctx, ast.Load):
+            return frozenset()
+        return frozenset({key}) if isinstance(key, str) and isinstance(parent.ctx, ast.Store) else None
+    call = module.parents.get(parent)
+    if isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and parent.attr in ADDS:
+        if parent.attr == "setdefault":
+            key = constant(call.args[0]) if call.args else None
+            return frozenset({key}) if isinstance(key, str) else None
+        given = [_of(project, module, function, arg, hops) for arg in call.args]
+        named = frozenset(k.arg for k in call.keywords if k.arg)
+        known = all(k.arg for k in call.keywords) and None not in given
+        return named.union(*(keys for keys in given if keys is not None)) if known else None
+    return (
+        frozenset()
+        if isinstance(parent, ast.Return | ast.Yield | ast.Tuple) or only_reads(parent, node, module)
+        else None
+    )
+
+
+def only_reads(parent: ast.AST | None, name: ast.AST, module: Module) -> bool:
+    """Return whether a use of a dictionary leaves it as it is and does not hand it on to what may change it."""
+    if isinstance(parent, ast.Subscript):
+        return parent.value is name and isinstance(parent.ctx, ast.Load)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in READS
+    if isinstance(parent, ast.keyword):
+        return parent.arg is None or only_reads(module.parents.get(parent), parent.value, module)
+    if isinstance(parent, ast.Call):
+        return tail_of(parent.func) in LEAVES
+    if isinstance(parent, ast.For | ast.comprehension):
+        return parent.iter is name
+    return isinstance(parent, ast.Compare | ast.FormattedValue | ast.Return | ast.Dict | ast.Starred)
+
+
+def values_under(function: ast.AST, key: str) -> list[ast.Call]:
+    """Return the calls that stand under a key in what a function returns, where each of it is written out."""
+    found: list[ast.Call] = []
+    for node in inner(function, ast.Return):
+        value = node.value if isinstance(node, ast.Return) else None
+        if not isinstance(value, ast.Dict):
+            return []
+        keyed = zip(value.keys, value.values, strict=True)
+        under = [v for k, v in keyed if isinstance(k, ast.Constant) and k.value == key]
+        if len(under) != 1 or not isinstance(under[0], ast.Call):
+            return []
+        found.append(under[0])
+    return found

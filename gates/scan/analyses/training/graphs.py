@@ -1,0 +1,268 @@
+"""What holds the graph of a backward pass: the losses that it starts from, what they are made of, what steps return."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from gates.scan.analyses.reading.code import callee, calls, functions
+from gates.scan.analyses.reading.flow import is_forward
+from gates.scan.analyses.reading.origins import Origins
+from gates.scan.module import Module, tail_of
+from gates.scan.nodes import inner, text_of, walk
+from gates.scan.parameters import argument
+from gates.scan.project import Project
+from gates.scan.scope import Scope
+
+STARTS = re.compile(r"^_*(?!is_|has_|on_|in_|for_|no_|register_)(\w+_)?backward(_pass|_step)?$")
+CUT = {"detach", "item", "float", "tolist", "numpy", "cpu", "clone_detached"}
+LOSS = re.compile(r"(?i)(loss|crit|criterion)(_?fn|_?func|_?f)?$")
+HOPS = 2  # how many calls a value is followed into
+COUNTS = re.compile(r"(?i)^n$|^n_|^num|count|len|size|tokens|weight|scale|acc|hits|correct|^_")
+
+
+def starts(body: ast.AST) -> set[str]:
+    """Return the names from which the backward passes of a body start: `loss`, `out.loss`."""
+    found: set[str] = set()
+    for call in calls(body):
+        if STARTS.search(tail_of(call.func)):
+            values = [*call.args, *([call.func.value] if isinstance(call.func, ast.Attribute) else [])]
+            found |= {n for value in values for n in named(value)}
+        elif tail_of(call.func).endswith("scaler") and call.args:
+            found |= set(named(call.args[0]))
+    return found
+
+
+def named(value: ast.expr) -> Iterator[str]:
+    """Yield the names that a scaled or divided loss is made of."""
+    if isinstance(value, ast.Name):
+        yield value.id
+    elif isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):
+        yield text_of(value)
+    elif isinstance(value, ast.Call) and tail_of(value.func) == "scale":
+        for arg in value.args:
+            yield from named(arg)
+    elif isinstance(value, ast.BinOp):
+        right = [name for name in named(value.right) if "loss" in name.lower()]
+        yield from right or named(value.left)
+
+
+def parts(project: Project, module: Module, body: ast.AST) -> set[str]:
+    """Return the names of results and of terms that the losses of a body are made of, itself."""
+    wanted = starts(body)
+    found, other = set(), set(wanted)
+    made = [n for n in inner(body, ast.Assign) if isinstance(n, ast.Assign)] if wanted else []
+    for node in sorted(made, key=lambda n: -n.lineno):
+        names = {n.id for target in node.targets for n in walk(target) if isinstance(n, ast.Name)}
+        if names & wanted:
+            wanted |= set(_operands(node.value))
+        if _is_result(project, module, node):
+            found |= names
+        else:
+            other |= names
+    held = summed(body) if wanted else set()
+    for loop in inner(body, ast.For) if held else ():
+        over = loop.iter if isinstance(loop, ast.For) else None
+        of = over.func.value if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) else over
+        if isinstance(of, ast.Name) and of.id in held and isinstance(loop, ast.For):
+            last = loop.target.elts[-1] if isinstance(loop.target, ast.Tuple) else loop.target
+            is_key = isinstance(over, ast.Name) and not isinstance(loop.target, ast.Tuple)
+            wanted.add("" if is_key else tail_of(last))
+            found.add(tail_of(last))
+    return {name for name in found & wanted if not COUNTS.search(name)} - other
+
+
+def summed(body: ast.AST) -> set[str]:
+    """Return the names of the lists and mappings of which a body sums up a loss."""
+    begun = starts(body)
+    found: set[str] = set()
+    for node in inner(body, ast.Assign):
+        if isinstance(node, ast.Assign) and any(tail_of(target) in begun for target in node.targets):
+            for part in walk(node.value):
+                over = part.func.value if isinstance(part, ast.Call) and tail_of(part.func) == "values" else None  # type: ignore[attr-defined]  # a method
+                over = part.value if isinstance(part, ast.Subscript) else over
+                over = (
+                    part.args[0] if isinstance(part, ast.Call) and tail_of(part.func) == "sum" and part.args else over
+                )
+                found |= {over.id} if isinstance(over, ast.Name) else set()
+    return found
+
+
+def _operands(value: ast.expr) -> Iterator[str]:
+    """Yield the names that a value has a gradient by."""
+    if isinstance(value, ast.Name):
+        yield value.id
+    elif isinstance(value, ast.BinOp):
+        yield from _operands(value.left)
+        yield from _operands(value.right) if not isinstance(value.op, ast.Div | ast.FloorDiv | ast.Pow) else ()
+    elif isinstance(value, ast.UnaryOp):
+        yield from _operands(value.operand)
+    elif isinstance(value, ast.Call) and tail_of(value.func) not in CUT:
+        yield from _operands(value.func.value) if isinstance(value.func, ast.Attribute) else ()
+        for arg in value.args:
+            yield from _operands(arg)
+
+
+def _is_result(project: Project, module: Module, node: ast.Assign) -> bool:
+    """Return whether an assignment keeps what a model, or a loss function, gives with its graph."""
+    call = node.value
+    if not isinstance(call, ast.Call) or is_ungraded(node, module):
+        return False
+    named_as = project.scope_at(call, module).dotted(call.func) or ""
+    is_loss = LOSS.search(tail_of(call.func)) is not None or named_as.startswith("torch.nn.functional.")
+    return (is_loss and bool(call.args)) or is_forward(project, module, call)
+
+
+def is_ungraded(node: ast.AST, module: Module) -> bool:
+    """Return whether a node stands where no graph is made."""
+    return any(
+        isinstance(a, ast.With) and any(_stops(item.context_expr) for item in a.items) for a in module.ancestors(node)
+    )
+
+
+def _stops(context: ast.expr) -> bool:
+    return "no_grad" in text_of(context) or "inference_mode" in text_of(context)
+
+
+def is_cut(name: str, node: ast.AST, module: Module, body: ast.AST) -> bool:
+    """Return whether a loss was detached, or made a number, under its own name."""
+    for other in inner(body, ast.Assign):
+        if (
+            isinstance(other, ast.Assign)
+            and any(isinstance(t, ast.Name) and t.id == name for t in other.targets)
+            and isinstance(other.value, ast.Call)
+            and tail_of(other.value.func) in CUT
+        ):
+            return True
+    return is_ungraded(node, module)
+
+
+def unsummed(project: Project, module: Module, into: ast.expr, function: ast.AST) -> bool:
+    """Return whether no backward pass starts from the sum itself, or from what is made of it."""
+    while isinstance(into, ast.Subscript):
+        into = into.value
+    if made_of(project, module, text_of(into), function) & starts(function):
+        return False
+    for call in calls(function):
+        if ("backward" in tail_of(call.func) or tail_of(call.func) == "scale") and any(
+            text_of(n) == text_of(into) for n in walk(call) if isinstance(n, ast.expr) and n is not call
+        ):
+            return False
+    return True
+
+
+def made_of(project: Project, module: Module, text: str, body: ast.AST, hops: int = HOPS) -> set[str]:
+    """Return a name, and those that are made of it: by assignments, or by going over it."""
+    texts, todo = {text}, [text]
+    while todo:
+        fresh = _made_of(project, module, todo.pop(), body, hops) - texts
+        texts |= fresh
+        todo += fresh
+    return texts
+
+
+def _made_of(project: Project, module: Module, text: str, body: ast.AST, hops: int) -> set[str]:
+    found: set[str] = set()
+    for node in inner(body, ast.Assign, ast.For):
+        value = node.value if isinstance(node, ast.Assign) else node.iter if isinstance(node, ast.For) else None
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.For) else []
+        if value is not None and _is_in(project, module, text, value, hops):
+            flat = (n for t in targets for n in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t]))
+            found |= {text_of(n) for n in flat if isinstance(n, ast.Name | ast.Attribute)} - {text}
+    return found
+
+
+def _is_in(project: Project, module: Module, text: str, value: ast.expr, hops: int) -> bool:
+    """Return whether a value is made of a name: it is written there, and no function is handed it that gives others."""
+    for node in walk(value):
+        if isinstance(node, ast.expr) and text_of(node) == text:
+            around = module.parents.get(node)
+            call = module.parents.get(around) if isinstance(around, ast.keyword) else around
+            is_handed = isinstance(call, ast.Call) and call.func is not node and hops > 0
+            if not (is_handed and isinstance(call, ast.Call) and _gives_others(project, module, call, node, hops)):
+                return True
+    return False
+
+
+def _gives_others(project: Project, module: Module, call: ast.Call, given: ast.expr, hops: int) -> bool:
+    """Return whether a function of the program returns nothing that is made of what a call hands it."""
+    target = callee(project, module, call)
+    if target is None or target.name == "__init__":
+        return _goes_over_others(project, module, call, given, hops)
+    scope = project.scope_of(target, module)
+    bound = scope.owner is not None
+    names = [a.arg for a in walk(target.args) if isinstance(a, ast.arg)]
+    taken = [name for name in names if argument(call, target, name, bound=bound) is given]
+    results = [n.value for n in inner(target, ast.Return, ast.Yield, ast.YieldFrom)]  # type: ignore[attr-defined]
+    told = [value for value in results if value is not None]
+    if len(taken) != 1 or not told:
+        return False
+    texts = made_of(project, scope.module, taken[0], target, hops - 1)
+    return not any(_is_in(project, scope.module, text, value, hops - 1) for text in texts for value in told)
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        return list(zip(target.elts, value.elts, strict=False))
+    return [(target, value)]
+
+
+def _goes_over_others(project: Project, module: Module, call: ast.Call, given: ast.expr, hops: int) -> bool:
+    """Return whether a call makes an object that keeps what it is handed, and gives nothing of it when gone over."""
+    info = project.classes.get(project.types.of(call, project.scope_at(call, module)) or "")
+    made, over = (info.methods.get(name) for name in ("__init__", "__iter__")) if info is not None else (None, None)
+    if info is None or made is None or over is None:
+        return False
+    taken = {
+        a.arg for a in walk(made.args) if isinstance(a, ast.arg) and argument(call, made, a.arg, bound=True) is given
+    }
+    kept = {text_of(t) for n in inner(made, ast.Assign) for target in n.targets  # type: ignore[attr-defined]
+            for t, value in _pairs(target, n.value) if tail_of(value) in taken}  # type: ignore[attr-defined]  # fmt: skip
+    there = info.scope.module
+    told = [n.value for n in inner(over, ast.Yield, ast.YieldFrom) if n.value is not None]  # type: ignore[attr-defined]
+    texts = {text for each in kept for text in made_of(project, there, each, over, hops - 1)}
+    return bool(told) and not any(_is_in(project, there, text, value, hops - 1) for text in texts for value in told)
+
+
+def giving(project: Project) -> frozenset[str]:
+    """Return the names of the functions that return what they started a backward pass from."""
+    return project.once(_giving)[0]
+
+
+def _giving(project: Project) -> Iterator[frozenset[str]]:
+    found: set[str] = set()
+    for module in project.modules.values():
+        for function in functions(module):
+            begun = starts(function)
+            for node in inner(function, ast.Return) if begun else ():
+                value = node.value if isinstance(node, ast.Return) else None
+                parts = walk(value) if value is not None else ()
+                if any(isinstance(n, ast.Name | ast.Attribute) and text_of(n) in begun for n in parts):
+                    found |= {function.name, *(project.names_for(function.name) or ())}
+    yield frozenset(found)
+
+
+def is_given(origins: Origins, node: ast.expr, scope: Scope) -> bool:
+    """Return whether a value is, or holds, what a function returns with the graph of its backward pass."""
+    ways = origins.ways(node, scope)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+        held = [(value, where) for made, where, path in ways if isinstance(made, ast.Dict) and len(path) == 1
+                for key, value in zip(made.keys, made.values, strict=True)
+                if isinstance(key, ast.Constant) and key.value == node.slice.value]  # fmt: skip
+    else:
+        held = [(made, where) for made, where, path in ways if not path]
+    others = [(made, where) for made, where in held if where.function is not scope.function]
+    return any(_is_started(part, where) for made, where in others for part in _within(made))
+
+
+def _within(made: ast.expr) -> list[ast.expr]:
+    if isinstance(made, ast.Dict):
+        return made.values
+    return made.elts if isinstance(made, ast.Tuple | ast.List) else [made]
+
+
+def _is_started(node: ast.expr, scope: Scope) -> bool:
+    body = scope.function
+    if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    name = text_of(node)
+    return name in starts(body) - {"self"} and not is_cut(name, node, scope.module, body)
