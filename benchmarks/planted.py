@@ -21,7 +21,7 @@ import yaml
 from gates.model import Severity
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
-from gates.scan.reading import project_of, read_project
+from gates.scan.program.reading import project_of, read_project
 from gates.scan.site import Site
 
 HERE = Path(__file__).parent

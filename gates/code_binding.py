@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from gates.scan.pattern import Pattern, PatternError
+from gates.scan.patterns.pattern import Pattern, PatternError
 from gates.task_types import InsidePath, Located, Name, Text
 
 

@@ -46,7 +46,7 @@ from gates.render.format import Format
 from gates.report import Report
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
-from gates.scan.reading import project_of
+from gates.scan.program.reading import project_of
 from gates.scan.rule import Rule
 from gates.stages.gate import Gate
 from gates.task import Task

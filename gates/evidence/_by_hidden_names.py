@@ -4,7 +4,7 @@ import ast
 from collections.abc import Sequence
 
 from gates.evidence._members import Members, Unit
-from gates.scan.scope import Scope
+from gates.scan.program.scope import Scope
 
 ANY = frozenset({"eval", "exec"})  # an import runs only what stands in the module
 FETCHES = frozenset({"getattr", "inspect.getmembers"})

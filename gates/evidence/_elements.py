@@ -3,9 +3,9 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.classes import ClassInfo
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 from gates.syntax import Comprehension
 
 HOLDS_MANY = frozenset({

@@ -3,9 +3,9 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function
-from gates.scan.scope import BUILTINS
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function
+from gates.scan.program.scope import BUILTINS
 
 RUN_BY = frozenset({"map", "filter", "sorted", "min", "max", "iter"})
 LOOKS = ("logging.", "warnings.", "inspect.", "typing.", "pickle.", "copy.", "json.", "pprint.", "weakref.", "dis.",

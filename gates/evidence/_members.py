@@ -4,9 +4,9 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function, Module
-from gates.scan.project import Project
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Module
+from gates.scan.program.project import Project
 from gates.stub import last_name
 
 Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

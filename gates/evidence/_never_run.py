@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterable, Iterator
 
-from gates.scan.module import Module
-from gates.scan.scope import Scope
+from gates.scan.program.module import Module
+from gates.scan.program.scope import Scope
 from gates.syntax import constant_truth, never_loops
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -6,7 +6,7 @@ from collections import defaultdict
 from gates.evidence._uses import unread_in
 from gates.evidence.symbols import Resolver
 from gates.model import Location
-from gates.scan.pattern import Pattern
+from gates.scan.patterns.pattern import Pattern
 from gates.syntax import Unparsed, live_nodes
 
 ALSO: dict[type[ast.AST], type[ast.AST]] = {

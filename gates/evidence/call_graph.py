@@ -11,10 +11,10 @@ from gates.evidence._handed_on import drops_what_it_decorates, only_keeps, runs_
 from gates.evidence._members import Members, Unit, decorators, is_super
 from gates.evidence._never_run import is_dropped, may_never_run
 from gates.meanings import replaced_by
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Module
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Module
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 from gates.stub import PLAIN
 
 CALLED_BY = ("__call__", "forward")

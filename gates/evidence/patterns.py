@@ -10,7 +10,7 @@ from gates.meanings import deleted_after, replaced_by
 from gates.model import Location, Model, Severity
 from gates.scan.checking import Checked, check
 from gates.scan.form import RuleForm
-from gates.scan.pattern import Pattern
+from gates.scan.patterns.pattern import Pattern
 from gates.scan.rule import Piece, Rule
 from gates.scan.site import Site
 from gates.syntax import Definition, Unparsed

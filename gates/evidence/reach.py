@@ -9,9 +9,9 @@ from gates.code_binding import CodeBinding
 from gates.evidence.call_graph import CallGraph, Step
 from gates.evidence.symbols import Resolver
 from gates.model import Location, Model
-from gates.scan.module import Module
-from gates.scan.project import Project
-from gates.scan.reading import read_project
+from gates.scan.program.module import Module
+from gates.scan.program.project import Project
+from gates.scan.program.reading import read_project
 
 SHOWN = 5
 Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

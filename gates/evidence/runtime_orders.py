@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from gates.model import Model, Severity
-from gates.scan.automaton import MARKERS
+from gates.scan.automata.automaton import MARKERS
 from gates.scan.rule import OrderRule, Rule
 
 WORDS = ("forward", "autocast_enter", "autocast_exit", "scaled_backward", "backward", "handed_backward", "unscale",

@@ -4,7 +4,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from gates.files import files_of
-from gates.scan.reading import content
+from gates.scan.program.reading import content
 from gates.syntax import SourceModule, Unparsed, parse
 
 KEPT = 4000  # modules that are held at a time

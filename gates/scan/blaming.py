@@ -3,8 +3,8 @@
 import itertools
 from collections.abc import Sequence
 
-from gates.scan.traces import Trace
-from gates.scan.words import Event, Frame
+from gates.scan.automata.words import Event, Frame
+from gates.scan.paths.traces import Trace
 
 INNOCENT = {"clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
 BEFORE = {"clip": {"unscale", "unscale_once", "unscale_by_hand"}}  # what must come before something

@@ -13,9 +13,9 @@ from gates.scan.engine import Scanner
 from gates.scan.facts import FUNCTIONS, LENT, facts_of, is_utf8
 from gates.scan.literals import is_local, literals, names, rooted_literals
 from gates.scan.memory import FileFacts, Memory
-from gates.scan.module import Module
-from gates.scan.project import Project
-from gates.scan.reading import content, module_of
+from gates.scan.program.module import Module
+from gates.scan.program.project import Project
+from gates.scan.program.reading import content, module_of
 from gates.scan.rule import Rule
 from gates.scan.site import Site
 from gates.syntax import Unparsed

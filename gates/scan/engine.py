@@ -5,13 +5,13 @@ import importlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gates.scan.project import Project
+from gates.scan.patterns.shapes import find
+from gates.scan.program.project import Project
 from gates.scan.rule import Piece, Rule
-from gates.scan.shapes import find
 from gates.scan.site import Site
 
 if TYPE_CHECKING:
-    from gates.scan.traces import Trace, Tracer
+    from gates.scan.paths.traces import Trace, Tracer
 
 ANALYSES = "gates.scan.analyses"
 
@@ -72,9 +72,9 @@ class Scanner:
 
     def _traced(self, rule: Rule) -> "Iterator[Trace]":
         """Return the traces for a rule's events; rules that take a vocabulary as it is share them."""
-        from gates.scan.events import Happening
         from gates.scan.orders import may_speak
-        from gates.scan.traces import Tracer
+        from gates.scan.paths.events import Happening
+        from gates.scan.paths.traces import Tracer
 
         form = rule.form
         shared = form.events is not None and not form.events.own and not form.where

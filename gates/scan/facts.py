@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gates.scan.import_lines import imported
 from gates.scan.memory import FileFacts
-from gates.scan.reading import content
+from gates.scan.program.reading import content
 
 MAX_LINES = 4
 LENT = "\0"  # before a word that is looked for under another name, too

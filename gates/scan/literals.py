@@ -50,7 +50,7 @@ def _asks(need: Need) -> bool:
 
 def _literals(rule: Rule) -> Iterator[frozenset[str]]:
     if rule.events:
-        from gates.scan.events import tails_of  # most rules have none, and need none of what it imports
+        from gates.scan.paths.events import tails_of  # most rules have none, and need none of what it imports
 
         patterns = [p for kind in rule.events for p in (*kind.calls, *kind.enters, *kind.leaves)]
         tails = {tail for pattern in patterns for tail in tails_of(pattern)}

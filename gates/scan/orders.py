@@ -4,13 +4,13 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from gates.scan.automata.order import Order
+from gates.scan.automata.words import Event, Frame
 from gates.scan.blaming import blamed
-from gates.scan.optimizers import FRESH, PARAMETERS
-from gates.scan.order import Order
+from gates.scan.paths.optimizers import FRESH, PARAMETERS
+from gates.scan.paths.traces import Trace
 from gates.scan.rule import OrderRule, Rule
 from gates.scan.site import Site
-from gates.scan.traces import Trace
-from gates.scan.words import Event, Frame
 
 MAX_OBJECTS = 4
 MAX_CALLS = 2

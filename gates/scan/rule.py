@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from gates.model import Severity
-from gates.scan.automaton import MARKERS
+from gates.scan.automata.automaton import MARKERS
+from gates.scan.automata.grammar import OrderError
+from gates.scan.automata.order import Order
 from gates.scan.form import Constraint, EventForm, RuleForm, Shape, Vocabulary
-from gates.scan.grammar import OrderError
-from gates.scan.order import Order
-from gates.scan.pattern import Pattern, PatternError
+from gates.scan.patterns.pattern import Pattern, PatternError
 from gates.yaml_source import Key, did_you_mean
 
 AROUND = frozenset({"loop", "function", "class", "async", "module", "handler"})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gates.evidence.recorded import Happened, Recorded
 from gates.evidence.runtime_orders import WORDS, RuntimeOrder
 from gates.model import Level, Location, Outcome, Severity
-from gates.scan.order import Order
+from gates.scan.automata.order import Order
 from gates.stages._said import Said
 
 BEGINS = {"forward", "autocast_enter", "scaled_backward", "backward"}

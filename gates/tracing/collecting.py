@@ -4,11 +4,12 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates import code_binding, garbage_collection, meanings, scan, spec, stub, syntax
+from gates import code_binding, garbage_collection, meanings, spec, stub, syntax
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.evidence import public_code, symbols
 from gates.evidence.sources import Sources
+from gates.scan import memory
 from gates.syntax import Unparsed
 from gates.tracing import file_facts, task_trace
 from gates.tracing.file_facts import FileFacts, facts_of
@@ -101,5 +102,6 @@ def _digest() -> str:
     parts = [Path(module.__file__ or "").read_bytes() for module in made_by]
     evidence = Path(symbols.__file__).parent
     beside = [*(evidence / name for name in BESIDE), *sorted(evidence.glob("_*.py"))]
-    parts += [path.read_bytes() for path in (*beside, *sorted(Path(scan.__path__[0]).glob("*.py")))]
+    parts += [path.read_bytes() for path in beside]
+    parts.append(memory.version().encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]

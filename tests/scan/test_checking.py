@@ -7,11 +7,12 @@ from building import written
 from scanning import WORDS
 
 from gates.errors import UsageError
-from gates.scan import checking, reading
+from gates.scan import checking
 from gates.scan.checking import Checked, check
 from gates.scan.loading import load_folder, load_rules, named
 from gates.scan.memory import Memory
-from gates.scan.module import Module
+from gates.scan.program import reading
+from gates.scan.program.module import Module
 
 BAD = "import torch\ntorch.cuda.amp.GradScaler()\n"
 

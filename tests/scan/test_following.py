@@ -10,11 +10,11 @@ import pytest
 from gates.scan.analyses.reading.containers import Path, Way
 from gates.scan.analyses.reading.origins import MAX_WORK, Origins
 from gates.scan.analyses.reading.targets import Targets
-from gates.scan.automaton import MARKERS
+from gates.scan.automata.automaton import MARKERS
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
-from gates.scan.reading import project_of
-from gates.scan.scope import Scope
+from gates.scan.program.reading import project_of
+from gates.scan.program.scope import Scope
 
 RULES = load_rules()
 TRAINER = """

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from gates.scan import hot as marking
-from gates.scan import traces
 from gates.scan.checking import check
 from gates.scan.engine import Scanner
-from gates.scan.events import Happening
-from gates.scan.hot import Hot
 from gates.scan.loading import load_rules
-from gates.scan.reading import project_of
+from gates.scan.paths import traces
+from gates.scan.paths.events import Happening
+from gates.scan.program.reading import project_of
 from gates.scan.site import Site
+from gates.scan.ways import hot as marking
+from gates.scan.ways.hot import Hot
 
 RULES = load_rules()
 ORDER = RULES["amp-clip-before-unscale"]

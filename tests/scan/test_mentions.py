@@ -4,9 +4,9 @@ from pathlib import Path
 
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
-from gates.scan.mentions import Mentions
-from gates.scan.module import Function
-from gates.scan.reading import project_of
+from gates.scan.program.module import Function
+from gates.scan.program.reading import project_of
+from gates.scan.ways.mentions import Mentions
 
 BASE = b"""
 class Base:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.scan.grammar import OrderError
-from gates.scan.order import Order
+from gates.scan.automata.grammar import OrderError
+from gates.scan.automata.order import Order
 
 EVENTS = ("a", "b", "clip")
 

@@ -4,7 +4,7 @@ import pytest
 
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
-from gates.scan.reading import project_of
+from gates.scan.program.reading import project_of
 
 RULES = load_rules()
 READ, SYNC, CACHE = "perf-host-read-in-loop", "perf-sync-in-loop", "perf-empty-cache-in-loop"

@@ -20,11 +20,11 @@ from gates.scan.analyses.training.handovers import gone_over, handed_in, may_run
 from gates.scan.analyses.training.hot import is_hot, steps
 from gates.scan.analyses.training.keeping import Kept, is_of_caller, is_reset, kept_in
 from gates.scan.analyses.training.updates import leading
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("backward*", "training_step", "scaler*")

@@ -22,11 +22,11 @@ from gates.scan.analyses.precision.precision import (
 from gates.scan.analyses.reading.code import broken, class_of, function_of, keyword, nodes
 from gates.scan.analyses.settings.defaults import callers_pass, preset
 from gates.scan.analyses.training.forwards import NO_GRAD
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("bfloat16*",)

@@ -14,9 +14,9 @@ from gates.scan.analyses.benchmarks.siblings import beside, is_written
 from gates.scan.analyses.benchmarks.verdicts import answers, verdicts
 from gates.scan.analyses.reading.code import broken, constant, nodes, tail_text
 from gates.scan.analyses.settings.defaults import callers_pass
-from gates.scan.module import Module
-from gates.scan.nodes import text_of
-from gates.scan.project import Project
+from gates.scan.program.module import Module
+from gates.scan.program.nodes import text_of
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = ("speed*", "faster*", "saved*", "saving*", "reduction*", "reduced*", "overhead*", "drop*",

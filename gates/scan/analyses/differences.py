@@ -9,9 +9,9 @@ from gates.scan.analyses.benchmarks.differences import CONVERTS, Way, behind, of
 from gates.scan.analyses.benchmarks.directions import by_name
 from gates.scan.analyses.reading.code import broken, calls, constant, function_of, nodes, statement_of, tail_text
 from gates.scan.analyses.reading.flow import set_before
-from gates.scan.module import Function, Module, names_of, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module, names_of, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = ("baseline*", "fp32*", "float32", "reference*", "control*", "eager*", "base_*", "full_*", "_ref*",

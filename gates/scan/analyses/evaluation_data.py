@@ -23,9 +23,9 @@ from gates.scan.analyses.reading.code import (
     nodes,
     tail_text,
 )
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = ("train*", "backward*", "fit*", "hold*")

@@ -9,9 +9,9 @@ from gates.scan.analyses.evaluation.modes import without_gradients
 from gates.scan.analyses.evaluation.off_blocks import in_blocks
 from gates.scan.analyses.reading.code import callee, function_of
 from gates.scan.analyses.training.forwards import is_call_of_model, trains
-from gates.scan.module import Function
-from gates.scan.nodes import inner
-from gates.scan.project import Project
+from gates.scan.program.module import Function
+from gates.scan.program.nodes import inner
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 __all__ = ["WORDS", "look", "places_of"]

@@ -9,11 +9,11 @@ from gates.scan.analyses.reading.code import broken, callee, calls, function_of,
 from gates.scan.analyses.reading.flow import passed, spine
 from gates.scan.analyses.reading.outward import Step, following, may_be, root_of, sets_anew, ways
 from gates.scan.analyses.training.forwards import NO_GRAD
-from gates.scan.hooks import hooks_of
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
 from gates.scan.site import Site
+from gates.scan.ways.hooks import hooks_of
 
 WORDS = ("eval", "train")
 FEW = 4

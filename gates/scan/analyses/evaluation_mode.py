@@ -15,11 +15,11 @@ from gates.scan.analyses.reading.code import MODEL, broken, callee, function_of
 from gates.scan.analyses.reading.origins import Origin, Origins
 from gates.scan.analyses.reading.outward import may_be
 from gates.scan.analyses.training.forwards import trains
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
-from gates.scan.scope import PREPARES, Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import PREPARES, Scope
 from gates.scan.site import Site
 
 __all__ = ["WORDS", "look"]

@@ -8,11 +8,11 @@ from gates.scan.analyses.precision.precision import is_step
 from gates.scan.analyses.reading.code import broken, callee, calls, function_of, module_of, nodes, tail_text
 from gates.scan.analyses.reading.flow import passed
 from gates.scan.analyses.training.trackers import QUIET, is_tracker_method, is_tracking
-from gates.scan.hooks import hooks_of
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
 from gates.scan.site import Site
+from gates.scan.ways.hooks import hooks_of
 
 WORDS = ("except", "suppress", "__exit__")
 WIDE = {"Exception", "BaseException", "RuntimeError"}

@@ -17,13 +17,13 @@ from gates.scan.analyses.training.forwards import (
     runs_part,
     runs_trained,
 )
-from gates.scan.classes import ClassInfo
-from gates.scan.known import MODULE
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.known import MODULE
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("autocast*",)

@@ -23,10 +23,10 @@ from gates.scan.analyses.reading.code import broken, callee, calls, constant, fu
 from gates.scan.analyses.reading.flow import Source, passed, sources, spine
 from gates.scan.analyses.reading.several import parts_of
 from gates.scan.analyses.settings.chosen import given_by, method_of
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("half", "float16")

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from gates.scan.analyses.reading.code import broken, function_of
 from gates.scan.analyses.reading.hook_arguments import class_at_hook
 from gates.scan.analyses.reading.module_members import REGISTERS, is_member, registered
-from gates.scan.classes import CONSTRUCTORS, ClassInfo
-from gates.scan.known import MODULE
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import kept, text_of, walk
-from gates.scan.project import Project
-from gates.scan.scope import BUILTINS, Scope
+from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
+from gates.scan.program.known import MODULE
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import kept, text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import BUILTINS, Scope
 from gates.scan.site import Site
 from gates.stub import is_hollow
 

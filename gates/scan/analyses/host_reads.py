@@ -13,10 +13,10 @@ from gates.scan.analyses.training.loss_checks import asked_for, is_asked, is_los
 from gates.scan.analyses.training.on_device import READS, REDUCES, is_on_device
 from gates.scan.analyses.training.seldom import is_optimizer_step
 from gates.scan.analyses.training.updates import leading
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
-from gates.scan.scope import PREPARES, Scope
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import PREPARES, Scope
 from gates.scan.site import Site
 
 WORDS = ("backward*", "step")

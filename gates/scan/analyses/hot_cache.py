@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gates.scan.analyses.reading.code import broken, function_of
 from gates.scan.analyses.training.batches import runs_each_batch
 from gates.scan.analyses.training.hot import helper_of, hot_calls, is_of_peak, measures_memory, steps
-from gates.scan.project import Project
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = ("empty_cache",)

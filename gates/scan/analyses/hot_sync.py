@@ -8,10 +8,10 @@ from gates.scan.analyses.benchmarks.benching import is_benchmark, is_called_benc
 from gates.scan.analyses.reading.code import broken, calls, class_of, function_of, loop_of
 from gates.scan.analyses.training.batches import runs_each_batch
 from gates.scan.analyses.training.hot import helper_of, hot_calls, is_of_peak, measures_memory, steps
-from gates.scan.known import OPTIMIZER, is_called
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.known import OPTIMIZER, is_called
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = ("synchronize*",)

@@ -11,12 +11,12 @@ from gates.scan.analyses.precision.rejections import cleared
 from gates.scan.analyses.reading.absence import lacking, loads
 from gates.scan.analyses.reading.code import broken, callee, calls, constant, function_of, module_of, nodes
 from gates.scan.analyses.training import windows
-from gates.scan.known import SCALER as SCALERS
-from gates.scan.known import SCHEDULER, is_called
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import text_of, walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.known import SCALER as SCALERS
+from gates.scan.program.known import SCHEDULER, is_called
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("caler*", "isfinite", "isnan", "isinf", "zero_grad*", "load_state_dict*")

@@ -9,11 +9,11 @@ from gates.scan.analyses.reading.code import accelerated, broken, calls, constan
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.settings.cpu_only import only_on_cpu
 from gates.scan.analyses.settings.options import REST, Options, calls_of, filled, sketched, written
-from gates.scan.classes import ClassInfo
-from gates.scan.known import canonical
-from gates.scan.module import Module, tail_of
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.known import canonical
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("DataLoader*",)

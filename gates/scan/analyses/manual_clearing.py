@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import broken, callee, calls, class_of, module_of
 from gates.scan.analyses.training.frameworks import Framed, framed
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = ("automatic_optimization*",)

@@ -7,9 +7,9 @@ from gates.scan.analyses.precision.precision import is_step
 from gates.scan.analyses.reading.code import LOOPS, broken, callee, calls, function_of, is_backward, loop_of, nodes
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.analyses.training.frameworks import framed
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import walk
-from gates.scan.project import Project
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import walk
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = ("zero_grad*",)

@@ -9,12 +9,12 @@ from gates.scan.analyses.reading.code import LOOPS, broken, callee, function_of,
 from gates.scan.analyses.reading.origins import Origin, Origins
 from gates.scan.analyses.reading.reached import Guard, Reached, reached
 from gates.scan.analyses.training.sizes import Reckoning
-from gates.scan.classes import ClassInfo
-from gates.scan.known import OPTIMIZER, SCHEDULER, is_called
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, is_none, text_of, walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.known import OPTIMIZER, SCHEDULER, is_called
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, is_none, text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("sched*", "LR*")

@@ -25,10 +25,10 @@ from gates.scan.analyses.settings.defaults import behind_of, callers_pass, choic
 from gates.scan.analyses.settings.registered import made_of_kept
 from gates.scan.analyses.training.wrapping import decorated, has_no_gradients, wrapped
 from gates.scan.analyses.unused_scaler import look as idle_scalers
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("autocast*",)

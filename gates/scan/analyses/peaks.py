@@ -19,9 +19,9 @@ from gates.scan.analyses.reading.code import (
     tail_text,
 )
 from gates.scan.analyses.settings.series import is_series, written_out
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import text_of, walk
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = ("max_memory_allocated", "max_memory_reserved", "memory_stats")

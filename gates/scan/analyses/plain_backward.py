@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import broken, calls, is_backward
 from gates.scan.analyses.training.frameworks import framed
-from gates.scan.module import Module, tail_of
-from gates.scan.project import Project
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = ("backward*",)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import broken, calls, constant, is_backward, keyword
 from gates.scan.analyses.training.frameworks import framed
-from gates.scan.module import tail_of
-from gates.scan.project import Project
+from gates.scan.program.module import tail_of
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = ("clip_grad*",)

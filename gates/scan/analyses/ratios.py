@@ -8,8 +8,8 @@ from itertools import pairwise
 from gates.scan.analyses.benchmarks.benching import GAIN, RATE, SAVED, called, is_baseline, is_candidate, words
 from gates.scan.analyses.benchmarks.units import unit
 from gates.scan.analyses.reading.code import broken, function_of, nodes, tail_text
-from gates.scan.module import Module, tail_of
-from gates.scan.project import Project
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 SHARE = re.compile(r"(?i)ratio|factor|left|remain|_x$|fold|[ _]to$")

@@ -19,10 +19,10 @@ from gates.scan.analyses.reading.held import (
 from gates.scan.analyses.reading.keys import Keys, keys_returned, keys_yielded, only_reads, values_under
 from gates.scan.analyses.reading.records import absent_fields
 from gates.scan.analyses.reading.running import Origin, iterated_over, run_by
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, kept, text_of, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, kept, text_of, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = ("return {", "return dict(", "yield {", '"] = ', "'] = ", ", {", "= {", "asdict", "TypedDict", "= dict(",

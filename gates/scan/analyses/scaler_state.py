@@ -23,12 +23,12 @@ from gates.scan.analyses.precision.resuming import SAVE, asked_in_loops, is_for,
 from gates.scan.analyses.precision.stores import handed_over, is_given_later, kept_beside, with_scaler
 from gates.scan.analyses.reading.code import broken, calls, class_of, functions
 from gates.scan.analyses.reading.flow import runs
-from gates.scan.classes import ClassInfo
-from gates.scan.known import SCALER
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.known import SCALER
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("state_dict*",)

@@ -26,11 +26,11 @@ from gates.scan.analyses.training.rows import (
     moves,
     rows_of,
 )
-from gates.scan.known import MODULE
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.known import MODULE
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
 JOINS = frozenset({"stack", "vstack", "hstack", "cat", "concat", "pad_sequence", "default_collate"})

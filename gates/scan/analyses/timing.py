@@ -14,10 +14,10 @@ from gates.scan.analyses.benchmarks.work import CUDA, is_work, on_device, reache
 from gates.scan.analyses.reading.code import broken, calls, class_of, function_of, functions, keyword
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.reading.targets import Targets
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = (

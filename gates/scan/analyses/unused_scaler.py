@@ -16,10 +16,10 @@ from gates.scan.analyses.precision.idle import (
 )
 from gates.scan.analyses.precision.precision import HALF, dtype_of, scalers
 from gates.scan.analyses.reading.code import broken, class_of, constant, is_backward
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import text_of, walk
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = ("caler*",)

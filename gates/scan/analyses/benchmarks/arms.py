@@ -11,11 +11,11 @@ from gates.scan.analyses.reading.called import parameters
 from gates.scan.analyses.reading.code import callee, class_of, constant, functions, keyword, nodes, tail_text
 from gates.scan.analyses.reading.origins import Origin, Origins
 from gates.scan.analyses.settings.defaults import behind_of
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 ARM = re.compile(r"(?i)(^|_)(arms?|precisions?|dtype|amp|use_amp|variant|backend)(_|$)")
 ARMS = re.compile(r"(?i)(^|_)(arms|ablations?)(_|$)")

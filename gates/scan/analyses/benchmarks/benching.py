@@ -5,8 +5,8 @@ import re
 
 from gates.scan.analyses.reading.code import tail_text
 from gates.scan.analyses.reading.flow import set_before
-from gates.scan.module import Module
-from gates.scan.nodes import walk
+from gates.scan.program.module import Module
+from gates.scan.program.nodes import walk
 
 CANDIDATE = re.compile(
     r"(?i)(^|[^a-z])(amp|fp16|float16|bf16|half|mixed|autocast|candidate|cand|new|optimi[sz]ed|compiled|fused|fast|treatment|after|measured|actual|quanti[sz]ed)([^a-z]|$)"

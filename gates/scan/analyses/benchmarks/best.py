@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from gates.scan.analyses.benchmarks.benching import words
 from gates.scan.analyses.benchmarks.directions import by_name, directions
 from gates.scan.analyses.reading.code import constant, function_of, keyword, nodes, tail_text
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
 from gates.syntax import leaves
 
 BETTER = re.compile(r"(?i)(^|_| )(is_best|improved|has_improved|better|is_better|is_improvement|new_best)(_|$)")

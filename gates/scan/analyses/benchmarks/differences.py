@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from gates.scan.analyses.reading.code import callee, constant, function_of, keyword
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.analyses.settings.defaults import under
-from gates.scan.module import Function, Module, is_property, tail_of
-from gates.scan.nodes import inner
-from gates.scan.parameters import argument
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module, is_property, tail_of
+from gates.scan.program.nodes import inner
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
 
 REDUCES = frozenset({"max", "min", "mean", "amax", "sum", "item", "float", "double", "cpu", "numpy", "flatten",
                      "median", "detach", "any", "all", "maximum", "round", "values", "list", "tolist",

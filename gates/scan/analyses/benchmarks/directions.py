@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from gates.scan.analyses.benchmarks.benching import words
 from gates.scan.analyses.reading.code import callee, class_of, constant, function_of, nodes, tail_text
 from gates.scan.analyses.reading.flow import set_before
-from gates.scan.module import Function, Module
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
 
 SMALLER = re.compile(
     r"(?i)loss|error|divergence|latency|perplexity|(^|[_ ])(err|ppl|wer|cer|ter|der|eer|mae|mse|nmse|rmse|mape|smape|"

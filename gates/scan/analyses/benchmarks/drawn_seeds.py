@@ -9,11 +9,11 @@ from gates.scan.analyses.benchmarks.benching import is_baseline, is_candidate
 from gates.scan.analyses.reading.called import parameters
 from gates.scan.analyses.reading.code import FUNCTIONS, LOOPS, Comprehension, callee, constant, function_of, tail_text
 from gates.scan.analyses.reading.flow import set_before
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 DRAWS = frozenset({"randint", "randrange", "getrandbits", "randbits", "urandom", "time", "time_ns", "perf_counter_ns",
                    "token_bytes", "uuid4", "seed", "integers"})  # fmt: skip

@@ -8,8 +8,8 @@ from gates.scan.analyses.benchmarks.benching import is_baseline, is_candidate
 from gates.scan.analyses.benchmarks.verdicts import verdicts
 from gates.scan.analyses.reading.code import FUNCTIONS, constant, function_of, tail_text
 from gates.scan.analyses.reading.flow import set_before
-from gates.scan.module import Module
-from gates.scan.nodes import text_of
+from gates.scan.program.module import Module
+from gates.scan.program.nodes import text_of
 
 VAGUE = re.compile(
     r"(?i)(decreas|increas|reduc|improv|min|max|low|upp|high|less|great|small|large|big|fast|slow|at_|drop|ris)\w*|"

@@ -8,7 +8,7 @@ from gates.scan.analyses.benchmarks.benching import called, is_baseline, is_benc
 from gates.scan.analyses.benchmarks.units import unit_by_name
 from gates.scan.analyses.reading.code import constant, function_of, tail_text
 from gates.scan.analyses.reading.flow import set_before
-from gates.scan.module import Module, tail_of
+from gates.scan.program.module import Module, tail_of
 
 SIZE = re.compile(r"(?i)(^|[^a-z])(peak|memory|mem|bytes|mib|mb|gib|gb|vram|footprint)([^a-z]|$)")
 T = re.compile(r"(?i)(?<![a-z])(t(?![a-z])|s$)")  # a time, or seconds

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from gates.scan.analyses.benchmarks.arms import is_arm, over_arms
 from gates.scan.analyses.benchmarks.benching import is_baseline, is_candidate
 from gates.scan.analyses.reading.code import broken, callee, calls, functions, keyword
-from gates.scan.known import MODULE
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.known import MODULE
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 DEPTH = 4

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.benchmarks.verdicts import NOT, given
 from gates.scan.analyses.reading.code import constant, function_of, nodes, tail_text
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import text_of
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import text_of
 
 ENDS = re.compile(
     r"(?i)(^|_)(should_?|must_?|early_?|is_?)*(stop(ped|ping|s)?|finish(ed)?|done|exhausted|give_?up)(_|$)|^over$"

@@ -9,8 +9,8 @@ from gates.scan.analyses.benchmarks.benching import words
 from gates.scan.analyses.benchmarks.verdicts import FAIL, OWN, PASS
 from gates.scan.analyses.reading.code import constant, function_of, nodes, tail_text
 from gates.scan.analyses.reading.flow import set_before
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import text_of
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import text_of
 
 Beside = list[tuple[str, ast.expr]]
 OPERATORS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}

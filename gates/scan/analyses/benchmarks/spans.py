@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.scan.analyses.reading.code import calls, loop_of
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, kept, text_of, walk
-from gates.scan.scope import Scope
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, kept, text_of, walk
+from gates.scan.program.scope import Scope
 
 CLOCKS = {
     "time.time",

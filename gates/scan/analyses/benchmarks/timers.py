@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from gates.scan.analyses.reading.code import calls, function_of
 from gates.scan.analyses.reading.origins import Origins
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.project import Project
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.project import Project
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from gates.scan.analyses.benchmarks.benching import CLOCKS, RATE, words
 from gates.scan.analyses.benchmarks.waiting import origins_of
 from gates.scan.analyses.reading.code import callee, constant, function_of, tail_text
 from gates.scan.analyses.reading.flow import set_before
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner
-from gates.scan.parameters import argument
-from gates.scan.project import Project
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
 
 Unit = Literal["time", "rate"]
 TIME = re.compile(

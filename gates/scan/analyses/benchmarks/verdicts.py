@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from gates.scan.analyses.benchmarks.benching import words
 from gates.scan.analyses.reading.code import callee, constant, function_of, nodes, tail_text
 from gates.scan.analyses.reading.flow import set_before
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner
+from gates.scan.program.project import Project
 
 PASS = re.compile(
     r"(?i)(^|[_ ])(pass(ed|es)?|ok(ay)?|success(ful)?|met|meets(_\w+)?|achieved|good|reached|satisfied|satisfies|"

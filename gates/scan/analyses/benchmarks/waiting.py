@@ -8,9 +8,9 @@ from gates.scan.analyses.benchmarks.spans import Span
 from gates.scan.analyses.reading.code import callee, calls, constant, loop_of
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.reading.targets import Targets
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import text_of, walk
+from gates.scan.program.project import Project
 
 WAITS = {"synchronize", "item", "elapsed_time", "tolist", "numpy", "cpu", "wait_for_everyone", "barrier"}
 

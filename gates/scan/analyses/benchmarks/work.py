@@ -6,8 +6,8 @@ import re
 from gates.scan.analyses.benchmarks.benching import BENCH, is_called_benchmark
 from gates.scan.analyses.reading.code import callee, calls, function_of, is_backward, loop_of
 from gates.scan.analyses.reading.flow import MAKES, is_forward
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.project import Project
 
 WORK = re.compile(
     r"(?i)model|net\b|forward|train|step|backward|run|infer|loop|epoch|generate|work|func|fn\b|matmul|call"

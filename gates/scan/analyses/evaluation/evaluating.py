@@ -11,10 +11,10 @@ from gates.scan.analyses.reading import flow
 from gates.scan.analyses.reading.code import LOOPS, callee, function_of, functions, is_backward, is_model_call
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.training.forwards import INFERS, NO_GRAD, RUNS_MODEL, is_call_of_model, is_forward, trains
-from gates.scan.known import MODULE
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.known import MODULE
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
 
 NAMED = re.compile(
     r"(?i)^_*(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|val|accuracy|estimate_loss|estimate|"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from gates.scan.analyses.evaluation.evaluating import NAMED
 from gates.scan.analyses.evaluation.scores import is_score
 from gates.scan.analyses.reading.code import broken, calls, functions, is_backward, tail_text
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.site import Site
 
 DIVIDES = frozenset({"split", "train_test_split", "random_split"})

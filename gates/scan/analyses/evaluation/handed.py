@@ -9,11 +9,11 @@ from gates.scan.analyses.reading.code import is_model_call
 from gates.scan.analyses.reading.origins import Origin, Origins
 from gates.scan.analyses.reading.outward import Step, root_of, sets_anew, ways
 from gates.scan.analyses.reading.targets import Targets
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 Body = Function | ast.Lambda
 

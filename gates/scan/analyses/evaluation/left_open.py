@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.evaluation.switches import turns_off
 from gates.scan.analyses.training.forwards import NO_GRAD, is_call_of_model, trains
-from gates.scan.module import Function, Module
-from gates.scan.nodes import inner, text_of
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module
+from gates.scan.program.nodes import inner, text_of
+from gates.scan.program.project import Project
 
 
 def forwards_of(project: Project, module: Module, call: ast.Call) -> Iterator[tuple[ast.Call, Module]]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from gates.scan.analyses.evaluation.evaluating import HELD, KEPT_BACK, TRAIN
 from gates.scan.analyses.evaluation.splits import LOADS
 from gates.scan.analyses.reading.code import broken, constant, function_of, keyword, nodes
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import text_of, walk
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import text_of, walk
 from gates.scan.site import Site
 
 PREFIX = re.compile(r"^_*(get|make|build|create|load|setup)_")

@@ -9,10 +9,10 @@ from gates.scan.analyses.evaluation.switches import SETS, is_restored, remembers
 from gates.scan.analyses.reading.code import MODEL, Comprehension, callee, function_of, functions, statement_of
 from gates.scan.analyses.reading.outward import may_be
 from gates.scan.analyses.training.forwards import CAREFUL, INFERS, NO_GRAD, trains
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
 
 DEPTH = 3
 READY = re.compile(

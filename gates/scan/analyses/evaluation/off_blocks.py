@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from gates.scan.analyses.evaluation.evaluating import BATCHES, GRADIENTS, READS, Evaluation, callers
 from gates.scan.analyses.reading.code import LOOPS, callee, constant, functions
 from gates.scan.analyses.training.forwards import trains
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
 
 
 def in_blocks(project: Project) -> Iterator[Evaluation]:

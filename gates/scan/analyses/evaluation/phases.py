@@ -8,10 +8,10 @@ from gates.scan.analyses.evaluation.switches import SETS, turns_off
 from gates.scan.analyses.reading.code import LOOPS, MODEL, callee, calls, functions
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.analyses.training.forwards import is_call_of_model, trains
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
 
 
 def half_set(project: Project) -> Iterator[tuple[Module, Function, ast.Call]]:

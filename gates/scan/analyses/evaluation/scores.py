@@ -4,8 +4,8 @@ import ast
 import re
 
 from gates.scan.analyses.benchmarks.benching import words
-from gates.scan.module import tail_of
-from gates.scan.nodes import inner
+from gates.scan.program.module import tail_of
+from gates.scan.program.nodes import inner
 
 SCORES = re.compile(
     r"(?i)(^| )(acc|accuracy|loss|losses|correct|right|hits?|metrics?|error|score|scores|f1|auc|iou|dice|top1)( |$)|"

@@ -17,11 +17,11 @@ from gates.scan.analyses.reading.code import (
 )
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.analyses.settings.defaults import behind_of
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 SETTINGS = re.compile(
     r"(?i)(^|_)(cfg|conf|config|args|opts?|params|settings|schema|hparams|options|paths?|dirs?)s?(_|$)"

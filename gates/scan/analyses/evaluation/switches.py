@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import function_of
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
 
 SETS = re.compile(r"(?i)eval_?mode|set_eval|evaluating|\beval\b")
 

@@ -11,11 +11,11 @@ from gates.scan.analyses.reading.code import constant, function_of, functions, k
 from gates.scan.analyses.reading.flow import Source
 from gates.scan.analyses.settings.defaults import under
 from gates.scan.analyses.settings.settings import setting
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of
-from gates.scan.project import Project
-from gates.scan.registries import held, keyed
-from gates.scan.scope import Scope
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
+from gates.scan.ways.registries import held, keyed
 
 MAX_WAYS = 8
 Ran = tuple[ast.Call, Scope]  # a call, and where it stands

@@ -8,10 +8,10 @@ from gates.scan.analyses.reading.code import functions, keyword
 from gates.scan.analyses.reading.flow import spine
 from gates.scan.analyses.settings.defaults import behind_of
 from gates.scan.analyses.settings.settings import setting
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 MULTIPLIES = frozenset({"mul", "mul_", "multiply", "multiply_"})
 DIVIDES = frozenset({"div", "div_", "divide", "divide_", "true_divide", "_foreach_div", "_foreach_div_"})

@@ -7,10 +7,10 @@ from gates.scan.analyses.precision.precision import AUTOCAST
 from gates.scan.analyses.reading.code import constant
 from gates.scan.analyses.settings.defaults import behind_of, callers_pass
 from gates.scan.analyses.settings.settings import setting
-from gates.scan.module import Binding, Function, Module, is_property, tail_of
-from gates.scan.nodes import inner
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Binding, Function, Module, is_property, tail_of
+from gates.scan.program.nodes import inner
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 STACKS, ENTERS = {"ExitStack", "AsyncExitStack"}, {"enter_context", "enter_async_context"}
 MAX_HOPS = 5

@@ -5,9 +5,9 @@ import re
 
 from gates.scan.analyses.reading.code import constant, function_of
 from gates.scan.analyses.reading.flow import set_before
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import text_of
-from gates.scan.project import Project
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import text_of
+from gates.scan.program.project import Project
 
 BAD, FINITE = {"isnan", "isinf"}, {"isfinite"}
 BROKEN = re.compile(r"(?i)^found_inf$|^overflow(ed)?$|^skipped$")

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import calls, constant, statement_of
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
 
 PARAMETERS = {"parameters", "named_parameters"}
 ADDS = re.compile(r"^(add|attach|inject|insert)(_|$)|^(append|extend|load_adapter|set_attn_processor|set_submodule)$")

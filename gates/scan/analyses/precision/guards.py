@@ -13,10 +13,10 @@ from gates.scan.analyses.precision.precision import autocasts, is_scaler
 from gates.scan.analyses.reading.code import callee, constant, function_of, keyword, module_of
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.analyses.settings.defaults import callers_pass
-from gates.scan.module import Function, Module, is_property, tail_of
-from gates.scan.nodes import inner
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Function, Module, is_property, tail_of
+from gates.scan.program.nodes import inner
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 AMP = re.compile(
     r"(?i)(^|_)(use_|enable_|with_)?(amp|fp16|float16|autocast|mixed_?precision|half|mixed)"

@@ -7,12 +7,12 @@ from gates.scan.analyses.precision.keepers import deals, keeps, names_scaler
 from gates.scan.analyses.precision.parts import host_of
 from gates.scan.analyses.precision.precision import scalers
 from gates.scan.analyses.reading.origins import Origins, Sites
-from gates.scan.classes import ClassInfo
-from gates.scan.hooks import hooks_of
-from gates.scan.module import Function
-from gates.scan.nodes import walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function
+from gates.scan.program.nodes import walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
+from gates.scan.ways.hooks import hooks_of
 
 MIN_SHAPE = 2  # members by which a class is told that nothing else tells
 BARE = frozenset({"object", "abc.ABC", "typing.Protocol"})

@@ -4,12 +4,12 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import callee, class_of, constant, function_of, keyword
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 IDLE = {"state_dict", "load_state_dict", "get_scale", "is_enabled", "get_growth_factor", "get_backoff_factor"}
 WITH_FIELDS = frozenset({"dataclass", "define", "frozen", "mutable", "attrs"})

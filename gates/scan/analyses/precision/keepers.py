@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from gates.scan.analyses.precision.precision import is_scaler
 from gates.scan.analyses.reading.code import constant
-from gates.scan.classes import ClassInfo
-from gates.scan.known import SCALER
-from gates.scan.module import Function, Module, names_of, tail_of
-from gates.scan.nodes import walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.known import SCALER
+from gates.scan.program.module import Function, Module, names_of, tail_of
+from gates.scan.program.nodes import walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 NAMED = re.compile(r"(?i)scaler")
 

@@ -3,8 +3,8 @@
 import ast
 
 from gates.scan.analyses.precision.precision import holds
-from gates.scan.module import Module
-from gates.scan.scope import Scope
+from gates.scan.program.module import Module
+from gates.scan.program.scope import Scope
 
 
 def is_left_out(call: ast.Call, module: Module, scope: Scope) -> bool:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from gates.scan.analyses.precision.precision import is_scaler, scalers
 from gates.scan.analyses.reading.origins import Origins
-from gates.scan.known import OPTIMIZER
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.known import OPTIMIZER
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 STEPS = ("step", "unscale_")
 CLIPS = ("clip_grad_norm_", "clip_grad_value_")

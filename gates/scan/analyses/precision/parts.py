@@ -10,10 +10,10 @@ from gates.scan.analyses.reading.flow import set_before
 from gates.scan.analyses.reading.heirs import objects
 from gates.scan.analyses.settings.defaults import callers_pass, defaults
 from gates.scan.analyses.settings.settings import holds
-from gates.scan.module import Function, Module, is_property, tail_of
-from gates.scan.nodes import inner, is_none, walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Function, Module, is_property, tail_of
+from gates.scan.program.nodes import inner, is_none, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 VIEWS = frozenset({"items", "values", "keys", "enumerate", "list", "sorted", "zip", "tuple", "set", "frozenset"})
 MAX_HOPS = 5

@@ -7,9 +7,9 @@ from gates.scan.analyses.precision.left_out import is_left_out
 from gates.scan.analyses.precision.precision import autocasts, dtype_of, holds, option, scalers
 from gates.scan.analyses.reading.called import Called, Made
 from gates.scan.analyses.settings.settings import MAX_HOPS, made_of
-from gates.scan.module import Module
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Module
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 MAX_ASKED = 20
 Found = tuple[ast.Call, Module]

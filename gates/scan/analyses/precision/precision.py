@@ -9,11 +9,11 @@ from gates.scan.analyses.reading.flow import passed
 from gates.scan.analyses.settings import settings
 from gates.scan.analyses.settings.defaults import behind_of, defaults, under
 from gates.scan.analyses.settings.settings import handed, is_nothing, outcome, setting
-from gates.scan.known import OPTIMIZER
-from gates.scan.known import SCALER as SCALERS
-from gates.scan.module import Module, tail_of
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.known import OPTIMIZER
+from gates.scan.program.known import SCALER as SCALERS
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 AUTOCAST = {
     "torch.amp.autocast",

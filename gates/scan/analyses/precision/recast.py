@@ -5,9 +5,9 @@ import re
 
 from gates.scan.analyses.precision.precision import type_named
 from gates.scan.analyses.reading.code import callee, calls, keyword
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
 
 UPCASTS = re.compile(r"(?i)upcast|cast_training|(^|_)(float|fp)_?32(_|$)")
 

@@ -9,11 +9,11 @@ from gates.scan.analyses.precision.precision import STEPPED, type_named
 from gates.scan.analyses.reading.code import calls, constant, function_of, statement_of
 from gates.scan.analyses.reading.flow import Source
 from gates.scan.analyses.settings.defaults import behind_of
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 HOPS = 4
 PARAMETER = "torch.nn.Parameter"

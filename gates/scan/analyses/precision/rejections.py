@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.precision.guards import SAYS_BAD, finite
 from gates.scan.analyses.reading.code import broken, constant, nodes, statement_of
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import text_of
-from gates.scan.project import Project
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import text_of
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 GRADIENT = re.compile(r"(?i)grad")

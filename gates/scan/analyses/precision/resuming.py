@@ -7,9 +7,9 @@ from gates.scan.analyses.precision.keepers import NAMED, asked_name, deals, is_o
 from gates.scan.analyses.precision.parts import saved_together
 from gates.scan.analyses.precision.precision import scalers
 from gates.scan.analyses.reading.code import functions
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, walk
-from gates.scan.project import Project
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, walk
+from gates.scan.program.project import Project
 
 SAVE, LOAD = "state_dict", "load_state_dict"
 

@@ -7,12 +7,12 @@ from gates.scan.analyses.precision.hosts import host_by_shape
 from gates.scan.analyses.precision.precision import is_scaler
 from gates.scan.analyses.reading.code import calls, constant
 from gates.scan.analyses.reading.flow import passed, set_before
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 VIEWS = frozenset({"items", "values", "dict", "list", "tuple"})
 MAX_HOPS = 4

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import calls, constant, function_of
 from gates.scan.analyses.reading.flow import set_before
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import is_none, text_of, walk
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import is_none, text_of, walk
 
 MAX_HOPS = 4
 TAKES = {"get", "pop"}

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.module import Module
+from gates.scan.program.module import Module
 
 
 def is_aside(made: ast.AST, other: ast.AST, module: Module) -> bool:

@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 MAX_SITES = 20
 

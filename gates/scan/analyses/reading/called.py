@@ -3,9 +3,9 @@
 import ast
 from dataclasses import dataclass, field, replace
 
-from gates.scan.module import Binding, Function
-from gates.scan.parameters import argument
-from gates.scan.scope import Scope
+from gates.scan.program.module import Binding, Function
+from gates.scan.program.parameters import argument
+from gates.scan.program.scope import Scope
 
 Made = tuple[ast.expr, Scope]
 

@@ -4,9 +4,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner as inner
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner as inner
+from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 Loop = ast.For | ast.AsyncFor | ast.While

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.scope import Scope
+from gates.scan.program.scope import Scope
 
 Path = tuple[int | None, ...]
 Way = tuple[ast.expr, Scope, Path]

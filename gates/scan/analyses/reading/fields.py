@@ -4,10 +4,10 @@ import ast
 
 from gates.scan.analyses.reading.code import function_of
 from gates.scan.analyses.reading.origins import Origins
-from gates.scan.module import Module
-from gates.scan.nodes import inner, text_of
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Module
+from gates.scan.program.nodes import inner, text_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 LOADS = frozenset({"torch.load"})
 TENSORS = frozenset({"safetensors.torch.load_file"})  # of which each field is one

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from gates.scan.analyses.reading.code import MODEL, callee
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.reading.targets import only_method
-from gates.scan.known import MODULE
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, kept, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import PREPARES, SAME, Scope
+from gates.scan.program.known import MODULE
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, kept, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import PREPARES, SAME, Scope
 
 MAX_HOPS = 6
 OF_MODELS = frozenset({"parameters", "named_parameters", "train", "eval", "modules", "named_modules"})

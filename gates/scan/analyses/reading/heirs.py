@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from gates.scan.analyses.reading.called import Called, Made, called, parameters
 from gates.scan.analyses.reading.code import calls
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Binding, tail_of
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Binding, tail_of
+from gates.scan.program.scope import Scope
 
 MAX_MAKERS = 20
 MAX_HOPS = 4

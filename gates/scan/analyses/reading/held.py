@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gates.scan.analyses.reading.code import callee, function_of
 from gates.scan.analyses.reading.keys import LEAVES, READS, only_reads
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import kept, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import kept, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
 
 EMPTY = frozenset({"dict", "list", "OrderedDict", "defaultdict"})
 VIEWS = frozenset({"values", "items", "keys", "copy"})

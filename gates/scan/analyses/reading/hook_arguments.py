@@ -2,11 +2,11 @@
 
 import ast
 
-from gates.scan.classes import ClassInfo
-from gates.scan.hooks import hooks_of
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
+from gates.scan.ways.hooks import hooks_of
 
 
 def class_at_hook(project: Project, node: ast.expr, scope: Scope) -> ClassInfo | None:

@@ -4,11 +4,11 @@ import ast
 
 from gates.scan.analyses.reading.code import constant
 from gates.scan.analyses.reading.origins import Origin, Origins
-from gates.scan.classes import ClassInfo
-from gates.scan.module import tail_of
-from gates.scan.nodes import inner, text_of
-from gates.scan.project import Project
-from gates.scan.scope import SAME, Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import tail_of
+from gates.scan.program.nodes import inner, text_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import SAME, Scope
 
 MAPPINGS = frozenset({"dict", "OrderedDict", "SimpleNamespace", "Namespace", "AttrDict", "EasyDict", "Munch"})
 PASSES = (ast.Attribute, ast.Subscript, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await, ast.Starred, ast.Constant)

@@ -4,10 +4,10 @@ import ast
 from collections.abc import Iterable
 
 from gates.scan.analyses.reading.code import callee, constant
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, walk
-from gates.scan.project import Project
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, walk
+from gates.scan.program.project import Project
 
 Keys = frozenset[str]
 HOPS = 3

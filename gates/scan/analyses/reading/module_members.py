@@ -4,8 +4,8 @@ import ast
 import re
 
 from gates.scan.analyses.reading.code import constant
-from gates.scan.module import tail_of
-from gates.scan.nodes import walk
+from gates.scan.program.module import tail_of
+from gates.scan.program.nodes import walk
 
 OWN = frozenset(
     {

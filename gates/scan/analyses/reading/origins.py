@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from gates.scan.analyses.reading.call_sites import MAX_SITES, calls_of
 from gates.scan.analyses.reading.containers import Path, Way, element, places_in, taken_from
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Binding, Function, Module, tail_of
-from gates.scan.nodes import inner, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import SAME, Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Binding, Function, Module, tail_of
+from gates.scan.program.nodes import inner, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import SAME, Scope
 
 MAX_FOUND, MAX_ASKED, MAX_WORK = 120, 4, 4_000
 Sites = Iterable[tuple[ast.Call, Module]]

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from gates.scan.analyses.reading.code import FUNCTIONS, LOOPS, Loop, callee, function_of, statement_of
 from gates.scan.analyses.reading.targets import COMMON
-from gates.scan.classes import ClassInfo
-from gates.scan.hooks import hooks_of
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import SAME
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import SAME
+from gates.scan.ways.hooks import hooks_of
 
 WRAPS = re.compile(r"(?i)unwrap|getattr|prepare|compile|parallel|^ddp$|^fsdp$|setup|wrap")
 DEPTH = 4

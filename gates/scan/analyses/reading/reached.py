@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.scan.analyses.reading.code import LOOPS, Comprehension, callee, calls, module_of
-from gates.scan.known import OPTIMIZER, SCHEDULER, is_called
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.known import OPTIMIZER, SCHEDULER, is_called
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 DEPTH = 3
 MAX_CALLS = 600

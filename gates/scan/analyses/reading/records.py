@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import Comprehension, calls, function_of
 from gates.scan.analyses.reading.flow import set_before
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
 
 RECORD = "typing.NamedTuple"
 OF_TUPLES = frozenset({"count", "index"})

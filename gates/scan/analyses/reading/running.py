@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gates.scan.analyses.reading.code import callee, keyword
-from gates.scan.known import LOADER, MODULE
-from gates.scan.module import Function, Module
-from gates.scan.parameters import GENERIC
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.known import LOADER, MODULE
+from gates.scan.program.module import Function, Module
+from gates.scan.program.parameters import GENERIC
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 ORDINARY = GENERIC | {"forward", "run", "compute", "evaluate", "predict", "call", "result", "results", "state", "load"}
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from gates.scan.analyses.reading.code import constant
 from gates.scan.analyses.reading.flow import Source, spine
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 MAX_CALLERS = 20
 

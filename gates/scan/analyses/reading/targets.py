@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses.reading.origins import Origins
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 CALLED = ("__call__", "forward")
 COMMON = frozenset(

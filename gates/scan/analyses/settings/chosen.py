@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from gates.scan.analyses.reading.called import Called, called
 from gates.scan.analyses.settings.defaults import under
 from gates.scan.analyses.settings.settings import made_of, setting
-from gates.scan.module import is_property
-from gates.scan.nodes import inner
-from gates.scan.scope import Scope
+from gates.scan.program.module import is_property
+from gates.scan.program.nodes import inner
+from gates.scan.program.scope import Scope
 
 MAX_HOPS = 5
 

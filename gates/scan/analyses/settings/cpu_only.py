@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from gates.scan.analyses.reading.code import ACCELERATOR, constant, functions, nodes, stays_on_cpu
 from gates.scan.analyses.reading.flow import passed
 from gates.scan.analyses.settings.defaults import behind_of
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import text_of
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import text_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 NAMED = re.compile(r"(?i)(^|_)device$")
 TELLING = re.compile(r"(?i)gpu|tpu|accelerator|cuda")

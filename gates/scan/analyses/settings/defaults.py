@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 
 from gates.scan.analyses.reading.called import Called, Made, called, parameters
 from gates.scan.analyses.reading.code import constant, keyword
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function, is_property, tail_of
-from gates.scan.nodes import inner, is_none
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, is_property, tail_of
+from gates.scan.program.nodes import inner, is_none
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 KINDS = frozenset({"torch.half", "torch.float16", "torch.bfloat16", "torch.float32", "torch.float"})
 MAX_CALLERS = 20

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from gates.scan.analyses.reading.called import Made
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.settings.defaults import callers_pass
-from gates.scan.module import Function, Module
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import Scope
-from gates.scan.signatures import accepts, shape_of
+from gates.scan.program.module import Function, Module
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
+from gates.scan.program.signatures import accepts, shape_of
 
 CALLED = "__call__"
 

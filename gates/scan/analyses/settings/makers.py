@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from gates.scan.analyses.reading.called import Called, Made
 from gates.scan.analyses.reading.code import keyword
 from gates.scan.analyses.settings.defaults import FIELDS, under
-from gates.scan.classes import ClassInfo
-from gates.scan.module import tail_of
-from gates.scan.nodes import inner
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import tail_of
+from gates.scan.program.nodes import inner
+from gates.scan.program.scope import Scope
 
 MAX_MADE = 20
 MAX_WAYS = 4

@@ -4,10 +4,10 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import constant
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 HOPS = 4
 REST = "**"  # what stands for the options that callers hand on

@@ -7,10 +7,10 @@ from gates.scan.analyses.reading.code import constant, function_of
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.settings.defaults import choices
 from gates.scan.analyses.settings.settings import setting
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 Taken = tuple[str, set[object]]  # what the mapping is called, and the keys that are asked for
 

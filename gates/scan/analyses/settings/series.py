@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import statement_of
 from gates.scan.analyses.settings.defaults import behind_of, defaults
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
 
 SAME = frozenset({"sorted", "list", "tuple", "reversed", "tqdm", "trange", "enumerate", "set"})
 TURN = re.compile(

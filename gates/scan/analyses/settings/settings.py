@@ -7,10 +7,10 @@ from gates.scan.analyses.reading.called import Called, Made, called
 from gates.scan.analyses.reading.code import keyword
 from gates.scan.analyses.settings.defaults import callers_pass, defaults, member, under
 from gates.scan.analyses.settings.makers import given
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function, is_property, tail_of
-from gates.scan.nodes import is_none
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, is_property, tail_of
+from gates.scan.program.nodes import is_none
+from gates.scan.program.scope import Scope
 
 MAX_HOPS = 5
 MAX_WAYS = 8  # from a dictionary to where it is written out

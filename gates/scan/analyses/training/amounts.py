@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from gates.scan.analyses.precision.guards import named
 from gates.scan.analyses.reading.code import constant, keyword
 from gates.scan.analyses.reading.origins import Origins
-from gates.scan.module import tail_of
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import tail_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 ROUNDS = frozenset({"ceil", "floor", "int", "max", "round"})
 MAX_HOPS = 3

@@ -10,10 +10,10 @@ from gates.scan.analyses.reading.flow import is_forward
 from gates.scan.analyses.reading.origins import COMPREHENSIONS, Origins
 from gates.scan.analyses.training.hot import is_training, root_of
 from gates.scan.analyses.training.steps import Steps
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 BATCHES = re.compile(r"(?i)load|batch|(^|[_.(])(dl|it)(\b|_)|data|patch|tile|chunk|crop|window|slice|range|split")
 MADE = re.compile(r"\b(rand|randn|randint|zeros|ones|empty|full)(_like)?\(")

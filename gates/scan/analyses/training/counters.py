@@ -4,8 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import class_of, constant, function_of, loop_of
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import text_of, walk
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import text_of, walk
 
 FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE, ast.Eq: ast.Eq, ast.NotEq: ast.NotEq,

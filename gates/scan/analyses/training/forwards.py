@@ -6,11 +6,11 @@ import re
 from gates.scan.analyses.precision.contexts import around, entered_by
 from gates.scan.analyses.reading.code import MODEL, callee, is_backward, is_model_call
 from gates.scan.analyses.reading.flow import OF_MODELS, passed, sources, spine
-from gates.scan.known import MODULE
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, kept, text_of, walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.known import MODULE
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, kept, text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 NO_GRAD = re.compile(r"no_grad|inference_mode|set_grad_enabled|_disable_grad|without_grad|nograd")
 AUXILIARY = re.compile(

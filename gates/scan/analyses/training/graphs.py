@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from gates.scan.analyses.reading.code import callee, calls, functions
 from gates.scan.analyses.reading.flow import is_forward
 from gates.scan.analyses.reading.origins import Origins
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 STARTS = re.compile(r"^_*(?!is_|has_|on_|in_|for_|no_|register_)(\w+_)?backward(_pass|_step)?$")
 CUT = {"detach", "item", "float", "tolist", "numpy", "cpu", "clone_detached"}

@@ -9,11 +9,11 @@ from gates.scan.analyses.reading.keyed import field_of, values_of
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.settings.registered import made_of_kept
 from gates.scan.analyses.training.graphs import CUT
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import walk
-from gates.scan.parameters import argument
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import walk
+from gates.scan.program.parameters import argument
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 PLAIN = (ast.Dict, ast.DictComp, ast.List, ast.ListComp, ast.Set, ast.SetComp, ast.Constant)
 

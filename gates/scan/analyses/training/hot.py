@@ -20,12 +20,12 @@ from gates.scan.analyses.training.seldom import (
 )
 from gates.scan.analyses.training.steps import Steps
 from gates.scan.analyses.training.updates import MAX_DEPTH, is_update, leading, step_inside
-from gates.scan.hooks import hooks_of
-from gates.scan.known import OPTIMIZER
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, walk
-from gates.scan.project import Project
-from gates.scan.registries import keyed
+from gates.scan.program.known import OPTIMIZER
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, walk
+from gates.scan.program.project import Project
+from gates.scan.ways.hooks import hooks_of
+from gates.scan.ways.registries import keyed
 
 EACH_TIME = frozenset({"items", "values", "parameters", "named_parameters"})  # with each step, all there are
 SMALL = re.compile(

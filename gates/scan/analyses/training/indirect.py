@@ -7,12 +7,12 @@ from gates.scan.analyses.reading.code import calls, function_of, module_of
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.settings.registered import kept, made_of_kept
 from gates.scan.analyses.training.steps import Steps
-from gates.scan.classes import ClassInfo
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import text_of, walk
-from gates.scan.project import Project
-from gates.scan.registries import keyed
-from gates.scan.scope import Scope
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
+from gates.scan.ways.registries import keyed
 
 IsFree = Callable[[Module, ast.AST, ast.AST], bool]
 Root = tuple[Module, ast.AST]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import Loop, class_of, loop_of
 from gates.scan.analyses.training.graphs import CUT
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of
 
 ADDS = {"append", "add", "appendleft", "extend", "add_"}
 SHAPES = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "clone", "mean", "sum", "float"}

@@ -5,8 +5,8 @@ import ast
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.training.graphs import is_cut
 from gates.scan.analyses.training.on_device import differentiated
-from gates.scan.module import Module, tail_of
-from gates.scan.scope import Scope
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.scope import Scope
 
 ASKS = frozenset({"isfinite", "isnan", "isinf"})
 WRAPS = frozenset({"all", "any", "bool"})

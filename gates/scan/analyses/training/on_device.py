@@ -6,9 +6,9 @@ import re
 from gates.scan.analyses.reading.code import calls, is_backward
 from gates.scan.analyses.reading.flow import is_forward
 from gates.scan.analyses.reading.origins import Origin, Origins
-from gates.scan.module import tail_of
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import tail_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 READS = frozenset({"item", "tolist", "cpu", "numpy"})
 MAKER = re.compile(r"(?i)klass|class|cls|factory|builder")

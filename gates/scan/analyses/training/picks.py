@@ -8,9 +8,9 @@ from gates.scan.analyses.reading.flow import set_before
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.training.hot import is_hot
 from gates.scan.analyses.training.rows import Rows, is_across, is_window, rows_of
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import walk
-from gates.scan.project import Project
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import walk
+from gates.scan.program.project import Project
 
 TENSORS = frozenset({"tensor", "as_tensor", "asarray", "from_numpy", "Tensor", "FloatTensor", "LongTensor",
                      "IntTensor", "BoolTensor", "DoubleTensor"})  # fmt: skip

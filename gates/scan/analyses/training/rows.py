@@ -10,11 +10,11 @@ from gates.scan.analyses.reading.code import MODEL, function_of
 from gates.scan.analyses.reading.flow import is_forward, set_before
 from gates.scan.analyses.reading.origins import COMPREHENSIONS
 from gates.scan.analyses.training.forwards import RUNS_MODEL
-from gates.scan.known import MODULE
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.known import MODULE
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 DEVICE = re.compile(r"(?i)dev|cuda|gpu|rank")
 WRAPS = frozenset({"list", "tuple", "sorted"})

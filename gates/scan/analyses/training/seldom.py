@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from gates.scan.analyses.reading.code import callee, calls, class_of, constant, function_of, keyword, loop_of, tail_text
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.analyses.reading.origins import Origins
-from gates.scan.known import OPTIMIZER
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
+from gates.scan.program.known import OPTIMIZER
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
 
 TRANSPARENT = re.compile(r"scaler|amp|half|fp16|mixed|clip|grad_norm|None|precision|sync_gradients")
 STEADY = frozenset(

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from gates.scan.analyses.reading.origins import Origins
-from gates.scan.known import OPTIMIZER, SCHEDULER, is_called
-from gates.scan.module import is_property, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.known import OPTIMIZER, SCHEDULER, is_called
+from gates.scan.program.module import is_property, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 MAX_HOPS = 12
 RATE = re.compile(r"(?i)(^|_)(lr|lrs|rate|rates|eta|factor|gamma|decay|momentum|optimizer|params|last_epoch)(_|$)")

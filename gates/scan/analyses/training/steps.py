@@ -9,10 +9,10 @@ from gates.scan.analyses.benchmarks.benching import is_benchmark
 from gates.scan.analyses.reading.code import calls
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.reading.targets import Targets
-from gates.scan.hooks import hooks_of
-from gates.scan.module import Function, Module
-from gates.scan.nodes import inner
-from gates.scan.project import Project
+from gates.scan.program.module import Function, Module
+from gates.scan.program.nodes import inner
+from gates.scan.program.project import Project
+from gates.scan.ways.hooks import hooks_of
 
 WORLD = re.compile(r"Env($|[A-Z_0-9])|Environment|Simulator")
 MAX_FUNCTIONS = 300

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import class_of, function_of, tail_text
 from gates.scan.analyses.training.frameworks import CALLED, MAKERS
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 OBJECT = re.compile(r"(?i)wandb|tracker|mlflow|tensorboard|\brun\b|writer|comet|neptune|aim_run|clearml|swanlab")
 PACKAGES = re.compile(

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from gates.scan.analyses.reading.code import callee, calls, function_of, is_backward, loop_of
 from gates.scan.analyses.training.seldom import is_optimizer_step
-from gates.scan.module import Module, tail_of
-from gates.scan.nodes import text_of
-from gates.scan.project import Project
-from gates.scan.scope import BUILTINS
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import text_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import BUILTINS
 
 NAMES = frozenset({"backward", "manual_backward", "step"})
 CALLED = "__call__"

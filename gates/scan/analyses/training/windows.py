@@ -23,10 +23,10 @@ from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.settings.given import given
 from gates.scan.analyses.training.amounts import amounts, names_of
 from gates.scan.analyses.training.counters import counted
-from gates.scan.module import Function, Module, is_property, tail_of
-from gates.scan.nodes import inner, text_of
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Function, Module, is_property, tail_of
+from gates.scan.program.nodes import inner, text_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 MAX_HOPS = 5
 TRUTH = "__bool__"

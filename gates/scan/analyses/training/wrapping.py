@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from gates.scan.analyses.precision.contexts import Context, around
 from gates.scan.analyses.reading.code import FUNCTIONS
 from gates.scan.analyses.training.forwards import NO_GRAD
-from gates.scan.module import Function, Module, tail_of
-from gates.scan.nodes import inner, text_of, walk
-from gates.scan.project import Project
-from gates.scan.scope import Scope
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 OFF = frozenset({"no_grad", "inference_mode"})
 

@@ -1,0 +1,283 @@
+"""Calls of a path: events, and the program's own functions, walked where they are called."""
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+
+from gates.scan.automata.words import Event, Frame
+from gates.scan.paths.candidates import candidates
+from gates.scan.paths.conditions import branch
+from gates.scan.paths.contexts import is_manager
+from gates.scan.paths.counting import MAX_WORK
+from gates.scan.paths.events import Happening
+from gates.scan.paths.finding import parameters_of, passed_on
+from gates.scan.paths.place import Place
+from gates.scan.paths.running import Running
+from gates.scan.paths.stacks import PUSHES, Run
+from gates.scan.paths.state import State
+from gates.scan.paths.values import Closure, Value
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.known import OPTIMIZER
+from gates.scan.program.module import Function, tail_of
+from gates.scan.program.nodes import kept
+from gates.scan.program.project import Project
+from gates.scan.program.scope import PREPARES, Scope
+from gates.scan.program.types import is_choice
+from gates.scan.ways.concerns import Concerns
+from gates.scan.ways.hooks import hooks_of
+from gates.scan.ways.hot import Hot
+
+MAX_DEPTH = 6
+Paths = list[State]
+
+
+class Calling(Running):
+    """Runs calls; the statements of the functions that these run are left to the walk."""
+
+    prepares = PREPARES
+
+    def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
+        super().__init__(happening)
+        self.project = project
+        self.hot = hot
+        self.walked: set[ast.AST] = set()
+        self.constructed: dict[str, Paths] = {}
+        self.fillers: dict[str, ClassInfo | None] = {}
+        self.unfinished: dict[str, int] = {}  # the most work that a class's constructor was walked for in vain
+        self.entered: set[ast.AST] = set()
+        self.tries = 0
+        self.stack: list[ast.AST] = []
+        self.frames: list[Frame] = []
+        self.calls: dict[Event, tuple[Frame, ...]] = {}
+        self.yields: list[Callable[[Run], Paths]] = []
+        self._quiet: dict[object, Value | None] = {}
+        self._concerns = Concerns(hot)
+
+    @cached_property
+    def anywhere(self) -> frozenset[str]:
+        """Return the events that some code of the program may be."""
+        return frozenset().union(*self.hot.kinds.values())
+
+    @cached_property
+    def _hooks(self) -> set[Function]:
+        """Return the functions that are kept under an event, and are to blame for what they do in its place."""
+        return self.project.once(hooks_of)[0].functions
+
+    def block(self, body: list[ast.stmt], paths: Paths, scope: Scope) -> Paths:
+        """Walk statements."""
+        raise NotImplementedError
+
+    def start(self, limit: int = MAX_WORK) -> None:
+        """Begin a new walk, of so much work at most."""
+        super().start(limit)
+        self.stack, self.entered, self.tries = [], set(), 0
+        self._quiet = {}
+        self.frames, self.calls = [], {}
+
+    def matters(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
+        """Return whether statements set something to what a later condition or event may tell apart."""
+        return self._concerns.are_set(nodes, scope)
+
+    def _of_choice(self, node: ast.Call, chosen: ast.IfExp, paths: Paths, scope: Scope) -> Run:
+        """Run the method of what is chosen of two: `(scaler.scale(loss) if scaler else loss).backward()`."""
+        found: Run = []
+        for path in paths:
+            for side, truth in branch(chosen.test, path, self.place(path, scope)):
+                found += self.call(kept(node, _sides)[not truth], [side], scope)
+        return found
+
+    def call(self, node: ast.Call, paths: Paths, scope: Scope) -> Run:
+        """Run a call: what it is made of, then the event that it is, or the function that it runs."""
+        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.IfExp):
+            return self._of_choice(node, node.func.value, paths, scope)
+        parts = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        parts += [arg.value if isinstance(arg, ast.Starred) else arg for arg in node.args]
+        parts += [keyword.value for keyword in node.keywords]
+        for part in parts:
+            if part in self.hot and not isinstance(part, ast.Lambda):
+                paths = [self._passing(part, path, value, scope) for path, value in self.run(part, paths, scope)]
+        if isinstance(node.func, ast.Attribute) and isinstance(made := node.func.value, ast.Call):
+            paths = [self.filled(made, self.place(path, scope).value(made), path, scope) for path in paths]
+        if tail_of(node.func) in PUSHES and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
+            return [(after, Value("None")) for path in paths for after in self.pushed_on(node, path, scope)]
+        if isinstance(node.func, ast.Attribute) and node.func.attr in {"__enter__", "__exit__"}:
+            return [(each, Value("None")) for path in paths for each in self.crossed(node, node.func, path, scope)]
+        paths = [side for path in paths for side in self._sorted(node.func, path, scope)]
+        paths = [side for path in paths for side in self._picked(node.func, path, scope)]
+        return [each for path in paths for each in self._happens(node, path, scope)]
+
+    def _passing(self, part: ast.expr, path: State, value: Value, scope: Scope) -> State:
+        """Return the path with the function that a call returned, which is passed on without a name: `fit(make())`."""
+        is_made = isinstance(part, ast.Call) and value.closure is not None
+        return path.stores(self.place(path, scope).spot(part), value) if is_made else path
+
+    def _happens(self, node: ast.Call, path: State, scope: Scope) -> Run:
+        """Run what a call is on one path: an event, what it runs, or a method of an own optimizer that is both."""
+        place = self.place(path, scope)
+        happened = self.happening.of_call(node, place, path)
+        inner = self.closure(node.func, path, scope) if happened is not None else None
+        own = self.hot.possible(inner.node) if inner is not None and self._is_own_optimizer(inner) else frozenset()
+        if happened is None or (inner is not None and not happened[1]) or happened[0].name in own:
+            return self._inlined(node, path, scope, place)
+        self.calls.setdefault(happened[0], tuple(self.frames))
+        if own:  # such as a step that clears at its end
+            return self._inlined(node, path.happens(happened[0]), scope, place)
+        ran = self._closures(node, path, scope)
+        return [(begun.happens(happened[0]), self.made(node, begun, scope)) for begun in ran]
+
+    def _is_own_optimizer(self, inner: Closure) -> bool:
+        """Return whether a function is a method of an optimizer of the program's own, which may step another."""
+        owner = inner.scope.owner
+        return owner is not None and self.project.types.is_a(owner.name, OPTIMIZER) is True
+
+    def _sorted(self, func: ast.expr, path: State, scope: Scope) -> Paths:
+        """Fork by the classes that the object of a method may be of, where it is one of several."""
+        held = func.value if isinstance(func, ast.Attribute) else None
+        if not isinstance(held, ast.Name | ast.Attribute):
+            return [path]
+        place = self.place(path, scope)
+        known = place.find(held)
+        made = known.node if known is not None else None
+        chosen = isinstance(made, ast.Call) and known.place is not None and is_choice(made.func, known.place.scope)  # type: ignore[union-attr]  # it made something
+        chosen = chosen or (isinstance(made, ast.Name) and known is not None and known.type is None)
+        if known is not None and (known.owner is not None or (made is not None and not chosen)):
+            return [path]
+        kinds = self.project.alternatives.of(held, scope)
+        found: Paths = []
+        for kind in kinds:
+            value = Value(f"{place.key(held)}.as_{kind.node.name}", owner=kind)
+            if isinstance(held, ast.Name):
+                found.append(path.binds(held.id, value))
+            else:
+                found.append(path.stores(f"{place.key(held.value)}.{held.attr}", value))
+        return found or [path]
+
+    def _picked(self, func: ast.expr, path: State, scope: Scope) -> Paths:
+        """Fork by the functions of which a key that nobody tells picks one; those without events stay together."""
+        place = self.place(path, scope)
+        value = place.find(func) or (Value("", func, place) if isinstance(func, ast.Subscript | ast.Call) else None)
+        known = candidates(value.node, value.place) if value is not None and value.closure is None else None
+        if known is None:
+            return [path]
+        picks = {f"{known[0]} == {name!r}": function for name, function in known[1].items()}
+        told = {about: function for about, function in picks.items() if path.assumed.get(about)} or picks
+        hot = [about for about in told if path.assumed.get(about) is not False and self._is_hot(told[about], path)]
+        found: Paths = []
+        for about in hot:
+            found.append(_called_as(func, told[about], path.assumes(about, truth=True), place))
+            path = path.assumes(about, truth=False)
+        return found if found and len(found) == len(told) else [*found, path]
+
+    def _is_hot(self, function: Value, path: State) -> bool:
+        """Return whether a value is a function that may come to an event."""
+        made, place = function.node, function.place
+        closure = self.behind(made, place, path) if made is not None and place is not None else None
+        return closure is not None and closure.node in self.hot
+
+    def _closures(self, node: ast.Call, path: State, scope: Scope) -> Paths:
+        """Run the function that is passed to an event, as `optimizer.step(closure)` does first."""
+        paths = [path]
+        for argument in [*node.args, *(k.value for k in node.keywords)]:
+            closure = self.closure(argument, path, scope)
+            if closure is not None:
+                paths = [after for each in paths for after, _ in self.enter(closure, (), {}, each)]
+        return paths
+
+    def _inlined(self, node: ast.Call, path: State, scope: Scope, place: Place) -> Run:
+        closure = self.closure(node.func, path, scope)
+        if closure is None or closure.node not in self.hot or closure.node in self.stack or is_manager(closure.node):
+            return [self.built(node, path, scope)]  # what a context manager does begins where it is entered
+        if len(self.stack) >= MAX_DEPTH:
+            return [(path, self.made(node, path, scope))]
+        arguments, named = passed_on(node, place)
+        path = self.furnished(closure.bound[0], path) if closure.bound else path
+        about = (
+            closure.node,
+            *(value.key.partition("#")[0] for value in (*closure.bound, *arguments, *named.values())),
+            self._concerns.assumed(closure.node, path),
+            self._concerns.kept(closure.node, closure.bound[0], path) if closure.bound else None,
+        )
+        if about in self._quiet:
+            return [(path, self._quiet[about] or self.made(node, path, scope))]
+        is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
+        sole = is_own and self.project.method_names[tail_of(node.func)] == 1
+        is_plain = (closure.scope.owner is None or sole) and closure.node not in self._hooks
+        listed = _listed(closure.bound[0]) if closure.bound else None
+        self.frames.append(Frame(scope.module.path, node.lineno, node.end_lineno or node.lineno, is_plain, listed))
+        found = self.enter(closure, arguments, named, path)
+        self.frames.pop()
+        if len(found) == 1 and found[0][0].words == path.words and found[0][0].heap.keys() == path.heap.keys():
+            value = found[0][1]
+            made = value.node if value is not None else None
+            self._quiet[about] = value if made is not None and made in self.hot else None  # such as a context
+        return [(after, value if value is not None else self.made(node, after, scope)) for after, value in found]
+
+    def enter(
+        self, closure: Closure, arguments: tuple[Value, ...], named: Mapping[str, Value], path: State
+    ) -> list[tuple[State, Value | None]]:
+        """Walk a function where it is called; return the caller's paths with what it returned."""
+        node, scope = closure.node, closure.scope
+        self.walked.add(node)
+        self.entered.add(node)
+        names = dict(closure.outer)
+        names |= parameters_of(node, (*closure.bound, *arguments), {**closure.named, **named}, self.place(path, scope))
+        inside = path.but(names=names, returned=None, ended="")
+        if isinstance(node, ast.Lambda):
+            found = self.run(node.body, [inside], scope)
+            return [(after.but(names=path.names), value) for after, value in found]
+        self.stack.append(node)
+        try:
+            ended = self.decorated(node, inside, scope)
+        finally:
+            self.stack.pop()
+        ended = [each.but(names=path.names).forgets(path.heap) for each in ended]
+        return [
+            (
+                e.but(names=path.names, ended="raise" if e.ended == "raise" else "", returned=None, guards=path.guards),
+                e.returned,
+            )
+            for e in self.joined(ended)
+        ]
+
+    def decorated(self, node: Function, path: State, scope: Scope) -> Paths:
+        """Walk a function's body inside of the contexts that decorate it."""
+        outer = scope.outer or scope
+
+        def inner(decorators: list[ast.expr], paths: Paths) -> Paths:
+            if not decorators:
+                return self.block(node.body, paths, scope)
+            found: Paths = []
+            for each in paths:
+                value = self.place(each, outer).value(decorators[0])
+                found += self.context(value, decorators[0], each, outer, lambda begun: inner(decorators[1:], begun))
+            return found
+
+        return inner([d for d in node.decorator_list if d in self.hot], [path])
+
+
+def _listed(value: Value) -> Frame | None:
+    """Return where an object is made as an element of a list, whose order says which of them acts first."""
+    made, module = value.node, value.place.scope.module if value.place is not None else None
+    around = module.parents.get(made) if module is not None and isinstance(made, ast.Call) else None
+    if module is None or not isinstance(made, ast.Call) or not isinstance(around, ast.List | ast.Tuple):
+        return None
+    return Frame(module.path, made.lineno, made.end_lineno or made.lineno, is_plain=False)
+
+
+def _sides(node: ast.Call) -> tuple[ast.Call, ast.Call]:
+    """Return the calls of a method of the one and of the other side of a choice."""
+    assert isinstance(node.func, ast.Attribute)
+    assert isinstance(node.func.value, ast.IfExp)
+    one, other = (
+        ast.copy_location(ast.Attribute(part, node.func.attr, ast.Load()), node.func)
+        for part in (node.func.value.body, node.func.value.orelse)
+    )
+    return tuple(ast.copy_location(ast.Call(func, node.args, node.keywords), node) for func in (one, other))  # type: ignore[return-value]  # two
+
+
+def _called_as(func: ast.expr, function: Value, path: State, place: Place) -> State:
+    """Return the path on which what a call names is one function."""
+    if isinstance(func, ast.Name):
+        return path.binds(func.id, function)
+    key = f"{place.key(func.value)}.{func.attr}" if isinstance(func, ast.Attribute) else place.key(func)
+    return path.stores(place.spot(func) if isinstance(func, ast.Call) else key, function)

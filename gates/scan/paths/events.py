@@ -1,0 +1,188 @@
+"""Events: the calls, blocks and statements of a path that rules of order speak of."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gates.scan.automata.words import Event
+from gates.scan.paths.methods import by_method
+from gates.scan.paths.optimizers import about
+from gates.scan.paths.place import Place
+from gates.scan.paths.state import State
+from gates.scan.patterns.holes import Hole, Holes
+from gates.scan.patterns.matches import match
+from gates.scan.patterns.pattern import Pattern
+from gates.scan.program.known import OPTIMIZER, SCALER, is_called
+from gates.scan.program.module import names_of, tail_of
+from gates.scan.program.project import Project
+from gates.scan.rule import EventKind, Need, Needs
+
+
+@dataclass(frozen=True)
+class Happening:
+    """The events that a walk looks for, and what their metavariables must be."""
+
+    kinds: tuple[tuple[EventKind, Needs], ...]
+    _by_tail: dict[str, list[tuple[EventKind, Needs, Pattern]]] = field(default_factory=dict, compare=False)
+
+    @property
+    def tails(self) -> frozenset[str]:
+        """Return the last names of which code with an event has one, before import resolution."""
+        found: set[str] = set()
+        for kind, _ in self.kinds:
+            for pattern in (*kind.calls, *kind.enters, *kind.leaves):
+                found |= set(tails_of(pattern))
+        return frozenset(found)
+
+    def of_call(self, node: ast.Call, place: Place, state: State) -> tuple[Event, bool] | None:
+        """Return the event that a call is, the first that fits, and whether the class of an object makes it sure."""
+        found = self._of_call(node, place, state)
+        told = by_method(node, place) if found is None else None
+        return self._of_call(*told, state) if told is not None else found
+
+    def _of_call(self, node: ast.Call, place: Place, state: State) -> tuple[Event, bool] | None:
+        for kind, needs, pattern in self._called(tail_of(node.func)):
+            found = match(pattern, node, place)
+            if found is not None and fits(needs, found) and _is_so(kind, state):
+                sure = any(_meets(needs[n], h.node, h.names) for n, h in found.items() if n in needs)
+                return event(kind.name, node, found, place), sure or not found
+        return None
+
+    def _called(self, tail: str) -> list[tuple[EventKind, Needs, Pattern]]:
+        """Return the patterns that a call by a name may fit, in their order; they are few of many."""
+        if tail not in self._by_tail:
+            every = ((kind, needs, pattern) for kind, needs in self.kinds for pattern in kind.calls)
+            self._by_tail[tail] = [each for each in every if each[2].tail in {None, tail}]
+        return self._by_tail[tail]
+
+    def of_statement(self, node: ast.stmt, place: Place, state: State) -> Event | None:
+        """Return the event that a statement is, such as `p.grad = None`."""
+        for kind, needs in self.kinds:
+            for pattern in kind.calls:
+                if isinstance(pattern.body, tuple) and type(pattern.body[0]) is type(node):
+                    found = match(pattern, node, place)
+                    if found is not None and fits(needs, found) and _is_so(kind, state):
+                        return event(kind.name, node, found, place)
+        return None
+
+    def entering(self, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
+        """Yield the events of a block that begins."""
+        for kind, needs in self.kinds:
+            for pattern in kind.enters:
+                found = self._fit(pattern, node, place, needs)
+                if found is not None:
+                    yield event(kind.name, at, found, place)
+                    break
+
+    def leaving(self, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
+        """Yield the events of a block that ends."""
+        for kind, needs in self.kinds:
+            for pattern in kind.leaves:
+                found = self._fit(pattern, node, place, needs)
+                if found is not None:
+                    yield event(kind.name, at, found, place)
+                    break
+
+    def _fit(self, pattern: Pattern, node: ast.expr, place: Place, needs: Needs) -> Holes | None:
+        if pattern.tail is not None and isinstance(node, ast.Call) and tail_of(node.func) != pattern.tail:
+            return None
+        found = match(pattern, node, place)
+        return found if found is not None and fits(needs, found) else None
+
+
+def tails_of(pattern: Pattern) -> Iterator[str]:
+    """Yield the names that code may be known by to fit a pattern."""
+    if pattern.tail is not None:
+        yield pattern.tail
+        return
+    body = pattern.body if isinstance(pattern.body, tuple) else (pattern.body,)
+    for part in body:
+        for node in ast.walk(part):
+            if isinstance(node, ast.Attribute) and not node.attr.startswith("__"):
+                yield node.attr
+                break
+
+
+def _is_so(kind: EventKind, state: State) -> bool:
+    """Return whether the code is an event under the conditions that a path has come through."""
+    if kind.unless is not None and any(kind.unless.search(guard) for guard in state.guards):
+        return False
+    return kind.when is None or any(kind.when.search(guard) for guard in state.guards)
+
+
+def event(name: str, node: ast.AST, holes: Holes, place: Place) -> Event:
+    """Make an event of what fits."""
+    bound = {hole: found.key for hole, found in holes.items()} | about(node, holes, place)
+    first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
+    if isinstance(node, ast.Call):
+        first = _line_of(node)
+    return Event(name, tuple(sorted(bound.items())), place.scope.module.path, first, max(first, last or first))
+
+
+def _line_of(node: ast.Call) -> int:
+    """Return the line that a call's own name stands in, which a chain of calls may have far below its first."""
+    func = node.func
+    return func.end_lineno or node.lineno if isinstance(func, ast.Attribute) else node.lineno
+
+
+def fits(needs: Needs, holes: Holes) -> bool:
+    """Return whether every metavariable is what it must be; one of unknown class passes beside one that is sure."""
+    sure = False
+    doubtful = False
+    for name, hole in holes.items():
+        need = needs.get(name)
+        if _is_module(hole):
+            return False
+        if need is None:
+            continue
+        verdict = _meets(need, hole.node, hole.names)
+        if verdict is False:
+            return False
+        sure = sure or verdict is True
+        doubtful = doubtful or verdict is None
+    return sure or not doubtful
+
+
+def _is_module(hole: Hole) -> bool:
+    if not isinstance(hole.node, ast.Name | ast.Attribute) or not isinstance(hole.names, Place):
+        return False
+    return hole.names.project.is_module(hole.node, hole.names.scope)
+
+
+def _meets(need: Need, node: ast.AST, names: object) -> bool | None:
+    if not isinstance(node, ast.expr) or not isinstance(names, Place):
+        return False if need.types else None
+    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
+    if need.equals and text not in need.equals:
+        return False
+    if need.regex and not need.regex.search(text):
+        return False
+    if need.names and names.dotted(node) not in need.names:
+        return False
+    if need.never is not None and _meets(need.never, node, names):
+        return False
+    if not need.types:
+        return True
+    verdicts = {_is_type(node, names, wanted) for wanted in need.types}
+    return True if True in verdicts else None if None in verdicts else False
+
+
+def _is_type(node: ast.expr, place: Place, wanted: str) -> bool | None:
+    """Return whether an object is of a kind, by its class or else by what it is called; `None` where neither tells."""
+    if place.value(node).constant is None:
+        return False
+    known = place.project.types.is_a(place.type_of(node), wanted)
+    if known is not None:
+        return known
+    called = [*names_of(node), place.key(node).partition("(")[0].partition("@")[0].rpartition(".")[2].partition("[")[0]]
+    if any(is_called(name, wanted) for name in called if name):
+        return True
+    return False if wanted == SCALER and any(place.project.once(own_steps)) else None
+
+
+def own_steps(project: Project) -> Iterator[str]:
+    """Yield the program's classes whose objects take a step with an optimizer, as a scaler does."""
+    for info in project.classes.values():
+        method = info.methods.get("step")
+        if method is not None and any(is_called(arg.arg, OPTIMIZER) for arg in method.args.args[1:]):
+            yield info.name

@@ -1,0 +1,199 @@
+"""Which function of the program a call runs: by name, by its object's class, through variables and partials."""
+
+import ast
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gates.scan.paths.asking import text_of
+from gates.scan.paths.candidates import table
+from gates.scan.paths.contexts import Contexts
+from gates.scan.paths.elements import hooks
+from gates.scan.paths.place import Place
+from gates.scan.paths.state import State
+from gates.scan.paths.values import Closure, Value
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Named, tail_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
+from gates.scan.ways.registries import FETCHES
+
+if TYPE_CHECKING:
+    from gates.scan.ways.hot import Hot
+
+
+class Finding(Contexts):
+    """The part of a walk that finds the functions which calls run."""
+
+    project: Project
+    hot: "Hot"
+    fillers: dict[str, ClassInfo | None]
+
+    def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
+        """Return the function of the program that an expression is, with what it is bound to."""
+        place = self.place(path, scope)
+        found = place.find(node)
+        if found is not None and found.closure is not None:
+            return found.closure
+        if isinstance(node, ast.Lambda):
+            return place.lambda_(node)
+        if found is not None and found.node is not None and found.node is not node and found.place is not None:
+            return self.behind(found.node, found.place, path)
+        return self.behind(node, place, path)
+
+    def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:  # noqa: C901  # a case for each
+        """Return the function of the program that an expression at a place is."""
+        if isinstance(node, ast.Lambda):
+            return place.lambda_(node)
+        if isinstance(node, Named) and place.scope.owner is None:
+            return Closure(node.function, self.project.scope_of(node.function, place.scope.module), {})
+        if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
+            return self._partial(node, place, path)
+        if isinstance(node, ast.Call) and tail_of(node.func) == "getattr" and len(node.args) > 1:
+            name = text_of(node.args[1], place)
+            asked = ast.copy_location(ast.Attribute(node.args[0], name, ast.Load()), node) if name else None
+            return (self._method(asked, place) or self._hook(asked, place)) if asked is not None else None
+        if isinstance(node, ast.Subscript):
+            return self._listed(node, place, path) or self._kept(node, place, path)
+        if isinstance(node, ast.Call) and tail_of(node.func) in FETCHES and (kept := self._kept(node, place, path)):
+            return kept
+        if isinstance(node, ast.Call):
+            owner = self.project.classes.get(place.dotted(node.func) or "")
+            return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
+        if isinstance(node, ast.Attribute):
+            method = self._method(node, place) or self._hook(node, place)
+            if method is not None:
+                return method
+        if isinstance(node, ast.Name | ast.Attribute):
+            named = place.dotted(node)
+            if named in self.project.functions:
+                function, module = self.project.functions[named]
+                return Closure(function, self.project.scope_of(function, module), {})
+            owner = self.project.classes.get(named or "")
+            if owner is None and isinstance(node, ast.Name | ast.Attribute):
+                owner = place.owner_of(node)
+                return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
+        return None
+
+    def _partial(self, node: ast.Call, place: Place, path: State) -> Closure | None:
+        inner = self.behind(node.args[0], place, path)
+        if inner is None:
+            return None
+        given = tuple(place.value(a) for a in node.args[1:])
+        named = {k.arg: place.value(k.value) for k in node.keywords if k.arg}
+        return replace(inner, bound=(*inner.bound, *given), named={**inner.named, **named})
+
+    def _method(self, node: ast.Attribute, place: Place) -> Closure | None:
+        receiver = node.value
+        if isinstance(receiver, ast.Call) and tail_of(receiver.func) == "super":
+            around = place.scope.self_class
+            self_value = place.names.get(place.scope.self_name or "")
+            owner = self_value.owner if self_value is not None else None
+            above = self.project.above(owner, around, node.attr) if owner and around and owner is not around else None
+            if above is not None:
+                return self._bound(above, (node.attr,), self_value)
+            for base in around.bases if around else ():
+                info = self.project.classes.get(base or "")
+                found = self._bound(info, (node.attr,), self_value) if info else None
+                if found:
+                    return found
+            return None
+        owner = place.owner_of(receiver)
+        return self._bound(owner, (node.attr,), place.value(receiver)) if owner else None
+
+    def _listed(self, node: ast.Subscript, place: Place, path: State) -> Closure | None:
+        """Return the function that stands under a key of a mapping which is written out, in this file or another."""
+        name, behind = text_of(node.slice, place), table(node.value, place)
+        if behind is None or name is None:
+            return None
+        pairs = zip(behind[0].keys, behind[0].values, strict=True)
+        found = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == name]
+        return self.behind(found[-1], behind[1], path) if found and not isinstance(found[-1], ast.Subscript) else None
+
+    def _kept(self, node: ast.expr, place: Place, path: State) -> Closure | None:
+        """Return the one function that the program keeps under an event."""
+        found = hooks(node, place)
+        made = found[0].node if len(found) == 1 else None
+        at = found[0].place if made is not None else None
+        return self.behind(made, at, path) if made is not None and at is not None else None
+
+    def _hook(self, node: ast.Attribute, place: Place) -> Closure | None:
+        """Return the one method that fills in a hook, where it is called on an object that nothing is known of."""
+        if not isinstance(node.value, ast.Name) or place.type_of(node.value) is not None:
+            return None
+        if node.attr not in self.fillers:
+            self.fillers[node.attr] = self._filler(node.attr)
+        filler = self.fillers[node.attr]
+        is_once = not place.key(node.value).endswith("[2]")  # of the turns of a loop one alone comes to it
+        return self._bound(filler, (node.attr,), place.value(node.value)) if filler and is_once else None
+
+    def _filler(self, name: str) -> ClassInfo | None:
+        """Return the one class that fills in a hook: a method of a base class that has no events of its own."""
+        found = {info for info in self.project.by_method.get(name, ()) if name in info.methods}
+        filled = [info for info in found if info.methods[name] in self.hot.functions]
+        if len(found) < 2 or len(filled) != 1 or filled[0].twice:
+            return None
+        above = [info for info in self.project.ancestors_of(filled[0]) if info in found]
+        related = above and all(info is above[-1] or above[-1] in self.project.ancestors_of(info) for info in found)
+        return filled[0] if related else None
+
+    def _bound(self, owner: ClassInfo, names: tuple[str, ...], instance: Value | None) -> Closure | None:
+        for name in names:
+            found = self.project.method(owner, name)
+            if found is None:
+                continue
+            function, module, _ = found
+            scope = self.project.scope_of(function, module)
+            if any(tail_of(d) == "staticmethod" for d in function.decorator_list):
+                return Closure(function, scope, {})
+            value = instance or Value("self")
+            value = value if value.owner else replace(value, owner=owner)
+            return Closure(function, scope, {}, (value,))
+        return None
+
+
+def passed_on(call: ast.Call, place: Place) -> tuple[tuple[Value, ...], dict[str, Value]]:
+    """Return what a call passes, `*args` and `**options` that are handed on among it; nothing where that is unknown."""
+    values: list[Value] = []
+    for argument in call.args:
+        rest = place.value(argument.value).rest if isinstance(argument, ast.Starred) else (place.value(argument),)
+        if not isinstance(rest, tuple):
+            values = []
+            break
+        values += rest
+    named: dict[str, Value] = {}
+    for keyword in call.keywords:
+        more = place.value(keyword.value)
+        if keyword.arg:
+            named[keyword.arg] = more
+        elif isinstance(more.rest, Mapping):
+            named |= more.rest
+    return tuple(values), named
+
+
+def parameters_of(
+    node: Function | ast.Lambda,
+    values: tuple[Value, ...],
+    named: Mapping[str, Value],
+    called: Place,
+) -> dict[str, Value]:
+    """Return what the parameters of a function are where it is called so."""
+    arguments = node.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    found = dict(zip(names, values, strict=False))
+    found |= {name: value for name, value in named.items() if name in {*names, *(a.arg for a in arguments.kwonlyargs)}}
+    place = Place(called.project, called.scope, {}, called.heap)
+    defaults = dict(zip(reversed(names), reversed(arguments.defaults), strict=False))
+    defaults |= {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
+    for name in (*names, *(a.arg for a in arguments.kwonlyargs)):
+        if name not in found and name in defaults:
+            found[name] = place.value(defaults[name])
+        elif name not in found:
+            found[name] = Value(f"{getattr(node, 'name', 'lambda')}.{name}", ast.Name(name, ast.Load()), place)
+    if arguments.vararg and len(values) > len(names):
+        rest = values[len(names) :]
+        found[arguments.vararg.arg] = Value(f"({', '.join(v.key for v in rest)})", rest=rest)
+    if arguments.kwarg and (more := {name: value for name, value in named.items() if name not in found}):
+        texts = (f"{name}={value.key}" for name, value in more.items())
+        found[arguments.kwarg.arg] = Value(f"{{{', '.join(texts)}}}", rest=more)
+    return found

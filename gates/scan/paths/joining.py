@@ -1,0 +1,81 @@
+"""Paths that agree go on as one, so that their number stays small."""
+
+from collections.abc import Callable
+
+from gates.scan.automata.words import Event, Word
+from gates.scan.paths.events import Happening
+from gates.scan.paths.state import State
+from gates.scan.paths.values import Value
+
+MAX_PATHS = 96
+MAX_WORDS = 400
+MEMORY = 12
+Paths = list[State]
+
+
+class Joining:
+    """The part of a walk that joins paths; `cut` says that some were left out."""
+
+    def __init__(self, happening: Happening) -> None:
+        self.happening = happening
+        self.cut = False
+        self._words = frozenset(
+            word for kind, _ in happening.kinds for p in (*kind.calls, *kind.enters, *kind.leaves) for word in p.words
+        )
+
+    def joined(self, paths: Paths) -> Paths:
+        """Let paths that agree go on as one: with what they both assumed, or with all that happened on either."""
+        if len(paths) > 1:
+            paths = self._merged(paths, lambda path: path.words, _agreeing)
+            paths = self._merged(paths, lambda path: frozenset(path.assumed.items()), _united)
+        if len(paths) > MAX_PATHS:
+            paths = self._merged(paths, lambda _path: None, lambda one, other: _united(_agreeing(one, other), other))
+            self.cut = self.cut or len(paths) > MAX_PATHS
+            paths = paths[:MAX_PATHS]
+        return [self._thinned(path) if len(path.words) > MAX_WORDS else path for path in paths]
+
+    def _merged(self, paths: Paths, by: Callable[[State], object], merge: Callable[[State, State], State]) -> Paths:
+        found: dict[object, State] = {}
+        for path in paths:
+            key = (path.signature(self._tells), by(path))
+            found[key] = _shared(merge(found[key], path), path) if key in found else path
+        return list(found.values())
+
+    def _tells(self, value: Value) -> bool:
+        """Return whether a later condition or event may tell a value from another."""
+        return value.tells is True or value.tells in self._words
+
+    def _thinned(self, path: State) -> State:
+        """Keep of too many words those that differ in what happened last."""
+        self.cut = True
+        ordered = sorted(path.words, key=lambda word: [(e.line, e.name) for e in _last(word)])
+        kept = {tuple(e.name for e in _last(word)): word for word in ordered}
+        return path.but(words=frozenset(list(kept.values())[:MAX_WORDS]))
+
+
+def _shared(one: State, other: State) -> State:
+    """Return a path that keeps of what constructors were passed only what is the same on another."""
+    if one.heap is other.heap or not any(value.given for value in one.heap.values()):
+        return one
+    same = {
+        name: value for name, value in one.heap.items()
+        if not value.given or ((there := other.heap.get(name)) is not None and there.key == value.key)
+    }  # fmt: skip
+    return one.but(heap=same) if len(same) < len(one.heap) else one
+
+
+def _agreeing(one: State, other: State) -> State:
+    return one.but(assumed={key: truth for key, truth in one.assumed.items() if other.assumed.get(key) is truth})
+
+
+def _united(one: State, other: State) -> State:
+    return one.but(words=one.words | other.words)
+
+
+def _last(word: Word) -> list[Event]:
+    found: list[Event] = []
+    here: Word | None = word
+    while here is not None and here.event is not None and len(found) < MEMORY:
+        found.append(here.event)
+        here = here.before
+    return found

@@ -1,0 +1,176 @@
+"""The part of a walk that goes through loops: turn by turn, and in turns with a generator of the program."""
+
+import ast
+from collections.abc import Callable, Iterable
+
+from gates.scan.automata.words import Event
+from gates.scan.paths.calling import Calling
+from gates.scan.paths.conditions import branch
+from gates.scan.paths.elements import elements, is_object
+from gates.scan.paths.stacks import Run
+from gates.scan.paths.state import State
+from gates.scan.paths.values import Value
+from gates.scan.program.module import tail_of
+from gates.scan.program.nodes import inner
+from gates.scan.program.scope import Scope
+
+TURNS, MOST_TURNS = 2, 8
+Paths = list[State]
+Loop = ast.For | ast.AsyncFor | ast.While
+
+
+class Looping(Calling):
+    """Walks loops; what stands in them is left to the walk."""
+
+    def bound(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
+        """Bind a target."""
+        raise NotImplementedError
+
+    def forgotten(self, body: Iterable[ast.stmt], paths: Paths, scope: Scope, at: ast.AST) -> Paths:
+        """Let what skipped statements set become something that nothing is known of."""
+        raise NotImplementedError
+
+    def for_loop(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
+        """Walk a loop over something: all elements where they are known, else two turns."""
+        if node not in self.hot:
+            return self.forgotten([node], paths, scope, node)
+        function = self.project.types.function(node.iter, scope) if isinstance(node.iter, ast.Call) else None
+        if function is not None and function in self.hot and any(True for _ in inner(function, ast.Yield)):
+            return [each for path in paths for each in self._interleaved(node, path, scope)]
+        return self._elementwise(node, paths, scope)
+
+    def _elementwise(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
+        found: Paths = []
+        for path, value in self.run(node.iter, paths, scope):
+            known = elements(node.iter, self.place(path, scope))
+            count = len(known) if known else TURNS
+
+            def bind(each: State, turn: int, value: Value = value, known: list[Value] | None = known) -> State:
+                element = known[turn - 1] if known else None
+                return self._loop_target(node.target, element, value, turn, each, scope)
+
+            found += self._turns(node, path, scope, count, bind, marked=not known or not _hands_round(node, known))
+        return found
+
+    def _interleaved(self, node: ast.For | ast.AsyncFor, path: State, scope: Scope) -> Paths:
+        """Walk a loop through a generator of the program: the two take turns, the body where the generator yields."""
+        assert isinstance(node.iter, ast.Call)
+        place, stack = self.place(path, scope), list(self.stack)
+        closure = self.closure(node.iter.func, path, scope)
+        if closure is None or closure.node in stack:
+            return self._elementwise(node, [path], scope)
+        around = self.yields[-1] if self.yields else lambda run: [each for each, _ in run]
+        left: Paths = []
+
+        def turn(run: Run) -> Paths:
+            saved, self.stack = self.stack, stack
+            self.yields.append(around)
+            going: Paths = []
+            try:
+                for each, value in run:
+                    begun = self.bound(node.target, value, each.but(names=path.names), scope, node.target)
+                    for after in self.block(node.body, [begun], scope):
+                        is_over = after.ended in {"break", "return", "raise"}
+                        (left if is_over else going).append(after if is_over else after.but(names=each.names, ended=""))
+            finally:
+                self.yields.pop()
+                self.stack = saved
+            return self.joined(going)
+
+        ended = self.generated(closure, node.iter, place, path, turn)
+        over = [
+            each.but(ended="" if each.ended == "break" else each.ended, turns=path.turns, guards=path.guards)
+            for each in left
+        ]
+        return [*(self.block(node.orelse, ended, scope) if node.orelse else ended), *over]
+
+    def _loop_target(
+        self, target: ast.expr, element: Value | None, source: Value, turn: int, path: State, scope: Scope
+    ) -> State:
+        """Bind a loop variable: another object in each turn, the same one where the same list is walked again."""
+        if element is not None:
+            return self.bound(target, element, path, scope, target)
+        if isinstance(target, ast.Tuple | ast.List):
+            for index, part in enumerate(target.elts):
+                path = self.bound(part, Value(f"{source.key}[{turn}][{index}]"), path, scope, target)
+            return path
+        return self.bound(target, Value(f"{source.key}[{turn}]"), path, scope, target)
+
+    def while_loop(self, node: ast.While, paths: Paths, scope: Scope) -> Paths:
+        """Walk a loop that goes on while a condition holds: two turns."""
+        if node not in self.hot:
+            return self.forgotten([node], paths, scope, node)
+        found: Paths = []
+        for path in paths:
+            is_machine = self._goes_on(node.test, path, scope) is not None  # whose turns are no turns of a training
+            found += self._turns(node, path, scope, TURNS, lambda each, _turn: each, marked=not is_machine)
+        return found
+
+    def _turns(
+        self,
+        node: ast.For | ast.AsyncFor | ast.While,
+        path: State,
+        scope: Scope,
+        count: int,
+        bind: Callable[[State, int], State],
+        *,
+        marked: bool = True,
+    ) -> Paths:
+        """Walk the turns of a loop, with a mark where each begins, and leave it."""
+        outer, guards = path.turns, path.guards
+        begins, turns, ends = ((self.marker(m, node, scope),) if marked else () for m in ("loop", "turn", "done"))
+        going = [path.happens(*begins)]
+        left: Paths = []
+        over: Paths = []
+        for turn in range(1, (MOST_TURNS if isinstance(node, ast.While) else count) + 1):
+            if isinstance(node, ast.While):
+                known = [(each, self._goes_on(node.test, each, scope)) for each in going]
+                over += [each for each, goes_on in known if goes_on is False or (goes_on is None and turn > count)]
+                going = [each for each, goes_on in known if goes_on or (goes_on is None and turn <= count)]
+            if not going:
+                break
+            going = [bind(each.but(turns=f"{outer}/{node.lineno}.{turn}").happens(*turns), turn) for each in going]
+            if isinstance(node, ast.While) and node.test in self.hot:
+                going = [each for each, _ in self.run(node.test, going, scope)]
+            after = self.joined(self.block(node.body, going, scope))
+            left += [each for each in after if each.ended in {"break", "return", "raise"}]
+            going = [each.but(ended="") for each in after if each.ended in {"", "continue"}]
+        going = [*over, *going]
+        going = self.block(node.orelse, going, scope) if node.orelse else going
+        result = []
+        for each in (*left, *going):
+            ended = "" if each.ended == "break" else each.ended
+            done = each if ended else each.happens(*ends).without_idle_loop(path.words)
+            assumed = {key: truth for key, truth in each.assumed.items() if not _is_of_turn(key, node, path)}
+            result.append(done.but(ended=ended, turns=outer, guards=guards, assumed=assumed))
+        return result
+
+    def _goes_on(self, test: ast.expr, path: State, scope: Scope) -> bool | None:
+        """Return whether a comparison is known to hold, as of the state of a machine; `None` where that is open."""
+        if not isinstance(test, ast.Compare):
+            return None
+        sides = [truth for _, truth in branch(test, path, self.place(path, scope))]
+        return sides[0] if len(sides) == 1 else None
+
+    def marker(self, name: str, node: ast.AST, scope: Scope) -> Event:
+        """Return a mark between events."""
+        line = getattr(node, "lineno", 1)
+        return Event(name, (), scope.module.path, line, line)
+
+
+def _hands_round(node: ast.For | ast.AsyncFor, known: list[Value]) -> bool:
+    """Return whether a loop does no more than let objects of the program's own act, as one for callbacks does."""
+    body: list[ast.stmt] = node.body
+    while len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse:
+        body = body[0].body
+    call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    func = call.func if isinstance(call, ast.Call) else None
+    acting = func.args[0] if isinstance(func, ast.Call) and tail_of(func.func) == "getattr" and func.args else func
+    acting = acting.value if isinstance(acting, ast.Attribute) else acting
+    is_one = isinstance(acting, ast.Name) and isinstance(node.target, ast.Name) and acting.id == node.target.id
+    return is_one and all(value.closure is not None or value.owner is not None or is_object(value) for value in known)
+
+
+def _is_of_turn(key: str, node: ast.For | ast.AsyncFor | ast.While, before: State) -> bool:
+    """Return whether a condition is about one turn of a loop alone."""
+    return key not in before.assumed and (f"/{node.lineno}." in key or "[1]" in key or "[2]" in key)

@@ -1,0 +1,228 @@
+"""The place that code stands in on a path: what names mean there, and which object an expression is."""
+
+import ast
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gates.scan.paths.values import Closure, Value
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import tail_of
+from gates.scan.program.nodes import children
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
+
+MAX_KEY, KEPT_KEY = 2000, 200
+MAX_HOPS = 4
+ITSELF = frozenset({"to", "cuda", "cpu", "train", "eval", "requires_grad_"})  # what a module's method returns
+PARTIAL = "functools.partial"
+STABLE = frozenset(
+    {
+        "bool",
+        "enumerate",
+        "float",
+        "hasattr",
+        "int",
+        "isinstance",
+        "items",
+        "keys",
+        "len",
+        "list",
+        "optimizers",
+        "parameters",
+        "range",
+        "reversed",
+        "sorted",
+        "str",
+        "tuple",
+        "values",
+        "zip",
+    }
+)
+
+
+@dataclass(eq=False)
+class Place:
+    """A place on a path: answers what names mean there, what a variable was made by, and which object it is.
+
+    It is never changed; one that is `frozen` takes three times as long to make.
+    """
+
+    project: Project
+    scope: Scope
+    names: Mapping[str, Value]
+    heap: Mapping[str, Value]
+    turns: str = ""
+
+    def find(self, node: ast.expr) -> Value | None:
+        """Return the value that a variable or an attribute was given on this path."""
+        if isinstance(node, ast.Name):
+            found = self.names.get(node.id)
+            return found or self.heap.get(f"{self.scope.module.name}.{node.id}")
+        if isinstance(node, ast.Attribute):
+            return self.heap.get(f"{self.key(node.value)}.{node.attr}")
+        if isinstance(node, ast.Call):
+            return self.heap.get(self.spot(node)) if self.heap else None
+        return self._item(node) if isinstance(node, ast.Subscript) else None
+
+    def spot(self, node: ast.expr) -> str:
+        """Return what the function that a call has returned is kept under, for what the call is an argument of."""
+        return f"{self.scope.module.path}:{node.lineno}:{node.col_offset}:{node.end_col_offset}()"
+
+    def _item(self, node: ast.Subscript) -> Value | None:
+        """Return what stands under a key: what this path has put there, or what was written out."""
+        stored = self.heap.get("".join(self._texts(node))) if self.heap else None
+        if stored is not None or not isinstance(node.slice, ast.Constant):
+            return stored
+        held = self.find(node.value) if isinstance(node.value, ast.Name | ast.Attribute | ast.Subscript) else None
+        made = held.node if held is not None and held.place is not None and held.node is not node.value else None
+        if isinstance(made, ast.Dict):
+            found = [v for k, v in zip(made.keys, made.values, strict=True) if _is_same(k, node.slice)]
+        elif isinstance(made, ast.List | ast.Tuple) and not any(isinstance(e, ast.Starred) for e in made.elts):
+            at = node.slice.value
+            found = made.elts[at : at + 1] if isinstance(at, int) and at >= 0 else []
+        else:
+            return None
+        if not found or held is None or held.place is None:
+            return None
+        return apart(held.place.value(found[-1]), found[-1])
+
+    def value(self, node: ast.expr) -> Value:
+        """Return the value of an expression without running it."""
+        found = self.find(node)
+        if found is not None:
+            return found
+        if isinstance(node, ast.Constant):
+            return Value(repr(node.value), node, self, node.value)
+        if isinstance(node, ast.Lambda):
+            return Value(f"lambda@{node.lineno}", node, self, closure=self.lambda_(node))
+        if isinstance(node, ast.NamedExpr | ast.Await):
+            return self.value(node.value)
+        return Value(self.key(node), node, self)
+
+    def lambda_(self, node: ast.Lambda) -> Closure:
+        """Return a lambda with what it sees."""
+        return Closure(node, self.project.scope_of(node, self.scope.module), self.names)
+
+    def key(self, node: ast.AST) -> str:
+        """Return which object an expression is: its text, its variables replaced by what they are."""
+        if isinstance(node, ast.Name):
+            found = self.find(node)
+            if found is not None:
+                return found.key
+            named = self.scope.lookup(node.id)
+            if named is not None and named[0].function is None:
+                return self.scope.dotted(node) or f"{self.scope.module.name}.{node.id}"
+            return node.id
+        if isinstance(node, ast.Attribute):
+            found = self.find(node)
+            return found.key if found is not None else f"{self.key(node.value)}.{node.attr}"
+        if isinstance(node, ast.Subscript):
+            found = self.find(node)
+            return found.key if found is not None else "".join(self._texts(node))
+        if isinstance(node, ast.Constant):
+            return repr(node.value)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ITSELF:
+            return self.key(node.func.value)
+        if isinstance(node, ast.Call):
+            inside = ", ".join([*map(self.key, node.args), *(f"{k.arg}={self.key(k.value)}" for k in node.keywords)])
+            again = self.turns and tail_of(node.func) not in STABLE
+            return _bounded(f"{self.key(node.func)}({inside})" + (f"#{self.turns}" if again else ""))
+        if isinstance(node, ast.Await | ast.Starred | ast.NamedExpr):
+            return self.key(node.value)
+        return _bounded("".join(self._texts(node)))
+
+    def _texts(self, node: ast.AST) -> list[str]:
+        """Return the text of any other expression, part by part."""
+        found = [type(node).__name__, "("]
+        for child in children(node):
+            found += [self.key(child) if isinstance(child, ast.expr) else type(child).__name__, ","]
+        return [*found, ")"]
+
+    def dotted(self, node: ast.expr) -> str | None:
+        """Return the full name of what an expression names."""
+        found = self.find(node)
+        if found is not None and found.node is not None and found.place is not None and found.node is not node:
+            named = _behind_partial(found.node, found.place)
+            return found.place.dotted(named) if isinstance(named, ast.Name | ast.Attribute) else None
+        return self.scope.dotted(node)
+
+    def through(self, node: ast.expr) -> "tuple[ast.expr, Place] | None":
+        """Return the expression that a variable was made by, and its place."""
+        found = self.find(node)
+        if found is not None:
+            same = found.node is node or found.node is None or found.place is None
+            return None if same else (found.node, found.place)  # type: ignore[return-value]  # neither is None here
+        if isinstance(node, ast.Name) and node.id in self.scope.bindings and self.scope.function is not None:
+            return None  # a variable of this function that this path did not set
+        behind = self.scope.through(node)
+        if behind is None:
+            return None
+        own = behind[1].self_name if isinstance(node, ast.Attribute) and behind[1].owner is not None else None
+        names = {own: self.value(node.value)} if own is not None and isinstance(node, ast.Attribute) else {}
+        return behind[0], Place(self.project, behind[1], names, self.heap, self.turns)
+
+    def made_by(self, node: ast.expr) -> "tuple[ast.Call | None, Place]":
+        """Return the call that made what a variable stands for, and where it is written."""
+        place = self
+        for _ in range(MAX_HOPS):
+            if isinstance(node, ast.Call):
+                return node, place
+            behind = place.through(node)
+            if behind is None:
+                break
+            node, place = behind
+        return None, place
+
+    def type_of(self, node: ast.expr) -> str | None:
+        """Return the full name of an object's class."""
+        found = self.find(node)
+        if found is not None and found.node is not node:
+            return found.type
+        if isinstance(node, ast.Attribute):
+            owner = self.owner_of(node.value)
+            if owner is not None:
+                return self.project.types.attribute(owner, node.attr)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.names:
+            named = self.dotted(node.func)
+            if named in self.project.classes:
+                return named
+        return self.project.types.of(node, self.scope)
+
+    def item_type(self, call: ast.Call, index: int) -> str | None:
+        """Return the full name of the class of what is at a place of a tuple that a call returns."""
+        return self.project.types.item(call, index, self.scope)
+
+    def owner_of(self, node: ast.expr) -> ClassInfo | None:
+        """Return the project's class that an object is of."""
+        found = self.find(node)
+        if found is not None and found.owner is not None:
+            return found.owner
+        return self.project.classes.get(self.type_of(node) or "")
+
+
+def apart(value: Value, node: ast.expr) -> Value:
+    """Return a value that tells what two equal constructors of a tuple or a mapping made."""
+    if not isinstance(node, ast.Call) or value.node is not node or value.place is None:
+        return value
+    name, place = tail_of(node.func), value.place
+    turn = f"#{place.turns}" if place.turns else ""
+    at = f"{place.scope.module.path}:{node.lineno}:{node.col_offset}"
+    return replace(value, key=f"{name}@{at}{turn}") if name[:1].isupper() else value
+
+
+def _bounded(key: str) -> str:
+    """Return a key, or one as telling of its begin and its digest: `x = x + f(x)` doubles a key with each line."""
+    if len(key) <= MAX_KEY:
+        return key
+    return f"{key[:KEPT_KEY]}...{hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def _behind_partial(node: ast.expr, place: Place) -> ast.expr:
+    """Return what a partial calls; anything else as it is."""
+    is_partial = isinstance(node, ast.Call) and tail_of(node.func) == "partial" and place.dotted(node.func) == PARTIAL
+    return node.args[0] if is_partial and isinstance(node, ast.Call) and node.args else node
+
+
+def _is_same(key: ast.expr | None, wanted: ast.Constant) -> bool:
+    return isinstance(key, ast.Constant) and key.value == wanted.value

@@ -1,0 +1,171 @@
+"""Expressions of a path: run in Python's order; what has no events is taken for the value that it is."""
+
+import ast
+from dataclasses import replace
+
+from gates.scan.automata.words import Event
+from gates.scan.paths.conditions import branch
+from gates.scan.paths.constructing import given
+from gates.scan.paths.counting import Counting
+from gates.scan.paths.elements import elements
+from gates.scan.paths.place import Place
+from gates.scan.paths.stacks import Run
+from gates.scan.paths.state import State
+from gates.scan.paths.values import Value
+from gates.scan.program.module import tail_of
+from gates.scan.program.scope import Scope
+
+Paths = list[State]
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+
+
+class Running(Counting):
+    """Runs expressions; what a call does is left to the walk."""
+
+    def call(self, node: ast.Call, paths: Paths, scope: Scope) -> Run:
+        """Run a call."""
+        raise NotImplementedError
+
+    def place(self, path: State, scope: Scope) -> Place:
+        """Return the place that a path has come to."""
+        return Place(self.project, scope, path.names, path.heap, path.turns)
+
+    def tag(self, path: State) -> str:
+        """Return what tells an object of this turn from one of the next."""
+        return f"#{path.turns}" if path.turns else ""
+
+    def run(self, node: ast.expr, paths: Paths, scope: Scope) -> Run:  # noqa: C901  # a case for each expression
+        """Run an expression on each path; return the paths with its value."""
+        if isinstance(node, ast.IfExp):
+            return self._chosen(node, paths, scope)
+        if isinstance(node, ast.Yield | ast.YieldFrom) and self.yields:
+            given = node.value if isinstance(node, ast.Yield) else None
+            run = self.run(given, paths, scope) if given is not None else [(path, Value("None")) for path in paths]
+            return [(path, Value("None")) for path in self.yields[-1](run)]
+        if node not in self.hot:
+            return [self.built(node, path, scope) for path in paths]
+        if isinstance(node, ast.Call):
+            return self.call(node, paths, scope)
+        if isinstance(node, ast.Lambda):
+            return [(path, self.place(path, scope).value(node)) for path in paths]
+        if isinstance(node, Comprehension):
+            return self._comprehension(node, paths, scope)
+        if isinstance(node, ast.Await | ast.NamedExpr):
+            found = self.run(node.value, paths, scope)
+            if isinstance(node, ast.NamedExpr):
+                return [(path.binds(node.target.id, value), value) for path, value in found]
+            return found
+        if isinstance(node, ast.BoolOp):
+            return self._short(node, paths, scope)
+        for part in ast.iter_child_nodes(node):
+            if isinstance(part, ast.expr):
+                paths = [path for path, _ in self.run(part, paths, scope)]
+        return [(path, self.place(path, scope).value(node)) for path in paths]
+
+    def _chosen(self, node: ast.IfExp, paths: Paths, scope: Scope) -> Run:
+        plain = not any(isinstance(part, ast.Constant | ast.Call | ast.Lambda) for part in (node.body, node.orelse))
+        if node not in self.hot and plain and not self._is_context(node):
+            return [(path, self.place(path, scope).value(node)) for path in paths]
+        found: Run = []
+        for path in paths:
+            for side, truth in branch(node.test, path, self.place(path, scope)):
+                found += self.run(node.body if truth else node.orelse, [side], scope)
+        return found
+
+    def _is_context(self, node: ast.IfExp) -> bool:
+        return any(tail_of(part) for part in (node.body, node.orelse))
+
+    def _short(self, node: ast.BoolOp, paths: Paths, scope: Scope) -> Run:
+        """Run `a and b`: the second part only where the first lets it."""
+        found: Run = []
+        decided = isinstance(node.op, ast.Or)
+        for at, part in enumerate(node.values):
+            after = self.run(part, paths, scope)
+            if at == len(node.values) - 1:
+                return [*found, *after]
+            paths = []
+            for path, value in after:
+                for side, truth in branch(part, path, self.place(path, scope)):
+                    if truth is decided:
+                        found.append((side, value))
+                    else:
+                        paths.append(side)
+        return found
+
+    def _comprehension(self, node: Comprehension, paths: Paths, scope: Scope) -> Run:
+        """Run a comprehension as a loop, of two turns where it is not known what that goes through."""
+        for generator in node.generators:
+            paths = [path for path, _ in self.run(generator.iter, paths, scope)]
+        known = self._gone_through(node, paths, scope)
+        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        line = node.lineno
+        loop, mark, done = (Event(name, (), scope.module.path, line, line) for name in ("loop", "turn", "done"))
+        before = frozenset().union(*(path.words for path in paths))
+        paths = [path.happens(loop) for path in paths]
+        for turn in range(1, len(known or (1, 2)) + 1):
+            paths = [p.but(turns=f"{p.turns}/{line}.{turn}").happens(mark) for p in paths]
+            if known:
+                paths = [p.binds(tail_of(node.generators[0].target), known[turn - 1]) for p in paths]
+            for part in parts:
+                paths = [path for path, _ in self.run(part, paths, scope)]
+            paths = [p.but(turns=p.turns.rpartition("/")[0]) for p in paths]
+        paths = [path.happens(done).without_idle_loop(before) for path in paths]
+        return [(path, self.place(path, scope).value(node)) for path in paths]
+
+    def _gone_through(self, node: Comprehension, paths: Paths, scope: Scope) -> list[Value] | None:
+        """Return what a comprehension of one plain variable goes through, where all paths agree."""
+        one = node.generators[0] if len(node.generators) == 1 else None
+        if one is None or not isinstance(one.target, ast.Name) or one.ifs or not paths:
+            return None
+        found = [elements(one.iter, self.place(path, scope)) for path in paths]
+        keys = {tuple(value.key for value in each) if each is not None else None for each in found}
+        return found[0] if len(keys) == 1 else None
+
+    def made(self, node: ast.expr, path: State, scope: Scope) -> Value:
+        """Return the value of an expression that has no events; what a call makes is another object each time."""
+        value = self.place(path, scope).value(node)
+        if isinstance(node, ast.Call) and value.node is node:
+            name = tail_of(node.func)
+            if name[:1].isupper() or name[:4] in {"get_", "make", "buil", "crea"}:
+                return replace(value, key=f"{name}@{scope.module.path}:{node.lineno}{self.tag(path)}")
+        return value
+
+    def built(self, node: ast.expr, path: State, scope: Scope) -> tuple[State, Value]:
+        """Return the path with what an expression makes, and what the constructor keeps of what it was passed."""
+        value = self.made(node, path, scope)
+        return self.filled(node, value, self.touched(node, path, scope), scope), value
+
+    def filled(self, node: ast.expr, value: Value, path: State, scope: Scope) -> State:
+        """Return the path with what the constructor that an expression calls keeps of what it was passed."""
+        if not isinstance(node, ast.Call) or value.node is not node or not (node.args or node.keywords):
+            return path
+        place = self.place(path, scope)
+        owner = self.project.classes.get(place.dotted(node.func) or "")
+        kept = dict(given(node, value, owner, place)) if owner is not None and not owner.twice else {}
+        return path.but(heap={**path.heap, **kept}) if kept else path
+
+    def furnished(self, instance: Value, path: State) -> State:
+        """Return the path with what an object keeps of what it was passed, where that was made out of sight."""
+        if instance.owner is None or instance.owner.twice or instance.node is None or instance.place is None:
+            return path
+        if any(key.startswith(f"{instance.key}.") for key in path.heap):
+            return path
+        made, where = instance.place.made_by(instance.node)
+        if made is None or self.project.classes.get(where.dotted(made.func) or "") is not instance.owner:
+            return path
+        kept = dict(given(made, instance, instance.owner, where))
+        return path.but(heap={**path.heap, **kept}) if kept else path
+
+    def touched(self, node: ast.expr, path: State, scope: Scope) -> State:
+        """Forget the attributes of the own instance that a method sets which is not walked."""
+        func = node.func if isinstance(node, ast.Call) else None
+        if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name)) or not scope.self_class:
+            return path
+        instance = path.names.get(func.value.id)
+        owner = scope.self_class if instance is None else instance.owner
+        method = self.project.method(owner, func.attr) if func.value.id == scope.self_name and owner else None
+        for name in sorted(self.project.attributes_set(method[0], owner)) if method and owner else ():
+            key = f"{instance.key if instance else 'self'}.{name}"
+            if key in path.heap or any(key in known for known in path.assumed):
+                path = path.stores(key, Value(f"{key}@{func.lineno}{self.tag(path)}"))
+        return path

@@ -1,0 +1,78 @@
+"""The state of a path through a program: what has happened, what its names hold, and what it assumed."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from gates.scan.automata.words import Event, Word
+from gates.scan.paths.values import Value
+
+MADE = re.compile(r"\w+@[^()\[\],]*\.\w+")  # an attribute of what a constructor made
+_TOLD = {"names": "_told_names", "heap": "_told_heap"}
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Paths so far that agree in all but what happened. Its mappings are never changed in place: values hold them."""
+
+    words: frozenset[Word] = frozenset()
+    names: Mapping[str, Value] = field(default_factory=dict)
+    heap: Mapping[str, Value] = field(default_factory=dict)
+    assumed: Mapping[str, bool] = field(default_factory=dict)
+    guards: tuple[str, ...] = ()
+    turns: str = ""
+    ended: str = ""
+    returned: Value | None = None
+
+    def but(self, **changes: object) -> "State":
+        """Return the path with some of its fields otherwise; `dataclasses.replace` takes ten times as long."""
+        other = object.__new__(State)
+        own = other.__dict__
+        own.update(self.__dict__)
+        own.update(changes)
+        for name in changes:
+            own.pop(_TOLD.get(name, ""), None)
+        return other
+
+    def binds(self, name: str, value: Value) -> "State":
+        """Return the path with a variable set."""
+        value = replace(value, given=False) if value.given else value
+        return self.but(names={**self.names, name: value})
+
+    def stores(self, key: str, value: Value) -> "State":
+        """Return the path with an attribute set."""
+        return self.but(heap={**self.heap, key: value})
+
+    def forgets(self, before: Mapping[str, Value]) -> "State":
+        """Return the path without the attributes of objects that were made since, and that nothing holds any more."""
+        fresh = [key for key in self.heap if "@" in key and key not in before and MADE.fullmatch(key)]
+        if not fresh:
+            return self
+        values = (*self.names.values(), *self.heap.values(), *([self.returned] if self.returned else ()))
+        held = "\n".join(value.key for value in values)
+        dead = {key for key in fresh if key.rpartition(".")[0] not in held}
+        return self.but(heap={k: v for k, v in self.heap.items() if k not in dead}) if dead else self
+
+    def assumes(self, key: str, *, truth: bool) -> "State":
+        """Return the path on which a condition is so."""
+        return self.but(assumed={**self.assumed, key: truth})
+
+    def happens(self, *events: Event) -> "State":
+        """Return the path with events added."""
+        words: Iterable[Word] = self.words
+        for event in events:
+            words = [word.then(event) for word in words]
+        return self.but(words=frozenset(words))
+
+    def without_idle_loop(self, before: frozenset[Word]) -> "State":
+        """Return the path without the marks of a loop in which nothing has happened since."""
+        return self.but(words=frozenset(word.shortened(before) for word in self.words))
+
+    def signature(self, tells: Callable[[Value], bool]) -> tuple[object, ...]:
+        """Return what paths must share to go on as one, beside what happened or what they assumed."""
+        own = self.__dict__  # where what is told of the names and the heap is kept until these change
+        for name, told in _TOLD.items():
+            if told not in own:
+                own[told] = frozenset((key, value.key) for key, value in own[name].items() if tells(value))
+        returned = self.returned.key if self.returned and tells(self.returned) else None
+        return *(own[told] for told in _TOLD.values()), self.ended, returned, self.guards

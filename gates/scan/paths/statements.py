@@ -1,0 +1,43 @@
+"""What statements do to a path as a whole: what they set, and whether they may leave their block."""
+
+import ast
+from collections.abc import Iterable
+
+from gates.scan.program.nodes import children, kept, text_of, walk
+
+FLOW = (ast.Return, ast.Break, ast.Continue, ast.Raise)
+
+
+def changed_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the variables and attributes that statements set, as they are written."""
+    return {name for node in nodes for name in kept(node, _changed)}
+
+
+def _changed(node: ast.AST) -> frozenset[str]:
+    found = (n for n in walk(node) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Store))
+    return frozenset(map(text_of, found))
+
+
+def entered(node: ast.stmt) -> tuple[ast.expr | None, ast.expr] | None:
+    """Return the context that a statement makes an exit stack enter, and the condition that it does so on."""
+    if isinstance(node, ast.If) and len(node.body) == 1 and not node.orelse:
+        inner = entered(node.body[0])
+        return (node.test, inner[1]) if inner is not None and inner[0] is None else None
+    call = node.value if isinstance(node, ast.Expr | ast.Assign) else None
+    call = call.value if isinstance(call, ast.Await) else call
+    is_push = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and len(call.args) == 1
+    if not is_push or call.func.attr not in {"enter_context", "enter_async_context"}:  # type: ignore[union-attr]
+        return None
+    return None, call.args[0]  # type: ignore[union-attr]  # it is a call
+
+
+def flows(nodes: Iterable[ast.AST]) -> bool:
+    """Return whether statements may leave the block that they stand in; inner functions do not count."""
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, FLOW):
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda | ast.expr):
+            stack.extend(children(node))
+    return False

@@ -1,0 +1,282 @@
+"""The event traces of a program: every path of every function that nobody in the program walks into."""
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from gates.scan.automata.words import Event, Frame, Word
+from gates.scan.paths.counting import MAX_WORK, TooMany
+from gates.scan.paths.events import Happening
+from gates.scan.paths.place import Place
+from gates.scan.paths.state import State
+from gates.scan.paths.values import Value
+from gates.scan.paths.walking import Walker
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Module
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
+from gates.scan.ways.hot import Hot
+
+MAX_BEGINNINGS = 8
+FEW = 400  # the work that each function gets before any gets more
+FURTHER = (2_000, 7_000, MAX_WORK)  # what those get that need more, all of them so much before any gets the rest
+LEAST, EACH = 100_000, 2_000  # what that may be for all together: so much, or so much for each that has events
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The paths through one function, whether some were left out, and the events that the program has `anywhere`."""
+
+    path: str
+    line: int
+    last_line: int
+    name: str
+    owner: str | None
+    words: tuple[tuple[Event, ...], ...]
+    cut: bool
+    possible: frozenset[str]
+    calls: Mapping[Event, tuple[Frame, ...]] = field(default_factory=dict)
+    anywhere: frozenset[str] = frozenset()
+
+
+class Tracer:
+    """The traces of one program for one set of events, each made where a rule first asks for it."""
+
+    def __init__(self, project: Project, happening: Happening) -> None:
+        self._project = project
+        self._hot = Hot(project, happening)
+        self._walker = Walker(project, happening, self._hot)
+        self._made: dict[ast.AST, list[Trace]] = {}
+        self._possible: dict[ast.AST, frozenset[str]] = {}
+        self._derived: dict[tuple[ast.AST, str], list[Trace]] = {}
+        self._tried: set[tuple[ast.AST, str | None, int]] = set()
+        self._spent: Counter[str] = Counter()
+        self._roots: list[tuple[Function, ClassInfo]] | None = None
+
+    def traces(self, speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
+        """Yield the traces of the functions that nothing else runs, then of what was not reached from those.
+
+        Functions whose events are none that `speaks` asks for are left out.
+        """
+        hot = self._hot
+        outer = [node for node, module in hot.functions.items() if not _is_inner(node, module)]
+        for node in outer:
+            if node not in self._possible:
+                self._possible[node] = hot.possible(node)
+        first = [n for n in outer if n not in hot.run and (n in self._made or speaks(self._possible[n]))]
+        yield from self._walk(first)
+        yield from self._walk(self._left(outer, speaks))
+        for node, owner in self._inherited():
+            if not speaks(self._possible.setdefault(node, hot.sure(node))):
+                continue
+            key = (node, owner.name)
+            found = self._derived[key] if key in self._derived else self._few(node, owner)
+            self._derived[key] = self._whole(node, found, owner)
+            yield from self._derived[key]
+
+    def _left(self, outer: list[ast.AST], speaks: Callable[[frozenset[str]], bool]) -> Iterator[ast.AST]:
+        """Yield what other code may run, but no walk came to, where it has such events by itself."""
+        hot = self._hot
+        for node in sorted((n for n in outer if n in hot.run), key=lambda node: -getattr(node, "lineno", 0)):
+            if node in self._made or (node not in self._walker.walked and speaks(hot.sure(node))):
+                self._possible[node] = hot.sure(node)
+                yield node
+
+    def _walk(self, nodes: Iterable[ast.AST]) -> Iterator[Trace]:
+        """Yield the traces of functions: a little work for each of them first, then more for those that need it."""
+        known = []
+        for node in nodes:
+            known.append(node)
+            if node not in self._made:
+                self._made[node] = self._few(node)
+        for limit in FURTHER:
+            for node in known:
+                self._made[node] = self._more(node, self._made[node], limit)
+        for node in known:
+            yield from self._made[node]
+
+    def _few(self, node: ast.AST, owner: ClassInfo | None = None, limit: int = 0) -> list[Trace]:
+        """Return the traces of a function, which are cut where it has many paths."""
+        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module)
+        self._walker.start(limit or FEW)
+        return list(_trace(self._walker, node, self._hot.functions[node], self._possible[node], owner))
+
+    def _whole(self, node: ast.AST, found: list[Trace], owner: ClassInfo | None = None) -> list[Trace]:
+        """Return the traces of a function walked as far as may be."""
+        for limit in FURTHER:
+            found = self._more(node, found, limit, owner)
+        return found
+
+    def _more(self, node: ast.AST, found: list[Trace], limit: int, owner: ClassInfo | None = None) -> list[Trace]:
+        """Return the traces of a function walked further, where that was cut and there is work left for it."""
+        key = (node, owner.name if owner else None, limit)
+        meant = max(LEAST, EACH * len(self._hot.kinds))
+        part = "inherited" if owner is not None else "left" if node in self._hot.run else "first"
+        is_spent = self._spent[part] > (meant // 2 if limit == MAX_WORK else meant)
+        if key in self._tried or not any(trace.cut for trace in found) or is_spent:
+            return found
+        self._tried.add(key)
+        found = self._few(node, owner, limit)
+        self._spent[part] += self._walker.work
+        return found
+
+    def _inherited(self) -> list[tuple[Function, ClassInfo]]:
+        """Return the methods that classes inherit and that run what those classes put in the place of others."""
+        if self._roots is None:
+            self._roots = [(n, info) for info in self._project.classes.values() for n in self._templates(info)]
+        return self._roots
+
+    def _mixed_in(self, info: ClassInfo) -> Iterator[Function]:
+        """Yield the methods that a class has of one base in the place of those of another that follows it."""
+        bases = [self._project.classes[base] for base in info.bases if base in self._project.classes]
+        for at, base in enumerate(bases[:-1]):
+            below = [each for other in bases[at + 1 :] for each in (other, *self._project.ancestors_of(other))]
+            taken = {name for each in below for name in each.methods} - info.methods.keys()
+            for each in (base, *self._project.ancestors_of(base)):
+                yield from (method for name, method in each.methods.items() if name in taken and each not in below)
+
+    def _templates(self, info: ClassInfo) -> list[Function]:
+        hot = self._hot
+        own = {method for method in (*info.methods.values(), *self._mixed_in(info)) if method in hot.functions}
+        if not own or info.twice:
+            return []
+        names = {name for base in self._project.ancestors_of(info) for name in base.methods} - info.methods.keys()
+        found = [method for name in sorted(names) if (method := self._project.method(info, name)) is not None]
+        nodes = [method[0] for method in found if method[0] in hot.functions and hot.reach(method[0]) & own]
+        return [node for node in nodes if not any(node in hot.reach(other) for other in nodes if other is not node)]
+
+
+def _trace(
+    walker: Walker,
+    node: Function | ast.Module,
+    module: Module,
+    possible: frozenset[str],
+    owner: ClassInfo | None = None,
+) -> Iterator[Trace]:
+    project = walker.project
+    scope = project.scope_of(node, module)
+    owner = owner or scope.owner
+    words: dict[tuple[Event, ...], None] = {}
+    line = getattr(node, "lineno", 1)
+    start, end = (Event(name, (), module.path, line, line) for name in ("start", "end"))
+    try:
+        root = Word().then(start)
+        for state in _beginnings(walker, node, scope, owner):
+            beginning = state.but(words=frozenset({root}))
+            if isinstance(node, ast.Module):
+                ended = walker.block(node.body, [beginning], scope)
+            else:
+                ended = walker.decorated(node, beginning, scope)
+            for path in ended:
+                happened = [word.events() for word in path.words] if path.ended != "raise" else []
+                for events in sorted(happened):
+                    if len(events) > 1:
+                        words[(*events, end)] = None
+    except TooMany:
+        pass
+    if words or walker.cut:
+        name = project.qualified(node, scope) if not isinstance(node, ast.Module) else module.name
+        last = getattr(node, "end_lineno", None) or line
+        yield Trace(
+            module.path,
+            line,
+            last,
+            name,
+            owner.name if owner else None,
+            tuple(words),
+            walker.cut,
+            possible,
+            walker.calls,
+            walker.anywhere,
+        )
+
+
+def _beginnings(walker: Walker, node: Function | ast.Module, scope: Scope, owner: ClassInfo | None) -> list[State]:
+    """Return the states that a function may begin in: a method in those that the constructor leaves."""
+    if isinstance(node, ast.Module):
+        return [State()]
+    arguments = node.args
+    place = Place(walker.project, scope, {}, {})
+    names = {
+        arg.arg: Value(arg.arg, ast.Name(arg.arg, ast.Load()), place)
+        for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    }
+    if owner is None or scope.self_name is None:
+        return [State(names=names)]
+    instance = Value("self", owner=owner)
+    states = _constructed(walker, owner, instance) if node.name != "__init__" else [State()]
+    return [state.but(names={**names, scope.self_name: instance}) for state in states]
+
+
+def _constructed(walker: Walker, owner: ClassInfo, instance: Value) -> list[State]:
+    """Return what the constructor may leave in the instance's attributes, its own events left out."""
+    if owner.name in walker.constructed:
+        return walker.constructed[owner.name]
+    if walker.limit <= walker.unfinished.get(owner.name, 0):
+        walker.give_up()
+    found = _after_init(walker, owner, instance)
+    if walker.is_short:
+        walker.unfinished[owner.name] = walker.limit
+    else:
+        walker.constructed[owner.name] = found
+    return found
+
+
+def _after_init(walker: Walker, owner: ClassInfo, instance: Value) -> list[State]:
+    found = walker.project.method(owner, "__init__")
+    if found is None:
+        return [State()]
+    function, module, _ = found
+    scope = walker.project.scope_of(function, module)
+    arguments = function.args
+    place = Place(walker.project, scope, {}, {})
+    names = {
+        arg.arg: Value(f"__init__.{arg.arg}", ast.Name(arg.arg, ast.Load()), place)
+        for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    }
+    names[scope.self_name or "self"] = instance
+    try:
+        ended = walker.block(function.body, [State(names=names)], scope)
+    except TooMany:
+        walker.cut = False
+        return [State()]
+    done = [path for path in ended if path.ended != "raise"]
+    passing = _passing(walker.project, owner, done)
+    states = [
+        State(
+            heap=_own(path, passing),
+            assumed=path.assumed,
+        )
+        for path in done
+    ]
+    unique = walker.joined(states)
+    return unique if 0 < len(unique) <= MAX_BEGINNINGS else [State()]
+
+
+def _own(path: State, passing: set[str]) -> dict[str, Value]:
+    """Return what a path tells of the attributes of the own instance, and of those of the objects that these are."""
+    own = {k: v for k, v in path.heap.items() if k.startswith("self.") and k not in passing and _tells(v)}
+    objects = tuple(f"{value.key}." for value in own.values())
+    return {**own, **{k: v for k, v in path.heap.items() if k.startswith(objects) and _tells(v)}} if objects else own
+
+
+def _passing(project: Project, owner: ClassInfo, paths: list[State]) -> set[str]:
+    """Return the attributes whose first value is the same constant on each path, and which other code sets, too."""
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        for key, value in path.heap.items():
+            if value.is_known and project.is_reset(owner, key.removeprefix("self.")):
+                found.setdefault(key, set()).add(value.key)
+    return {key for key, values in found.items() if len(values) == 1}
+
+
+def _tells(value: Value) -> bool:
+    """Return whether more is known of an attribute than its name."""
+    return value.is_known or value.closure is not None or value.node is not None
+
+
+def _is_inner(node: ast.AST, module: Module) -> bool:
+    if isinstance(node, ast.Module | ast.Lambda):
+        return isinstance(node, ast.Lambda)
+    return any(isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef) for around in module.ancestors(node))

@@ -1,0 +1,295 @@
+"""A walk along the paths of a function: statement by statement, with a set of paths that fork and join."""
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache, partial
+
+from gates.scan.paths.cases import asked, is_open
+from gates.scan.paths.conditions import branch
+from gates.scan.paths.looping import Looping
+from gates.scan.paths.place import apart
+from gates.scan.paths.stacks import Run
+from gates.scan.paths.state import State
+from gates.scan.paths.statements import changed_names, entered, flows
+from gates.scan.paths.values import Closure, Value
+from gates.scan.program.module import tail_of
+from gates.scan.program.nodes import text_of
+from gates.scan.program.scope import Scope
+from gates.syntax import constant_truth
+
+UNKNOWN = "builtins.object"  # the class of what a framework in the program itself makes of an optimizer
+Paths = list[State]
+
+
+class Walker(Looping):
+    """Walks functions of one program for one set of events."""
+
+    def block(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
+        """Walk statements; paths that ended wait at the end of the block."""
+        depth = max((len(path.guards) for path in paths), default=0)
+        after = self._steps(body, paths, scope)
+        return [p.but(guards=p.guards[:depth]) if len(p.guards) > depth else p for p in after]
+
+    def _steps(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
+        ended: Paths = []
+        for at, statement in enumerate(body):
+            going = [path for path in paths if not path.ended]
+            ended += [path for path in paths if path.ended]
+            if not going:
+                return ended
+            pushed = entered(statement) if statement in self.hot and self._is_own_stack(statement, scope) else None
+            if pushed is not None:
+                return [*ended, *self._pushed(pushed, body[at + 1 :], going, scope)]
+            paths = self.joined(self._statement(statement, going, scope))
+            if (passed := _passed_by(statement)) is not None:
+                paths = [p if p.ended else p.but(guards=(*p.guards, f"past {passed}")) for p in paths]
+        return [*ended, *paths]
+
+    def _is_own_stack(self, node: ast.stmt, scope: Scope) -> bool:
+        """Return whether the exit stack of a statement is one of the function that it stands in."""
+        for around in scope.module.ancestors(node):
+            if isinstance(around, ast.With | ast.AsyncWith) and any(
+                self.is_stack(i.context_expr) for i in around.items
+            ):
+                return True
+            if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+                return False
+        return False
+
+    def _pushed(
+        self, pushed: tuple[ast.expr | None, ast.expr], rest: Sequence[ast.stmt], paths: Paths, scope: Scope
+    ) -> Paths:
+        """Walk the rest of a block in a context that an exit stack has entered, always or on a condition."""
+        test, context = pushed
+        found: Paths = []
+        for path in paths:
+            for side, is_in in branch(test, path, self.place(path, scope)) if test is not None else [(path, True)]:
+                if not is_in:
+                    found += self.block(rest, [side], scope)
+                    continue
+                for each, value in self.run(context, [side], scope):
+                    found += self.context(value, context, each, scope, lambda begun: self.block(rest, begun, scope))
+        return found
+
+    def _statement(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:  # noqa: C901  # a case for each
+        self.count(sum(1 + len(path.words) // 8 for path in paths))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return [path.binds(node.name, self._defined(node, path, scope)) for path in paths]
+        if isinstance(node, ast.If):
+            return self._if(node, paths, scope)
+        if isinstance(node, ast.For | ast.AsyncFor):
+            return self.for_loop(node, paths, scope)
+        if isinstance(node, ast.While):
+            return self.while_loop(node, paths, scope)
+        if isinstance(node, ast.With | ast.AsyncWith):
+            return self._with(node, list(node.items), paths, scope)
+        if isinstance(node, ast.Try | ast.TryStar):
+            return self._try(node, paths, scope)
+        if isinstance(node, ast.Match):
+            return self._match(node, paths, scope)
+        if isinstance(node, ast.Return):
+            return self._return(node, paths, scope)
+        if isinstance(node, ast.Raise) and not self.tries:
+            return []
+        if isinstance(node, ast.Break | ast.Continue | ast.Raise):
+            return [path.but(ended=type(node).__name__.lower()) for path in paths]
+        return self._plain(node, paths, scope)
+
+    def _plain(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            return self._assign(node, paths, scope)
+        if self.yields and isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield):
+            return [path for path, _ in self.run(node.value, paths, scope)]
+        if isinstance(node, ast.Expr) and node not in self.hot:
+            return [self.touched(node.value, path, scope) for path in paths]
+        if isinstance(node, ast.Expr | ast.Assert | ast.Delete) and node in self.hot:
+            if isinstance(node, ast.Expr):
+                return [path for path, _ in self.run(node.value, paths, scope)]
+            if isinstance(node, ast.Assert):
+                return [path for path, _ in self.run(node.test, paths, scope)]
+        return paths
+
+    def _defined(self, node: ast.FunctionDef | ast.AsyncFunctionDef, path: State, scope: Scope) -> Value:
+        own = self.project.scope_of(node, scope.module)
+        return Value(f"{scope.module.name}.{node.name}@{node.lineno}", closure=Closure(node, own, path.names))
+
+    def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, paths: Paths, scope: Scope) -> Paths:
+        if node.value is None:
+            return paths
+        found: Paths = []
+        for path, value in self._prepared(node.value, self.run(node.value, paths, scope)):
+            here = path
+            if isinstance(node, ast.AugAssign):
+                here = self.bound(node.target, None, path, scope, node)
+            else:
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    here = self.bound(target, value, here, scope, node)
+            happened = self.happening.of_statement(node, self.place(path, scope), path) if node in self.hot else None
+            if happened:
+                self.calls.setdefault(happened, tuple(self.frames))
+            found.append(here.happens(happened) if happened else here)
+        return found
+
+    def _prepared(self, node: ast.expr, run: Run) -> Run:
+        """Return what a framework in the program itself made as something unknown, where its method does not tell."""
+        if not isinstance(node, ast.Call) or tail_of(node.func) not in self.prepares:
+            return run
+        return [
+            (path, value if value.node is node or _is_told(value) else replace(value, kind=UNKNOWN))
+            for path, value in run
+        ]
+
+    def bound(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
+        """Bind a target; without a value it becomes something that nothing is known of."""
+        if isinstance(target, ast.Tuple | ast.List):
+            made = value.node if value else None
+            for index, part in enumerate(target.elts):
+                path = self.bound(part, self._element(made, value, index, len(target.elts)), path, scope, at)
+            return path
+        if isinstance(target, ast.Starred):
+            return self.bound(target.value, None, path, scope, at)
+        if not isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
+            return path
+        text = text_of(target)
+        value = value or Value(f"{text}@{getattr(at, 'lineno', 0)}{self.tag(path)}")
+        if isinstance(target, ast.Name):
+            if scope.function is None:
+                return path.stores(f"{scope.module.name}.{target.id}", value)
+            return path.binds(target.id, value)
+        place = self.place(path, scope)
+        return path.stores(
+            place.key(target) if isinstance(target, ast.Subscript) else self._attribute(target, place), value
+        )
+
+    def _attribute(self, target: ast.Attribute, place: "object") -> str:
+        return f"{place.key(target.value)}.{target.attr}"  # type: ignore[attr-defined]  # a Place
+
+    def _element(self, made: ast.expr | None, value: Value | None, index: int, size: int) -> Value | None:
+        if value is not None and value.kind == UNKNOWN:
+            return Value(f"{value.key}[{index}]", kind=UNKNOWN)
+        if value is None or value.place is None or made is None:
+            return None
+        if isinstance(made, ast.Tuple | ast.List) and len(made.elts) == size:
+            return apart(value.place.value(made.elts[index]), made.elts[index])
+        prepared = isinstance(made, ast.Call) and tail_of(made.func) in self.prepares and index < len(made.args)
+        if prepared and isinstance(made, ast.Call) and not self._is_own_method(made, value.place.scope):
+            return value.place.value(made.args[index])
+        kind = value.place.item_type(made, index) if isinstance(made, ast.Call) and not prepared else None
+        kind = UNKNOWN if prepared else kind
+        return Value(f"{value.key}[{index}]", owner=self.project.classes.get(kind or ""), kind=kind)
+
+    def _is_own_method(self, call: ast.Call, scope: Scope) -> bool:
+        """Return whether a call runs a method of the program, which may make something else of what it is handed."""
+        target = self.project.types.function(call, scope)
+        return target is not None and self.project.scope_of(target, scope.module).owner is not None
+
+    def _if(self, node: ast.If, paths: Paths, scope: Scope) -> Paths:
+        truth = constant_truth(node.test)
+        if truth is not None:
+            return self.block(node.body if truth else node.orelse, paths, scope)
+        branches = [*node.body, *node.orelse]
+        if node not in self.hot and not flows(branches) and not self.matters(branches, scope):
+            return self.forgotten(branches, paths, scope, node)
+        found: Paths = []
+        guard = text_of(node.test)
+        for path, _ in self.run(node.test, paths, scope) if node.test in self.hot else [(p, None) for p in paths]:
+            for side, is_true in branch(node.test, path, self.place(path, scope)):
+                guarded = side.but(guards=(*side.guards, guard if is_true else f"else {guard}"))
+                after = self.block(node.body if is_true else node.orelse, [guarded], scope)
+                found += [each.but(guards=path.guards) for each in after]
+        return found
+
+    def forgotten(self, body: Iterable[ast.stmt], paths: Paths, scope: Scope, at: ast.AST) -> Paths:
+        """Let what skipped statements set become something that nothing is known of."""
+        for target in map(_parsed, sorted(changed_names(body))):
+            paths = [self.bound(target, None, path, scope, at) for path in paths]
+        return paths
+
+    def _with(self, node: ast.With | ast.AsyncWith, items: list[ast.withitem], paths: Paths, scope: Scope) -> Paths:
+        if not items:
+            return self.block(node.body, paths, scope)
+        item, rest = items[0], items[1:]
+        found: Paths = []
+        for path, value in self.run(item.context_expr, paths, scope):
+            if item.optional_vars is not None and self.is_stack(item.context_expr):
+                found += self._with_stack(node, item.optional_vars, rest, path, scope)
+                continue
+            within = lambda begun: self._with(node, rest, begun, scope)  # noqa: E731
+            bind = partial(self._given, item.optional_vars, scope, node)
+            found += self.context(value, item.context_expr, bind(path, value), scope, within, bind)
+        return found
+
+    def _given(self, target: ast.expr | None, scope: Scope, at: ast.AST, path: State, value: Value) -> State:
+        """Bind the target of a block to what its context gives."""
+        return path if target is None else self.bound(target, value, path, scope, at)
+
+    def _with_stack(
+        self, node: ast.With | ast.AsyncWith, target: ast.expr, rest: list[ast.withitem], path: State, scope: Scope
+    ) -> Paths:
+        """Walk a block with an exit stack, and leave at its end what helpers have entered on it."""
+        line = f"{scope.module.path}:{node.lineno}{self.tag(path)}"
+        opened = self.bound(target, Value(f"ExitStack@{line}"), path, scope, node)
+        key = self.pending(opened, target, scope)
+        begun = [opened.stores(key, Value(key, constant=()))]
+        return [self.left(after, key) for after in self._with(node, rest, begun, scope)]
+
+    def _try(self, node: ast.Try | ast.TryStar, paths: Paths, scope: Scope) -> Paths:
+        self.tries += bool(node.handlers)
+        body = self.block(node.body, paths, scope)
+        self.tries -= bool(node.handlers)
+        done = self.block(node.orelse, [p for p in body if not p.ended], scope) if node.orelse else body
+        done = [*done, *(p for p in body if p.ended)] if node.orelse else done
+        raised = [p for p in done if p.ended == "raise"]
+        found = [p for p in done if p.ended != "raise"] if node.handlers else done
+        for handler in node.handlers:
+            begun = [p.but(ended="") for p in (raised or paths)]
+            if handler.name:
+                begun = [p.binds(handler.name, Value(f"{handler.name}@{handler.lineno}")) for p in begun]
+            if handler in self.hot or flows(handler.body) or self.matters(handler.body, scope):
+                found += self.block(handler.body, begun, scope)
+            elif raised:
+                found += begun
+        if not node.finalbody:
+            return found
+        result: Paths = []
+        for path in found:
+            after = self.block(node.finalbody, [path.but(ended="")], scope)
+            result += [p.but(ended=p.ended or path.ended, returned=p.returned or path.returned) for p in after]
+        return result
+
+    def _match(self, node: ast.Match, paths: Paths, scope: Scope) -> Paths:
+        if node not in self.hot and not flows(node.cases):
+            return self.forgotten(node.cases, paths, scope, node)  # type: ignore[arg-type]  # cases hold statements
+        found: Paths = []
+        for case in node.cases:
+            test = asked(node.subject, case.pattern)
+            into: Paths = []
+            further: Paths = []
+            for path in paths:
+                for side, truth in branch(test, path, self.place(path, scope)) if test is not None else ((path, True),):
+                    into += [side] if truth else []
+                    further += [side] if not truth or case.guard is not None or is_open(case.pattern) else []
+            found += self.block(case.body, into, scope)
+            paths = further
+        return [*found, *paths]
+
+    def _return(self, node: ast.Return, paths: Paths, scope: Scope) -> Paths:
+        if node.value is None:
+            return [path.but(ended="return", returned=None) for path in paths]
+        return [path.but(ended="return", returned=value) for path, value in self.run(node.value, paths, scope)]
+
+
+@cache
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def _is_told(value: Value) -> bool:
+    return isinstance(value.node, ast.Tuple | ast.List) or value.type is not None
+
+
+def _passed_by(statement: ast.stmt) -> str | None:
+    """Return the condition on which a statement leaves its block, and does nothing else than that otherwise."""
+    leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Continue | ast.Break)
+    return text_of(statement.test) if isinstance(statement, ast.If) and leaves and not statement.orelse else None

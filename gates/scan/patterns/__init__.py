@@ -1,0 +1,1 @@
+"""Patterns of code: Python with holes, and the code that fits them."""

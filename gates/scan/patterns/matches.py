@@ -1,0 +1,197 @@
+"""Matches of patterns: code that fits one, and what its holes stand for there."""
+
+import ast
+
+from gates.scan.patterns.holes import HOLE, MANY, Hole, Holes, Names, is_gap, is_many, root_of
+from gates.scan.patterns.pattern import Pattern
+from gates.scan.program.known import canonical
+from gates.scan.program.nodes import chain_of
+
+MAX_HOPS = 4
+
+
+def match(pattern: Pattern, node: ast.AST, names: Names, *, lenient: bool = False) -> Holes | None:
+    """Return what the holes stand for where code fits a pattern; `lenient` lets `*args` and `**kwargs` hide more."""
+    matcher = _Matcher(names, lenient=lenient)
+    if isinstance(pattern.body, ast.expr):
+        fits = isinstance(node, ast.expr) and matcher.expr(pattern.body, node, names)
+    elif len(pattern.body) == 1 and isinstance(node, ast.stmt):
+        fits = matcher.stmt(pattern.body[0], node)
+    else:
+        return None
+    return matcher.holes if fits else None
+
+
+def match_block(pattern: Pattern, block: list[ast.stmt], names: Names) -> Holes | None:
+    """Return what the holes stand for where the first statements of a block fit a pattern of several."""
+    assert isinstance(pattern.body, tuple)
+    matcher = _Matcher(names, lenient=False)
+    return matcher.holes if matcher.block(list(pattern.body), block, whole=False) else None
+
+
+class _Matcher:
+    """One attempt; `holes` fills as it goes."""
+
+    def __init__(self, names: Names, *, lenient: bool) -> None:
+        self._names = names
+        self._lenient = lenient
+        self._hops = 0
+        self.holes: dict[str, Hole] = {}
+
+    def _bind(self, name: str, node: ast.AST, names: Names) -> bool:
+        hole = Hole(node, names)
+        if name in self.holes:
+            return self.holes[name].key == hole.key
+        self.holes[name] = hole
+        return True
+
+    def expr(self, want: ast.expr, node: ast.expr, names: Names) -> bool:
+        """Match an expression; a variable may stand for the expression that it was made by."""
+        if isinstance(want, ast.Name) and want.id.startswith(HOLE):
+            return self._bind(want.id.removeprefix(HOLE), node, names)
+        saved = dict(self.holes)
+        if self._same(want, node, names):
+            return True
+        self.holes = saved
+        if not isinstance(node, ast.Name | ast.Attribute) or self._hops >= MAX_HOPS:
+            return False
+        behind = names.through(node)
+        if behind is None:
+            return False
+        self._hops += 1
+        try:
+            return self.expr(want, *behind)
+        finally:
+            self._hops -= 1
+
+    def _same(self, want: ast.expr, node: ast.expr, names: Names) -> bool:
+        dotted = root_of(want) if isinstance(want, ast.Name | ast.Attribute) else None
+        if dotted is not None:
+            return isinstance(node, ast.Name | ast.Attribute) and _names_it(dotted, node, names)
+        if type(want) is not type(node):
+            return False
+        if isinstance(want, ast.Call) and isinstance(node, ast.Call):
+            return self.expr(want.func, node.func, names) and self._arguments(want, node, names)
+        return self._fields(want, node, names)
+
+    def _fields(self, want: ast.AST, node: ast.AST, names: Names) -> bool:
+        for name, wanted in ast.iter_fields(want):
+            if name in {"ctx", "type_comment", "kind"}:
+                continue
+            if not self._value(wanted, getattr(node, name), names):
+                return False
+        return True
+
+    def _value(self, wanted: object, value: object, names: Names) -> bool:
+        if isinstance(wanted, ast.expr):
+            return isinstance(value, ast.expr) and self.expr(wanted, value, names)
+        if isinstance(wanted, ast.AST):
+            return type(wanted) is type(value) and isinstance(value, ast.AST) and self._fields(wanted, value, names)
+        if isinstance(wanted, list):
+            return isinstance(value, list) and self._items(wanted, value, names)
+        if isinstance(wanted, str) and wanted.startswith(HOLE):
+            return isinstance(value, str) and self._bind(wanted.removeprefix(HOLE), ast.Name(value), names)
+        return type(wanted) is type(value) and wanted == value
+
+    def _items(self, wanted: list[ast.AST], values: list[ast.AST], names: Names) -> bool:
+        """Match a list in order, `$$$` taking any number of items."""
+        if not wanted:
+            return not values
+        if is_many(wanted[0]):
+            return any(self._retry(wanted[1:], values[at:], names) for at in range(len(values) + 1))
+        return bool(values) and self._value(wanted[0], values[0], names) and self._items(wanted[1:], values[1:], names)
+
+    def _retry(self, wanted: list[ast.AST], values: list[ast.AST], names: Names) -> bool:
+        saved = dict(self.holes)
+        if self._items(wanted, values, names):
+            return True
+        self.holes = saved
+        return False
+
+    def _arguments(self, want: ast.Call, node: ast.Call, names: Names) -> bool:
+        """Match positional arguments in order and keywords in any; without `$$$` there must be no others."""
+        many = any(map(is_many, want.args))
+        hidden = self._lenient and any(isinstance(a, ast.Starred) for a in node.args)
+        loose = self._lenient and any(k.arg is None for k in node.keywords)
+        given = {k.arg: k.value for k in node.keywords if k.arg}
+        if not many and (given.keys() - {k.arg for k in want.keywords} or len(given) != len(node.keywords)):
+            return False
+        for keyword in want.keywords:
+            if keyword.arg not in given:
+                if loose:
+                    continue
+                return False
+            if not self.expr(keyword.value, given[keyword.arg], names):
+                return False
+        return hidden or self._items(list(want.args), list(node.args), names)
+
+    def stmt(self, want: ast.stmt, node: ast.stmt) -> bool:  # noqa: C901  # a case for each part of a statement
+        """Match a statement; parts that a pattern does not write (decorators, `else`) may be there."""
+        if isinstance(want, ast.With | ast.AsyncWith) and isinstance(node, ast.With | ast.AsyncWith):
+            return self._with(want, node)
+        if type(want) is not type(node):
+            return False
+        for name, wanted in ast.iter_fields(want):
+            value = getattr(node, name)
+            if name in {"type_comment", "type_params", "returns", "annotation"} and wanted is None:
+                continue
+            if name in {"orelse", "finalbody", "decorator_list", "type_params", "bases", "keywords"} and not wanted:
+                continue
+            if name == "body" or (name in {"orelse", "finalbody"}):
+                if not self.block(wanted, value):
+                    return False
+            elif name == "handlers":
+                if not all(any(self._handler(w, h) for h in value) for w in wanted):
+                    return False
+            elif name == "args" and isinstance(wanted, ast.arguments):
+                if not self._parameters(wanted, value):
+                    return False
+            elif name == "value" and wanted is None:
+                continue
+            elif not self._value(wanted, value, self._names):
+                return False
+        return True
+
+    def _with(self, want: ast.With | ast.AsyncWith, node: ast.With | ast.AsyncWith) -> bool:
+        for item in want.items:
+            if not any(self._value(item.context_expr, i.context_expr, self._names) for i in node.items):
+                return False
+        return self.block(want.body, node.body)
+
+    def _handler(self, want: ast.ExceptHandler, node: ast.ExceptHandler) -> bool:
+        if want.type is None and node.type is not None:
+            return False
+        if want.type is not None and (node.type is None or not self.expr(want.type, node.type, self._names)):
+            return False
+        return self.block(want.body, node.body)
+
+    def _parameters(self, want: ast.arguments, node: ast.arguments) -> bool:
+        wanted = [arg.arg for arg in want.args]
+        if wanted == [MANY]:
+            return True
+        given = [arg.arg for arg in (*node.posonlyargs, *node.args, *node.kwonlyargs)]
+        if MANY in wanted:
+            return {w for w in wanted if w != MANY} <= set(given)
+        return len(wanted) == len(given) and all(
+            self._value(w, g, self._names) for w, g in zip(wanted, given, strict=True)
+        )
+
+    def block(self, want: list[ast.stmt], node: list[ast.stmt], *, whole: bool = True) -> bool:
+        """Match statements in order, `...` taking any number; docstrings do not count."""
+        if not want:
+            return not whole or not node
+        if is_gap(want[0]):
+            return any(self._retry_block(want[1:], node[at:], whole=whole) for at in range(len(node) + 1))
+        return bool(node) and self.stmt(want[0], node[0]) and self.block(want[1:], node[1:], whole=whole)
+
+    def _retry_block(self, want: list[ast.stmt], node: list[ast.stmt], *, whole: bool) -> bool:
+        saved = dict(self.holes)
+        if self.block(want, node, whole=whole):
+            return True
+        self.holes = saved
+        return False
+
+
+def _names_it(dotted: str, node: ast.expr, names: Names) -> bool:
+    found = names.dotted(node)
+    return found == canonical(dotted) if found is not None else chain_of(node) == dotted

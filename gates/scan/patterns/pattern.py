@@ -1,0 +1,124 @@
+"""Patterns of code: Python with holes, in which imported names stand for what they name.
+
+`$X` is one expression (the same wherever it stands again), `$$$` any arguments, `f(...)` any call of f, `...` any
+statements. A dotted name is a name after import resolution: `torch.amp.autocast` fits every name for it.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+from gates.scan.patterns.holes import HOLE, MANY, root_of
+
+_HOLES = re.compile(r"\$\$\$[A-Z_]*|\$([A-Z_][A-Z0-9_]*)|\$")
+_AFTER_KEYWORD = re.compile(rf"(=[^()=]*(?:\([^()]*\))?[^()=]*,\s*)(?:{MANY}|\.\.\.)(?=\s*[,)])")
+_ALL_ARGS = re.compile(r"(?<=[\w\])])\(\s*\.\.\.\s*\)")
+
+
+class PatternError(ValueError):
+    """A pattern that is not Python with holes; `column` is from 1."""
+
+    def __init__(self, message: str, column: int = 1) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A compiled pattern: an expression, or statements."""
+
+    text: str
+    body: ast.expr | tuple[ast.stmt, ...]
+    tail: str | None
+    holes: frozenset[str] = field(default=frozenset())
+
+    @classmethod
+    @lru_cache(maxsize=4096)
+    def parse(cls, text: str) -> "Pattern":
+        """Compile a pattern; raise `PatternError` with the column for what is no pattern."""
+        source = _ALL_ARGS.sub(f"({MANY})", text.strip())
+        for found in _HOLES.finditer(source):
+            if found[0] == "$":
+                raise PatternError("expected '$NAME' in capitals or '$$$'", text.find("$") + 1)
+        source = _HOLES.sub(lambda m: f"{HOLE}{m[1]}" if m[1] else MANY, source)
+        source = _AFTER_KEYWORD.sub(rf"\1*{MANY}", source)
+        try:
+            statements = ast.parse(source).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            column = getattr(error, "offset", None) or 1
+            raise PatternError(f"not a pattern of Python: {getattr(error, 'msg', error)}", column) from error
+        if not statements:
+            raise PatternError("expected an expression or a statement, found nothing")
+        holes = frozenset(
+            name.removeprefix(HOLE) for node in ast.walk(ast.Module(statements, [])) for name in _names_in(node)
+            if name.startswith(HOLE)
+        )  # fmt: skip
+        only = statements[0]
+        if len(statements) == 1 and isinstance(only, ast.Expr):
+            if isinstance(only.value, ast.Name) and only.value.id.startswith((HOLE, MANY)):
+                raise PatternError("a pattern of a hole alone fits everything")
+            return cls(text, only.value, _tail(only.value), holes)
+        return cls(text, tuple(statements), None, holes)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Return the names that a program must write somewhere for code to fit: of a dotted name its last."""
+        body = self.body if isinstance(self.body, tuple) else (self.body,)
+        return frozenset(word for part in body for word in _written(part))
+
+    @cached_property
+    def roots(self) -> frozenset[str]:
+        """Return the last names of what stands in it under a dotted name."""
+        body = self.body if isinstance(self.body, tuple) else (self.body,)
+        return frozenset(name.rpartition(".")[2] for part in body for name in _rooted(part) if "." in name)
+
+    @cached_property
+    def called(self) -> str:
+        """Return the last name of what a call pattern calls by a dotted name, or nothing."""
+        root = root_of(self.body.func) if isinstance(self.body, ast.Call) and self.tail is None else None
+        return root.rpartition(".")[2] if root else ""
+
+    @cached_property
+    def dotted(self) -> frozenset[str]:
+        """Return the dotted names in it, in full."""
+        body = self.body if isinstance(self.body, tuple) else (self.body,)
+        found = (root_of(n) for part in body for n in ast.walk(part) if isinstance(n, ast.Attribute))
+        return frozenset(name for name in found if name is not None)
+
+
+def _written(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name | ast.Attribute) and root_of(node) is not None:
+        yield root_of(node).rpartition(".")[2]  # type: ignore[union-attr]  # it is not None here
+        return
+    if isinstance(node, ast.Attribute) and not node.attr.startswith(HOLE):
+        yield node.attr
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        named = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+        yield from (word for name in named for word in name.split(".") if word and not word.startswith((HOLE, MANY)))
+    for child in ast.iter_child_nodes(node):
+        yield from _written(child)
+
+
+def _rooted(node: ast.AST) -> Iterator[str]:
+    root = root_of(node) if isinstance(node, ast.Name | ast.Attribute) else None
+    if root is not None:
+        yield root
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _rooted(child)
+
+
+def _names_in(node: ast.AST) -> Iterator[str]:
+    for name in ("id", "attr", "arg", "name"):
+        value = getattr(node, name, None)
+        if isinstance(value, str):
+            yield value
+
+
+def _tail(node: ast.expr) -> str | None:
+    """Return the method that a call pattern ends in, where the code must write it so too."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and root_of(node.func) is None:
+        return None if node.func.attr.startswith(HOLE) else node.func.attr
+    return None

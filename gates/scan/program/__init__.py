@@ -1,0 +1,1 @@
+"""A program read without running it: its files, names, classes, what objects are."""

@@ -1,0 +1,289 @@
+"""One file of a program: what its names are bound to, and which of its nodes can run."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from gates.scan.program.nodes import SINGLE, below, children, walk
+from gates.syntax import SourceModule, constant_truth, leaves, live_statements, origin
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Owner = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+PROPERTIES = frozenset({"property", "cached_property"})
+_MAY_BE_DEAD = frozenset(
+    {
+        ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While,
+        ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.ExceptHandler, ast.Match, ast.match_case, ast.IfExp,
+    }
+)  # fmt: skip  # in whose parts some may never run
+
+
+class Named(ast.Name):
+    """The name of one function, whatever else is called so."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function.name, ast.Load())
+        self.function = function
+
+
+@dataclass(frozen=True)
+class Binding:
+    """One way that a name gets its meaning.
+
+    `kind` is import (`dotted`), define (`node`), value (`node`), item (`node` unpacked at `index`), enter (`node` is
+    a context), parameter (`node` is its annotation), or opaque.
+    """
+
+    kind: str
+    node: ast.AST | None = None
+    dotted: str = ""
+    index: int = 0
+    last: bool = False
+
+
+@dataclass
+class Module:
+    """A parsed file; `name` is its dotted name, from the root of the project."""
+
+    path: str
+    name: str
+    package: str
+    source: SourceModule
+    parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
+    lambdas: bool = True  # whether there may be any
+    walruses: bool = True
+
+    @property
+    def tree(self) -> ast.Module:
+        """Return the syntax tree."""
+        return self.source.tree
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Return what the imports of the file are called in full."""
+        return self.source.aliases
+
+    def dotted(self, node: ast.expr) -> str | None:
+        """Return the full dotted name of `a.b.c` by this file's imports alone."""
+        return self.source.dotted(node)
+
+    @cached_property
+    def bindings(self) -> dict[str, list[Binding]]:
+        """Return what each name of the module is bound to, statement by statement."""
+        return bindings_of(self.tree.body, self.package, walruses=self.walruses)
+
+    @cached_property
+    def stars(self) -> list[str]:
+        """Return the modules that are imported wholesale."""
+        return [
+            origin(node, self.package)
+            for node in live_statements(self.tree.body)
+            if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
+        ]
+
+    @cached_property
+    def live(self) -> dict[type[ast.AST], list[ast.AST]]:
+        """Return every node that can run, by its type, in the order of the source; fills `parents`."""
+        return _live(self.tree, self.parents)
+
+    @cached_property
+    def calls(self) -> dict[str, list[ast.Call]]:
+        """Return the live calls by the last name that they are written with."""
+        found: dict[str, list[ast.Call]] = defaultdict(list)
+        for node in self.live.get(ast.Call, []):
+            if isinstance(node, ast.Call):
+                found[tail_of(node.func)].append(node)
+        return dict(found)
+
+    @cached_property
+    def renames(self) -> dict[str, set[str]]:
+        """Return for each name those that imports give it, and those that are set to what may stand for the same."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for alias, dotted in self.aliases.items():
+            found[dotted.rpartition(".")[2]].add(alias)
+        for kind in (ast.Assign, ast.AnnAssign, ast.NamedExpr):
+            for node in self.live.get(kind, []):
+                value: ast.expr | None = getattr(node, "value", None)
+                targets: list[ast.expr] = getattr(node, "targets", None) or [node.target]  # type: ignore[attr-defined]  # one of these
+                for name in set(_standing_for(value)) if value is not None else ():
+                    found[name] |= {tail_of(inner) for target in targets for inner in walk(target)} - {""}  # type: ignore[arg-type]  # any node
+        return dict(found)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Return the names that the file writes in live code, those that its imports are made of too."""
+        found = {node.id for node in self.live.get(ast.Name, []) if isinstance(node, ast.Name)}
+        found |= {node.attr for node in self.live.get(ast.Attribute, []) if isinstance(node, ast.Attribute)}
+        dotted = (b.dotted for bindings in self.bindings.values() for b in bindings)
+        return frozenset(found.union(*(name.split(".") for name in (*dotted, *self.aliases.values()))))
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield what a live node stands in, from the inside out."""
+        _ = self.live
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+
+def tail_of(node: ast.expr) -> str:
+    """Return the last name of `a.b.c`, or nothing."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def names_of(node: ast.AST) -> list[str]:
+    """Return what an object may be said to be called: its name, the key that it stands under, its container."""
+    if isinstance(node, ast.Subscript):
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        return [*([key] if isinstance(key, str) else []), *names_of(node.value)]
+    if isinstance(node, ast.Call):
+        return names_of(node.func)
+    return [tail_of(node)] if isinstance(node, ast.Name | ast.Attribute) else []
+
+
+def _standing_for(value: ast.expr) -> Iterator[str]:
+    """Yield the names that a variable may stand for once it is set to a value: `a.b`, `a if x else b`, `partial(a)`."""
+    if isinstance(value, ast.Name | ast.Attribute):
+        yield tail_of(value)
+    elif isinstance(value, ast.Call):
+        yield from _standing_for(value.args[0]) if value.args else ()
+    elif isinstance(value, ast.IfExp):
+        yield from (*_standing_for(value.body), *_standing_for(value.orelse))
+    elif isinstance(value, ast.Tuple | ast.List):
+        yield from (name for part in value.elts for name in _standing_for(part))
+
+
+def bindings_of(body: list[ast.stmt], package: str, *, walruses: bool = True) -> dict[str, list[Binding]]:
+    """Return what the statements of a body bind, those in its blocks too, definitions unopened."""
+    found: dict[str, list[Binding]] = defaultdict(list)
+    for node in live_statements(body):
+        for name, binding in _bound(node, package):
+            found[name].append(binding)
+        if walruses:
+            for name, binding in _walruses(node):
+                found[name].append(binding)
+    return dict(found)
+
+
+def _bound(node: ast.stmt, package: str) -> Iterator[tuple[str, Binding]]:  # noqa: C901  # a case for each
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name, Binding("define", node)
+    elif isinstance(node, ast.Import):
+        for alias in node.names:
+            short = alias.asname or alias.name.split(".")[0]
+            yield short, Binding("import", dotted=alias.name if alias.asname else short)
+    elif isinstance(node, ast.ImportFrom):
+        for alias in node.names:
+            yield alias.asname or alias.name, Binding("import", dotted=f"{origin(node, package)}.{alias.name}")
+    elif isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from _targets(target, node.value)
+    elif isinstance(node, ast.AnnAssign):
+        if isinstance(node.target, ast.Name):
+            kind = Binding("value", node.value) if node.value else Binding("parameter", node.annotation)
+            yield node.target.id, kind
+    elif isinstance(node, ast.AugAssign | ast.For | ast.AsyncFor):
+        yield from _opaque(node.target)
+    elif isinstance(node, ast.With | ast.AsyncWith):
+        for item in node.items:
+            if isinstance(item.optional_vars, ast.Name):
+                yield item.optional_vars.id, Binding("enter", item.context_expr)
+            elif item.optional_vars:
+                yield from _opaque(item.optional_vars)
+
+
+def _walruses(node: ast.stmt) -> Iterator[tuple[str, Binding]]:
+    for child in children(node):
+        for inner in walk(child) if isinstance(child, ast.expr) else ():
+            if isinstance(inner, ast.NamedExpr):
+                yield inner.target.id, Binding("value", inner.value)
+
+
+def _targets(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Binding]]:
+    if isinstance(target, ast.Name):
+        yield target.id, Binding("value", value)
+    elif isinstance(target, ast.Tuple | ast.List):
+        same = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
+        for index, inner in enumerate(target.elts):
+            if same and isinstance(value, ast.Tuple | ast.List):
+                yield from _targets(inner, value.elts[index])
+            elif isinstance(inner, ast.Name):
+                yield inner.id, Binding("item", value, index=index)
+            else:
+                yield from _opaque(inner)
+
+
+def _opaque(target: ast.expr) -> Iterator[tuple[str, Binding]]:
+    for inner in walk(target):
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+            yield inner.id, Binding("opaque")
+
+
+def _live(tree: ast.AST, parents: dict[ast.AST, ast.AST]) -> dict[type[ast.AST], list[ast.AST]]:
+    """Walk what can run, without recursion: not under `if False`, not after a `return`, no unused inner function."""
+    found: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        found[kind].append(node)
+        if kind in SINGLE:
+            continue
+        below = tuple(_live_children(node)) if kind in _MAY_BE_DEAD else children(node)
+        for child in below:
+            parents[child] = node
+        stack += below[::-1]
+    return dict(found)
+
+
+def _live_children(node: ast.AST) -> Iterator[ast.AST]:
+    dead: set[str] = set()
+    if isinstance(node, ast.If | ast.While | ast.IfExp):
+        truth = constant_truth(node.test)
+        dead = (
+            {"body"} if truth is False else {"orelse"} if truth is True and not isinstance(node, ast.While) else set()
+        )
+    unused = _unused(node) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else ()
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if name in dead or name == "ctx":
+            continue
+        if isinstance(value, ast.AST):
+            yield value
+        elif isinstance(value, list):
+            for item in value:
+                if not isinstance(item, ast.AST) or item in unused:
+                    continue
+                yield item
+                if isinstance(item, ast.stmt) and leaves(item):
+                    break
+
+
+def _unused(function: Function) -> set[ast.AST]:
+    """Return the inner functions and lambdas of a function that nothing in it ever names."""
+    inner = [n for n in function.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and not n.decorator_list]
+    if not inner:
+        return set()
+    named = {n.id for n in below(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return {n for n in inner if n.name not in named}
+
+
+def definitions(node: ast.AST, *, lambdas: bool) -> Iterator[Function | ast.Lambda | ast.ClassDef]:
+    """Yield the definitions directly inside of a node, however deep in its blocks, and in its expressions."""
+    stack = list(children(node))
+    while stack:
+        child = stack.pop()
+        if not lambdas and isinstance(child, ast.expr):
+            continue
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            yield child
+            if not isinstance(child, ast.Lambda):
+                stack.extend(child.decorator_list)
+        else:
+            stack.extend(children(child))
+
+
+def is_property(function: Function) -> bool:
+    """Return whether a method is read like an attribute, so that a call of it calls what it returns."""
+    return any(tail_of(decorator) in PROPERTIES for decorator in function.decorator_list)

@@ -1,0 +1,186 @@
+"""A program: its modules, classes and functions, found by their names across files."""
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import TypeVar
+
+from gates.scan.program.alternatives import Alternatives
+from gates.scan.program.assignments import Assignments
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.definitions import Definitions
+from gates.scan.program.imports import Imports
+from gates.scan.program.lineage import Lineage
+from gates.scan.program.module import Binding, Function, Module
+from gates.scan.program.scope import Scope
+from gates.scan.program.types import Types
+
+T = TypeVar("T")
+MAX_NAMES = 200
+
+
+class Project:
+    """All modules of a program, and where their names lead: one door to what its parts answer."""
+
+    def __init__(self, modules: Iterable[Module], unparsed: Iterable[str] = ()) -> None:
+        self.modules = {module.path: module for module in modules}
+        self.unparsed = tuple(unparsed)
+        self.by_name = {module.name: module for module in self.modules.values()}
+        self._renamed: dict[str, frozenset[str] | None] = {}
+        self._found: dict[object, tuple[object, ...]] = {}
+        self._imports = Imports(self)
+        self._lineage = Lineage(self)
+        self._assignments = Assignments(self)
+        self.types = Types(self)
+        self.alternatives = Alternatives(self)
+
+    @cached_property
+    def _definitions(self) -> Definitions:
+        return Definitions(self, self.modules.values())  # in most files no name is looked up, and none is needed
+
+    @cached_property
+    def classes(self) -> dict[str, ClassInfo]:
+        """Return the classes by their full names."""
+        return self._definitions.classes
+
+    @cached_property
+    def functions(self) -> dict[str, tuple[Function, Module]]:
+        """Return the functions by their full names, and where they are."""
+        return self._definitions.functions
+
+    def is_module(self, node: ast.expr, scope: Scope) -> bool:
+        """Return whether an expression names a module rather than an object."""
+        if isinstance(node, ast.Name):
+            found = scope.lookup(node.id)
+            if found is None or not any(binding.kind == "import" for binding in found[1]):
+                return False
+            if any(b.kind == "import" and b.dotted == node.id for b in found[1]):
+                return True
+        named = scope.dotted(node)
+        if isinstance(node, ast.Attribute) and named is not None and named.startswith("torch."):
+            return named == named.lower()  # a part of the library itself
+        return named is not None and named in self.by_name
+
+    def is_foreign(self, dotted: str) -> bool:
+        """Return whether a full name is one of a library, which has no part of the program."""
+        return self._imports.is_foreign(dotted)
+
+    def find_module(self, name: str, near: Module) -> Module | None:
+        """Return a module by its name: from the root, beside the one that asks, or the only one that ends so."""
+        return self._imports.find_module(name, near)
+
+    def canonical(self, dotted: str, near: Module) -> str:
+        """Return the name under which something is defined, re-exports followed."""
+        return self._imports.canonical(dotted, near)
+
+    def starred(self, name: str, module: Module) -> str | None:
+        """Return the full name of what came with `import *`."""
+        return self._imports.starred(name, module)
+
+    def scope_of(self, node: ast.AST, module: Module) -> Scope:
+        """Return the scope of a function's body, or of the module."""
+        return self._definitions.scope_of(node, module)
+
+    def scope_at(self, node: ast.AST, module: Module) -> Scope:
+        """Return the scope that a live node stands in."""
+        return self._definitions.scope_at(node, module)
+
+    def qualified(self, node: ast.AST, scope: Scope) -> str:
+        """Return the full name of a definition."""
+        return self._definitions.qualified(node, scope)
+
+    def method(self, owner: ClassInfo, name: str) -> tuple[Function, Module, ClassInfo] | None:
+        """Return a method, bases followed."""
+        return self._lineage.method(owner, name)
+
+    def attribute(self, owner: ClassInfo, name: str) -> list[tuple[Binding, Scope]]:
+        """Return what an attribute is bound to, bases followed; nothing where that is not known."""
+        return self._lineage.attribute(owner, name)
+
+    def ancestors_of(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
+        """Return the program's classes that a class extends."""
+        return self._lineage.ancestors_of(info)
+
+    def may_be(self, info: ClassInfo, wanted: ClassInfo) -> bool:
+        """Return whether a class may be or extend another: a base that is not known may be the other by its name."""
+        return self._lineage.may_be(info, wanted)
+
+    def order_of(self, info: ClassInfo) -> list[ClassInfo]:
+        """Return a class and the program's classes that it extends, in the order in which methods are looked up."""
+        return self._lineage.order_of(info)
+
+    def above(self, owner: ClassInfo, around: ClassInfo, name: str) -> ClassInfo | None:
+        """Return the class whose method `super()` means in a method of one class, where the object is of another."""
+        return self._lineage.above(owner, around, name)
+
+    def below(self, owner: ClassInfo) -> Iterator[ClassInfo]:
+        """Yield the classes that extend a class, themselves or through others, each once."""
+        return self._lineage.below(owner)
+
+    @property
+    def by_method(self) -> dict[str, list[ClassInfo]]:
+        """Return the classes that define a method, by its name, and those that inherit it."""
+        return self._lineage.by_method
+
+    @property
+    def extended(self) -> frozenset[str]:
+        """Return the full names of the classes that others extend."""
+        return self._lineage.extended
+
+    @property
+    def extending(self) -> dict[str, list[ClassInfo]]:
+        """Return the classes that extend a class, by its full name."""
+        return self._lineage.extending
+
+    def is_reset(self, owner: ClassInfo, name: str) -> bool:
+        """Return whether code other than the constructor sets an attribute of a class's instances."""
+        return self._assignments.is_reset(owner, name)
+
+    def attributes_set(self, function: ast.AST, owner: ClassInfo) -> frozenset[str]:
+        """Return the attributes that a method sets on its instance, itself or in the methods that it calls."""
+        return self._assignments.attributes_set(function, owner)
+
+    def once(self, find: Callable[["Project"], Iterable[T]]) -> tuple[T, ...]:
+        """Return what a function finds in the program; it looks once, whoever asks."""
+        if find not in self._found:
+            self._found[find] = tuple(find(self))
+        return self._found[find]  # type: ignore[return-value]  # it is what this function found
+
+    def names_for(self, last: str) -> frozenset[str] | None:
+        """Return the names that code may write for one, by imports and assignments; `None` where it may be any."""
+        if last not in self._renamed:
+            found, todo = {last}, [last]
+            while todo and len(found) <= MAX_NAMES:
+                others = self._renames.get(todo.pop(), set()) - found
+                found |= others
+                todo += others
+            self._renamed[last] = frozenset(found) if len(found) <= MAX_NAMES else None
+        return self._renamed[last]
+
+    @cached_property
+    def _renames(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = defaultdict(set)
+        for module in self.modules.values():
+            for name, others in module.renames.items():
+                found[name] |= others
+        return found
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Return the names that some file writes in live code."""
+        return frozenset().union(*(module.words for module in self.modules.values()))
+
+    @cached_property
+    def method_names(self) -> Counter[str]:
+        """Return how many classes have a method of a name."""
+        return Counter(name for info in self.classes.values() for name in info.methods)
+
+    @cached_property
+    def named(self) -> dict[str, list[tuple[ast.Call, Module]]]:
+        """Return the live calls of all modules by the last name that they are written with."""
+        found: dict[str, list[tuple[ast.Call, Module]]] = defaultdict(list)
+        for module in self.modules.values():
+            for name, calls in module.calls.items():
+                found[name] += [(call, module) for call in calls]
+        return found

@@ -1,0 +1,56 @@
+"""A program read from disk: each file once, what cannot be read named and never taken for clean."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from gates.scan.program.module import Module
+from gates.scan.program.project import Project
+from gates.syntax import Unparsed, parse
+
+MAX_BYTES = 2 * 1024 * 1024
+
+
+def read_project(paths: Iterable[Path], root: Path) -> Project:
+    """Read files of a program."""
+    contents: dict[str, bytes | str] = {}
+    for path in paths:
+        shown = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+        contents[shown] = content(path)
+    return project_of(contents)
+
+
+def content(path: Path) -> bytes | str:
+    """Return the bytes of a file, or as text the reason why there are none."""
+    try:
+        size = os.stat(path).st_size  # noqa: PTH116  # called for every file
+        return path.read_bytes() if size <= MAX_BYTES else f"{size} bytes, more than {MAX_BYTES}: not read"
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def project_of(contents: Mapping[str, bytes | str]) -> Project:
+    """Parse files by their paths relative to the root of the project; text in place of bytes is why there are none."""
+    modules, unparsed = [], []
+    for path, raw in contents.items():
+        if isinstance(raw, str):
+            unparsed.append(f"{path}:1: {raw}")
+            continue
+        try:
+            modules.append(module_of(path, raw))
+        except Unparsed as error:
+            unparsed.append(str(error))
+    return Project(modules, unparsed)
+
+
+def module_of(path: str, raw: bytes) -> Module:
+    """Parse one file; raise `Unparsed` with the place and the reason."""
+    parts = path.removesuffix(".py").split("/")
+    package = ".".join(parts[:-1])
+    name = package if parts[-1] == "__init__" else ".".join(parts)
+    source = parse(raw, path, package)
+    plain = raw.isascii() and b"coding" not in raw[:200]
+    return Module(
+        path, name, package, source,
+        lambdas=not plain or b"lambda" in raw, walruses=not plain or b":=" in raw,
+    )  # fmt: skip

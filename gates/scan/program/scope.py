@@ -1,0 +1,149 @@
+"""Where code stands, as reading alone knows it: what its names are called in full, and what its objects are."""
+
+import ast
+import builtins
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gates.scan.program.module import Binding, Function, Module, bindings_of, tail_of
+from gates.scan.program.nodes import text_of
+
+if TYPE_CHECKING:
+    from gates.scan.program.classes import ClassInfo
+    from gates.scan.program.project import Project
+
+BUILTINS = frozenset(dir(builtins))
+MAX_HOPS = 6
+SAME = frozenset(
+    {"to", "cuda", "cpu", "train", "eval", "half", "float", "double", "bfloat16", "requires_grad_", "compile"}
+)
+PREPARES = frozenset({"prepare", "setup", "setup_dataloaders", "setup_module", "setup_optimizers", "initialize"})
+
+
+@dataclass(eq=False)
+class Scope:
+    """A module or a function; `owner` is the class whose method it is."""
+
+    project: "Project"
+    module: Module
+    function: Function | ast.Lambda | None = None
+    outer: "Scope | None" = None
+    owner: "ClassInfo | None" = None
+    _named: dict[ast.AST, str | None] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def bindings(self) -> dict[str, list[Binding]]:
+        """Return what the names of this scope alone are bound to, its parameters included."""
+        if self.function is None:
+            return self.module.bindings
+        body = [] if isinstance(self.function, ast.Lambda) else self.function.body
+        found = bindings_of(body, self.module.package, walruses=self.module.walruses)
+        arguments = self.function.args
+        for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            found.setdefault(arg.arg, []).insert(0, Binding("parameter", arg.annotation))
+        for star in (arguments.vararg, arguments.kwarg):
+            if star:
+                found.setdefault(star.arg, []).insert(0, Binding("opaque"))
+        return found
+
+    @property
+    def self_name(self) -> str | None:
+        """Return what a method calls its instance."""
+        if self.owner is None or not isinstance(self.function, ast.FunctionDef | ast.AsyncFunctionDef):
+            return self.outer.self_name if self.outer and self.outer.function else None
+        first = [*self.function.args.posonlyargs, *self.function.args.args][:1]
+        static = any(tail_of(d) == "staticmethod" for d in self.function.decorator_list if isinstance(d, ast.expr))
+        return first[0].arg if first and not static else None
+
+    @property
+    def self_class(self) -> "ClassInfo | None":
+        """Return the class of the instance that `self` is here."""
+        return self.owner or (self.outer.self_class if self.outer else None)
+
+    def lookup(self, name: str) -> "tuple[Scope, list[Binding]] | None":
+        """Return the innermost scope that binds a name, and how."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.bindings:
+                return scope, scope.bindings[name]
+            scope = scope.outer
+        return None
+
+    def dotted(self, node: ast.expr) -> str | None:
+        """Return the full name of what an expression names; `None` for what is no name of a module's."""
+        return self._dotted(node, MAX_HOPS)
+
+    def _dotted(self, node: ast.expr, hops: int) -> str | None:
+        if node not in self._named:
+            self._named[node] = None  # a circle names nothing
+            self._named[node] = self._resolved(node, hops) if hops > 0 else None
+        return self._named[node]
+
+    def _resolved(self, node: ast.expr, hops: int) -> str | None:
+        if isinstance(node, ast.Attribute):
+            base = self._dotted(node.value, hops)
+            if base is not None:
+                return self.project.canonical(f"{base}.{node.attr}", self.module)
+            return self._aliased(self.attribute(node), hops)
+        if isinstance(node, ast.Name):
+            return self._name(node.id, hops)
+        if isinstance(node, ast.Call) and self._dotted(node.func, hops - 1) == "functools.partial" and node.args:
+            return self._dotted(node.args[0], hops - 1)
+        if isinstance(node, ast.IfExp):
+            return self._dotted(node.body, hops - 1) or self._dotted(node.orelse, hops - 1)
+        return None
+
+    def _name(self, name: str, hops: int) -> str | None:
+        found = self.lookup(name)
+        if found is None:
+            return self.project.starred(name, self.module) or name
+        scope, bindings = found
+        return scope._aliased([(binding, scope) for binding in bindings], hops)  # noqa: SLF001
+
+    def _aliased(self, bindings: "list[tuple[Binding, Scope]]", hops: int) -> str | None:
+        """Return the name that bindings agree to stand for; of a fallback the first counts."""
+        if any(b.kind in {"parameter", "opaque", "item", "enter"} for b, _ in bindings):
+            return None
+        for binding, scope in bindings:
+            if binding.kind == "import":
+                return self.project.canonical(binding.dotted, scope.module)
+            if binding.kind == "define" and isinstance(
+                binding.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+            ):
+                return self.project.qualified(binding.node, scope)
+            if binding.kind == "value" and isinstance(binding.node, ast.Name | ast.Attribute | ast.Call | ast.IfExp):
+                named = scope._dotted(binding.node, hops - 1)  # noqa: SLF001
+                if named is not None:
+                    return named
+        return None
+
+    def attribute(self, node: ast.Attribute) -> "list[tuple[Binding, Scope]]":
+        """Return what an attribute of a known class's instance is bound to, and where."""
+        owner = self.class_of(node.value)
+        return self.project.attribute(owner, node.attr) if owner else []
+
+    def class_of(self, node: ast.expr) -> "ClassInfo | None":
+        """Return the project's class that an object is of."""
+        if isinstance(node, ast.Name) and node.id == self.self_name:
+            return self.self_class
+        named = self.project.types.of(node, self)
+        return self.project.classes.get(named) if named else None
+
+    def through(self, node: ast.expr) -> "tuple[ast.expr, Scope] | None":
+        """Return the expression that a variable or attribute was made by, where there is exactly one."""
+        if isinstance(node, ast.Name):
+            found = self.lookup(node.id)
+            bindings = [(b, found[0]) for b in found[1]] if found else []
+        elif isinstance(node, ast.Attribute):
+            bindings = self.attribute(node)
+        else:
+            return None
+        if len(bindings) != 1 or bindings[0][0].kind != "value":
+            return None
+        value = bindings[0][0].node
+        return (value, bindings[0][1]) if isinstance(value, ast.expr) else None
+
+    def key(self, node: ast.AST) -> str:
+        """Return the text of an expression."""
+        return text_of(node)

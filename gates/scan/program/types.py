@@ -1,0 +1,294 @@
+"""What objects are, as far as reading tells: from constructors through variables, attributes, returns and arguments."""
+
+import ast
+from typing import TYPE_CHECKING
+
+from gates.scan.program.known import OPTIMIZER, SCALER, SCHEDULER, is_kind
+from gates.scan.program.module import Binding, Function, is_property, tail_of
+from gates.scan.program.nodes import inner, is_none, kept
+from gates.scan.program.parameters import Parameters, one
+from gates.scan.program.scope import PREPARES, SAME, Scope
+from gates.scan.program.stored import stored_in
+
+if TYPE_CHECKING:
+    from gates.scan.program.classes import ClassInfo
+    from gates.scan.program.project import Project
+
+TRAINS = (OPTIMIZER, SCHEDULER, SCALER)
+MAX_DEPTH = 5
+MAX_BASES = 6
+READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tuple", "set"} | {
+    "object",
+    "abc",
+    "typing",
+    "enum",
+    "collections",
+    "contextlib",
+}  # all kinds are known
+UNIONS = {"typing.Optional", "typing.Union", "typing.Annotated"}
+
+
+class Types(Parameters):
+    """Answers what an expression is, by the full name of its class; `None` where that is not known for sure."""
+
+    def __init__(self, project: "Project") -> None:
+        self._project = project
+        self._known: dict[tuple[ast.AST, Scope], str | None] = {}
+        self._kinds: dict[tuple[str, str], bool | None] = {}
+        self._tried: dict[tuple[ast.AST, Scope], int] = {}  # from how deep something was asked for in vain
+        self._depth = 0
+        self._cut = False
+
+    def of(self, node: ast.expr, scope: Scope) -> str | None:
+        """Return the full name of an expression's class."""
+        key = (node, scope)
+        if key in self._known:
+            return self._known[key]
+        if self._depth >= self._tried.get(key, MAX_DEPTH + 1):
+            self._cut = True
+            return None
+        if self._depth == 0:
+            self._cut = False
+        self._depth += 1
+        self._known[key] = None  # a circle is not known
+        try:
+            found = self._of(node, scope)
+        finally:
+            self._depth -= 1
+        if found is None and self._cut and self._depth:
+            del self._known[key]  # asked for from nearer by, it may be known
+            self._tried[key] = self._depth
+        else:
+            self._known[key] = found
+        return found
+
+    def attribute(self, owner: "ClassInfo", name: str) -> str | None:
+        """Return the class of an attribute of a class's instances."""
+        bindings = self._project.attribute(owner, name)
+        return self._read(self._agreed(bindings, None)) if bindings else self._under(name)
+
+    def _read(self, found: str | None) -> str | None:
+        """Return what reading an attribute gives: where that is a descriptor, what its `__get__` makes of it."""
+        info = self._project.classes.get(found or "")
+        return None if info is not None and self._project.method(info, "__get__") is not None else found
+
+    def is_a(self, name: str | None, wanted: str, hops: int = MAX_BASES) -> bool | None:
+        """Return whether a class is or extends another; `None` where the name is not known."""
+        if name is None:
+            return None
+        if hops < MAX_BASES:
+            return self._extends(name, wanted, hops)
+        key = (name, wanted)
+        if key not in self._kinds:
+            self._kinds[key] = self._extends(name, wanted, hops)
+        return self._kinds[key]
+
+    def _extends(self, name: str, wanted: str, hops: int) -> bool | None:
+        if is_kind(name, wanted):
+            return True
+        info = self._project.classes.get(name)
+        if info is None:
+            return False if name.partition(".")[0] in READ else None
+        if info.twice or hops == 0:
+            return None
+        found = [self.is_a(base, wanted, hops - 1) for base in info.bases]
+        return True if True in found else None if None in found else False
+
+    def _of(self, node: ast.expr, scope: Scope) -> str | None:
+        if isinstance(node, ast.Call):
+            return self._call(node, scope)
+        if isinstance(node, ast.Name):
+            if node.id == scope.self_name and scope.self_class:
+                return scope.self_class.name
+            found = scope.lookup(node.id)
+            return self._agreed([(b, found[0]) for b in found[1]], node.id) if found else None
+        if isinstance(node, ast.Attribute):
+            bindings = scope.attribute(node)
+            return self._read(self._agreed(bindings, None)) if bindings else self._under(node.attr)
+        if isinstance(node, ast.IfExp):
+            return one({self.of(n, scope) for n in (node.body, node.orelse) if not is_none(n)})
+        if isinstance(node, ast.BoolOp):
+            return one({self.of(n, scope) for n in node.values if not is_none(n)})
+        if isinstance(node, ast.NamedExpr | ast.Await):
+            return self.of(node.value, scope)
+        if isinstance(node, ast.Subscript):
+            held = self._contained(node.value, node.slice, scope, 3)
+            key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+            return held or (self._under(key) if isinstance(key, str) else None)
+        return None
+
+    def _under(self, name: str) -> str | None:
+        """Return the kind of all that the program puts under a key or a name, where that trains a model."""
+        kind: str | None = None
+        for value, module in self._project.once(stored_in)[0].get(name, ()):
+            if is_none(value):
+                continue
+            found = self.of(value, self._project.scope_at(value, module))
+            if found is None or found != (kind or found) or not any(is_kind(found, k) for k in TRAINS):
+                return None
+            kind = found
+        return kind
+
+    def _contained(self, node: ast.expr, key: ast.expr | None, scope: Scope, hops: int) -> str | None:
+        """Return the class of what is in a container that is written out, under a key or wherever."""
+        if isinstance(node, ast.Dict):
+            values = [v for k, v in zip(node.keys, node.values, strict=True) if _is_key(k, key)] or node.values
+            return one({self.of(value, scope) for value in values})
+        if isinstance(node, ast.List | ast.Tuple):
+            return one({self.of(value, scope) for value in node.elts})
+        if isinstance(node, ast.ListComp | ast.DictComp):
+            return self.of(node.elt if isinstance(node, ast.ListComp) else node.value, scope)
+        behind = scope.through(node) if hops else None
+        return self._contained(behind[0], key, behind[1], hops - 1) if behind else None
+
+    def _agreed(self, bindings: list[tuple[Binding, Scope]], parameter: str | None) -> str | None:
+        """Return the class that all bindings agree on; `None` assigned beside counts for nothing."""
+        found = {
+            self._bound(binding, scope, parameter)
+            for binding, scope in bindings
+            if not (binding.kind == "value" and isinstance(binding.node, ast.expr) and is_none(binding.node))
+        }
+        found = {name for name in found if name is not None} if len(found) > 1 and parameter is None else found
+        return one(found)
+
+    def _bound(self, binding: Binding, scope: Scope, parameter: str | None) -> str | None:
+        node = binding.node
+        if binding.kind == "parameter":
+            named = self._annotated(node, scope) if isinstance(node, ast.expr) else None
+            found = named or (self.passed(parameter, scope) if parameter else None)
+            return found or (self.used_as(parameter, scope) if parameter and not isinstance(node, ast.expr) else None)
+        if binding.kind == "enter" and isinstance(node, ast.expr):
+            return self._entered(node, scope)
+        if binding.kind == "value" and isinstance(node, ast.expr):
+            return self.of(node, scope)
+        if binding.kind == "item" and isinstance(node, ast.Call):
+            return self.item(node, binding.index, scope)
+        return None
+
+    def _entered(self, node: ast.expr, scope: Scope) -> str | None:
+        """Return what `with` gives: a context itself, or what its `__enter__` returns."""
+        found = self.of(node, scope)
+        info = self._project.classes.get(found or "")
+        method = self._project.method(info, "__enter__") if info is not None else None
+        if method is None:
+            return found
+        inside = self._project.scope_of(method[0], method[1])
+        given = {self.of(value, inside) for value in _returned(method[0])}
+        own = inside.self_class.name if inside.self_class is not None else None
+        return found if given == {own} else one(given)
+
+    def item(self, call: ast.Call, index: int, scope: Scope) -> str | None:
+        """Return what is at a place of a tuple that a call returns."""
+        if tail_of(call.func) in PREPARES and index < len(call.args):
+            return self.of(call.args[index], scope)
+        target = self.function(call, scope)
+        if target is None:
+            return None
+        inner = self._project.scope_of(target, scope.module)
+        found = set()
+        for value in _returned(target):
+            if not isinstance(value, ast.Tuple) or index >= len(value.elts):
+                return None
+            found.add(self.of(value.elts[index], inner))
+        return one(found)
+
+    def _annotated(self, node: ast.expr, scope: Scope) -> str | None:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                node = ast.parse(node.value, mode="eval").body
+            except (SyntaxError, ValueError):
+                return None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            return one({self._annotated(n, scope) for n in (node.left, node.right) if not is_none(n)})
+        if isinstance(node, ast.Subscript):
+            if scope.dotted(node.value) in UNIONS:
+                inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+                return one({self._annotated(n, scope) for n in inner if not is_none(n)})
+            return None
+        return scope.dotted(node) if isinstance(node, ast.Name | ast.Attribute) else None
+
+    def _call(self, node: ast.Call, scope: Scope) -> str | None:
+        tail = tail_of(node.func)
+        if isinstance(node.func, ast.Attribute) and tail in SAME:
+            inner = self.of(node.func.value, scope)
+            if inner is not None and not self._has_own(inner, tail):
+                return inner
+        named = scope.dotted(node.func)
+        if named is not None and (named in self._project.classes or _is_constructor(named)):
+            if self._makes_others(named):
+                return None
+            return None if is_choice(node.func, scope) and self._project.alternatives.of(node, scope) else named
+        if tail in PREPARES and len(node.args) == 1:
+            return self.of(node.args[0], scope)
+        if tail == "lr_schedulers" and isinstance(node.func, ast.Attribute):
+            return SCHEDULER
+        target = self.function(node, scope)
+        if target is None:
+            return named if named and any(is_kind(named, k) for k in _MAKERS) else None
+        inner_scope = self._project.scope_of(target, scope.module)
+        annotated = self._annotated(target.returns, inner_scope) if target.returns else None
+        if annotated is not None:  # a scheduler annotated as an optimizer is one by its name
+            return SCHEDULER if annotated == OPTIMIZER and "sched" in target.name.lower() else annotated
+        return one({self.of(value, inner_scope) for value in _returned(target) if not is_none(value)})
+
+    def _makes_others(self, name: str) -> bool:
+        """Return whether calling a class gives no object of it: its `__new__` never comes to one of its bases."""
+        info = self._project.classes.get(name)
+        found = self._project.method(info, "__new__") if info is not None else None
+        return found is not None and not any(
+            isinstance(c, ast.Call) and tail_of(c.func) == "__new__" for c in inner(found[0], ast.Call)
+        )
+
+    def _has_own(self, name: str, method: str) -> bool:
+        """Return whether a class of the program says itself what a method returns."""
+        info = self._project.classes.get(name)
+        return info is not None and self._project.method(info, method) is not None
+
+    def function(self, call: ast.Call, scope: Scope) -> Function | None:
+        """Return the project's function that a call runs."""
+        named = scope.dotted(call.func)
+        if named in self._project.functions:
+            return self._project.functions[named][0]
+        if isinstance(call.func, ast.Attribute):
+            owner = scope.class_of(call.func.value)
+            found = self._project.method(owner, call.func.attr) if owner else None
+            if found:
+                return found[0] if not is_property(found[0]) else None  # what it returns is called
+        return self._called_object(call.func, scope)
+
+    def _called_object(self, node: ast.expr, scope: Scope) -> Function | None:
+        """Return the method that runs where an object of the project is called."""
+        if not self._project.method_names["__call__"] or not isinstance(node, ast.Name | ast.Attribute):
+            return None
+        owner = scope.class_of(node)
+        found = self._project.method(owner, "__call__") if owner else None
+        return found[0] if found else None
+
+
+_MAKERS = ("torch.optim.lr_scheduler.LRScheduler", "torch.optim.Optimizer", "torch.nn.Module")
+
+
+def is_choice(func: ast.expr, scope: Scope) -> bool:
+    """Return whether what is called may be chosen of several: `(A if fast else B)()`, or a variable set to that."""
+    if isinstance(func, ast.Name) and (found := scope.lookup(func.id)) is not None:
+        return any(binding.kind == "value" and isinstance(binding.node, ast.IfExp) for binding in found[1])
+    return isinstance(func, ast.IfExp)
+
+
+def _is_key(key: ast.expr | None, wanted: ast.expr | None) -> bool:
+    return isinstance(key, ast.Constant) and isinstance(wanted, ast.Constant) and key.value == wanted.value
+
+
+def _returned(function: Function) -> list[ast.expr]:
+    """Return what a function returns, which is looked for once."""
+    return kept(function, _found_returned)
+
+
+def _found_returned(function: Function) -> list[ast.expr]:
+    found = (node.value for node in inner(function, ast.Return) if isinstance(node, ast.Return))
+    return [value for value in found if value is not None]
+
+
+def _is_constructor(dotted: str) -> bool:
+    last = dotted.rpartition(".")[2]
+    return last[:1].isupper() and not last.isupper()
