@@ -16,7 +16,7 @@ from gates.evidence.concurrency import Concurrency
 from gates.evidence.kind import EvidenceSet
 from gates.model import Level, Outcome
 from gates.stages import _concurrency
-from gates.task import Criterion, Task
+from gates.tasks.task import Criterion, Task
 
 CASES = Path(__file__).parent.parent / "tests" / "together"
 BAD, GOOD = "planted_together", "sound_together"

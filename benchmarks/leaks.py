@@ -16,10 +16,10 @@ from benchmarks.table import Row, tabulate
 from gates.context import Context
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.leaks import Leaks
-from gates.leak import Leak
 from gates.model import Finding, Level, Outcome
 from gates.stages import _leaks
-from gates.task import Criterion, Task
+from gates.tasks.leak import Leak
+from gates.tasks.task import Criterion, Task
 
 CASES = Path(__file__).parent.parent / "tests" / "leaked"
 CALLABLE = re.compile(r"^(?:async )?def (\w+)\(.*\n(?:    .*\n|\n)*", re.MULTILINE)

@@ -16,7 +16,7 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.scaling import Scaling
 from gates.model import Level, Outcome
 from gates.stages import _scaling
-from gates.task import Criterion, Task
+from gates.tasks.task import Criterion, Task
 
 CASES = Path(__file__).parent.parent / "tests" / "scaled"
 TIME, MEMORY, CALLS = "step_cpu_time_s", "peak_memory_bytes", "python_calls"

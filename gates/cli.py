@@ -79,8 +79,8 @@ def run(
     base: str | None, goalposts: str | None, policy_from: str | None,
 ) -> None:  # fmt: skip
     """Collect evidence for TASK, judge it, and write the reports."""
+    from gates.commands.run import Request, perform
     from gates.policy import judging
-    from gates.run_command import Request, perform
 
     root, own = _project()
     with judging(root, own, policy_from) as policy:
@@ -136,7 +136,7 @@ def trace(task: str | None, form: str, out: Path | None, fresh: bool) -> None:
 
     Exit codes: 0 a matrix without gaps, 1 a reference leads nowhere, 3 something is missing or could not be read.
     """
-    from gates.trace_command import TraceRequest, perform
+    from gates.commands.trace import TraceRequest, perform
 
     root, settings = _project()
     page, broken, exit_code = perform(
@@ -168,7 +168,7 @@ def prove(
     Exit codes: 0 every criterion of level must is proved, 1 one is not, 2 wrong usage or task file, 3 nothing could be
     proved, 130 interrupted (what was tried is kept).
     """
-    from gates.prove_command import ProveRequest, perform
+    from gates.commands.prove import ProveRequest, perform
 
     root, settings = _project()
     request = ProveRequest(
@@ -207,7 +207,7 @@ def measure(
 
     Exit codes: 0 all that was asked for was measured, 3 something was not (what was is in the bundle).
     """
-    from gates.measure_command import MeasureRequest, perform
+    from gates.commands.measure import MeasureRequest, perform
 
     root, settings = _project()
     request = MeasureRequest(
@@ -238,7 +238,7 @@ def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, fresh: boo
 
     Exit codes: 0 no rule of severity critical or high is broken, 1 one is, 3 a file could not be read.
     """
-    from gates.check_command import CheckRequest, perform
+    from gates.commands.check import CheckRequest, perform
 
     root, settings = _project()
     text, exit_code = perform(
@@ -271,7 +271,7 @@ def audit(report: Path, task: str | None, out: Path | None, timeout: float | Non
 
     Exit codes: 0 nothing is contradicted, 1 something is, 3 nothing could be confirmed.
     """
-    from gates.audit_command import AuditRequest, perform
+    from gates.commands.audit import AuditRequest, perform
 
     root, settings = _project()
     request = AuditRequest(
@@ -298,7 +298,7 @@ def doctor(*, measure: bool, python: str | None) -> None:
 
     With --measure also its own error rates, its noise floor, and the smallest change that it can detect.
     """
-    from gates.doctor_command import DoctorRequest, perform
+    from gates.commands.doctor import DoctorRequest, perform
 
     root, settings = _project()
     request = DoctorRequest(root=root, python=_interpreter(python, root, settings), measure=measure)
@@ -315,7 +315,7 @@ def doctor(*, measure: bool, python: str | None) -> None:
               help="How many runs are shown.")  # fmt: skip
 def history(task: str, form: str, last: int) -> None:
     """Show the runs of TASK in this folder so far: verdict, score, commit, time, and how its numbers went."""
-    from gates.history_command import HistoryRequest, perform
+    from gates.commands.history import HistoryRequest, perform
 
     root, settings = _project()
     _print(perform(HistoryRequest(root=root, settings=settings, task=task, form=form, last=last)).splitlines())
@@ -329,7 +329,7 @@ def diff(before: Path, after: Path) -> None:
 
     Exit code 0 whatever has changed: it says nothing of good or bad.
     """
-    from gates.diff_command import perform
+    from gates.commands.diff import perform
 
     _print(perform(before, after).splitlines())
 

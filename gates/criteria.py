@@ -8,7 +8,7 @@ from gates.model import Finding, Level, Outcome, Status
 from gates.ranking import ranked, reason
 from gates.report import CriterionReport, GateReport, Trace
 from gates.stages.bound_tests import tests_of
-from gates.task import Criterion, Task
+from gates.tasks.task import Criterion, Task
 
 
 def stand(task: Task, criterion: Criterion, gates: Sequence[GateReport], run: PytestRun | None) -> CriterionReport:

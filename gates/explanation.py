@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gates import pipeline, spec, store
+from gates import pipeline, store
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.model import Finding, RuleText
@@ -12,7 +12,8 @@ from gates.ranking import ranked
 from gates.report import CriterionReport, Report, Trace
 from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
-from gates.task import Task
+from gates.tasks import spec
+from gates.tasks.task import Task
 from gates.terminal import visible
 from gates.yaml_source import did_you_mean
 

@@ -15,7 +15,7 @@ from gates.deciding.design import Design
 from gates.deciding.slope import slope
 from gates.model import Outcome
 from gates.samples import Metric
-from gates.task import Measure
+from gates.tasks.task import Measure
 
 LEVEL = 0.95
 METHOD = "median with sign-test interval"

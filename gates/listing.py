@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from gates import spec, store
+from gates import store
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.report import Report
-from gates.task import Task
+from gates.tasks import spec
+from gates.tasks.task import Task
 
 
 def overview(root: Path, settings: Settings) -> tuple[list[str], list[str]]:

@@ -30,7 +30,7 @@ from gates.requirement_coverage import cover, judge_coverage, recounted, statuse
 from gates.revision import digest_folder, environment, observe
 from gates.selection import NOT_ASKED_FOR, Selection, left_out, narrowed
 from gates.stages.gate import Gate
-from gates.task import Task
+from gates.tasks.task import Task
 from gates.verdict import decide, decide_gate, score_gate, score_task
 from gates.waiving import all_waived, unneeded, waive
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from gates.criteria import status
 from gates.model import Finding, Location, Outcome, Severity, Status
 from gates.report import Coverage, GateReport
-from gates.task import Task
+from gates.tasks.task import Task
 from gates.verdict import decide_gate, score_gate
 
 OPEN = (Status.PARTIAL, Status.UNVERIFIED)  # could still go either way

@@ -13,7 +13,7 @@ from gates.context import Context
 from gates.files import files_of
 from gates.model import FileDigest, Revision
 from gates.permalinks import base_of
-from gates.task import Task
+from gates.tasks.task import Task
 from gates.terminal import printable
 
 CHUNK = 1024 * 1024

@@ -7,7 +7,7 @@ from gates.claims.claims_file import ClaimsFile
 from gates.model import Model
 from gates.report import Report
 from gates.samples import Samples
-from gates.task import Task
+from gates.tasks.task import Task
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MODELS: dict[str, tuple[type[Model], str]] = {

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gates.model import Finding, Outcome, RuleText, Severity
-from gates.task import Task
-from gates.task_types import Located
+from gates.tasks.task import Task
+from gates.tasks.types import Located
 
 NOT_ASKED_FOR = RuleText(
     id="GT003",

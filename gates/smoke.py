@@ -1,7 +1,7 @@
 """A smoke run: the same criteria at the same error, with as little of each measurement as can decide."""
 
-from gates.measurement import Measurement
-from gates.task import Task
+from gates.tasks.measurement import Measurement
+from gates.tasks.task import Task
 
 BUDGET_S = 30.0
 RESTARTS = 4  # three of them before the first look, so that it sees how processes differ

@@ -5,8 +5,8 @@ from datetime import date
 
 from gates.model import Finding, Level, Outcome, Severity, Status, Waived
 from gates.report import GateReport
-from gates.task import Task
-from gates.waiver import Waiver, may_be_waived
+from gates.tasks.task import Task
+from gates.tasks.waiver import Waiver, may_be_waived
 
 OPEN = {Outcome.FAILED, Outcome.UNKNOWN}
 

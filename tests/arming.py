@@ -6,9 +6,9 @@ from typing import Any
 
 from building import written
 
-from gates.measurement import Arm
 from gates.measuring.bench import Launch, launch
 from gates.measuring.session import Plan
+from gates.tasks.measurement import Arm
 
 STEPS = """
 import json, os, sys, time

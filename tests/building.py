@@ -26,7 +26,7 @@ from gates.model import CommandRecord, Finding, Location, Outcome, Severity
 from gates.pipeline import discover
 from gates.process import ProcessRun, Stream
 from gates.samples import Samples
-from gates.task import Task
+from gates.tasks.task import Task
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT_S = 60

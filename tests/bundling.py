@@ -12,7 +12,7 @@ from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import MeasurementRun
 from gates.samples import Samples
-from gates.task import Task
+from gates.tasks.task import Task
 
 ON_CUDA = a_criterion(id="AC2", tests=[], code=[], measures=[a_measure(on="cuda")], line=12)
 CUDA = samples(device="cuda")

@@ -12,7 +12,7 @@ from gates.evidence.measurements import MeasurementRun
 from gates.evidence.regressions import RegressionRun, Regressions
 from gates.measuring.taken import Taken
 from gates.samples import Samples
-from gates.task import Task
+from gates.tasks.task import Task
 
 BASE = [1.0 + i / 1000 for i in range(16)]
 CORE = """

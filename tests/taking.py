@@ -9,7 +9,7 @@ from gates.measuring.ledger import Attempt, Recalled
 from gates.measuring.machine import Machine
 from gates.measuring.taken import Taken
 from gates.samples import Samples
-from gates.task import Task
+from gates.tasks.task import Task
 
 PAIRS = 16
 OLD = [2.0 + i / 1000 for i in range(PAIRS)]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gates import spec
 from gates.errors import UsageError
-from gates.task import Task
+from gates.tasks import spec
+from gates.tasks.task import Task
 
 HEAD = """id: T1
 title: A task

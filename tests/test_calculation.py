@@ -6,11 +6,11 @@ from typing import get_args
 import pytest
 from building import ROOT
 
-from gates import spec
-from gates.calculation import Law
 from gates.errors import UsageError
 from gates.evidence._calculating.laws import LAWS
-from gates.task import Task
+from gates.tasks import spec
+from gates.tasks.calculation import Law
+from gates.tasks.task import Task
 
 HEAD = "id: T1\ntitle: x\nimplementation: [pkg]\ncriteria: [{id: AC1, text: t}]\n"
 CALL = "{name: n, call: pkg.core:f, "

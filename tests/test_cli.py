@@ -214,7 +214,7 @@ def test_template_that_is_not_utf8_is_one_clear_line(tmp_path: Path) -> None:
 
 CRASHES = {
     "while it is loaded": "import sys\nsys.modules['gates.cli'] = None\n",
-    "in a command": "import sys\nsys.modules['gates.run_command'] = None\n",
+    "in a command": "import sys\nsys.modules['gates.commands.run'] = None\n",
     "without its libraries": "import sys\nsys.modules['pydantic'] = None\n",
     "without its command line library": "import sys\nsys.modules['click'] = None\n",
     "in a gate": (

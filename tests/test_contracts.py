@@ -49,7 +49,7 @@ from gates.scan.loading import load_rules
 from gates.scan.program.reading import project_of
 from gates.scan.rule import Rule
 from gates.stages.gate import Gate
-from gates.task import Task
+from gates.tasks.task import Task
 
 GATES = pipeline.discover()
 KINDS = registry.classes(gates.evidence, Evidence)

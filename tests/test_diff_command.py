@@ -7,12 +7,12 @@ import pytest
 from building import a_criterion, a_measure, a_project, a_record, a_run, a_task, all_evidence, gates, measured, samples
 
 from gates import pipeline
-from gates.diff_command import perform
+from gates.commands.diff import perform
 from gates.errors import UsageError
 from gates.evidence.kind import Evidence
 from gates.evidence.test_records import TestOutcome
 from gates.model import Revision
-from gates.task import Task
+from gates.tasks.task import Task
 
 FAILED = a_run(a_record(TestOutcome.FAILED))
 

@@ -10,7 +10,7 @@ import pytest
 from building import ROOT, a_project, gates, written
 from taking import a_taken, some_samples
 
-from gates.doctor_command import KEPT_S, DoctorRequest, _rates, perform
+from gates.commands.doctor import KEPT_S, DoctorRequest, _rates, perform
 from gates.measuring.windows import Trace
 
 TOLD = {

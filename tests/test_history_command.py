@@ -9,10 +9,10 @@ from building import ROOT, a_context, a_project, a_task, evidence, gates, writte
 from regressing import a_regressing_task, compared, sides
 
 from gates import run_log
+from gates.commands.history import HistoryRequest, perform
 from gates.config import Settings
 from gates.errors import EvidenceUnavailable
 from gates.evidence.past_runs import PastRuns, numbers_of, this_machine
-from gates.history_command import HistoryRequest, perform
 from gates.run_log import LoggedRun, Number
 from gates.stages import _past_runs
 
@@ -119,6 +119,6 @@ def test_only_the_candidate_of_a_comparison_is_a_number_of_today() -> None:
     assert [(one.name, one.n) for one in numbers_of(None, compared(sides(2.0)))] == [(STEP, 16)]
 
 
-@pytest.mark.parametrize("path", ["gates/history_command.py", "gates/diff_command.py"])
+@pytest.mark.parametrize("path", ["gates/commands/history.py", "gates/commands/diff.py"])
 def test_what_is_shown_is_printed_by_the_command_line_alone(path: str) -> None:
     assert "print(" not in (ROOT / path).read_text(encoding="utf-8")

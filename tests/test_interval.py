@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gates.interval import NEEDED, Estimate, NotEnough, compare, estimate, rank
 from gates.model import Outcome
 from gates.samples import Metric
-from gates.task import Measure
+from gates.tasks.task import Measure
 
 
 def measure(kind: str, *arms: str) -> Measure:

@@ -31,7 +31,7 @@ from gates.evidence.test_records import TestOutcome
 from gates.model import Check, Decision, Finding, Level, Revision, Status
 from gates.report import Report
 from gates.selection import left_out, narrowed
-from gates.task import Task
+from gates.tasks.task import Task
 
 NO_HISTORY = {"BL011"}  # these projects lie in no repository
 PASSING = dataclasses.replace(

@@ -11,8 +11,8 @@ from bar import git
 from building import ROOT, clean, gates, written
 from regressing import slower, two_commits
 
-from gates import spec
 from gates.errors import UsageError
+from gates.tasks import spec
 
 TASK = """\
 id: T1

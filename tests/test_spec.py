@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from building import TASK_FILE, written
 
-from gates import spec
 from gates.errors import UsageError
 from gates.model import Level
+from gates.tasks import spec
 
 SMALL = """\
 id: T1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gates.task_shape import is_typed, known_keys
+from gates.tasks.shape import is_typed, known_keys
 
 KEYS = {
     (): "entry_points",

@@ -23,16 +23,17 @@ from building import (
 )
 from pydantic import ValidationError
 
-from gates import pipeline, render, spec
+from gates import pipeline, render
 from gates.errors import UsageError
 from gates.evidence.kind import Evidence
 from gates.evidence.test_records import TestOutcome
 from gates.model import Decision, Level, Outcome, Revision, Status
 from gates.render import json, markdown, text
 from gates.report import Report
-from gates.task import Task
+from gates.tasks import spec
+from gates.tasks.task import Task
+from gates.tasks.waiver import Standing, Waiver, may_be_waived
 from gates.verdict import score_gate
-from gates.waiver import Standing, Waiver, may_be_waived
 from gates.waiving import waive
 
 SLOW = measured(samples(old=[1.0, 1.01] * 6, new=[1.0, 1.01] * 6))

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.deciding.load import load
-from gates.measurement import Arm
 from gates.measuring import answers
 from gates.measuring.answers import Source
 from gates.measuring.bench import Launch, launch
@@ -18,7 +17,8 @@ from gates.measuring.taken import Taken
 from gates.measuring.wire import ArmFailed
 from gates.model import Model, Outcome
 from gates.samples import Samples
-from gates.task import Measure
+from gates.tasks.measurement import Arm
+from gates.tasks.task import Measure
 
 ROOT = Path(__file__).resolve().parents[2]
 BUDGET_S = 15.0

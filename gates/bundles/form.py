@@ -5,11 +5,11 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from gates.evidence.measurement_run import MeasurementRun
-from gates.measurement import Measurement
 from gates.model import Model, TaskIdentity
 from gates.samples import Samples
-from gates.task import Measure
-from gates.task_types import InsidePath
+from gates.tasks.measurement import Measurement
+from gates.tasks.task import Measure
+from gates.tasks.types import InsidePath
 
 SCHEMA = "gates.bundle/1"
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

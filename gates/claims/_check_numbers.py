@@ -11,7 +11,7 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import Measurements
 from gates.interval import Estimate, NotEnough, estimate
 from gates.samples import Metric, Samples
-from gates.task import Measure
+from gates.tasks.task import Measure
 
 BASES = {"fp32", "float32", "full", "baseline", "base", "old", "before", "reference", "off", "tf32"}
 TOPICS = {"speedup": ("ratio", ("time", "latency", "duration")), "memory": ("reduction", ("mem", "bytes", "vram")),

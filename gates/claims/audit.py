@@ -15,7 +15,7 @@ from gates.evidence.measurements import Measurements
 from gates.evidence.pytest_run import PytestRun
 from gates.render import escape
 from gates.stages.claims import other_gates, row, world_of
-from gates.task import Task
+from gates.tasks.task import Task
 from gates.terminal import visible
 
 ABOUT_TESTS = {"tests", "all passed", "test end", "exit code", "duration"}

@@ -26,7 +26,7 @@ from gates.claims.claim import (
     Verdict,
 )
 from gates.model import Decision, Level, Location, Model
-from gates.task_types import InsidePath, Metric, Name, Text
+from gates.tasks.types import InsidePath, Metric, Name, Text
 from gates.yaml_source import Document, Problem, SourceError, did_you_mean
 
 Count = Annotated[int, Field(ge=0)]

@@ -3,7 +3,7 @@
 import math
 
 from gates.interval import Estimate
-from gates.task import Measure
+from gates.tasks.task import Measure
 
 MOST = 1_000_000
 

@@ -13,16 +13,16 @@ from gates.evidence._baseline import Baseline
 from gates.evidence._import_paths import import_roots
 from gates.evidence._own_code import loaded, refuse_other_code
 from gates.evidence._timed import attempts_key
-from gates.measurement import Arm, Measurement
 from gates.measuring.bench import Launch, launch
 from gates.measuring.comparison import BASELINE, CANDIDATE, limits_of
 from gates.measuring.ledger import Recalled, key_of
 from gates.measuring.session import Plan
 from gates.measuring.taken import SPLIT, Taken, frozen_digest
 from gates.measuring.wire import ArmFailed
-from gates.regression import Regression
 from gates.samples import Samples
-from gates.task import Task
+from gates.tasks.measurement import Arm, Measurement
+from gates.tasks.regression import Regression
+from gates.tasks.task import Task
 
 METHOD = "gates.regression/1"
 

@@ -15,7 +15,7 @@ from gates.measuring.session import Plan, measure
 from gates.measuring.taken import Taken, frozen_digest
 from gates.measuring.wire import ArmFailed
 from gates.samples import Samples
-from gates.task import Measure
+from gates.tasks.task import Measure
 
 BEGUN, FAILED = "begun", "failed"
 KILLED = "it was stopped from outside"

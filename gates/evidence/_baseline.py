@@ -10,8 +10,8 @@ from gates.evidence._goalposts import base as bases
 from gates.files import files_of
 from gates.history import Blob, History, object_name
 from gates.measuring.taken import frozen_digest
-from gates.task import Task
-from gates.task_types import InsidePath
+from gates.tasks.task import Task
+from gates.tasks.types import InsidePath
 
 PROSE = (".md", ".rst")
 

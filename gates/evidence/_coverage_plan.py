@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gates.context import Context
 from gates.files import copy_package
-from gates.task import Task
+from gates.tasks.task import Task
 
 COVERAGE_PLUGIN = "gates_pytest_coverage"
 FOLDER = "coverage"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates.context import Context
-from gates.task import Task
+from gates.tasks.task import Task
 
 
 def import_roots(task: Task, context: Context) -> list[Path]:

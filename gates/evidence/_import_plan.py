@@ -13,7 +13,7 @@ from gates.evidence.symbols import Resolver
 from gates.files import files_of
 from gates.model import Location
 from gates.syntax import Unparsed, live_statements
-from gates.task import Task
+from gates.tasks.task import Task
 
 TESTS = {"tests", "test"}
 

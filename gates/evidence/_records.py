@@ -23,7 +23,7 @@ from gates.evidence.test_records import (
 )
 from gates.files import files_of
 from gates.model import Location
-from gates.task import Task
+from gates.tasks.task import Task
 
 
 class Records:

@@ -19,7 +19,6 @@ from gates.evidence._attempt import attempt
 from gates.evidence._import_paths import import_roots
 from gates.evidence._installed import installed
 from gates.files import files_of
-from gates.measurement import Arm, Measurement
 from gates.measuring import machine
 from gates.measuring.answers import ALPHA
 from gates.measuring.bench import Launch, launch
@@ -30,7 +29,8 @@ from gates.measuring.taken import SPLIT, Taken, frozen_digest
 from gates.revision import processor
 from gates.samples import BadSamples, Metric, Samples
 from gates.smoke import cut_short
-from gates.task import Measure, Task
+from gates.tasks.measurement import Arm, Measurement
+from gates.tasks.task import Measure, Task
 
 METHOD = "gates.measuring/1"
 LONGEST = 1000

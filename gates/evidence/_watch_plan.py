@@ -11,7 +11,7 @@ from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
 from gates.model import Location
 from gates.syntax import SourceModule, Unparsed, live_statements
-from gates.task import Task
+from gates.tasks.task import Task
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 MOST = 400  # functions: each is looked at when a test asserts for the first time

@@ -13,8 +13,8 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._import_paths import import_roots
 from gates.files import files_of, is_byproduct
-from gates.measurement import Measurement
-from gates.task import Task
+from gates.tasks.measurement import Measurement
+from gates.tasks.task import Task
 from gates.terminal import printable, visible
 
 LONGEST = 250  # of a name on most file systems

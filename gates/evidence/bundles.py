@@ -13,9 +13,9 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.bound_files import bind
 from gates.evidence.kind import Evidence
 from gates.evidence.measurement_run import MeasurementRun
-from gates.measurement import Measurement
 from gates.model import Model
-from gates.task import Task
+from gates.tasks.measurement import Measurement
+from gates.tasks.task import Task
 
 FOLDER = "bundles"
 Bound = Mapping[str, Mapping[str, BoundFile]]  # by measurement and path

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from pydantic import JsonValue
 
-from gates.calculation import Called, Case, Instance, Property
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._calculating.likeness import Unseen, differences, numbers_in
@@ -16,7 +15,8 @@ from gates.evidence._calculations_run import Asked, run_all
 from gates.evidence._import_paths import import_roots
 from gates.evidence.kind import Evidence
 from gates.model import CommandRecord, Location, Model
-from gates.task import Task
+from gates.tasks.calculation import Called, Case, Instance, Property
+from gates.tasks.task import Task
 from gates.terminal import visible
 
 CALL_S, TRIAL_S = 60.0, 300.0

@@ -11,7 +11,7 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.kind import Evidence
 from gates.model import Model
-from gates.task import Task
+from gates.tasks.task import Task
 from gates.terminal import printable
 
 MAX_BYTES = 2 * 1024 * 1024

@@ -13,7 +13,7 @@ from gates.scan.checking import Checked, check
 from gates.scan.loading import load_rules, named, unknown
 from gates.scan.rule import Rule
 from gates.scan.site import Site
-from gates.task import Task
+from gates.tasks.task import Task
 
 MAX_SITES = 1000
 

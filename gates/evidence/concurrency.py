@@ -6,7 +6,6 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from gates.concurrent import Concurrent
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._calculating.likeness import Unseen, differences
@@ -15,7 +14,8 @@ from gates.evidence._import_paths import import_roots
 from gates.evidence._probing import Entry, Probe, Probed, location, number
 from gates.evidence.kind import Evidence
 from gates.evidence.together import Differed, Stood, Switched, Together
-from gates.task import Task
+from gates.tasks.concurrent import Concurrent
+from gates.tasks.task import Task
 
 PROGRAM = "_concurrency"
 KEPT = 20

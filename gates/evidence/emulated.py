@@ -13,7 +13,7 @@ from gates.evidence.kind import Evidence
 from gates.files import copy_package
 from gates.model import CommandRecord, Location, Model
 from gates.process import ProcessRun
-from gates.task import Task
+from gates.tasks.task import Task
 from gates.terminal import printable
 
 PLUGIN = "gates_emulated"

@@ -14,7 +14,7 @@ from gates.evidence.kind import Evidence
 from gates.evidence.test_records import Warned
 from gates.model import CommandRecord, Location, Model
 from gates.process import ProcessRun
-from gates.task import EntryPoint, Task
+from gates.tasks.task import EntryPoint, Task
 from gates.terminal import printable
 
 RUNNER = Path(__file__).with_name("_call_runner.py")

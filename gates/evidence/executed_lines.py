@@ -20,7 +20,7 @@ from gates.evidence.symbols import Resolver
 from gates.files import files_of
 from gates.model import Location, Model
 from gates.syntax import SourceModule, Unparsed
-from gates.task import Task
+from gates.tasks.task import Task
 
 TEST = "test:"
 Where = dict[str, dict[int, frozenset[str]]]

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from gates import rules, spec
+from gates import rules
 from gates.context import Context
 from gates.errors import UsageError
 from gates.evidence._goalposts import base as bases
@@ -19,7 +19,8 @@ from gates.evidence._goalposts.written_tests import WrittenTest, written_tests
 from gates.evidence.kind import Evidence
 from gates.history import History
 from gates.model import Level, Location
-from gates.task import Task
+from gates.tasks import spec
+from gates.tasks.task import Task
 from gates.terminal import printable
 
 FOLDER = "goalposts"

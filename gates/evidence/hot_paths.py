@@ -19,10 +19,10 @@ from gates.evidence._tracebacks import crash_of, written
 from gates.evidence.hot_steps import HotRun, HotSeen
 from gates.evidence.kind import Evidence
 from gates.files import copy_package
-from gates.hot_path import HotPath
 from gates.model import CommandRecord
 from gates.process import ProcessRun
-from gates.task import Task
+from gates.tasks.hot_path import HotPath
+from gates.tasks.task import Task
 
 PACKAGE = "gates_recorder"
 PROGRAM = f"{PACKAGE}.hot_path"

@@ -9,7 +9,7 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.interrupts import stop_if_interrupted
 from gates.model import CommandRecord, Model
-from gates.task import Task
+from gates.tasks.task import Task
 
 E = TypeVar("E", bound="Evidence")
 

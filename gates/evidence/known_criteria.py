@@ -4,7 +4,6 @@ import ast
 from collections.abc import Iterator
 from typing import Self
 
-from gates import spec
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence._markers import Marker, Marks
@@ -12,7 +11,8 @@ from gates.evidence.kind import Evidence
 from gates.evidence.sources import Sources
 from gates.model import Location, Model
 from gates.syntax import Definition, SourceModule, Unparsed
-from gates.task import Task
+from gates.tasks import spec
+from gates.tasks.task import Task
 
 
 class Misspelt(Model):

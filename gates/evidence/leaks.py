@@ -15,8 +15,8 @@ from gates.evidence._import_paths import import_roots
 from gates.evidence._probing import Entry, Probe, Probed, location
 from gates.evidence.kind import Evidence
 from gates.evidence.leaking import Allocated, Holder, LeakRun, Watched
-from gates.leak import Leak
-from gates.task import Task
+from gates.tasks.leak import Leak
+from gates.tasks.task import Task
 
 PROGRAM = "_leaks"
 LONGER = 3

@@ -15,14 +15,14 @@ from gates.evidence._timed import attempts_key, measures_of, run_again_and_again
 from gates.evidence.bundles import answering
 from gates.evidence.kind import Evidence
 from gates.evidence.measurement_run import MeasurementRun
-from gates.measurement import Measurement
 from gates.measuring import machine
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord
 from gates.process import ProcessRun
 from gates.samples import BadSamples, Samples, read
 from gates.smoke import cut_short
-from gates.task import Task
+from gates.tasks.measurement import Measurement
+from gates.tasks.task import Task
 
 MAX_BYTES = 64 * 1024 * 1024
 COARSE_S = 5.0  # some file systems note times to two seconds, and others by a clock of their own

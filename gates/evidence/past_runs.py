@@ -13,7 +13,7 @@ from gates.measuring import machine
 from gates.measuring.comparison import CANDIDATE
 from gates.revision import processor
 from gates.run_log import LoggedRun, Number
-from gates.task import Task
+from gates.tasks.task import Task
 
 MOST = 50
 

@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from gates.code_binding import CodeBinding
 from gates.evidence._written import Written
 from gates.evidence.symbols import Resolver
 from gates.meanings import deleted_after, replaced_by
@@ -14,6 +13,7 @@ from gates.scan.patterns.pattern import Pattern
 from gates.scan.rule import Piece, Rule
 from gates.scan.site import Site
 from gates.syntax import Definition, Unparsed
+from gates.tasks.code_binding import CodeBinding
 
 MAX_PLACES = 1000
 

@@ -13,7 +13,7 @@ from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.kind import Evidence
 from gates.files import files_of
 from gates.proof import PROOF, Proof
-from gates.task import Task
+from gates.tasks.task import Task
 
 SETTINGS = ("pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini", "conftest.py")
 

@@ -27,7 +27,7 @@ from gates.evidence.test_records import (
 from gates.files import copy_package
 from gates.model import CommandRecord
 from gates.process import ProcessRun
-from gates.task import Task
+from gates.tasks.task import Task
 from gates.terminal import printable
 
 PLUGIN = "gates_pytest_witness"

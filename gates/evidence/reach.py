@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from enum import StrEnum
 from functools import cached_property
 
-from gates.code_binding import CodeBinding
 from gates.evidence.call_graph import CallGraph, Step
 from gates.evidence.symbols import Resolver
 from gates.model import Location, Model
 from gates.scan.program.module import Module
 from gates.scan.program.project import Project
 from gates.scan.program.reading import read_project
+from gates.tasks.code_binding import CodeBinding
 
 SHOWN = 5
 Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

@@ -19,8 +19,8 @@ from gates.evidence.runtime_orders import RuntimeOrder, runtime_orders
 from gates.files import copy_package
 from gates.model import CommandRecord, Model
 from gates.process import ProcessRun
-from gates.task import Task
-from gates.tests_to_record import TestsToRecord
+from gates.tasks.task import Task
+from gates.tasks.tests_to_record import TestsToRecord
 
 VARYING = {"driven", "scale", "window", "lr", "optimizers", "scaler", "scale_before", "scale_after", "rates_before",
            "rates_after"}  # fmt: skip

@@ -20,8 +20,8 @@ from gates.evidence.recorded import Attempt, Recorded
 from gates.evidence.runtime_orders import RuntimeOrder, runtime_orders
 from gates.files import copy_package
 from gates.model import CommandRecord, Model
-from gates.task import Task
-from gates.training_step import Need, TrainingStep
+from gates.tasks.task import Task
+from gates.tasks.training_step import Need, TrainingStep
 
 RECORDER = "gates_recorder"
 # What a training step shows here is its semantics: on every machine the same, on a CPU, with nobody told of it.

@@ -20,13 +20,13 @@ from gates.evidence.kind import Evidence
 from gates.evidence.measurements import MeasurementRun
 from gates.guardian import remove
 from gates.history import History
-from gates.measurement import Arm, Measurement
 from gates.measuring.comparison import arm_of, device_of
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
-from gates.regression import Regression
 from gates.smoke import cut_short
-from gates.task import Task
+from gates.tasks.measurement import Arm, Measurement
+from gates.tasks.regression import Regression
+from gates.tasks.task import Task
 from gates.terminal import printable
 
 FOLDER = "regressions"

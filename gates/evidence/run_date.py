@@ -6,7 +6,7 @@ from typing import Self
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.kind import Evidence, EvidenceSet
-from gates.task import Task
+from gates.tasks.task import Task
 
 
 def day_of(evidence: EvidenceSet) -> date | None:

@@ -13,8 +13,8 @@ from gates.evidence._probing import Entry, Probe, Probed, location, number
 from gates.evidence.kind import Evidence
 from gates.model import Location, Model
 from gates.process import ProcessRun
-from gates.scale import Scale
-from gates.task import Task
+from gates.tasks.scale import Scale
+from gates.tasks.task import Task
 
 PROGRAM = "_scaling"
 LEAST_SHARE = 0.1

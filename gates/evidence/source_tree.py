@@ -4,8 +4,6 @@ import itertools
 from collections.abc import Iterator
 from typing import Self
 
-from gates.calculation import Called
-from gates.code_binding import CodeBinding
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.code_rules import RuleTrace, bound_rules
@@ -18,7 +16,9 @@ from gates.evidence.watchful import Watchful, watchful
 from gates.files import files_of
 from gates.model import Location
 from gates.syntax import SourceModule, Unparsed
-from gates.task import EntryPoint, Task
+from gates.tasks.calculation import Called
+from gates.tasks.code_binding import CodeBinding
+from gates.tasks.task import EntryPoint, Task
 
 
 class SourceTree(Evidence):

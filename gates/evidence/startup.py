@@ -18,7 +18,7 @@ from gates.evidence.kind import Evidence
 from gates.evidence.test_records import Warned
 from gates.model import CommandRecord, Location, Model
 from gates.process import ProcessRun
-from gates.task import Task
+from gates.tasks.task import Task
 from gates.terminal import printable
 
 __all__ = ["BuildEnding", "Built", "Ending", "Imported", "Startup"]

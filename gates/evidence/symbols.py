@@ -4,7 +4,6 @@ import ast
 from pathlib import Path
 
 from gates import meanings
-from gates.code_binding import CodeBinding
 from gates.evidence._attributes import bases_of, field_of, names_of, set_on_self
 from gates.evidence._module_files import ModuleFiles
 from gates.evidence._private_names import is_private, is_used, may_be_called_from_outside
@@ -12,7 +11,8 @@ from gates.evidence._uses import use_lines
 from gates.evidence.sources import Sources
 from gates.model import Location, Model
 from gates.syntax import Definition, SourceModule, Unparsed, origin
-from gates.task import Task
+from gates.tasks.code_binding import CodeBinding
+from gates.tasks.task import Task
 
 MAX_HOPS = 20
 Found = tuple[SourceModule, ast.stmt]

@@ -15,7 +15,7 @@ from gates.measuring.own_clock import contradicted
 from gates.measuring.taken import Taken
 from gates.model import Outcome
 from gates.samples import Metric, Samples
-from gates.task import Measure
+from gates.tasks.task import Measure
 
 ALPHA = 1 - LEVEL
 MANY = 10  # times: fewer may be the same by rounding

@@ -1,8 +1,8 @@
 """A regression as measures: the candidate over the baseline, with the limit that blocks and the one that warns."""
 
-from gates.measurement import Measurement
-from gates.regression import Regression
-from gates.task import Measure
+from gates.tasks.measurement import Measurement
+from gates.tasks.regression import Regression
+from gates.tasks.task import Measure
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 

@@ -14,7 +14,7 @@ from gates.interval import Estimate, NotEnough, compare, estimate, values_of
 from gates.measuring.taken import Taken
 from gates.model import Outcome
 from gates.samples import Metric, Samples
-from gates.task import Measure
+from gates.tasks.task import Measure
 
 WALL = "step_time_s"
 CPU = "step_cpu_time_s"

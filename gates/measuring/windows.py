@@ -14,7 +14,7 @@ from gates.measuring.rounds import apart, copies_until
 from gates.measuring.taken import Taken
 from gates.model import Model, Outcome
 from gates.samples import Samples
-from gates.task import Measure
+from gates.tasks.task import Measure
 
 MOST = 64
 BASELINE, CANDIDATE = "base", "cand"

@@ -20,7 +20,7 @@ from gates.files import copy_package, files_of
 from gates.process import ProcessRun
 from gates.proving._worker.keeping import Copy
 from gates.proving.copying import copy_project
-from gates.task import Task
+from gates.tasks.task import Task
 
 PACKAGE = "gates_prove_worker"
 WORKER = Path(__file__).with_name("_worker")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from gates.code_binding import CodeBinding
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
@@ -22,7 +21,8 @@ from gates.proving.others import Answer
 from gates.proving.source import Text
 from gates.proving.targets import Baseline, Collected, around, statements
 from gates.syntax import Unparsed
-from gates.task import Criterion, Task
+from gates.tasks.code_binding import CodeBinding
+from gates.tasks.task import Criterion, Task
 
 if TYPE_CHECKING:
     from gates.proving.general import Operators

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates import yaml_source
-from gates.fault import DeclaredFault
 from gates.files import files_of
 from gates.proof import Source
 from gates.proving.making import Change
 from gates.proving.source import Text, compiles
-from gates.task import Criterion, Task
-from gates.task_shape import is_typed
+from gates.tasks.fault import DeclaredFault
+from gates.tasks.shape import is_typed
+from gates.tasks.task import Criterion, Task
 from gates.yaml_source import Problem, SourceError
 
 

@@ -5,7 +5,6 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.code_binding import CodeBinding
 from gates.evidence.code_rules import RuleSite
 from gates.evidence.source_tree import SourceTree
 from gates.model import Location
@@ -13,6 +12,7 @@ from gates.proof import Source
 from gates.proving.making import Change
 from gates.proving.source import Text, is_docstring, is_log
 from gates.syntax import SourceModule, constant_truth, live_nodes
+from gates.tasks.code_binding import CodeBinding
 
 NO_CONTEXT = '__import__("contextlib").nullcontext()'
 Simple = ast.Expr | ast.Assign | ast.AugAssign | ast.AnnAssign

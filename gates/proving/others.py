@@ -14,7 +14,7 @@ from gates.evidence.recording import Recording
 from gates.evidence.source_tree import SourceTree
 from gates.model import Outcome
 from gates.selection import narrowed
-from gates.task import Criterion, Task
+from gates.tasks.task import Criterion, Task
 
 READ = "code:"
 KINDS: tuple[tuple[str, tuple[type[Evidence], ...]], ...] = (

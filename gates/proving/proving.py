@@ -21,7 +21,7 @@ from gates.proving.known import Known
 from gates.proving.making import Fault
 from gates.proving.targets import Baseline
 from gates.revision import environment, git
-from gates.task import Task
+from gates.tasks.task import Task
 from gates.terminal import printable
 
 SHARE = 0.75  # of the budget, for tests; the rest is for the evidence that is no test

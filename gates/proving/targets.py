@@ -12,7 +12,7 @@ from gates.model import Location
 from gates.proving.bench import Bench, Session, Told
 from gates.proving.source import Text
 from gates.stages.bound_tests import is_under
-from gates.task import Criterion, Task
+from gates.tasks.task import Criterion, Task
 
 STARTUP_S, LEAST_S = 0.5, 5.0
 

@@ -8,7 +8,7 @@ from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages._elsewhere import answers
 from gates.stages._measures import Answer, targets_of, told_by
-from gates.task import Criterion, Measure, Task
+from gates.tasks.task import Criterion, Measure, Task
 
 RULES = (
     RuleText(

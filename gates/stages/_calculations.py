@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from gates.calculation import Called
 from gates.evidence.calculations import Calculations
 from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity, worst
@@ -12,7 +11,8 @@ from gates.report import Section
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._called import Row, case_rows, property_row
 from gates.stages._execution_sections import LISTED, listed
-from gates.task import Criterion, Task
+from gates.tasks.calculation import Called
+from gates.tasks.task import Criterion, Task
 from gates.terminal import visible
 
 NAMED = 10

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.calculation import Calculation, Called, Case, EdgeCase, Property
 from gates.evidence.calculations import (
     Calculations,
     CallRun,
@@ -16,7 +15,8 @@ from gates.evidence.calculations import (
     unlike,
 )
 from gates.model import Location, Outcome
-from gates.task_types import Located
+from gates.tasks.calculation import Calculation, Called, Case, EdgeCase, Property
+from gates.tasks.types import Located
 
 SHOWN = 3
 

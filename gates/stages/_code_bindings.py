@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from gates.code_binding import CodeBinding
 from gates.evidence.code_rules import RuleTrace
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.patterns import PatternTrace
@@ -12,7 +11,8 @@ from gates.evidence.symbols import SymbolTrace
 from gates.model import Finding, Outcome
 from gates.stages._about import About
 from gates.stages.bound_tests import NAMED
-from gates.task import Criterion, Task
+from gates.tasks.code_binding import CodeBinding
+from gates.tasks.task import Criterion, Task
 
 
 def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:

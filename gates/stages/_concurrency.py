@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from gates.concurrent import Concurrent
 from gates.evidence.concurrency import Concurrency
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.together import Differed, Together
@@ -10,7 +9,8 @@ from gates.model import Check, Finding, Location, Outcome, RuleText
 from gates.report import Section
 from gates.stages._said import Said
 from gates.stages._standing import checks, findings
-from gates.task import Task
+from gates.tasks.concurrent import Concurrent
+from gates.tasks.task import Task
 
 RULES = (
     RuleText(

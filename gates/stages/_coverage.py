@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.code_binding import CodeBinding
 from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
@@ -14,7 +13,8 @@ from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Seve
 from gates.report import Section
 from gates.stages._instead import runs_nothing
 from gates.stages.bound_tests import NAMED, tests_of
-from gates.task import Criterion, Task
+from gates.tasks.code_binding import CodeBinding
+from gates.tasks.task import Criterion, Task
 
 RAW = "ExecutedLines.json"
 SHOWN = 3

@@ -9,7 +9,7 @@ from gates.requirement_coverage import cover, judge_coverage
 from gates.stages._code_bindings import judge_code
 from gates.stages._criteria_sections import describe
 from gates.stages._criterion_tests import judge_tests
-from gates.task import Task
+from gates.tasks.task import Task
 from gates.waiving import waive
 
 RULES = (

@@ -12,7 +12,7 @@ from gates.report import Section
 from gates.stages._architecture import architecture_rows
 from gates.stages._execution_sections import LISTED, listed
 from gates.stages.bound_tests import tests_of
-from gates.task import Task
+from gates.tasks.task import Task
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:

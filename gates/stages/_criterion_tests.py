@@ -11,7 +11,7 @@ from gates.stages._about import About
 from gates.stages._belief import BAD, LOG
 from gates.stages._instead import without_tests
 from gates.stages.bound_tests import NAMED, is_under, more, tests_of
-from gates.task import Criterion, Task
+from gates.tasks.task import Criterion, Task
 
 
 def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.model import Check, Finding, Location, Outcome, RuleText
 from gates.report import Section
 from gates.stages import _calculations, _recorded
-from gates.task import Task
+from gates.tasks.task import Task
 
 RULES: tuple[RuleText, ...] = ()
 LISTED = 5

@@ -6,7 +6,7 @@ from gates.bundles.form import definition_of
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import MeasurementRun
-from gates.task import Measure, Task
+from gates.tasks.task import Measure, Task
 
 
 def from_elsewhere(measure: Measure, evidence: EvidenceSet) -> list[MeasurementRun]:

@@ -6,7 +6,7 @@ from gates.evidence.emulated import Emulated
 from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
-from gates.task import Task
+from gates.tasks.task import Task
 
 RULES = (
     RuleText(

@@ -9,7 +9,7 @@ from gates.evidence.pytest_run import PytestRun
 from gates.model import Check, Finding, Location, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages._belief import BAD, advice_on
-from gates.task import EntryPoint, Task
+from gates.tasks.task import EntryPoint, Task
 
 SHOWN = 3
 

@@ -7,7 +7,7 @@ from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.report import Section
 from gates.stages.bound_tests import tests_of
-from gates.task import Task
+from gates.tasks.task import Task
 
 SLOWEST = 10
 LISTED = 200

@@ -7,7 +7,7 @@ from gates.evidence.goalposts import Goalposts, Mode, Move, Part
 from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
-from gates.task import Task
+from gates.tasks.task import Task
 
 NAMED = 50
 SLIGHT = {Part.PRAGMA, Part.CHANGED}

@@ -16,13 +16,13 @@ from gates.evidence.hot_steps import (
     lines_of,
 )
 from gates.evidence.kind import EvidenceSet
-from gates.hot_path import HotPath
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText
 from gates.report import Section
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._hot_path_sections import COUNTED, sections
 from gates.stages._said import Said
-from gates.task import Criterion, Task
+from gates.tasks.hot_path import HotPath
+from gates.tasks.task import Criterion, Task
 
 RULES = (
     RuleText(

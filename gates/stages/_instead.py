@@ -5,13 +5,13 @@ import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from gates.calculation import Calculation, EdgeCase, Property
 from gates.evidence.reach import Reached
 from gates.evidence.source_tree import SourceTree
-from gates.measurement import Measurement
 from gates.model import Finding, Outcome
 from gates.stages._about import About
-from gates.task import Criterion, EntryPoint, Task
+from gates.tasks.calculation import Calculation, EdgeCase, Property
+from gates.tasks.measurement import Measurement
+from gates.tasks.task import Criterion, EntryPoint, Task
 
 # programs that run no code of a project, whatever words they are given
 IDLE = frozenset({"true", ":", "echo", "printf", "sleep", "ls", "pwd", "date", "hostname", "uname", "whoami"})

@@ -6,7 +6,6 @@ from gates.drift import METHOD, Drift, kept, theil_sen
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.leaking import LeakRun, Rung, Watched
 from gates.evidence.leaks import Leaks
-from gates.leak import Leak
 from gates.model import Check, Finding, Location, Outcome, RuleText
 from gates.report import Section
 from gates.stages._leak_places import place_of, said_of
@@ -14,7 +13,8 @@ from gates.stages._said import Said
 from gates.stages._sizes import shown
 from gates.stages._sparkline import sparkline
 from gates.stages._standing import checks, findings
-from gates.task import Task
+from gates.tasks.leak import Leak
+from gates.tasks.task import Task
 
 RULES = (
     RuleText(

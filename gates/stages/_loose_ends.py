@@ -11,7 +11,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages.bound_tests import NAMED, tests_of
-from gates.task import TASK_ID, Task
+from gates.tasks.task import TASK_ID, Task
 from gates.yaml_source import did_you_mean
 
 LISTED = 20

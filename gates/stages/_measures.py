@@ -13,11 +13,11 @@ from gates.measuring import answers
 from gates.measuring.answers import ALPHA, Source
 from gates.measuring.comparison import limits_of
 from gates.model import Level, Outcome
-from gates.regression import Regression
 from gates.samples import Samples
 from gates.stages._elsewhere import from_elsewhere, why_not
 from gates.stages._sizes import shown
-from gates.task import Criterion, Measure, Task
+from gates.tasks.regression import Regression
+from gates.tasks.task import Criterion, Measure, Task
 
 SHARED = "it misses the target alone, but not with the error shared by all criteria of the task that may fail"
 BYTES = "bytes"

@@ -12,7 +12,7 @@ from gates.report import Section
 from gates.stages._elsewhere import any_from_elsewhere
 from gates.stages._machine_facts import facts_of
 from gates.stages._measures import answers_of, targets_of
-from gates.task import Task
+from gates.tasks.task import Task
 
 _LOOKED = (
     " Where the gate timed the arms itself it looked while the pairs came in; the ranks of the interval at each look "

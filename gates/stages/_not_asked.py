@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, RuleText
 from gates.report import Section
-from gates.task import Task
+from gates.tasks.task import Task
 
 RULES: tuple[RuleText, ...] = ()
 

@@ -9,7 +9,7 @@ from gates.evidence.regressions import Regressions
 from gates.model import Check, Finding, RuleText
 from gates.report import Section
 from gates.stages._sparkline import sparkline
-from gates.task import Task
+from gates.tasks.task import Task
 
 __all__ = ["RULES", "describe", "judge", "plan"]
 RULES: tuple[RuleText, ...] = ()

@@ -7,7 +7,7 @@ from gates.evidence.proof import LastProof
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.proof import CriterionProof, Standing
 from gates.report import Section
-from gates.task import Criterion, Task
+from gates.tasks.task import Criterion, Task
 
 NONE = (
     "No fault was tried: that tests passed does not say whether they could fail. gates prove {} breaks the code on "

@@ -13,8 +13,8 @@ from gates.stages._recorded_logging import judge_logged
 from gates.stages._recorded_orders import judge_order
 from gates.stages._recorded_overflow import judge_overflow, judge_schedule
 from gates.stages._said import Said, unseen
-from gates.task import Criterion, Task
-from gates.training_step import Need, TrainingStep
+from gates.tasks.task import Criterion, Task
+from gates.tasks.training_step import Need, TrainingStep
 
 RULES = (
     RuleText(

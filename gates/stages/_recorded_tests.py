@@ -13,8 +13,8 @@ from gates.stages._about import About
 from gates.stages._recorded_in_tests import Looked, judge_order, judge_overflow, judge_parameters, judge_precision
 from gates.stages._said import Said
 from gates.stages.bound_tests import is_under
-from gates.task import Criterion, Task
-from gates.tests_to_record import TestsToRecord
+from gates.tasks.task import Criterion, Task
+from gates.tasks.tests_to_record import TestsToRecord
 
 RULES = (
     RuleText(

@@ -8,11 +8,11 @@ from gates.evidence.measurements import MeasurementRun
 from gates.evidence.regressions import Regressions
 from gates.measuring.comparison import BASELINE, CANDIDATE, limits_of
 from gates.measuring.fitness import noise
-from gates.regression import Regression
 from gates.report import Section
 from gates.stages._measures import told_by
 from gates.stages._sparkline import sparkline
-from gates.task import Task
+from gates.tasks.regression import Regression
+from gates.tasks.task import Task
 
 MOST = 10
 COLUMNS = (

@@ -8,12 +8,12 @@ from gates.evidence.measurements import MeasurementRun
 from gates.evidence.regressions import Regressions, measurement_of
 from gates.measuring.comparison import limits_of
 from gates.model import Check, Finding, Level, Outcome, RuleText
-from gates.regression import Regression
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._machine import ALIKE
 from gates.stages._measures import Answer, compared, regressions_of
 from gates.stages._regression_sections import describe
-from gates.task import Criterion, Measure, Task
+from gates.tasks.regression import Regression
+from gates.tasks.task import Criterion, Measure, Task
 
 __all__ = ["RULES", "describe", "judge", "plan"]
 RULES = (

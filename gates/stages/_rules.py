@@ -7,7 +7,7 @@ from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite
 from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.report import Section
-from gates.task import Task
+from gates.tasks.task import Task
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 SHOWN = 8

@@ -8,11 +8,11 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.scaling import Scaled, Scaling
 from gates.model import Check, Finding, Outcome, RuleText
 from gates.report import Section
-from gates.scale import Scale
 from gates.stages._said import Said
 from gates.stages._sizes import shown
 from gates.stages._standing import checks, findings
-from gates.task import Task
+from gates.tasks.scale import Scale
+from gates.tasks.task import Task
 
 RULES = (
     RuleText(

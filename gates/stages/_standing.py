@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from gates.concurrent import Concurrent
-from gates.leak import Leak
 from gates.model import Check, Finding, Level, Outcome, Severity
-from gates.scale import Scale
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._said import Said
-from gates.task import Criterion, Task
+from gates.tasks.concurrent import Concurrent
+from gates.tasks.leak import Leak
+from gates.tasks.scale import Scale
+from gates.tasks.task import Criterion, Task
 
 Standing = Concurrent | Leak | Scale
 LONGEST = 600

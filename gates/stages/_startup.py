@@ -12,7 +12,7 @@ from gates.evidence.test_records import Warned
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages.bound_tests import NAMED
-from gates.task import Task
+from gates.tasks.task import Task
 
 RAW = "Startup.json"
 LISTED = 100

@@ -9,7 +9,7 @@ from gates.report import Section
 from gates.stages._belief import judge_suite
 from gates.stages._execution_sections import describe_run
 from gates.stages._outcomes import judge_empty, judge_left_out, judge_tests
-from gates.task import Task
+from gates.tasks.task import Task
 
 RULES = (
     RuleText(

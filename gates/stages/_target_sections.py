@@ -7,7 +7,7 @@ from gates.interval import NotEnough, values_of
 from gates.report import Section
 from gates.stages._measures import Answer, answers_of, level_of
 from gates.stages._sparkline import sparkline
-from gates.task import Criterion, Measure, Task
+from gates.tasks.task import Criterion, Measure, Task
 
 COLUMNS = ("Criterion", "Measure", "Measured", "Interval", "Level", "n", "Course", "Device", "Outcome")
 

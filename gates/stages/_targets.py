@@ -8,7 +8,7 @@ from gates.measuring.fitness import TIMED
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.stages._measures import Answer, answers_of, level_of, targets_of
 from gates.stages._target_sections import describe
-from gates.task import Criterion, Measure, Task
+from gates.tasks.task import Criterion, Measure, Task
 
 SEVERITY = {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}
 __all__ = ["RULES", "describe", "judge", "plan"]

@@ -7,8 +7,8 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.run_date import RunDate
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
-from gates.task import Task
-from gates.waiver import LONGEST, Standing, Waiver
+from gates.tasks.task import Task
+from gates.tasks.waiver import LONGEST, Standing, Waiver
 
 RULES = (
     RuleText(

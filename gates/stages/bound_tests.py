@@ -2,7 +2,7 @@
 
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestRecord
-from gates.task import Criterion, Task
+from gates.tasks.task import Criterion, Task
 
 NAMED = 50  # so many tests have a finding of their own; the rest share one
 

@@ -30,7 +30,7 @@ from gates.stages import (
     _waivers,
 )
 from gates.stages.gate import Gate
-from gates.task import Task
+from gates.tasks.task import Task
 
 PARTS = (
     _criteria,

@@ -15,7 +15,7 @@ from gates.evidence.run_date import day_of
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages.gate import Gate
-from gates.task import Task
+from gates.tasks.task import Task
 from gates.verdict import decide, decide_gate, score_gate
 from gates.waiving import waive
 

@@ -12,7 +12,7 @@ from gates.model import Check, Finding
 from gates.report import Section
 from gates.stages import _coverage, _entries, _startup, _suite
 from gates.stages.gate import Gate
-from gates.task import Task
+from gates.tasks.task import Task
 
 PARTS = (_suite, _entries, _coverage, _startup)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gates.evidence.kind import Evidence, EvidenceSet
 from gates.model import Check, Finding, RuleText
 from gates.report import Section
-from gates.task import Task
+from gates.tasks.task import Task
 
 
 def always(_task: Task) -> bool:

@@ -26,7 +26,7 @@ from gates.stages import (
     _targets,
 )
 from gates.stages.gate import Gate
-from gates.task import Task
+from gates.tasks.task import Task
 
 PARTS = (
     _targets, _hot_path, _leaks, _concurrency, _scaling, _regressions, _past_runs, _bundles, _machine, _not_asked,

@@ -4,13 +4,14 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates import code_binding, garbage_collection, meanings, spec, stub, syntax
+from gates import garbage_collection, meanings, stub, syntax
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.evidence import public_code, symbols
 from gates.evidence.sources import Sources
 from gates.scan import memory
 from gates.syntax import Unparsed
+from gates.tasks import code_binding, spec
 from gates.tracing import file_facts, task_trace
 from gates.tracing.file_facts import FileFacts, facts_of
 from gates.tracing.known import Known, Stamps

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gates.code_binding import CodeBinding
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
 from gates.model import Level, Location, Model
-from gates.task import Criterion, Task
+from gates.tasks.code_binding import CodeBinding
+from gates.tasks.task import Criterion, Task
 
 if TYPE_CHECKING:
     from gates.evidence.patterns import PatternTrace

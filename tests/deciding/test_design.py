@@ -12,7 +12,7 @@ from gates.deciding.design import Design
 from gates.deciding.student import quantile
 from gates.interval import NotEnough, estimate
 from gates.samples import Metric
-from gates.task import Measure
+from gates.tasks.task import Measure
 
 RATIO = Measure.model_validate(a_measure())
 

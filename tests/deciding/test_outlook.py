@@ -5,7 +5,7 @@ from building import a_measure
 
 from gates.deciding.outlook import pairs_needed
 from gates.interval import Estimate
-from gates.task import Measure
+from gates.tasks.task import Measure
 
 SLOWER = Measure.model_validate(a_measure(ratio=["new", "old"], at_least=None, at_most=1.05))
 

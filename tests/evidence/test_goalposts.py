@@ -12,13 +12,13 @@ from building import TASK_FILE, a_context, a_criterion, a_measure, a_project, a_
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates import spec
 from gates.errors import EvidenceUnavailable
 from gates.evidence._goalposts import assertions, leaving_out, pragmas, settings, task_file, tests
 from gates.evidence._goalposts.fate import Fate
 from gates.evidence._goalposts.written_tests import written_tests
 from gates.evidence.goalposts import Goalposts, Mode, Move, Part
-from gates.task import Task
+from gates.tasks import spec
+from gates.tasks.task import Task
 
 BAR, CHANGED, WAIVER = Part.BAR, Part.CHANGED, Part.WAIVER
 

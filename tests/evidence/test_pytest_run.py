@@ -13,7 +13,7 @@ from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.model import Decision, Finding, Outcome, Severity
 from gates.stages import business_logic, execution
-from gates.task import Task
+from gates.tasks.task import Task
 from gates.verdict import decide
 
 GOOD = "def test_good() -> None:\n    assert print\n"

@@ -10,9 +10,9 @@ from arming import STEPS
 from building import a_context, a_criterion, a_measure, a_project, a_task, result, written
 from building import gates as command
 
-from gates import spec
 from gates.errors import UsageError
 from gates.evidence.measurements import MeasurementRun, Measurements
+from gates.tasks import spec
 
 ARMS = {"old": {"call": "steps:work", "args": [12000]}, "new": {"call": "steps:work", "args": [4000]}}
 

@@ -17,7 +17,7 @@ from gates.proving import bench, others, targets
 
 mutmut = pytest.importorskip("mutmut", reason="general mutations need mutmut (the extra 'prove')")
 
-from gates.prove_command import ProveRequest, perform  # noqa: E402
+from gates.commands.prove import ProveRequest, perform  # noqa: E402
 
 
 def a_request(root: Path, **changes: object) -> ProveRequest:

@@ -29,7 +29,7 @@ from gates.model import FileDigest, Location, Revision
 from gates.render import markdown
 from gates.render.markdown import check, render
 from gates.report import Report
-from gates.task import Task
+from gates.tasks.task import Task
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PAGES = ("summary.md", "execution.md", "business-logic.md", "performance.md")

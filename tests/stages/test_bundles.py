@@ -14,7 +14,7 @@ from gates.evidence.bundles import HandedIn, SeenRun, Standing
 from gates.evidence.kind import EvidenceSet
 from gates.model import Decision, Finding, Level, Outcome
 from gates.stages.performance import GATE
-from gates.task import Task
+from gates.tasks.task import Task
 
 TASK = a_cuda_task(bundles=("a.json", "b.json", "c.json"))
 SLOW = samples(device="cuda", new=[3 * new for new in NEW])

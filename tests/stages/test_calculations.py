@@ -24,7 +24,7 @@ from gates.pipeline import judge as judge_gate
 from gates.selection import narrowed
 from gates.stages._calculations import describe, judge, plan
 from gates.stages.business_logic import GATE
-from gates.task import Task
+from gates.tasks.task import Task
 
 PASSED, FAILED, UNKNOWN = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 

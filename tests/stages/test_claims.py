@@ -16,7 +16,7 @@ from gates.evidence.test_records import TestOutcome
 from gates.model import Decision, Finding, Level, Outcome
 from gates.report import GateReport
 from gates.stages.claims import GATE
-from gates.task import Task
+from gates.tasks.task import Task
 
 PATH = "report.md"
 TASK = a_task(claims=[PATH])

@@ -15,7 +15,7 @@ from gates.model import Finding, Location, Outcome, Status
 from gates.pipeline import judge as judge_gate
 from gates.stages import _coverage
 from gates.stages.business_logic import GATE, judge
-from gates.task import Task
+from gates.tasks.task import Task
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 PATTERN = "torch.amp.GradScaler(...)"

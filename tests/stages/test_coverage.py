@@ -13,7 +13,7 @@ from gates.evidence.symbols import SymbolTrace
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
 from gates.selection import narrowed
 from gates.stages._coverage import describe, judge, plan
-from gates.task import Task
+from gates.tasks.task import Task
 from gates.verdict import decide
 
 TASK = a_task(entry_points=[], criteria=[a_criterion()])

@@ -11,7 +11,7 @@ from gates.evidence.kind import Evidence
 from gates.evidence.source_tree import SourceTree
 from gates.model import Location
 from gates.stages._data_integrity import describe
-from gates.task import Task
+from gates.tasks.task import Task
 
 STEP = "training step 1, pkg.train:few(2)"
 PARAMETERS, STATE = "Parameters stay in float32", "The scaler's state is saved with the optimizer's"

@@ -11,7 +11,7 @@ from gates.evidence.hot_steps import HotRun, HotStep, Loader, Seen
 from gates.evidence.kind import EvidenceSet
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.stages import _hot_path
-from gates.task import Task
+from gates.tasks.task import Task
 
 ASPECTS = {"host-reads", "synchronisations", "empty-cache", "stall"}
 

@@ -25,7 +25,7 @@ from gates.model import Finding, Level, Outcome, Status
 from gates.pipeline import judge as judge_gate
 from gates.stages import _recorded
 from gates.stages.business_logic import GATE
-from gates.task import Task
+from gates.tasks.task import Task
 
 EVERYTHING = ["scaler", "autocast", "gradients", "overflow", "logged-scale"]
 

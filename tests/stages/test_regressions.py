@@ -13,7 +13,7 @@ from gates.model import Finding, Level, Outcome, Severity
 from gates.selection import narrowed
 from gates.stages._regressions import describe, judge, plan
 from gates.stages._targets import judge as judge_targets
-from gates.task import Task
+from gates.tasks.task import Task
 
 F, P, U, N = Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
 

@@ -10,7 +10,7 @@ from gates.evidence.code_rules import CodeRules
 from gates.evidence.kind import EvidenceSet
 from gates.model import Finding, Outcome, Severity
 from gates.stages import _rules
-from gates.task import Task
+from gates.tasks.task import Task
 
 OLD = "import torch\ntorch.cuda.amp.GradScaler()\n"
 TWICE = "def f(scaler, optimizer):\n    scaler.unscale_(optimizer)\n    scaler.unscale_(optimizer)\n"

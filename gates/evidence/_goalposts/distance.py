@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gates.calculation import Case, Property
 from gates.evidence._goalposts.move import Part
+from gates.tasks.calculation import Case, Property
 
 KEYS = ("tolerance", "relative")
 NINE_DIGITS, NOTHING = 1e-9, 1e-12

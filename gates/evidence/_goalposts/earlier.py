@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gates import spec
 from gates.errors import UsageError
 from gates.evidence._goalposts.two_states import TwoStates
 from gates.history import History
-from gates.task import Task
+from gates.tasks import spec
+from gates.tasks.task import Task
 from gates.terminal import printable
 
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gates.calculation import Case, Property
 from gates.evidence._goalposts import distance
 from gates.evidence._goalposts.fate import KEPT, Fate
 from gates.evidence._goalposts.move import Move, Part, moved
 from gates.model import Level, Location, Model
-from gates.task import Criterion, EntryPoint, Measure, Task
-from gates.task_types import Located
-from gates.waiver import Waiver
+from gates.tasks.calculation import Case, Property
+from gates.tasks.task import Criterion, EntryPoint, Measure, Task
+from gates.tasks.types import Located
+from gates.tasks.waiver import Waiver
 
 SILENT = {"line", "path", "digest", "id", "text", "title", "timeout_s", "reason", "owner", "name", "claims"}
 AT_LEAST = ("at_least",)

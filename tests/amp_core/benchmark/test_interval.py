@@ -7,7 +7,7 @@ import pytest
 from amp_core.benchmark.interval import Interval, around_median, difference, ratio
 from gates.interval import estimate
 from gates.samples import Metric
-from gates.task import Measure
+from gates.tasks.task import Measure
 
 
 @pytest.mark.parametrize("n", [6, 7, 8, 9, 12, 24, 25, 64, 101])

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates import spec
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.revision import web_base
+from gates.tasks import spec
 from gates.tracing.collecting import collect
 from gates.tracing.matrix import Kind, Matrix
 from gates.tracing.pages import markdown, text

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gates.task_types import InsidePath, Located, Name, Seconds
+from gates.tasks.types import InsidePath, Located, Name, Seconds
 
 
 class Seen(StrEnum):

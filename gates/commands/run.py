@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from gates import pipeline, registry, render, run_log, spec, store
+from gates import pipeline, registry, render, run_log, store
 from gates.bundles.files import handed_in
 from gates.config import Settings
 from gates.context import Context
@@ -22,8 +22,9 @@ from gates.scan.loading import check_rules
 from gates.selection import Selection, narrowed
 from gates.smoke import smoked
 from gates.stages.gate import Gate
-from gates.task import Task
-from gates.waived_rules import check_waived_rules
+from gates.tasks import spec
+from gates.tasks.task import Task
+from gates.tasks.waived_rules import check_waived_rules
 from gates.yaml_source import did_you_mean
 
 N = TypeVar("N", Format, Gate)

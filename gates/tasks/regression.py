@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gates.task_types import ArmName, Command, Located, Name
+from gates.tasks.types import ArmName, Command, Located, Name
 
 Compared = Literal[
     "step_time_s", "step_cpu_time_s", "items_per_s", "run_time_s", "run_cpu_time_s", "peak_memory_bytes",

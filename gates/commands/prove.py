@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from gates import spec, store
+from gates import store
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import GatesError
@@ -21,7 +21,8 @@ from gates.proof import PROOF, Proof
 from gates.proving import declared, page
 from gates.proving.proving import Asked, prove
 from gates.revision import web_base
-from gates.task import Task
+from gates.tasks import spec
+from gates.tasks.task import Task
 
 PAGE = "proof.md"
 

@@ -11,7 +11,6 @@ import psutil
 
 from gates import process
 from gates.guardian import guarded_folder
-from gates.measurement import Arm
 from gates.measuring import machine
 from gates.measuring.bench import Launch, launch
 from gates.measuring.fitness import contended, disturbed, noise
@@ -19,9 +18,10 @@ from gates.measuring.session import Plan, measure
 from gates.measuring.windows import BASELINE, CANDIDATE, Trace, adaptive, detectable, windows
 from gates.measuring.wire import ArmFailed
 from gates.model import Outcome
+from gates.tasks.measurement import Arm
 from gates.terminal import printable
 
-HERE = Path(__file__).with_name("measuring")
+HERE = Path(__file__).parents[1] / "measuring"
 LIMIT, SLOWED = 1.05, 1.10
 MEASURE_S = 60.0
 KEPT_S = 8.0

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from gates.calculation import Callable, Distance, Taken
-from gates.task_types import Located, Name, Seconds
+from gates.tasks.calculation import Callable, Distance, Taken
+from gates.tasks.types import Located, Name, Seconds
 
 Where = Literal["threads", "processes"]
 CONFIDENT = 3  # k rounds without a failure: fewer than 3/k fail, at 95 %

@@ -6,21 +6,21 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from gates.calculation import Calculation, EdgeCase, Property
-from gates.code_binding import CodeBinding
-from gates.concurrent import Concurrent
 from gates.errors import UsageError
-from gates.fault import DeclaredFault, ProofTarget
-from gates.hot_path import HotPath
-from gates.leak import Leak
-from gates.measurement import Measurement
 from gates.model import Level, Location
-from gates.regression import Regression
-from gates.scale import Scale
-from gates.task_types import ArmName, Command, InsidePath, Located, Metric, Name, Seconds, Text
-from gates.tests_to_record import TestsToRecord
-from gates.training_step import TrainingStep
-from gates.waiver import Waiver
+from gates.tasks.calculation import Calculation, EdgeCase, Property
+from gates.tasks.code_binding import CodeBinding
+from gates.tasks.concurrent import Concurrent
+from gates.tasks.fault import DeclaredFault, ProofTarget
+from gates.tasks.hot_path import HotPath
+from gates.tasks.leak import Leak
+from gates.tasks.measurement import Measurement
+from gates.tasks.regression import Regression
+from gates.tasks.scale import Scale
+from gates.tasks.tests_to_record import TestsToRecord
+from gates.tasks.training_step import TrainingStep
+from gates.tasks.types import ArmName, Command, InsidePath, Located, Metric, Name, Seconds, Text
+from gates.tasks.waiver import Waiver
 from gates.yaml_source import did_you_mean
 
 TASK_ID = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from gates.task_types import Located, Name, Text
+from gates.tasks.types import Located, Name, Text
 
 WARNING = timedelta(days=14)
 LONGEST = timedelta(days=366)

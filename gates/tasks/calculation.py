@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from gates.task_types import Located, Name, Seconds, Text
+from gates.tasks.types import Located, Name, Seconds, Text
 
 Callable = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
 Distance = Annotated[float, Field(ge=0)]

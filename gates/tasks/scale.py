@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from gates.task_types import Located, Name, Seconds
+from gates.tasks.types import Located, Name, Seconds
 
 FEWEST = 3
 Size = Annotated[int, Field(ge=1)]

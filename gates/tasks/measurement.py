@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from gates.task_types import Command, Located, Name, Seconds, Text
+from gates.tasks.types import Command, Located, Name, Seconds, Text
 
 TIMED = ("arms", "threads", "budget_s", "restarts", "pairs", "clock", "same_result")
 

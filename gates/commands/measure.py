@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gates import spec, store
+from gates import store
 from gates.bundles.encoding import decode, encode, signed_part
 from gates.bundles.form import SCHEMA, Bundle, BundledRun, Origin, definition_of
 from gates.bundles.signing import sign
@@ -19,12 +19,13 @@ from gates.evidence.bound_files import bind
 from gates.evidence.measurements import MeasurementRun, asked_of, command, take
 from gates.files import near
 from gates.guardian import guarded_folder
-from gates.measurement import Measurement
 from gates.model import TaskIdentity
 from gates.process import Stream
 from gates.revision import environment, git
 from gates.selection import narrowed
-from gates.task import Task
+from gates.tasks import spec
+from gates.tasks.measurement import Measurement
+from gates.tasks.task import Task
 from gates.terminal import visible
 
 SILENT = Stream(bytes=0, tail="", truncated=False)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from gates.model import Level
-from gates.task_types import Located, Name, Seconds
+from gates.tasks.types import Located, Name, Seconds
 
 Count = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]

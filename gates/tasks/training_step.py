@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from gates.task_types import Located, Name, Seconds
+from gates.tasks.types import Located, Name, Seconds
 
 
 class Need(StrEnum):

@@ -7,7 +7,7 @@ from typing import get_args, get_origin
 from pydantic import JsonValue
 
 from gates.model import Model
-from gates.task import Task
+from gates.tasks.task import Task
 from gates.yaml_source import Key
 
 

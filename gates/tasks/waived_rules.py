@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates import pipeline, yaml_source
-from gates.task import Task
-from gates.task_shape import is_typed
+from gates.tasks.shape import is_typed
+from gates.tasks.task import Task
 from gates.yaml_source import Document, Problem, SourceError, did_you_mean
 
 

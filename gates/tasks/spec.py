@@ -11,8 +11,8 @@ from pydantic_core import ErrorDetails
 
 from gates import yaml_source
 from gates.errors import UsageError
-from gates.task import TASK_ID, Task
-from gates.task_shape import is_typed, known_keys
+from gates.tasks.shape import is_typed, known_keys
+from gates.tasks.task import TASK_ID, Task
 from gates.yaml_source import Document, Key, Problem, SourceError, Value, did_you_mean
 
 SUFFIXES = (".yaml", ".yml")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gates.task_types import InsidePath, Located, Text
+from gates.tasks.types import InsidePath, Located, Text
 
 
 class DeclaredFault(Located):

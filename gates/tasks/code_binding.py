@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from gates.scan.patterns.pattern import Pattern, PatternError
-from gates.task_types import InsidePath, Located, Name, Text
+from gates.tasks.types import InsidePath, Located, Name, Text
 
 
 def _pattern(text: str) -> str:
