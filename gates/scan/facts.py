@@ -25,7 +25,7 @@ _IN_NAMES = frozenset(string.ascii_letters.encode() + string.digits.encode() + b
 _APART = bytes(code if code in _IN_NAMES else ord(" ") for code in range(256))
 _ENDS = rb"[ \t]*(?=[\r\n,)#\]}:;\\]|\Z|if\b|or\b|else\b)"  # of a value that is nothing but a name
 _TARGETS = re.compile(rb"[ \t]*((?:[\w., \t()\[\]*]+(?::[^=\n]+)?=(?!=))+)")
-_OPENED = re.compile(_TARGETS.pattern + rb"[^\n]*[(\[{,\\][ \t]*(?:#[^\n]*)?\r?$")
+_OPENED = re.compile(_TARGETS.pattern + rb"[^\n]*[(\[{,\\][ \t]*(?:#[^\n]*)?$")
 _DEFINED = re.compile(rb"def[ \t]+\w+[ \t]*[(\[]")
 
 

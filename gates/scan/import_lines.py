@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 KNOWN = 65_536  # lines that are remembered
-_SPACE = rb"(?:[ \t]|\\\r?\n)*"
+_SPACE = rb"(?:[ \t]|\\\n)*"
 _PAIRS = re.compile(r"([\w.]+|\*)(?:[\s\\]+as[\s\\]+(\w+))?")
 _COMMENT = re.compile(rb"#[^\n]*")
 _PLAIN = re.compile(
-    rb"[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+([\w., \t*]+)|import[ \t]+([\w., \t]+))(?:#[^\n]*)?\r?"
+    rb"[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+([\w., \t*]+)|import[ \t]+([\w., \t]+))(?:#[^\n]*)?"
 )
-_IMPORT = re.compile(rb"[ \t]*import(?:[ \t]|\\\r?\n)+((?:[^\n;#\\]|\\\r?\n)+)")
+_IMPORT = re.compile(rb"[ \t]*import(?:[ \t]|\\\n)+((?:[^\n;#\\]|\\\n)+)")
 _FROM = re.compile(
-    rb"[ \t]*from%s((?:[.\w]|[ \t]|\\\r?\n)*?)\bimport\b%s(?:\(([^)]*)\)?|((?:[^\n;#\\]|\\\r?\n)+))" % (_SPACE, _SPACE)
+    rb"[ \t]*from%s((?:[.\w]|[ \t]|\\\n)*?)\bimport\b%s(?:\(([^)]*)\)?|((?:[^\n;#\\]|\\\n)+))" % (_SPACE, _SPACE)
 )
 Pairs = tuple[tuple[str, str], ...]  # names, and what they are called here where that is something else
 Statement = tuple[str | None, Pairs]  # of a plain import the origin is `None`

@@ -20,6 +20,7 @@ WORDS = ("baseline*", "fp32*", "float32", "reference*", "control*", "eager*", "b
 BAR = re.compile(r"(?i)tol|eps|delta|thresh|limit|max_|margin|within")
 CLOSE = re.compile(r"(?i)(^|[^a-z])([ar]?tol|tols|tolerances?|eps|epsilon)([^a-z]|$)")
 ALIKE = re.compile(r"(?i)close|equal|same|match|parity|agree|identical|equivalen|consisten|within|accurate|toleran")
+SAME = re.compile(r"(?i)(^|[^a-z])(same|equal|identical|match(es)?|agrees?|alike|equivalent|consistent)([^a-z]|$)")
 REFERENCE = re.compile(r"(?i)(^|[^a-z])(ref|refs|references?|fp32|float32|expected|eager|golden)([^a-z]|$)")
 MINE = re.compile(
     r"(?i)(^|[^a-z])(lr|old|new|before|after|decay|start|end|prev|last|begin|t0|now)([^a-z]|$)|improv|patience|best|early|"
@@ -56,7 +57,8 @@ def look(project: Project) -> Iterator[Site]:
                 continue
             looped = of_loops(of_loops(found, found, module), node, module)
             around = function_of(found, module) or function_of(node, module)
-            are_arms = any(_are_arms(each, bar, _home(each, module, way), around) for each in (found, looped))
+            alike = _is_asked_alike(node, module, around)
+            are_arms = any(_are_arms(each, bar, _home(each, module, way), alike=alike) for each in (found, looped))
             if not are_arms and not (way.is_elementwise and _is_of_reference(looped, bar, _home(looped, module, way))):
                 continue
             there, place = _unsigned(project, found, way, function_of(node, module)) or (module, node)
@@ -128,12 +130,20 @@ def _is_close(node: ast.expr) -> bool:
     )
 
 
-def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module, function: Function | None) -> bool:
+def _is_asked_alike(node: ast.Compare, module: Module, function: Function | None) -> bool:
+    """Return whether a comparison asks if two are the same: by its function's name, or by that of its answer."""
+    if function is not None and ALIKE.search(function.name) is not None:
+        return True
+    outer = module.parents.get(node)
+    targets = outer.targets if isinstance(outer, ast.Assign) else []
+    return any(SAME.search(words(tail_text(target))) for target in targets)
+
+
+def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module, *, alike: bool) -> bool:
     """Return whether a difference is that of two arms, or of a value and what it should be close to."""
     left, right = _told(_plain(node.left), module), _told(_plain(node.right), module)
     if MINE.search(words(left)) or MINE.search(words(right)) or not left.strip() or not right.strip():
         return False
-    alike = function is not None and ALIKE.search(function.name) is not None
     if is_baseline(left) and is_candidate(right):
         return alike or by_name(left) is not True or by_name(right) is not True  # else it is a drop of a score
     if is_candidate(left) and is_baseline(right):

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses.precision.contexts import around, contexts_of, entered_by
+from gates.scan.analyses.precision.contexts import around, casts, contexts_of, entered_by
 from gates.scan.analyses.precision.precision import WHOLE as FLOAT32
 from gates.scan.analyses.precision.precision import is_scaler, type_named
 from gates.scan.analyses.reading.code import broken, callee, calls, constant, functions, inner, keyword
@@ -207,14 +207,13 @@ def _own(project: Project, source: Source, call: ast.Call) -> bool:
     if owner is None:
         return _some_model_does(project)
     found = project.method(owner, "forward")
-    return found is not None and any(True for _ in entered_by(project, found[0], found[1]))
+    return found is not None and casts(project, found[0], found[1])
 
 
 def _some_model_does(project: Project) -> bool:
     """Return whether the forward pass of some model of the program enters autocast by itself."""
     return any(
-        info.methods.get("forward") is not None
-        and any(True for _ in entered_by(project, info.methods["forward"], info.scope.module))
+        info.methods.get("forward") is not None and casts(project, info.methods["forward"], info.scope.module)
         for info in project.classes.values()
     )
 

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses.precision.by_hand import is_scaled_by_hand
-from gates.scan.analyses.precision.contexts import Context, around, context_of, entered_by
+from gates.scan.analyses.precision.contexts import Context, around, context_of, entered_by, is_off
 from gates.scan.analyses.precision.precision import (
     BRAIN,
     FRAMEWORKS,
@@ -12,7 +12,6 @@ from gates.scan.analyses.precision.precision import (
     SAME,
     WHOLE,
     dtype_of,
-    holds,
     knows_scaling,
     option,
     type_named,
@@ -100,7 +99,7 @@ def _is_half(project: Project, source: Source) -> bool:
         contexts += [made for each, there in stand for made in _surrounding(project, there, each)]
         if is_forward(project, source.module, node):
             contexts += _of_model(project, source.scope.class_of(node.func))
-        on = [made for made in contexts if not _is_off(*made)]
+        on = [made for made in contexts if not is_off(*made)]
         if any(dtype_of(*preset(*made)) == HALF or _may_be_half(*preset(*made)) for made in on):
             return True
     return False
@@ -110,7 +109,7 @@ def _is_half_below(project: Project, call: ast.Call, scope: Scope, found: list[S
     """Return whether a loss is computed in float16 for a class that inherits the method, and scales nothing itself."""
     for heir in heirs(scope):
         made = [each for source in found for each in _around_in(heir, source)]
-        if not any(not _is_off(*each) and dtype_of(*preset(*each)) == HALF for each in made):
+        if not any(not is_off(*each) and dtype_of(*preset(*each)) == HALF for each in made):
             continue
         family = project.order_of(heir.owner) if heir.owner is not None else []
         if not any(_scaled(project, i.scope.module) for i in family) and not is_scaled_by_hand(project, call, heir):
@@ -175,11 +174,6 @@ def _surrounding(project: Project, module: Module, node: ast.AST) -> Iterator[Co
     """Yield the autocast contexts that a node runs in, by the program's own decorators too."""
     yield from around(project, module, node)
     yield from wrapped(project, module, node)
-
-
-def _is_off(call: ast.Call, scope: Scope) -> bool:
-    enabled = keyword(call, "enabled")
-    return enabled is not None and (constant(enabled) is False or holds(enabled, scope) is False)
 
 
 def _may_be_half(call: ast.Call, scope: Scope) -> bool:

@@ -148,15 +148,18 @@ def _forward(project: Project, module: Module, function: ast.AST, loop: ast.AST)
 def _at_once(project: Project, function: Function | ast.Module, module: Module, *, named: bool) -> Iterator[Evaluation]:
     """Yield a forward pass over all data that is held back, outside of any loop over them."""
     owner = None if isinstance(function, ast.Module) else function
-    sure = (
-        named and owner is not None and SURE.search(owner.name) is not None and not _is_trained(project, owner, module)
-    )
+    sure = named and owner is not None and _is_sure(owner) and not _is_trained(project, owner, module)
     forward = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and _runs_model(project, module, c)]
     for call in sorted(forward, key=lambda c: c.lineno):
         names = [tail_of(arg) for arg in call.args]
         if sure or any(HELD_INPUT.search(name) for name in names) or (owner and _is_told_by_number(owner, call)):
             yield Evaluation(module, owner, call, call, named=False)
             return
+
+
+def _is_sure(function: Function) -> bool:
+    """Return whether a function that is called an evaluation is one beyond doubt: by its name, or without gradients."""
+    return SURE.search(function.name) is not None or NO_GRAD.search(text_of(function)) is not None
 
 
 def _is_told_by_number(function: Function, forward: ast.Call) -> bool:

@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses.precision.precision import AUTOCAST
-from gates.scan.analyses.reading.code import constant
+from gates.scan.analyses.precision.precision import AUTOCAST, holds
+from gates.scan.analyses.reading.code import constant, keyword
 from gates.scan.analyses.settings.defaults import behind_of, callers_pass
 from gates.scan.analyses.settings.settings import setting
 from gates.scan.program.module import Binding, Function, Module, is_property, tail_of
@@ -177,6 +177,17 @@ def entered_by(project: Project, method: Function, near: Module) -> Iterator[tup
     decorators = (next(_contexts(d, scope, MAX_HOPS), None) for d in method.decorator_list)
     yield from (made for made in decorators if made is not None)
     yield from (made for node in inner(method, ast.With) for made in contexts_of(node, scope))  # type: ignore[arg-type]
+
+
+def casts(project: Project, method: Function, near: Module) -> bool:
+    """Return whether a method enters an autocast context by itself that is on where nobody changes the settings."""
+    return any(not is_off(call, scope) for call, scope in entered_by(project, method, near))
+
+
+def is_off(call: ast.Call, scope: Scope) -> bool:
+    """Return whether the call that makes a context says that it is off: `autocast("cuda", enabled=False)`."""
+    enabled = keyword(call, "enabled")
+    return enabled is not None and (constant(enabled) is False or holds(enabled, scope) is False)
 
 
 def contexts_of(block: ast.With | ast.AsyncWith, scope: Scope) -> Iterator[Context]:
