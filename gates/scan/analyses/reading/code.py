@@ -10,6 +10,7 @@ from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 Loop = ast.For | ast.AsyncFor | ast.While
+Told = tuple[str, Module, ast.AST]
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -21,10 +22,12 @@ MODEL = re.compile(
 )
 
 
-def broken(module: Module, node: ast.AST, message: str) -> Site:
-    """Return a place that breaks a rule."""
+def broken(module: Module, node: ast.AST, message: str, *way: Told) -> Site:
+    """Return a place that breaks a rule; `way` names other places that make it so, each by what happens there."""
     line = getattr(node, "lineno", 1)
-    return Site(module.path, line, getattr(node, "end_lineno", None) or line, ok=False, message=message)
+    last = getattr(node, "end_lineno", None) or line
+    trace = dict.fromkeys(f"{what} {there.path}:{getattr(part, 'lineno', 1)}" for what, there, part in way)
+    return Site(module.path, line, last, ok=False, message=message, trace=tuple(trace))
 
 
 def nodes(module: Module, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
