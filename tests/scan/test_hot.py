@@ -132,6 +132,25 @@ def test_in_a_large_program_the_nearest_callers_are_walked(monkeypatch: pytest.M
     assert len(hot(far + near)) == 42
 
 
+@pytest.mark.parametrize(
+    ("keeps", "far"),
+    [
+        ("def keep(rows):\n    rows.sort(key=order)\n", "value = entry.key\n    value(entry)"),
+        ("class Row:\n    def step(self, opt):\n        order(opt)\n", "entry.step(entry)"),
+        ("class Row:\n    def step(self, opt):\n        order(opt)\n", "Other(entry).step(entry)"),
+    ],
+    ids=["handed on by an attribute", "a method of an unknown class", "an attribute of another class"],
+)
+def test_what_a_name_alone_leads_to_is_bounded(monkeypatch: pytest.MonkeyPatch, keeps: str, far: str) -> None:
+    other = "class Other:\n    def __init__(self, step):\n        self.step = step\n"
+    text = other + "".join(f"def far{n}(entry):\n    {far}\n" for n in range(40))
+    text += f"def order(opt):\n    opt.step()\n{keeps}"
+    assert {f"far{n}" for n in range(40)} < hot(text)
+    monkeypatch.setattr(marking, "LEAST", 2)
+    monkeypatch.setattr(marking, "EACH", 0)
+    assert not any(name.startswith("far") for name in hot(text + "def again(opt):\n    order(opt)\n"))
+
+
 def test_callers_that_surely_run_an_event_are_walked_however_many_there_are() -> None:
     lib = "def back(loss):\n    loss.backward()\ndef deeper(loss):\n    back(loss)\ndef go(opt):\n    opt.step()\n"
     train = "from lib import deeper, go\ndef step(loss, opt):\n    deeper(loss)\n    opt.zero_grad()\n    go(opt)\n"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from gates.scan.analyses.reading.code import Loop, broken, callee, calls, function_of, functions, loop_of, statement_of
 from gates.scan.analyses.reading.origins import Origin, Origins
 from gates.scan.analyses.training.graphs import (
+    given_by,
     giving,
     is_cut,
-    is_given,
     is_ungraded,
     named,
     parts,
@@ -28,6 +28,7 @@ from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("backward*", "training_step", "scaler*")
+MAX_TOLD = 4
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -78,13 +79,15 @@ def _given(project: Project) -> Iterator[Site]:
                 )
                 if not is_lost or is_ungraded(node, module) or _runs_own(project, module, node):
                     continue
-                if _is_given(project, value, scope, function):
-                    yield broken(module, node, f"{text_of(into)} keeps {text_of(value)} with the graph that made it")
+                if found := _given_by(project, value, scope, function):
+                    said = f"{text_of(into)} keeps {text_of(value)} with the graph that made it"
+                    yield broken(module, node, said, ("returned in", found.module, found.node))
             for made in inner(function, ast.ListComp, ast.GeneratorExp):
                 if _is_collected(made, module) and not ({text_of(n) for n in inner(made, ast.Name)} & starts(function)):
                     elt: ast.expr = made.elt  # type: ignore[attr-defined]  # a comprehension
-                    if is_given(steps(project).origins, elt, scope):
-                        yield broken(module, made, f"{text_of(elt)} is kept with the graph that made it")
+                    if found := given_by(steps(project).origins, elt, scope):
+                        said = f"{text_of(elt)} is kept with the graph that made it"
+                        yield broken(module, made, said, ("returned in", found.module, found.node))
 
 
 def _is_collected(made: ast.AST, module: Module) -> bool:
@@ -93,10 +96,10 @@ def _is_collected(made: ast.AST, module: Module) -> bool:
     return isinstance(made, ast.ListComp) or (isinstance(parent, ast.Call) and tail_of(parent.func) in {"sum", "list"})
 
 
-def _is_given(project: Project, value: ast.expr, scope: Scope, function: ast.AST) -> bool:
+def _given_by(project: Project, value: ast.expr, scope: Scope, function: ast.AST) -> Origin | None:
     if isinstance(value, ast.Name) and is_cut(value.id, value, scope.module, function):
-        return False
-    return is_given(steps(project).origins, value, scope)
+        return None
+    return given_by(steps(project).origins, value, scope)
 
 
 def _handed(project: Project) -> Iterator[Site]:
@@ -120,13 +123,11 @@ def _handed(project: Project) -> Iterator[Site]:
                 said = f"{text_of(into)} keeps {text_of(whole)} with the graph that made it"
                 alone = len(bad) == 1 and is_of_caller(*bad[0][:2], kept, function, module)
                 if bad and len(bad) == len(sites) and not alone:
-                    yield broken(module, node, f"{said} (handed over in {_place(*handed[0])})")
-                else:
-                    yield from (broken(*each, f"{said} (kept in {_place(module, node)})") for each in handed)
-
-
-def _place(module: Module, node: ast.AST) -> str:
-    return f"{module.path}:{getattr(node, 'lineno', 1)}"
+                    yield broken(module, node, said, *(("handed over in", *each) for each in handed[:MAX_TOLD]))
+                    continue
+                for each, (call, there, _) in zip(handed, bad, strict=True):
+                    on = [("handed on in", there, call)] if each != (there, call) else []
+                    yield broken(*each, said, *on, ("kept in", module, node))
 
 
 def _handing(call: ast.Call, there: Module, found: list[Origin]) -> tuple[Module, ast.AST]:

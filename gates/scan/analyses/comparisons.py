@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from gates.scan.analyses.benchmarks.bars import bars, is_range, of_shares, problem_of
 from gates.scan.analyses.benchmarks.benching import called, is_baseline, is_benchmark, words
 from gates.scan.analyses.benchmarks.best import parts, worse_kept
 from gates.scan.analyses.benchmarks.directions import by_name
@@ -12,7 +13,7 @@ from gates.scan.analyses.benchmarks.margins import arm, left_is_smaller
 from gates.scan.analyses.benchmarks.patience import out_of_patience
 from gates.scan.analyses.benchmarks.siblings import beside, is_written
 from gates.scan.analyses.benchmarks.verdicts import answers, verdicts
-from gates.scan.analyses.reading.code import broken, constant, nodes, tail_text
+from gates.scan.analyses.reading.code import Told, broken, constant, nodes, tail_text
 from gates.scan.analyses.settings.defaults import callers_pass
 from gates.scan.program.module import Module
 from gates.scan.program.nodes import text_of
@@ -22,7 +23,7 @@ from gates.scan.site import Site
 WORDS = ("speed*", "faster*", "saved*", "saving*", "reduction*", "reduced*", "overhead*", "drop*",
          "degradation*", "diff*", "best*", "floor*", "limit*", "budget*", "minimum*", "better*", "improved*",
          "accept*", "tolerance*", "monitor*", "passed*", "verdict*", "max_*", "target*", "threshold*", "worth*",
-         "required*", "peak*", "slower*", "select*", "exit*", "lighter*")  # fmt: skip
+         "required*", "passes*", "peak*", "slower*", "select*", "exit*", "lighter*")  # fmt: skip
 MORE = re.compile(r"(?i)speed_?up|faster|acceleration|saved|saving|reduction|reduced|decrease|throughput")
 LESS = re.compile(
     r"(?i)overhead|degradation|(^|_)drop(_|$)|_drop|drop_|accuracy_loss|(^|_)(abs_?|max_?)?diff(erence)?(_|$)|"
@@ -56,12 +57,27 @@ def look(project: Project) -> Iterator[Site]:
         for name, compare, called_so, good in labelled(module):
             if (problem := _turned(module, called_so, name, wanted=good)) is not None:
                 yield broken(module, compare, f"{name}: {problem.replace(text_of(called_so), text_of(compare))}")
+        yield from _barred(project, module)
         found = (*worse_kept(project, module), *_failures(module), *_odd(module), *out_of_patience(module))
         yield from (broken(module, place, problem) for place, problem in found)
     for module, name, value, good in answers(project):
         for compare, wanted in _conjuncts(value, wanted=good):
             if (problem := _problem(project, module, compare, name, wanted=wanted)) is not None:
                 yield broken(module, compare, f"{name}: {problem}")
+
+
+def _barred(project: Project, module: Module) -> Iterator[Site]:
+    """Yield each condition of a table that is met by what is bad: by its name, or by how that is measured."""
+    found = list(bars(project, module))
+    for bar in (each for each in found if not is_range(each, found)):
+        problem = _turned(module, bar.meant, "", wanted=bar.is_good)
+        way: list[Told] = []
+        if problem is None and (share := of_shares(project, bar)) is not None:
+            problem = problem_of(bar, smaller=share[0])
+            way = [("measured", share[1][1], share[1][0])]
+        if problem is not None:
+            told = problem.replace(text_of(bar.meant), text_of(bar.written))
+            yield broken(module, bar.written, f"{bar.name}: {told}", *way)
 
 
 def _problem(project: Project, module: Module, compare: ast.Compare, name: str, *, wanted: bool) -> str | None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses.precision.builders import built_by, is_off
+from gates.scan.analyses.precision.casts import CASTS, METHODS, casts, is_cast
 from gates.scan.analyses.precision.frozen import (
     PARAMETERS,
     adds_to,
@@ -17,6 +18,7 @@ from gates.scan.analyses.precision.frozen import (
 )
 from gates.scan.analyses.precision.optimizers import CLIPS, clipped, optimizers, scaled
 from gates.scan.analyses.precision.precision import BRAIN, HALF, scalers, type_named
+from gates.scan.analyses.precision.preparing import is_without_scaler, prepared
 from gates.scan.analyses.precision.recast import is_recast, to_whole
 from gates.scan.analyses.precision.receiving import built, received, trains_after
 from gates.scan.analyses.reading.code import broken, callee, calls, constant, function_of, keyword
@@ -31,9 +33,7 @@ from gates.scan.site import Site
 
 WORDS = ("half", "float16")
 HELPERS = {"fit", "setup", "prepare", "train"}
-CASTS = ("half", "bfloat16", "to", "type", "from_pretrained", "from_config")
 WHOLE = re.compile(r"\bfloat\(\)|float32|cast_training_params|upcast")
-METHODS = {"half": HALF, "bfloat16": BRAIN}
 WORD = {HALF: {"half", "float16", "fp16"}, BRAIN: {"bfloat16", "bf16"}}
 WRAPPERS = {"compile", "DataParallel", "DistributedDataParallel", "DDP"}
 KEPT = WRAPPERS | {"print", "len", "sum", "cuda", "to", "train", "isinstance"}
@@ -46,16 +46,17 @@ Found = tuple[ast.Call, Module]
 def look(project: Project) -> Iterator[Site]:
     """Yield each halving of a model whose parameters an optimizer gets, beside a scaler or mixed precision."""
     said: set[ast.AST] = set()
+    made = [("scaler", m, call) for m in project.modules.values() for call, _ in scalers(project, m)][:1]
     for call, module in (*_handed(project), *trained(project, HALF)):
         if call not in said:
             said.add(call)
-            yield broken(module, call, f"{ast.unparse(call)}: a scaler cannot unscale gradients in float16")
+            yield broken(module, call, f"{ast.unparse(call)}: a scaler cannot unscale gradients in float16", *made)
 
 
 def _handed(project: Project) -> Iterator[Found]:
     """Yield the halvings of all that is made, and of what a trainer in mixed precision is handed."""
     for module in project.modules.values():
-        for call in (*_casts(project, module, HALF), *_defaults(project, module)):
+        for call in (*casts(project, module, HALF), *_defaults(project, module)):
             body = function_of(call, module) or module.tree
             parent = module.parents.get(call)
             is_handed = isinstance(parent, ast.Call) and tail_of(parent.func) in HELPERS and call in parent.args
@@ -92,7 +93,7 @@ def _optimized(project: Project, module: Module, call: ast.Call, body: ast.AST) 
 def trained(project: Project, kind: str) -> Iterator[Found]:
     """Yield where models are turned into a type whose parameters go to optimizers that a scaler steps."""
     files = project.modules.values()
-    if any(WORD[kind] & module.words for module in files) or any(True for m in files for _ in _casts(project, m, kind)):
+    if any(WORD[kind] & module.words for module in files) or any(True for m in files for _ in casts(project, m, kind)):
         for call, _, scope in (*scaled(project), *clipped(project)):
             yield from _cast(project, call, scope, kind)
 
@@ -108,7 +109,9 @@ def _cast(project: Project, call: ast.Call, scope: Scope, kind: str) -> Iterator
             for each in ways:
                 for found, module in _turned(project, each, asked, call, kind):
                     partly = tail_of(call.func) in CLIPS or "requires_grad" in text_of(source.node)
-                    if is_off(project, found, module, ways) or _is_recast(project, found, module, asked, call, scope):
+                    if is_off(project, found, module, ways) or is_without_scaler(project, found, module, ways):
+                        continue
+                    if _is_recast(project, found, module, asked, call, scope):
                         continue
                     if not _is_undone(project, found, module, asked, source, partly=partly):
                         yield found, module
@@ -154,7 +157,7 @@ def _models(
                 yield from _models(project, value, where, at, hops - 1, seen)
         for side in (each.node.body, each.node.orelse) if isinstance(each.node, ast.IfExp) and hops else ():
             yield from _models(project, side, each.scope, line, hops - 1, seen)
-        chosen = given_by(each.node, each.scope) if hops else ()
+        chosen = (*given_by(each.node, each.scope), *prepared(project, each)) if hops else ()
         for where, value in (*built_by(project, each, list(seen.values())), *chosen) if hops else ():
             yield from _models(project, value, where, 10**9, hops - 1, seen)
         for inside in parts_of(project, each, line) if hops else ():
@@ -182,7 +185,7 @@ def _made(project: Project, source: Source, kind: str) -> Iterator[Found]:
     if not isinstance(source.node, ast.Call):
         return
     taken = METHODS.get(method_of(source.node, source.scope) or "")
-    if taken == kind or _is_cast(project, source.module, source.node, kind):
+    if taken == kind or is_cast(project, source.module, source.node, kind):
         yield source.node, source.module
     else:
         yield from built(project, source.node, source.scope, kind)
@@ -196,7 +199,7 @@ def _in_place(project: Project, source: Source, asked: ast.Call, optimizer: ast.
     if isinstance(source.node, ast.Attribute) and scope.owner is not None and "__init__" in scope.owner.methods:
         scope = project.scope_of(scope.owner.methods["__init__"], scope.owner.scope.module)
     body = scope.function or scope.module.tree
-    known = [c for c in calls(body) if tail_of(c.func) in CASTS and _is_cast(project, scope.module, c, kind)]
+    known = [c for c in calls(body) if tail_of(c.func) in CASTS and is_cast(project, scope.module, c, kind)]
     for call in known:
         apart = function_of(optimizer, source.module) is not body
         in_time = apart or call.lineno < asked.lineno or _before_training(call, body)
@@ -284,23 +287,6 @@ def _run_in(project: Project, caller: ast.AST, function: ast.AST, module: Module
     """Return the line in which code first runs a function; zero where it does not by itself."""
     named = (c for c in calls(caller) if tail_of(c.func) == getattr(function, "name", ""))
     return min((c.lineno for c in named if callee(project, module, c) is function), default=0)
-
-
-def _casts(project: Project, module: Module, kind: str) -> Iterator[ast.Call]:
-    """Yield the calls that turn a model into a type, or load it so."""
-    for call in (c for name in CASTS for c in module.calls.get(name, [])):
-        if _is_cast(project, module, call, kind):
-            yield call
-
-
-def _is_cast(project: Project, module: Module, call: ast.Call, kind: str) -> bool:
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in CASTS:
-        return False
-    if call.func.attr in METHODS:
-        return not call.args and METHODS[call.func.attr] == kind
-    given = [k.value for k in call.keywords if k.arg in {"dtype", "torch_dtype"}]
-    given += call.args if call.func.attr in {"to", "type"} else []
-    return any(type_named(arg, project.scope_at(call, module)) == kind for arg in given)
 
 
 def _before_training(call: ast.Call, body: ast.AST) -> bool:

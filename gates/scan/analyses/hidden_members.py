@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from gates.scan.analyses.reading.code import broken, function_of
 from gates.scan.analyses.reading.hook_arguments import class_at_hook
 from gates.scan.analyses.reading.module_members import REGISTERS, is_member, registered
+from gates.scan.analyses.reading.turns import annotated, elements
 from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import Module, tail_of
@@ -22,6 +23,7 @@ OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__
 PLAIN = {"object", "abc.ABC", "typing.Generic"}
 OF_MAPPINGS = frozenset({"copy", "get", "items", "keys", "pop", "setdefault", "update", "values"})
 FILLS = frozenset({"setdefault", "update"})
+OF_TUPLES = frozenset({"count", "index", "_asdict", "_fields", "_field_defaults", "_make", "_replace"})
 CONTAINERS = frozenset({"append", "extend", "items", "keys", "pop", "values"})
 OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and classes, and decorators do
 
@@ -47,8 +49,8 @@ def look(project: Project) -> Iterator[Site]:
             if members is None or _has(members, node.attr) or _holds_several(project, module, node, members):
                 continue
             if not (_extended(project, info, node.attr) or _is_doubtful(project, module, node, info)):
-                where = f"{info.scope.module.path}:{info.node.lineno}"
-                yield broken(module, node, f"{info.node.name} ({where}) has no member {node.attr!r}")
+                made = ("class", info.scope.module, info.node)
+                yield broken(module, node, f"{info.node.name} has no member {node.attr!r}", made)
 
 
 def _stored(project: Project) -> set[str]:
@@ -75,9 +77,24 @@ def _class_of(project: Project, module: Module, node: ast.Attribute) -> ClassInf
         return None if info is None or info.twice or _is_partial(project, info) else info
     named = project.types.of(node.value, scope)
     info = project.classes.get(named or "")
-    if info is None and (handed := class_at_hook(project, node.value, scope)) is not None:
-        return handed if not handed.twice else None
+    other = class_at_hook(project, node.value, scope) if info is None else None
+    if other is None and named is None and isinstance(node.value, ast.Name):
+        other = _class_by_turns(project, module, node.value, node.attr)
+    if other is not None:
+        return None if other.twice else other
     return None if info is None or info.twice or not _is_always(project, node.value, scope, named) else info
+
+
+def _class_by_turns(project: Project, module: Module, name: ast.Name, attribute: str) -> ClassInfo | None:
+    """Return the one class of all that a loop's variable stands for, each known for sure."""
+    found = elements(project, module, name)
+    if not found:
+        return project.classes.get(annotated(project, module, name) or "")
+    kinds = {project.types.of(*each) for each in found}
+    info = project.classes.get(next(iter(kinds)) or "") if len(kinds) == 1 else None
+    if info is None or not all(_is_always(project, *each, info.name) for each in found):
+        return None
+    return None if any(_is_other(project, *each, info, attribute) for each in found) else info
 
 
 def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None) -> bool:
@@ -92,13 +109,18 @@ def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None
 def _is_doubtful(project: Project, module: Module, node: ast.Attribute, info: ClassInfo) -> bool:
     """Return whether an object may well be of another class than it is taken for: guessed, handed over, elsewhere."""
     scope = project.scope_at(node, module)
-    is_guess = project.types.is_guess(node.value, scope) and class_at_hook(project, node.value, scope) is not info
-    if is_guess or _is_other_side(module, node, info.node):
+    if _is_other_side(module, node, info.node) or (node.attr in OF_MAPPINGS and _is_structured(project, info)):
         return True
-    if node.attr in OF_MAPPINGS and _is_structured(project, info):
+    is_told = project.types.of(node.value, scope) or class_at_hook(project, node.value, scope)
+    return bool(is_told) and _is_other(project, node.value, scope, info, node.attr)
+
+
+def _is_other(project: Project, node: ast.expr, scope: Scope, info: ClassInfo, attribute: str) -> bool:
+    """Return whether the class of an object is but guessed, or is not that of what is handed over."""
+    if project.types.is_guess(node, scope) and class_at_hook(project, node, scope) is not info:
         return True
-    given = project.classes.get(project.types.handed(node.value, scope) or "")
-    return given is not None and given is not info and project.method(given, node.attr) is not None
+    given = project.classes.get(project.types.handed(node, scope) or "")
+    return given is not None and given is not info and project.method(given, attribute) is not None
 
 
 def _is_structured(project: Project, info: ClassInfo) -> bool:
@@ -143,13 +165,6 @@ def _extended(project: Project, info: ClassInfo, name: str) -> bool:
 
 def _has(members: set[str], name: str) -> bool:
     return name in members or (MODULE in members and is_member(name))
-
-
-def _is_open(project: Project, info: ClassInfo) -> bool:
-    """Return whether a class extends one that reading does not know."""
-    return any(base not in project.classes and base not in PLAIN for base in info.bases) or any(
-        _is_open(project, project.classes[base]) for base in info.bases if base in project.classes
-    )
 
 
 def _fills_itself(info: ClassInfo) -> bool:
@@ -231,6 +246,9 @@ def _members(project: Project, info: ClassInfo, hops: int = 6) -> set[str] | Non
         name = base or text_of(written.value if isinstance(written, ast.Subscript) else written)
         if name.rpartition(".")[2] == "Protocol":
             return None  # what has its members may well have others
+        if name == "typing.NamedTuple":
+            found |= OF_TUPLES
+            continue
         if name == MODULE and (parts := registered(info.node)) is not None:
             found |= {MODULE, *parts}
             continue

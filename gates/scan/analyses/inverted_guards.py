@@ -3,14 +3,17 @@
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from gates.scan.analyses.precision.finiteness import BAD, FINITE
-from gates.scan.analyses.precision.guards import Switch, finite, mixed, named, switches
+from gates.scan.analyses.precision.guards import Answer, Switch, finite, mixed, named, switches
 from gates.scan.analyses.precision.precision import BRAIN, autocasts, dtype_of, is_scaler, is_step, option, scalers
 from gates.scan.analyses.precision.rejections import cleared
 from gates.scan.analyses.reading.absence import lacking, loads
+from gates.scan.analyses.reading.branches import rest_of
 from gates.scan.analyses.reading.code import broken, callee, calls, constant, function_of, module_of, nodes
 from gates.scan.analyses.training import windows
+from gates.scan.analyses.training.boundaries import Boundary
 from gates.scan.program.known import SCALER as SCALERS
 from gates.scan.program.known import SCHEDULER, is_called
 from gates.scan.program.module import Module, tail_of
@@ -42,19 +45,20 @@ def look(project: Project) -> Iterator[Site]:
 
 def _absences(module: Module, node: ast.If) -> Iterator[Site]:
     """Find a state that is loaded only where a condition says that it is not there."""
-    for branch, holds in ((node.body, True), (node.orelse or _rest(module, node), False)):
+    for branch, holds in ((node.body, True), (node.orelse or rest_of(module, node), False)):
         if not any(tail_of(c.func) == "load_state_dict" for statement in branch for c in calls(statement)):
             continue
         absent = lacking(node.test, module, holds=holds)
         state = loads(branch, absent) if absent else None
         if state is not None:
-            yield broken(module, node, f"{text_of(state)} is loaded exactly where it is not there")
+            said = f"{text_of(state)} is loaded exactly where it is not there"
+            yield broken(module, node, said, ("it is loaded in", module, state))
             return
 
 
 def _windows(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
     """Find a step that is taken between the ends of the windows of an accumulation, and not at these."""
-    rest = node.orelse or _rest(module, node)
+    rest = node.orelse or rest_of(module, node)
     if not any(tail_of(c.func) == "step" or callee(project, module, c) for s in (*node.body, *rest) for c in calls(s)):
         return
     end = windows.boundary(project, module, node.test)
@@ -69,7 +73,17 @@ def _windows(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
     if windows.within(project, module, bad, windows.backs):
         return
     if windows.is_asked_each_turn(project, module, node, own):
-        yield broken(module, node, "the optimizer steps between the ends of the accumulation, and not at them")
+        yield _asked(module, node, end, "the optimizer steps between the ends of the accumulation, and not at them")
+
+
+def _asked(module: Module, node: ast.If, found: Boundary | Answer, message: str) -> Site:
+    """Return a branch that goes by a condition the wrong way, or the condition where that is what is written wrong."""
+    if found.wrong is not None:
+        place, there = found.wrong
+        return broken(there, place, message, ("it decides in", module, node))
+    inside = set(walk(node.test))
+    others = (("the condition is written in", there, place) for place, there in found.written if place not in inside)
+    return broken(module, node, message, *others)
 
 
 def _asking(project: Project) -> Iterator[str]:
@@ -103,22 +117,23 @@ def _branches(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
     if (absent := _absent(test, yes, no, scope)) is not None:
         name, branch = absent
         if (call := _use(branch, name)) is not None:
-            yield broken(module, node, f"{name} is None where {text_of(call.func)}() is called")
+            said = f"{name} is None where {text_of(call.func)}() is called"
+            yield broken(module, node, said, ("it is called in", module, call))
             return
-    rest = node.orelse or _rest(module, node)
+    rest = node.orelse or rest_of(module, node)
     on = mixed(project, module, node.test)
     yes, no = (node.body, rest) if on is None or on.holds else (rest, node.body)
     if on is not None and _plain(yes) and not _scaled(yes, scope) and _scaled(no, scope) and not _plain(no):
         switched = text_of(node.test) if on.holds else text_of(test)
-        yield broken(module, node, f"the loss is scaled where {switched} is false, and not where it is true")
+        yield _asked(module, node, on, f"the loss is scaled where {switched} is false, and not where it is true")
     fine = finite(project, module, node.test)
     if fine is not None:
         good, bad = (node.body, rest) if fine.holds else (rest, node.body)
         if _schedules(bad, scope) and not _schedules(good, scope) and not _steps(project, module, good):
-            yield broken(module, node, "the schedule steps where the scaler skipped the optimizer, and only there")
+            said = "the schedule steps where the scaler skipped the optimizer, and only there"
+            yield _asked(module, node, replace(fine, wrong=None), said)
         if _steps(project, module, bad) and not _steps(project, module, good):
-            place, there = fine.wrong or (node, module)
-            yield broken(there, place, "the optimizer steps where gradients are not finite, and only there")
+            yield _asked(module, node, fine, "the optimizer steps where gradients are not finite, and only there")
 
 
 def _absent(test: ast.expr, yes: list[ast.stmt], no: list[ast.stmt], scope: Scope) -> tuple[str, list[ast.stmt]] | None:
@@ -177,16 +192,6 @@ def _scaled(branch: list[ast.stmt], scope: Scope) -> bool:
     )
 
 
-def _rest(module: Module, node: ast.If) -> list[ast.stmt]:
-    """Return what runs only where a condition does not hold, because its branch leaves: what follows it."""
-    if not node.body or not isinstance(node.body[-1], ast.Continue | ast.Return | ast.Break | ast.Raise):
-        return []
-    block = next(
-        (value for _, value in ast.iter_fields(module.parents[node]) if isinstance(value, list) and node in value), []
-    )
-    return block[block.index(node) + 1 :] if block else []
-
-
 def _schedules(branch: list[ast.stmt], scope: Scope) -> bool:
     """Return whether a branch steps a schedule itself."""
     stepped = (c for s in branch for c in calls(s) if isinstance(c.func, ast.Attribute) and c.func.attr == "step")
@@ -227,7 +232,8 @@ def _switches(project: Project, module: Module) -> Iterator[Site]:
                 continue
             if place not in said:
                 said.add(place)
-                yield broken(there.module, place, problem)
+                made = [("the scaler is made in", module, call)] if place is not call else []
+                yield broken(there.module, place, problem, *made)
 
 
 def _of_own(project: Project, module: Module) -> Iterator[tuple[ast.Call, Scope]]:

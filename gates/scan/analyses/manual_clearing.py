@@ -84,7 +84,8 @@ def _clear_their_own(classes: list[ClassInfo], step: ast.AST) -> bool:
 
 def _cleared(node: ast.AST) -> set[str]:
     """Return what a class or a function clears the gradients of, as it is written."""
-    return {text_of(n.value) for n in walk(node) if isinstance(n, ast.Attribute) and n.attr in CLEARS}
+    found = (n for n in walk(node) if isinstance(n, ast.Attribute) and n.attr in CLEARS)
+    return {text_of(n.value) for n in found if tail_of(n.value) != "autograd"}
 
 
 def _owner(call: ast.Call) -> str:

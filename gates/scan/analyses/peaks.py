@@ -8,6 +8,8 @@ from itertools import pairwise
 
 from gates.scan.analyses.benchmarks.arms import are_switched, over_arms
 from gates.scan.analyses.benchmarks.benching import is_baseline, is_benchmark, is_called_benchmark, is_candidate
+from gates.scan.analyses.benchmarks.gathering import gathered
+from gates.scan.analyses.benchmarks.resets import RESETS, is_set_back
 from gates.scan.analyses.reading.code import (
     Comprehension,
     broken,
@@ -25,24 +27,12 @@ from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = ("max_memory_allocated", "max_memory_reserved", "memory_stats")
-RESETS = (
-    "reset_peak_memory_stats",
-    "reset_max_memory_allocated",
-    "reset_max_memory_cached",
-    "reset_accumulated_memory_stats",
-)
-
 RUNS = {"run", "Popen", "check_call", "check_output", "call"}
 HOPS = 3
 MAX_CALLS = 10
-MAX_SEEN = 200
 STAGE = re.compile(r"(?i)(?<![a-z])(train|val(?!ue)|eval|test|dev(?!ice)|warm)")
 PEAK = re.compile(r"(?i)mem|peak|footprint|vram|usage")
 DTYPE = re.compile(r"^(b?float(16|32)?|half)$")
-AFRESH = re.compile(
-    r"(?i)reset_.*(mem|peak)|subprocess|^spawn|^Process$|^Popen$|^fork$|ProcessPool|(track|watch|record|monitor).*mem|"
-    r"mem.*(track|watch|record|monitor)"
-)
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -52,13 +42,20 @@ def look(project: Project) -> Iterator[Site]:
         for call, name in found:
             if not _starts_afresh(project) and _is_compared(project, call, module):
                 yield broken(module, call, f"{name}() holds the peak of all that ran before")
-            elif any(not _is_set_back(project, turn) for turn in _turns(project, module, call, HOPS)):
-                yield broken(module, call, f"{name}() holds the peak of the arms that ran before")
-            elif (function := function_of(call, module)) is not None and not _is_set_back(project, function):
+            elif (turn := _unset(project, module, call)) is not None:
+                way = [("arms", there, turn) for there in project.modules.values() if turn in there.parents]
+                yield broken(module, call, f"{name}() holds the peak of the arms that ran before", *way)
+            elif (function := function_of(call, module)) is not None and not is_set_back(project, function):
                 yield from _inherited(project, module, function, call)
         read = [*(call for call, _ in found), *_through(project, module)]
         for call, name in _later(project, module, read):
             yield broken(module, call, f"{name} holds the peak of the arm that ran before")
+
+
+def _unset(project: Project, module: Module, reading: ast.Call) -> ast.AST | None:
+    """Return what runs one arm after the other and never sets the peak back that is read."""
+    turns = (*_turns(project, module, reading, HOPS), *gathered(project, module, reading))
+    return next((turn for turn in turns if not is_set_back(project, turn)), None)
 
 
 def _is_compared(project: Project, call: ast.Call, module: Module) -> bool:
@@ -81,7 +78,7 @@ def _inherited(project: Project, module: Module, function: Function, reading: as
     """Yield the reading that arms share, or the call of the second arm where the peak is set back before the first."""
     name, is_told = tail_of(reading.func), False
     for second, there in _seconds(project, function, HOPS):
-        if _is_set_back(project, function_of(second, there) or there.tree):
+        if is_set_back(project, function_of(second, there) or there.tree):
             yield broken(there, second, f"{text_of(second.func)}() gives the peak of the arm that ran before, too")
         elif not is_told:
             at = f"{there.path}:{second.lineno}"
@@ -155,11 +152,11 @@ def _seconds(project: Project, function: Function, hops: int) -> Iterator[tuple[
     for body, pairs in by_body.items():
         ordered = sorted(pairs, key=lambda pair: (pair[0].lineno, pair[0].col_offset))
         for (first, there), (second, _) in pairwise(ordered):
-            if _is_other_arm(project, first, second, there) and not _is_set_back(
+            if _is_other_arm(project, first, second, there) and not is_set_back(
                 project, *_between(body, first, second)
             ):
                 yield second, there
-        if len(ordered) == 1 and hops and isinstance(body, ast.FunctionDef) and not _is_set_back(project, body):
+        if len(ordered) == 1 and hops and isinstance(body, ast.FunctionDef) and not is_set_back(project, body):
             yield from _seconds(project, body, hops - 1)
 
 
@@ -235,7 +232,7 @@ def _later(project: Project, module: Module, readings: list[ast.Call]) -> Iterat
         if {(is_candidate(n), is_baseline(n)) for n in names} != {(True, False), (False, True)}:
             continue
         between = [n for n in walk(function) if first.lineno < getattr(n, "lineno", 0) <= second.lineno]
-        if not any(_is_set_back(project, n) for n in between if isinstance(n, ast.stmt)):
+        if not any(is_set_back(project, n) for n in between if isinstance(n, ast.stmt)):
             yield second, names[1].strip()
 
 
@@ -243,7 +240,7 @@ def _through(project: Project, module: Module) -> Iterator[ast.Call]:
     """Yield the calls of functions that do nothing but read a peak."""
     for function in project.once(_readers)[0]:
         used = [c for c, where in project.named.get(function.name, ())[:MAX_CALLS] if where is module]
-        if used and not _is_set_back(project, function) and not _runs_what_it_is_handed(function):
+        if used and not is_set_back(project, function) and not _runs_what_it_is_handed(function):
             yield from (call for call in used if callee(project, module, call) is function)
 
 
@@ -260,32 +257,6 @@ def _readers(project: Project) -> Iterator[list[Function]]:
 def _target(call: ast.Call, module: Module) -> str:
     statement = next((a for a in module.ancestors(call) if isinstance(a, ast.stmt)), None)
     return tail_text(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
-
-
-def _is_set_back(project: Project, *turns: ast.AST) -> bool:
-    """Return whether a turn may set the peak back or start afresh: by any name in it, and in what it may run."""
-    seen, todo = set(turns), list(turns)
-    known = project.once(_definitions)[0]
-    while todo and len(seen) < MAX_SEEN:
-        for node in walk(todo.pop()):
-            if not isinstance(node, ast.Name | ast.Attribute):
-                continue
-            name = tail_of(node)
-            if name in RESETS or AFRESH.search(name):
-                return True
-            more = [d for d in known.get(name, ()) if d not in seen]
-            seen.update(more)
-            todo += more
-    return len(seen) >= MAX_SEEN
-
-
-def _definitions(project: Project) -> Iterator[dict[str, list[ast.AST]]]:
-    """Yield the functions and classes of a program by their names."""
-    found: dict[str, list[ast.AST]] = defaultdict(list)
-    for module in project.modules.values():
-        for node in nodes(module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
-            found[getattr(node, "name", "")].append(node)
-    yield found
 
 
 def _is_probe(project: Project, call: ast.Call, module: Module) -> bool:

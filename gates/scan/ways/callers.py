@@ -62,7 +62,7 @@ class Callers:
         """Yield what calls the objects of a class, and of those that extend it."""
         own = self._project.classes.get(owner.name)
         for info in (*([own] if own else []), *self._project.extending.get(owner.name, ())):
-            yield self._instances(info, self._naming(info))
+            yield from self._instances(info, self._naming(info))
             if any(_is_listed(m.module.parents[m.node], m.module) for m in self._naming(info) if m.is_called):
                 yield from self._in_lists()
 
@@ -94,24 +94,28 @@ class Callers:
         for sense in senses.meaning(self._function, owner):
             yield self._by(sense)
             for alias in sense.holders:
-                yield from self._through(alias)
+                yield from self._through(alias, is_loose=sense.first.is_guess)
         for other in self._mentions.renamed.get(name, set()) - {name} if owner is None else ():
             yield from self._under(other)
         outer = self._scope.outer
         maker = outer.function if outer is not None and name == self._function.name else None
         if isinstance(maker, ast.FunctionDef | ast.AsyncFunctionDef) and outer is not None and _returns(maker, name):
-            yield self._instances(maker, self._meaning(maker, outer))
+            yield from self._instances(maker, self._meaning(maker, outer))
 
-    def _through(self, alias: Holder) -> Iterator[Group]:
-        """Yield what runs the function under another name: of an attribute, or of a variable of one scope."""
+    def _through(self, alias: Holder, *, is_loose: bool) -> Iterator[Group]:
+        """Yield what runs the function under another name: of an attribute, or of a variable of one scope.
+
+        What an attribute of the same name hands on may be anything, so that ways are loose from there on.
+        """
         if isinstance(alias, str):
             yield from self._under(alias)
         if alias in self._held or self._scope.owner is not None:
             return
         self._held.add(alias)
-        yield Group(alias, map(_spot, self._mentions.held_by(alias)), is_loose=isinstance(alias, str))
+        is_loose = is_loose or isinstance(alias, str)
+        yield Group((alias, is_loose), map(_spot, self._mentions.held_by(alias)), is_loose)
         for other in self._mentions.passed_from(alias):
-            yield from self._through(other)
+            yield from self._through(other, is_loose=is_loose)
 
     def _in_lists(self) -> Iterator[Group]:
         """Yield what calls the variable of a loop, or what stands under a key, as the function can be called."""
@@ -132,7 +136,7 @@ class Callers:
         """Return the mentions that mean the function; as a decorator it runs what it decorates only if a context."""
         is_context = any("contextmanager" in tail_of(d) for d in self._function.decorator_list)
         mentions = (mention for mention in sense.mentions if is_context or not mention.decorates)
-        return Group((sense, is_context), map(_spot, mentions))
+        return Group((sense, is_context), map(_spot, mentions), sense.first.is_guess)
 
     def _open(self, name: str) -> Iterator[Group]:
         """Yield the calls that may run any method of a name, together for all methods that can be called so."""
@@ -140,21 +144,23 @@ class Callers:
             if accepts(self._function, shape, bound=True):
                 yield Group(Open(name, shape), map(_spot, mentions), is_loose=True)
 
-    def _instances(self, made: object, mentions: Iterable[Mention]) -> Group:
-        """Return the places that call what a class makes, or a function returns."""
-        return Group(("instances", made), self._calls_of(mentions))
+    def _instances(self, made: object, mentions: Iterable[Mention]) -> Iterator[Group]:
+        """Yield the places that call what a class makes, or a function returns."""
+        found = list(self._calls_of(mentions))
+        for is_loose in (False, True):
+            yield Group(("instances", made, is_loose), [spot for spot, loose in found if loose is is_loose], is_loose)
 
-    def _calls_of(self, mentions: Iterable[Mention]) -> Iterator[Spot]:
-        """Yield what calls an instance of a class, or enters one: by the variables that one is bound to."""
+    def _calls_of(self, mentions: Iterable[Mention]) -> Iterator[tuple[Spot, bool]]:
+        """Yield what calls an instance of a class, or enters one, and whether only an attribute's name tells that."""
         for mention in mentions:
             parents = mention.module.parents
             call = parents.get(mention.node)
             held = parents.get(call) if isinstance(call, ast.Call) and call.func is mention.node else None
             if isinstance(held, ast.withitem) and call is not None:
-                yield call, mention.module, mention.around
+                yield (call, mention.module, mention.around), False
             elif isinstance(call, ast.Call) and call.func is mention.node:
                 reached = self._mentions.reached_from(call, mention.module, mention.scope)
-                yield from (_spot(other) for other in reached if other.is_called)
+                yield from ((_spot(other), is_loose) for other, is_loose in reached if other.is_called)
 
 
 def _spot(mention: Mention) -> Spot:

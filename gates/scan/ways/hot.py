@@ -2,7 +2,7 @@
 
 import ast
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cached_property
 
 from gates.scan.paths.events import Happening
@@ -74,26 +74,38 @@ class Hot:
         """Mark the code that may run hot functions: what surely does, and what may by a name or a list.
 
         In a large program without types a name leads on to nearly everything, which says nothing; there what is nearest
-        by such a way is marked, with all that surely runs it.
+        by such a way is marked, and of the rest what stands in functions that are marked already.
         """
-        todo, later = deque(begun), deque[tuple[ast.AST, Group]]()
+        later = deque[tuple[ast.AST, Group]]()
+        todo = deque((function, group) for each in begun for function, group in self._ways(each))
+        while todo:
+            function, group = todo.popleft()
+            if group.is_loose:
+                later.append((function, group))
+            else:
+                todo += [way for new in self._led(function, group) for way in self._ways(new)]
         limit = max(LEAST, EACH * len(self.kinds))
-        while todo or (later and len(self.functions) < limit):
-            if not todo:
-                todo += self._led(*later.popleft())
-                continue
-            function = todo.popleft()
-            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                continue
-            for group in Callers(function, self.project.scope_of(function, self.functions[function])):
-                if group.is_loose:
-                    later.append((function, group))
-                else:
-                    todo += self._led(function, group)
+        while later:
+            function, group = later.popleft()
+            known = self.functions if len(self.functions) >= limit else None
+            for new in self._led(function, group, known):
+                ways = list(self._ways(new))
+                later.extendleft(way for way in ways if not way[1].is_loose)
+                later += [way for way in ways if way[1].is_loose]
 
-    def _led(self, function: ast.AST, group: Group) -> list[ast.AST]:
-        """Mark the places that may run a function; return the functions that they stand in and that are new."""
-        spots = self._leads.join(group, function)
+    def _ways(self, function: ast.AST) -> Iterator[tuple[ast.AST, Group]]:
+        """Yield the groups of places that may run a function, each with it."""
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for group in Callers(function, self.project.scope_of(function, self.functions[function])):
+                yield function, group
+
+    def _led(self, function: ast.AST, group: Group, known: Container[ast.AST] | None = None) -> list[ast.AST]:
+        """Mark the places that may run a function, those in `known` functions alone where some are given.
+
+        Return the functions that they stand in and that are new.
+        """
+        places = group.places if known is None else [spot for spot in group.places if spot[2] in known]
+        spots = self._leads.join(group._replace(places=places), function)
         return [new for node, module, _ in spots if node not in self._hot for new in self._mark(node, module)]
 
     @property

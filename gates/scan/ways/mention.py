@@ -222,6 +222,11 @@ class Mention:
         return isinstance(self.node, ast.Attribute) and self._is_handed
 
     @property
+    def is_guess(self) -> bool:
+        """Return whether its name alone tells what it means: a name from elsewhere, an attribute that is no method."""
+        return self.plain[0] or (self.owner is not None and self._method is None)
+
+    @property
     def is_super(self) -> bool:
         """Return whether it is of `super()`, in a class that is known."""
         return self._family is not None

@@ -140,16 +140,19 @@ class Mentions:
             self._passed[holder] = tuple(dict.fromkeys(other for mention in mentions for other in mention.holders))
         return self._passed[holder]
 
-    def reached_from(self, node: ast.expr, module: Module, scope: Scope) -> Iterator[Mention]:
-        """Yield the mentions of whatever may hold what an expression makes, handed on and on."""
-        seen: dict[Holder, None] = {}
-        todo = list(holders_of(node, module, scope))
+    def reached_from(self, node: ast.expr, module: Module, scope: Scope) -> Iterator[tuple[Mention, bool]]:
+        """Yield the mentions of whatever may hold what an expression makes, handed on and on.
+
+        Each with whether an attribute's name, which objects of other classes may have too, led there.
+        """
+        seen: set[Holder] = set()
+        todo = [(holder, isinstance(holder, str)) for holder in holders_of(node, module, scope)]
         while todo and len(seen) < MAX_HOLDERS:
-            holder = todo.pop()
+            holder, is_loose = todo.pop()
             if holder not in seen:
-                seen[holder] = None
-                todo += self.passed_from(holder)
-                yield from self.held_by(holder)
+                seen.add(holder)
+                todo += [(other, is_loose or isinstance(other, str)) for other in self.passed_from(holder)]
+                yield from ((mention, is_loose) for mention in self.held_by(holder))
 
     def open_calls(self, name: str) -> dict[Shape, list[Mention]]:
         """Return the calls of methods of a name on objects of unknown class, by how they are called."""

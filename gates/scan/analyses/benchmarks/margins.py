@@ -36,6 +36,21 @@ def left_is_smaller(compare: ast.Compare, module: Module) -> bool | None:
     return is_candidate(texts[0]) is (kind != "rate") if old[0] is not old[1] else None
 
 
+def share_is_smaller(value: ast.expr) -> bool | None:
+    """Return whether a share of two arms is better where it is small; `None` for no times, rates or sizes of arms."""
+    while isinstance(value, ast.Call) and value.args and tail_of(value.func) in {"round", "float"}:
+        value = value.args[0]
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Div):
+        return None
+    texts = tail_text(value.left), tail_text(value.right)
+    units = {_unit(text) for text in texts}
+    kind = units.pop() if len(units) == 1 else None
+    old = _is_old(texts[0]), _is_old(texts[1])
+    if kind is None or old[0] is old[1] or _measure(value.left) != _measure(value.right):
+        return None
+    return old[1] is (kind != "rate")
+
+
 def _unit(text: str) -> str | None:
     if SIZE.search(words(text)):
         return "size"

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gates.scan.analyses.evaluation.figures import is_figured, is_told
 from gates.scan.analyses.evaluation.left_open import forwards_of
 from gates.scan.analyses.evaluation.switches import SETS, turns_off
 from gates.scan.analyses.reading import flow
@@ -48,7 +49,6 @@ HELD_INPUT = re.compile(
 )
 READS = frozenset({"item", "detach", "argmax", "cpu", "numpy", "tolist", "topk", "eq", "sum", "max"})
 GRADIENTS = re.compile(r"requires_grad|set_grad_enabled")
-NUMBERS = frozenset({"item", "tolist", "float"})
 INFERENCE = re.compile(
     r"(?i)^_*(run_)?(predict|predictions|inference|infer)(_(all|loader|dataset|epoch|loop|set|batches))?$|"
     r"^_*(get|collect|gather|compute)_(predictions|preds|logits|outputs)$"
@@ -148,11 +148,15 @@ def _forward(project: Project, module: Module, function: ast.AST, loop: ast.AST)
 def _at_once(project: Project, function: Function | ast.Module, module: Module, *, named: bool) -> Iterator[Evaluation]:
     """Yield a forward pass over all data that is held back, outside of any loop over them."""
     owner = None if isinstance(function, ast.Module) else function
-    sure = named and owner is not None and _is_sure(owner) and not _is_trained(project, owner, module)
+    alone = named and owner is not None and not _is_trained(project, owner, module)
+    sure = alone and owner is not None and _is_sure(owner)
     forward = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and _runs_model(project, module, c)]
     for call in sorted(forward, key=lambda c: c.lineno):
         names = [tail_of(arg) for arg in call.args]
-        if sure or any(HELD_INPUT.search(name) for name in names) or (owner and _is_told_by_number(owner, call)):
+        known = owner is not None and (
+            (alone and is_figured(module, owner, call)) or is_told(project, module, owner, call)
+        )
+        if sure or known or any(HELD_INPUT.search(name) for name in names):
             yield Evaluation(module, owner, call, call, named=False)
             return
 
@@ -160,19 +164,6 @@ def _at_once(project: Project, function: Function | ast.Module, module: Module, 
 def _is_sure(function: Function) -> bool:
     """Return whether a function that is called an evaluation is one beyond doubt: by its name, or without gradients."""
     return SURE.search(function.name) is not None or NO_GRAD.search(text_of(function)) is not None
-
-
-def _is_told_by_number(function: Function, forward: ast.Call) -> bool:
-    """Return whether a function puts the model of a forward pass off, and returns numbers that the host has read."""
-    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
-    model, tails = text_of(forward.func), {tail_of(c.func) for c in made}
-    before = [c for c in made if c.lineno < forward.lineno and text_of(c.func) in {f"{model}.eval", f"{model}.train"}]
-    if not before or not turns_off(max(before, key=lambda c: c.lineno)) or trains(function):
-        return False
-    given = [n.value for n in inner(function, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
-    given += [v for n in given if isinstance(n, ast.Name) for v, _ in flow.set_before(function, n.id, n.lineno)]
-    read = any(isinstance(c, ast.Call) and tail_of(c.func) in NUMBERS for value in given for c in walk(value))
-    return read and "requires_grad_" not in tails
 
 
 def _runs_model(project: Project, module: Module, call: ast.Call) -> bool:

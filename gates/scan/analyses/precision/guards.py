@@ -6,7 +6,7 @@ And what turns scalers and contexts on, followed to the settings of those who ma
 import ast
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gates.scan.analyses.precision.finiteness import is_finite
 from gates.scan.analyses.precision.precision import autocasts, is_scaler
@@ -34,14 +34,15 @@ MAX_HOPS = 5
 
 @dataclass(frozen=True)
 class Answer:
-    """What holds where a condition is true, and the place of another name if one says the opposite of what it is."""
+    """What holds where a condition is true, where that is asked, and where its name says the opposite if one does."""
 
     holds: bool
     wrong: tuple[ast.AST, Module] | None = None
+    written: tuple[tuple[ast.AST, Module], ...] = ()
 
     def turned(self) -> "Answer":
         """Return the answer of the opposite condition."""
-        return Answer(not self.holds, self.wrong)
+        return replace(self, holds=not self.holds)
 
 
 Step = tuple[ast.expr, bool, Scope]
@@ -88,7 +89,7 @@ def _answer(project: Project, module: Module, test: ast.expr, ask: Ask, hops: in
     told = _behind(project, module, test, ask, hops - 1) if hops and isinstance(test, ast.Name) else None
     known = ask(project, module, test) if told is None else None
     if told is not None or known is not None:
-        return told or (Answer(known) if known is not None else None)
+        return told or (Answer(known, written=((test, module),)) if known is not None else None)
     within = _inside(test)
     if within is not None and hops:
         return _answer(project, module, within, ask, hops - 1)
@@ -163,7 +164,7 @@ def _told(found: Answer, name: str, place: ast.AST, module: Module, ask: Ask) ->
         return found
     bad = SAYS_BAD.search(name) is not None
     says = False if bad else True if SAYS_FINE.search(name) else None
-    return Answer(found.holds, (place, module)) if says is not None and says is not found.holds else found
+    return replace(found, wrong=(place, module)) if says is not None and says is not found.holds else found
 
 
 def _returned(

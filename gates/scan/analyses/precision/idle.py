@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from gates.scan.analyses.precision.named_parts import is_only_asked
 from gates.scan.analyses.reading.code import callee, class_of, constant, function_of, keyword
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module, tail_of
@@ -273,7 +274,8 @@ def _idle_member(project: Project, name: str) -> bool:
             ):
                 return False
         for node in module.live.get(ast.Constant, []):
-            if isinstance(node, ast.Constant) and node.value == name and not _is_key(module, node):
+            is_name = isinstance(node, ast.Constant) and node.value == name and not _is_key(module, node)
+            if isinstance(node, ast.Constant) and is_name and not is_only_asked(module, node, IDLE):
                 return False
     return True
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import callee, calls, functions
 from gates.scan.analyses.reading.flow import is_forward
-from gates.scan.analyses.reading.origins import Origins
+from gates.scan.analyses.reading.origins import Origin, Origins
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.parameters import argument
@@ -241,8 +241,8 @@ def _giving(project: Project) -> Iterator[frozenset[str]]:
     yield frozenset(found)
 
 
-def is_given(origins: Origins, node: ast.expr, scope: Scope) -> bool:
-    """Return whether a value is, or holds, what a function returns with the graph of its backward pass."""
+def given_by(origins: Origins, node: ast.expr, scope: Scope) -> Origin | None:
+    """Return what a function returns with the graph of its backward pass, if a value is, or holds, such a thing."""
     ways = origins.ways(node, scope)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
         held = [(value, where) for made, where, path in ways if isinstance(made, ast.Dict) and len(path) == 1
@@ -251,7 +251,8 @@ def is_given(origins: Origins, node: ast.expr, scope: Scope) -> bool:
     else:
         held = [(made, where) for made, where, path in ways if not path]
     others = [(made, where) for made, where in held if where.function is not scope.function]
-    return any(_is_started(part, where) for made, where in others for part in _within(made))
+    started = (Origin(part, where) for made, where in others for part in _within(made) if _is_started(part, where))
+    return next(started, None)
 
 
 def _within(made: ast.expr) -> list[ast.expr]:

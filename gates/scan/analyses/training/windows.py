@@ -1,11 +1,9 @@
 """Where a window of micro-batches ends: what a condition says of that, and whether gradients are gathered so at all."""
 
 import ast
-import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 
-from gates.scan.analyses.precision.guards import asked, named
+from gates.scan.analyses.precision.guards import asked
 from gates.scan.analyses.precision.precision import is_step
 from gates.scan.analyses.reading.asides import is_aside
 from gates.scan.analyses.reading.code import (
@@ -16,12 +14,11 @@ from gates.scan.analyses.reading.code import (
     is_backward,
     loop_of,
     module_of,
-    statement_of,
 )
 from gates.scan.analyses.reading.flow import runs, set_before
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.settings.given import given
-from gates.scan.analyses.training.amounts import amounts, names_of
+from gates.scan.analyses.training.boundaries import Boundary, agreed
 from gates.scan.analyses.training.counters import counted
 from gates.scan.program.module import Function, Module, is_property, tail_of
 from gates.scan.program.nodes import inner, text_of
@@ -30,57 +27,7 @@ from gates.scan.program.scope import Scope
 
 MAX_HOPS = 5
 TRUTH = "__bool__"
-GATHERS = re.compile(r"(?i)accum|micro|(^|_)acc(_|$)|grad_acc|virtual_batch")
-OF_LOSS = re.compile(r"(?i)loss|backward|\bscale\b|^\w*(weight|factor|scale)\w* =")
 Is = Callable[[Project, Module, ast.Call], bool]
-
-
-@dataclass(frozen=True)
-class Boundary:
-    """Whether a condition holds where a window ends, the numbers that may be its size, and the files of these."""
-
-    holds: bool
-    sizes: tuple[tuple[ast.expr, Scope], ...]
-    modules: tuple[Module, ...]
-
-    def turned(self) -> "Boundary":
-        """Return what the opposite condition says."""
-        return replace(self, holds=not self.holds)
-
-    def by(self, scope: Scope, told: Iterable[ast.expr] = ()) -> "Boundary":
-        """Return the same, asked from elsewhere of a function that may be told the size."""
-        sizes = (*self.sizes, *((value, scope) for value in told))
-        return replace(self, sizes=sizes, modules=(*self.modules, scope.module))
-
-    @property
-    def is_gathering(self) -> bool:
-        """Return whether the size is that of an accumulation: it is called so, or losses are divided by it."""
-        found = [node for size, scope in self.sizes for node in amounts(scope.project, size, scope)]
-        names = names_of(found)
-        if any(GATHERS.search(name) for name in names):
-            return True
-        numbers = {constant(size) for size in found if isinstance(size, ast.Constant)}
-        parts = [part for module in self.modules for part in _divisors(module)]
-        return any(named(part) in names or (_is_number(part) and constant(part) in numbers) for part in parts)
-
-
-def _is_number(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
-
-
-def _divisors(module: Module) -> Iterator[ast.expr]:
-    """Yield what a file divides a loss by."""
-    for node in (*module.live.get(ast.BinOp, ()), *module.live.get(ast.AugAssign, ())):
-        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div) and _is_of_loss(node, module):
-            yield node.right if isinstance(node, ast.BinOp) else node.value
-    for name in ("div", "div_"):
-        for call in module.calls.get(name, ()):
-            yield from call.args[:1] if _is_of_loss(call, module) else ()
-
-
-def _is_of_loss(node: ast.AST, module: Module) -> bool:
-    around = statement_of(node, module)
-    return around is not None and OF_LOSS.search(text_of(around)) is not None
 
 
 def boundary(project: Project, module: Module, test: ast.expr, hops: int = MAX_HOPS) -> Boundary | None:
@@ -90,15 +37,10 @@ def boundary(project: Project, module: Module, test: ast.expr, hops: int = MAX_H
         return found.turned() if found and inside[1] else found
     if isinstance(test, ast.BoolOp | ast.IfExp):
         parts = test.values if isinstance(test, ast.BoolOp) else [test.body, test.orelse]
-        return _agreed(boundary(project, module, part, hops) for part in parts)
+        return agreed(boundary(project, module, part, hops) for part in parts)
     if isinstance(test, ast.Compare | ast.BinOp):
         return _counted(project.scope_at(test, module), test)
     return _behind(project, module, test, hops - 1) if hops else None
-
-
-def _agreed(parts: Iterable[Boundary | None]) -> Boundary | None:
-    found = [part for part in parts if part is not None]
-    return found[0] if found and len({part.holds for part in found}) == 1 else None
 
 
 def _counted(scope: Scope, test: ast.Compare | ast.BinOp) -> Boundary | None:
@@ -106,10 +48,20 @@ def _counted(scope: Scope, test: ast.Compare | ast.BinOp) -> Boundary | None:
     part, holds = (test, False) if isinstance(test, ast.BinOp) else _compared(_spelt_out(test, scope))
     if not (isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)):
         full = counted(test, scope.module) if isinstance(test, ast.Compare) else None
-        return Boundary(full[0], ((full[1], scope),), (scope.module,)) if full is not None else None
+        return _written(full[0], full[1], test, scope) if full is not None else None
     if holds is None or isinstance(part.left, ast.Constant | ast.JoinedStr) or constant(part.right) in {1, 2}:
         return None  # of two, the first is as good as the last
-    return Boundary(holds, ((part.right, scope),), (scope.module,))
+    return _written(holds, part.right, test, scope)
+
+
+def _written(holds: bool, size: ast.expr, test: ast.expr, scope: Scope) -> Boundary:
+    return Boundary(holds, ((size, scope),), (scope.module,), ((test, scope.module),))
+
+
+def _called(project: Project, module: Module, value: ast.expr, name: str, hops: int) -> Boundary | None:
+    """Return what a condition says that is given a name."""
+    found = boundary(project, module, value, hops)
+    return found.called(name, value, module) if found is not None else None
 
 
 def _spelt_out(test: ast.Compare, scope: Scope) -> ast.Compare:
@@ -164,10 +116,10 @@ def _of_name(project: Project, module: Module, test: ast.Name, hops: int) -> Bou
     for body in dict.fromkeys((own or module.tree, (found[0].function if found else None) or module.tree)):
         values = set_before(body, test.id, test.lineno)
         if values:
-            return boundary(project, module, values[0][0], hops) if len(values) == 1 else None
+            return _called(project, module, values[0][0], test.id, hops) if len(values) == 1 else None
     passed = given(test.id, scope)
-    said = [boundary(project, where.module, value, hops) for value, where in passed]
-    return _agreed(said) if all(said) else None
+    said = [_called(project, where.module, value, test.id, hops) for value, where in passed]
+    return agreed(said) if all(said) else None
 
 
 def _of_attribute(project: Project, module: Module, test: ast.Attribute, hops: int) -> Boundary | None:
@@ -182,8 +134,8 @@ def _of_attribute(project: Project, module: Module, test: ast.Attribute, hops: i
     told = [*((n, module) for n in here), *((n, m) for n, m in bound if isinstance(n, ast.expr))]
     if len(told) < len(here) + len(bound):
         return None
-    found = [boundary(project, m, n, hops) for n, m in told if not isinstance(n, ast.Constant)]
-    return _agreed(found) if all(found) else None
+    found = [_called(project, m, n, test.attr, hops) for n, m in told if not isinstance(n, ast.Constant)]
+    return agreed(found) if all(found) else None
 
 
 def _method(project: Project, module: Module, held: ast.expr, name: str) -> Function | None:
@@ -203,7 +155,7 @@ def _returned(project: Project, near: Module, function: Function, hops: int) -> 
     returns = [n for n in inner(function, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
     given = [n.value for n in returns if n.value is not None and not isinstance(constant(n.value), bool)]
     if given:
-        return _agreed(boundary(project, module, value, hops) for value in given) if len(given) == 1 else None
+        return _called(project, module, given[0], function.name, hops) if len(given) == 1 else None
     return _by_branches(project, module, function, hops)
 
 
@@ -215,8 +167,9 @@ def _by_branches(project: Project, module: Module, function: Function, hops: int
         last = last.orelse[-1]
     if len(ends) != 1 or {*ends, _ending(last)} != {True, False}:
         return None
-    found = _agreed(boundary(project, module, n.test, hops) for n in tests)
-    return found.turned() if found and False in ends else found
+    found = agreed(boundary(project, module, n.test, hops) for n in tests)
+    found = found.turned() if found and False in ends else found
+    return found.called(function.name, tests[0].test, module) if found else None
 
 
 def _ending(last: ast.stmt) -> object:
