@@ -61,13 +61,12 @@ def _windows(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
     rest = node.orelse or rest_of(module, node)
     if not any(tail_of(c.func) == "step" or callee(project, module, c) for s in (*node.body, *rest) for c in calls(s)):
         return
-    end = windows.boundary(project, module, node.test)
+    stepping = [side for side in (node.body, rest) if windows.within(project, module, side, windows.steps)]
+    end = windows.boundary(project, module, node.test) if len(stepping) == 1 else None
     if end is None or not end.is_gathering:
         return
     good, bad = (node.body, rest) if end.holds else (rest, node.body)
-    if not windows.within(project, module, bad, windows.steps):
-        return
-    if any(windows.within(project, module, good, kind) for kind in (windows.steps, windows.clears)):
+    if bad not in stepping or windows.within(project, module, good, windows.clears):
         return
     own = {call for statement in bad for call in calls(statement)}
     if windows.within(project, module, bad, windows.backs):
