@@ -12,7 +12,7 @@ from gates.scan.ways.callers import Callers, Group
 from gates.scan.ways.leads import Leads
 from gates.scan.ways.suspects import Suspects
 
-LEAST, EACH = 1_000, 12  # marked functions, in all or for each with events, beyond which no doubtful way is gone
+LEAST, EACH = 300, 4  # marked functions, in all or for each with events, beyond which no doubtful way is gone
 
 
 class Hot:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.analyses.evaluation.figures import is_figured, is_told
+from gates.scan.analyses.evaluation.figures import is_figured, is_made_up, is_told
 from gates.scan.analyses.evaluation.left_open import forwards_of
 from gates.scan.analyses.evaluation.switches import SETS, turns_off
 from gates.scan.analyses.reading import flow
@@ -152,6 +152,8 @@ def _at_once(project: Project, function: Function | ast.Module, module: Module, 
     sure = alone and owner is not None and _is_sure(owner)
     forward = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and _runs_model(project, module, c)]
     for call in sorted(forward, key=lambda c: c.lineno):
+        if owner is not None and is_made_up(owner, call):
+            continue
         names = [tail_of(arg) for arg in call.args]
         known = owner is not None and (
             (alone and is_figured(module, owner, call)) or is_told(project, module, owner, call)

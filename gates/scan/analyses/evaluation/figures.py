@@ -14,6 +14,7 @@ NUMBERS = frozenset({"item", "tolist", "float"})
 CASTS = frozenset({"int", "float", "bool"})
 PICKS = frozenset({"argmax", "argmin", "argsort", "item", "tolist", "numpy", "detach", "detach_", "long", "int", "bool",
                    "eq", "ne", "gt", "ge", "lt", "le", "size", "dim"})  # fmt: skip
+DRAWN = frozenset({"rand", "randn", "randint", "zeros", "ones", "empty", "full", "arange", "rand_like", "randn_like"})
 PICKED = frozenset({"indices", "data", "shape", "dtype", "device"})
 RANKS = frozenset({"max", "min", "topk", "sort"})
 PASSES = (
@@ -29,6 +30,13 @@ def is_told(project: Project, module: Module, function: Function, forward: ast.C
     return _returns_numbers(function) or (
         is_figured(module, function, forward) and "requires_grad" not in text_of(function) and not _freezes(project)
     )
+
+
+def is_made_up(function: Function, forward: ast.Call) -> bool:
+    """Return whether a model is only tried on numbers that are drawn or written: `x = torch.rand(2, 3); net(x)`."""
+    given = forward.args[:1]
+    given += [v for n in given if isinstance(n, ast.Name) for v, _ in flow.set_before(function, n.id, n.lineno)]
+    return any(isinstance(c, ast.Call) and tail_of(c.func) in DRAWN for value in given for c in walk(value))
 
 
 def _is_put_off(function: Function, forward: ast.Call) -> bool:
