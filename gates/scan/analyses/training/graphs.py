@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from gates.scan.analyses.reading.code import callee, calls, functions
 from gates.scan.analyses.reading.flow import is_forward
@@ -48,17 +48,18 @@ def named(value: ast.expr) -> Iterator[str]:
 
 def parts(project: Project, module: Module, body: ast.AST) -> set[str]:
     """Return the names of results and of terms that the losses of a body are made of, itself."""
-    wanted = starts(body)
-    found, other = set(), set(wanted)
+    wanted = starts(body) | _terms(body)
+    other = starts(body)
     made = [n for n in inner(body, ast.Assign) if isinstance(n, ast.Assign)] if wanted else []
     for node in sorted(made, key=lambda n: -n.lineno):
-        names = {n.id for target in node.targets for n in walk(target) if isinstance(n, ast.Name)}
-        if names & wanted:
+        if _names(node) & wanted:
             wanted |= set(_operands(node.value))
-        if _is_result(project, module, node):
-            found |= names
+    found: set[str] = set()
+    for node in sorted(made, key=lambda n: n.lineno):
+        if _is_result(project, module, node, found):
+            found |= _names(node)
         else:
-            other |= names
+            other |= _names(node)
     held = summed(body) if wanted else set()
     for loop in inner(body, ast.For) if held else ():
         over = loop.iter if isinstance(loop, ast.For) else None
@@ -69,6 +70,19 @@ def parts(project: Project, module: Module, body: ast.AST) -> set[str]:
             wanted.add("" if is_key else tail_of(last))
             found.add(tail_of(last))
     return {name for name in found & wanted if not COUNTS.search(name)} - other
+
+
+def _names(node: ast.Assign) -> set[str]:
+    """Return the variables that an assignment sets."""
+    return {n.id for target in node.targets for n in walk(target) if isinstance(n, ast.Name)}
+
+
+def _terms(body: ast.AST) -> set[str]:
+    """Return the names that the losses are reckoned of where backward passes start: of `(a + w * b).backward()`."""
+    begun = [c for c in calls(body) if STARTS.search(tail_of(c.func)) and isinstance(c.func, ast.Attribute)]
+    values = [part for call in begun for part in (call.func.value, *call.args)]  # type: ignore[attr-defined]  # a method
+    scaled = [arg for v in values if isinstance(v, ast.Call) and tail_of(v.func) == "scale" for arg in v.args[:1]]
+    return {name for value in (*values, *scaled) if isinstance(value, ast.BinOp) for name in _operands(value)}
 
 
 def summed(body: ast.AST) -> set[str]:
@@ -102,13 +116,19 @@ def _operands(value: ast.expr) -> Iterator[str]:
             yield from _operands(arg)
 
 
-def _is_result(project: Project, module: Module, node: ast.Assign) -> bool:
-    """Return whether an assignment keeps what a model, or a loss function, gives with its graph."""
+def _is_result(project: Project, module: Module, node: ast.Assign, results: Container[str]) -> bool:
+    """Return whether an assignment keeps what a model, or a loss function, gives with its graph.
+
+    So does one that keeps what a function of the program makes of such results.
+    """
     call = node.value
     if not isinstance(call, ast.Call) or is_ungraded(node, module):
         return False
     named_as = project.scope_at(call, module).dotted(call.func) or ""
     is_loss = LOSS.search(tail_of(call.func)) is not None or named_as.startswith("torch.nn.functional.")
+    made_on = any(isinstance(arg, ast.Name) and arg.id in results for arg in call.args)
+    if made_on and callee(project, module, call) is not None:
+        return True
     return (is_loss and bool(call.args)) or is_forward(project, module, call)
 
 
