@@ -24,6 +24,8 @@ def absent_fields(project: Project, module: Module) -> Iterator[tuple[ast.Attrib
         info = known.get(_class_of(project, module, node.value) or "")
         if info is None or node.attr in {*info.attributes, *info.methods, *OF_TUPLES}:
             continue
+        if isinstance(node.value, ast.Name) and not _is_set_once(node.value, module):
+            continue
         if _is_asked(node, module) or _is_set(project, node.attr):
             continue
         fields = [tail_of(s.target) for s in info.node.body if isinstance(s, ast.AnnAssign)]
@@ -49,9 +51,9 @@ def _is_known(project: Project, info: ClassInfo) -> bool:
 
 def _class_of(project: Project, module: Module, node: ast.expr) -> str | None:
     """Return the class of an expression; of a loop's variable, that of all that the loop goes over."""
-    named = project.types.of(node, project.scope_at(node, module))
-    if isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and not _is_set_once(node, module)):
+    if isinstance(node, ast.Attribute):
         return None
+    named = project.types.of(node, project.scope_at(node, module))
     if named is not None or not isinstance(node, ast.Name):
         return named
     values = _gone_over(node, module)
