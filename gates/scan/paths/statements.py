@@ -31,6 +31,12 @@ def entered(node: ast.stmt) -> tuple[ast.expr | None, ast.expr] | None:
     return None, call.args[0]  # type: ignore[union-attr]  # it is a call
 
 
+def is_exit(node: ast.Raise) -> bool:
+    """Return whether a statement ends the program rather than tells of an error: `raise SystemExit(main())`."""
+    raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+    return isinstance(raised, ast.Name) and raised.id == "SystemExit"
+
+
 def flows(nodes: Iterable[ast.AST]) -> bool:
     """Return whether statements may leave the block that they stand in; inner functions do not count."""
     stack = list(nodes)

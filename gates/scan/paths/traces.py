@@ -158,6 +158,7 @@ def _trace(
     scope = project.scope_of(node, module)
     owner = owner or scope.owner
     words: dict[tuple[Event, ...], None] = {}
+    raised: dict[tuple[Event, ...], None] = {}
     line = getattr(node, "lineno", 1)
     start, end = (Event(name, (), module.path, line, line) for name in ("start", "end"))
     try:
@@ -169,12 +170,13 @@ def _trace(
             else:
                 ended = walker.decorated(node, beginning, scope)
             for path in ended:
-                happened = [word.events() for word in path.words] if path.ended != "raise" else []
-                for events in sorted(happened):
-                    if len(events) > 1:
-                        words[(*events, end)] = None
+                kept = raised if path.ended == "raise" else words
+                kept |= {
+                    (*events, end): None for events in sorted(word.events() for word in path.words) if len(events) > 1
+                }
     except TooMany:
         pass
+    words = words or raised  # what ends by `raise SystemExit(main())` ran all the same
     if words or walker.cut:
         name = project.qualified(node, scope) if not isinstance(node, ast.Module) else module.name
         last = getattr(node, "end_lineno", None) or line

@@ -11,7 +11,7 @@ from gates.scan.paths.looping import Looping
 from gates.scan.paths.place import apart
 from gates.scan.paths.stacks import Run
 from gates.scan.paths.state import State
-from gates.scan.paths.statements import changed_names, entered, flows
+from gates.scan.paths.statements import changed_names, entered, flows, is_exit
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import text_of
@@ -90,7 +90,9 @@ class Walker(Looping):
             return self._match(node, paths, scope)
         if isinstance(node, ast.Return):
             return self._return(node, paths, scope)
-        if isinstance(node, ast.Raise) and not self.tries:
+        if isinstance(node, ast.Raise) and is_exit(node):
+            paths = [path for path, _ in self.run(node.exc, paths, scope)] if node in self.hot and node.exc else paths
+        elif isinstance(node, ast.Raise) and not self.tries:
             return []
         if isinstance(node, ast.Break | ast.Continue | ast.Raise):
             return [path.but(ended=type(node).__name__.lower()) for path in paths]
