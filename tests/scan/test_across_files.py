@@ -101,3 +101,28 @@ def test_a_program_whose_only_device_is_the_cpu_waits_for_nothing() -> None:
     assert lines("perf-host-read-in-loop", files) == []
     assert lines("perf-host-read-in-loop", {**files, "options.py": CHOSEN}) == found
     assert lines("perf-host-read-in-loop", {"training.py": TRAINING}) == found
+
+
+PARTS = """
+    PARTS = ("optimizer", "scaler")
+    def save(trainer):
+        return {part: getattr(trainer, part).state_dict() for part in PARTS}
+"""
+TRAINER = """
+    import torch
+    from parts import PARTS, save
+    class Trainer:
+        def __init__(self, model, optimizer):
+            self.model, self.optimizer = model, optimizer
+            self.scaler = torch.amp.GradScaler("cuda")
+        def step(self, batch):
+            optimizer, scaler = [getattr(self, part) for part in PARTS]
+            optimizer.zero_grad()
+            scaler.scale(self.model(batch)).backward()
+            scaler.step(optimizer)
+            scaler.update()
+"""
+
+
+def test_a_scaler_that_another_file_takes_by_its_name_is_used() -> None:
+    assert lines("amp-unused-scaler", {"parts.py": PARTS, "trainer.py": TRAINER}) == []

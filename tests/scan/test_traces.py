@@ -110,6 +110,37 @@ def test_function_with_too_many_paths_is_not_decided_rather_than_clean() -> None
     assert not any(site.ok for site in found)
 
 
+STEP = "def step(scaler, optimizer, loss, ps):\n    scaler.scale(loss).backward()\n    clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n"
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "raise SystemExit(step(*make()))\n",
+        "step(*make())\nraise SystemExit\n",
+        "def main():\n    step(*make())\n    raise SystemExit('done')\nif __name__ == '__main__':\n    main()\n",
+    ],
+)
+def test_a_program_that_ends_by_raising_has_run_all_the_same(ending: str) -> None:
+    assert lines(STEP + ending) == [5]
+
+
+def test_an_error_that_ends_a_path_does_not_take_part() -> None:
+    body = f"def f(scaler, optimizer, loss, ps, bad):\n    if bad:\n        scaler.scale(loss).backward(); clip(ps, 1.0)\n        raise SystemExit('no')\n    {RIGHT}\n"
+    assert lines(body) == []
+
+
+def test_what_a_walk_that_was_cut_came_to_is_walked_by_itself() -> None:
+    turns = "".join(
+        f"    x{n} = torch.amp.GradScaler() if b{n} else None\n    if x{n}:\n        x{n}.update()\n" for n in range(16)
+    )
+    turns += "".join(f"    if x{n}:\n        x{n}.update()\n" for n in range(16))
+    wide = f"def wide(scaler, optimizer, loss, ps):\n{turns}    step(scaler, optimizer, loss, ps)\n"
+    found = sites(ORDER, HEAD + STEP + wide)
+    assert [site.line for site in found if not site.ok and not site.undecided] == [5]
+    assert [site.message for site in found if site.undecided]
+
+
 def test_innocent_helper_is_not_blamed_but_its_call() -> None:
     body = (
         "def make(ps):\n    def shorten():\n        clip(ps, 1.0)\n    return shorten\n"

@@ -11,14 +11,13 @@ from gates.scan.analyses.training.graphs import (
     is_cut,
     is_ungraded,
     named,
-    parts,
     starts,
-    summed,
     unsummed,
 )
 from gates.scan.analyses.training.handovers import gone_over, handed_in, may_run, named_in, ways_of
 from gates.scan.analyses.training.hot import is_hot, steps
 from gates.scan.analyses.training.keeping import Kept, is_of_caller, is_reset, kept_in
+from gates.scan.analyses.training.terms import parts, summed
 from gates.scan.analyses.training.updates import leading
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of

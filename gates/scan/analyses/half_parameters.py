@@ -46,11 +46,12 @@ Found = tuple[ast.Call, Module]
 def look(project: Project) -> Iterator[Site]:
     """Yield each halving of a model whose parameters an optimizer gets, beside a scaler or mixed precision."""
     said: set[ast.AST] = set()
-    made = [("scaler", m, call) for m in project.modules.values() for call, _ in scalers(project, m)][:1]
     for call, module in (*_handed(project), *trained(project, HALF)):
         if call not in said:
             said.add(call)
-            yield broken(module, call, f"{ast.unparse(call)}: a scaler cannot unscale gradients in float16", *made)
+            made = [("scaler", module, scaler) for scaler, _ in scalers(project, module)]
+            own = made if len(made) == 1 else []
+            yield broken(module, call, f"{ast.unparse(call)}: a scaler cannot unscale gradients in float16", *own)
 
 
 def _handed(project: Project) -> Iterator[Found]:

@@ -71,6 +71,7 @@ class Calling(Running):
         """Begin a new walk, of so much work at most."""
         super().start(limit)
         self.stack, self.entered, self.tries = [], set(), 0
+        self.walked = set()
         self._quiet = {}
         self.frames, self.calls = [], {}
 

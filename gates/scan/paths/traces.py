@@ -51,6 +51,9 @@ class Tracer:
         self._possible: dict[ast.AST, frozenset[str]] = {}
         self._derived: dict[tuple[ast.AST, str], list[Trace]] = {}
         self._tried: set[tuple[ast.AST, str | None, int]] = set()
+        self._walked: set[ast.AST] = set()  # what walks came to that were not cut
+        self._begun: set[ast.AST] = set()  # what walks came to that were
+        self._again: set[ast.AST] = set()  # of these, what is walked by itself: who runs it is said not to be decided
         self._spent: Counter[str] = Counter()
         self._roots: list[tuple[Function, ClassInfo]] | None = None
 
@@ -76,11 +79,12 @@ class Tracer:
             yield from self._derived[key]
 
     def _left(self, outer: list[ast.AST], speaks: Callable[[frozenset[str]], bool]) -> Iterator[ast.AST]:
-        """Yield what other code may run, but no walk came to, where it has such events by itself."""
+        """Yield what other code may run, but no whole walk came to, where it has such events by itself."""
         hot = self._hot
         for node in sorted((n for n in outer if n in hot.run), key=lambda node: -getattr(node, "lineno", 0)):
-            if node in self._made or (node not in self._walker.walked and speaks(hot.sure(node))):
+            if node in self._made or (node not in self._walked and speaks(hot.sure(node))):
                 self._possible[node] = hot.sure(node)
+                self._again |= {node} if node in self._begun else set()
                 yield node
 
     def _walk(self, nodes: Iterable[ast.AST]) -> Iterator[Trace]:
@@ -94,13 +98,16 @@ class Tracer:
             for node in known:
                 self._made[node] = self._more(node, self._made[node], limit)
         for node in known:
-            yield from self._made[node]
+            yield from (trace for trace in self._made[node] if not (trace.cut and node in self._again))
 
     def _few(self, node: ast.AST, owner: ClassInfo | None = None, limit: int = 0) -> list[Trace]:
-        """Return the traces of a function, which are cut where it has many paths."""
+        """Return the traces of a function, which are cut where it has many paths: what it runs is not decided then."""
         assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module)
         self._walker.start(limit or FEW)
-        return list(_trace(self._walker, node, self._hot.functions[node], self._possible[node], owner))
+        found = list(_trace(self._walker, node, self._hot.functions[node], self._possible[node], owner))
+        known = self._walked if not self._walker.cut else self._begun
+        known |= self._walker.walked
+        return found
 
     def _whole(self, node: ast.AST, found: list[Trace], owner: ClassInfo | None = None) -> list[Trace]:
         """Return the traces of a function walked as far as may be."""

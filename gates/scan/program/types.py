@@ -111,7 +111,7 @@ class Types(Parameters):
             return one({self.of(n, scope) for n in node.values if not is_none(n)})
         if isinstance(node, ast.NamedExpr | ast.Await):
             return self.of(node.value, scope)
-        if isinstance(node, ast.Subscript):
+        if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice):
             held = self._contained(node.value, node.slice, scope, 3)
             key = node.slice.value if isinstance(node.slice, ast.Constant) else None
             return held or (self._under(key) if isinstance(key, str) else None)

@@ -42,7 +42,7 @@ class Callers:
         self._project = scope.project
         self._mentions = scope.project.once(mentions_of)[0]
         self._seen: set[str] = set()
-        self._held: set[Holder] = set()
+        self._held: set[tuple[Holder, bool]] = set()
 
     def __iter__(self) -> Iterator[Group]:
         """Yield them in groups, some more than once."""
@@ -109,10 +109,10 @@ class Callers:
         """
         if isinstance(alias, str):
             yield from self._under(alias)
-        if alias in self._held or self._scope.owner is not None:
-            return
-        self._held.add(alias)
         is_loose = is_loose or isinstance(alias, str)
+        if {(alias, is_loose), (alias, False)} & self._held or self._scope.owner is not None:
+            return
+        self._held.add((alias, is_loose))
         yield Group((alias, is_loose), map(_spot, self._mentions.held_by(alias)), is_loose)
         for other in self._mentions.passed_from(alias):
             yield from self._through(other, is_loose=is_loose)

@@ -145,12 +145,12 @@ class Mentions:
 
         Each with whether an attribute's name, which objects of other classes may have too, led there.
         """
-        seen: set[Holder] = set()
+        seen: set[tuple[Holder, bool]] = set()
         todo = [(holder, isinstance(holder, str)) for holder in holders_of(node, module, scope)]
         while todo and len(seen) < MAX_HOLDERS:
             holder, is_loose = todo.pop()
-            if holder not in seen:
-                seen.add(holder)
+            if not {(holder, is_loose), (holder, False)} & seen:
+                seen.add((holder, is_loose))
                 todo += [(other, is_loose or isinstance(other, str)) for other in self.passed_from(holder)]
                 yield from ((mention, is_loose) for mention in self.held_by(holder))
 

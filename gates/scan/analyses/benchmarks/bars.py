@@ -92,8 +92,11 @@ def _field(project: Project, module: Module, around: ast.AST, condition: ast.Lam
         made = info.methods["__init__"].args.args[1:] if info is not None else []
         fields = [arg.arg for arg in made]
     else:
-        own = (each.target for each in info.node.body if isinstance(each, ast.AnnAssign))
-        fields = [tail_of(target) for target in own]
+        body = [each for owner in reversed(project.order_of(info)) for each in owner.node.body]
+        own = [each for each in body if isinstance(each, ast.AnnAssign)]
+        if any(isinstance(each.value, ast.Call) or "ClassVar" in text_of(each.annotation) for each in own):
+            return ""  # not each of them may be handed in its turn
+        fields = list(dict.fromkeys(tail_of(each.target) for each in own))
     at = around.args.index(condition)
     return fields[at] if at < len(fields) else ""
 

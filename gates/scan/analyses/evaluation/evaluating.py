@@ -151,13 +151,12 @@ def _at_once(project: Project, function: Function | ast.Module, module: Module, 
     alone = named and owner is not None and not _is_trained(project, owner, module)
     sure = alone and owner is not None and _is_sure(owner)
     forward = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and _runs_model(project, module, c)]
+    figures = owner is not None and bool(forward) and all(is_figured(module, owner, c) for c in forward)
     for call in sorted(forward, key=lambda c: c.lineno):
         if owner is not None and is_made_up(owner, call):
             continue
         names = [tail_of(arg) for arg in call.args]
-        known = owner is not None and (
-            (alone and is_figured(module, owner, call)) or is_told(project, module, owner, call)
-        )
+        known = owner is not None and ((alone and figures) or is_told(project, owner, call, figures=figures))
         if sure or known or any(HELD_INPUT.search(name) for name in names):
             yield Evaluation(module, owner, call, call, named=False)
             return

@@ -22,21 +22,32 @@ PASSES = (
 )
 
 
-def is_told(project: Project, module: Module, function: Function, forward: ast.Call) -> bool:
-    """Return whether a function puts the model of a forward pass off, and has figures of what that gives alone."""
+def is_told(project: Project, function: Function, forward: ast.Call, *, figures: bool) -> bool:
+    """Return whether a function puts the model of a forward pass off, and keeps `figures` alone, or returns numbers."""
     tails = {tail_of(c.func) for c in inner(function, ast.Call) if isinstance(c, ast.Call)}
     if not _is_put_off(function, forward) or trains(function) or "requires_grad_" in tails:
         return False
     return _returns_numbers(function) or (
-        is_figured(module, function, forward) and "requires_grad" not in text_of(function) and not _freezes(project)
+        figures and "requires_grad" not in text_of(function) and not _freezes(project)
     )
 
 
 def is_made_up(function: Function, forward: ast.Call) -> bool:
     """Return whether a model is only tried on numbers that are drawn or written: `x = torch.rand(2, 3); net(x)`."""
-    given = forward.args[:1]
-    given += [v for n in given if isinstance(n, ast.Name) for v, _ in flow.set_before(function, n.id, n.lineno)]
-    return any(isinstance(c, ast.Call) and tail_of(c.func) in DRAWN for value in given for c in walk(value))
+    if not forward.args:
+        return False
+    given = forward.args[0]
+    made = [v for v, _ in flow.set_before(function, given.id, given.lineno)] if isinstance(given, ast.Name) else [given]
+    return bool(made) and all(map(_is_drawn, made))
+
+
+def _is_drawn(value: ast.expr) -> bool:
+    """Return whether a call draws or writes numbers, or puts what such a one gives elsewhere: `rand(2, 3).cuda()`."""
+    while isinstance(value, ast.Call) and tail_of(value.func) not in DRAWN:
+        if not isinstance(value.func, ast.Attribute):
+            return False
+        value = value.func.value
+    return isinstance(value, ast.Call)
 
 
 def _is_put_off(function: Function, forward: ast.Call) -> bool:
@@ -62,8 +73,13 @@ def _freezes(project: Project) -> bool:
     return any(isinstance(n, ast.Attribute) and n.attr == "requires_grad" for n in fields)
 
 
-def is_figured(module: Module, function: Function, node: ast.expr, seen: frozenset[ast.AST] = frozenset()) -> bool:
+def is_figured(module: Module, function: Function, node: ast.expr) -> bool:
     """Return whether all that a function does with a value leaves nothing that has a gradient."""
+    return _is_figured(module, function, node, set())
+
+
+def _is_figured(module: Module, function: Function, node: ast.expr, seen: set[ast.AST]) -> bool:
+    """Return the same; what is `seen` has been asked of already."""
     while True:
         around = module.parents.get(node)
         if isinstance(around, ast.Compare) or (isinstance(around, ast.Attribute | ast.Call) and _picks(around, node)):
@@ -72,7 +88,10 @@ def is_figured(module: Module, function: Function, node: ast.expr, seen: frozens
             if constant(around.slice) == 1:
                 return True
         elif isinstance(around, ast.Assign):
-            return around in seen or _is_held_so(module, function, around, seen | {around})
+            if around in seen:
+                return True
+            seen.add(around)
+            return _is_held_so(module, function, around, seen)
         if not isinstance(around, ast.expr) or not _passes(around, node):
             return False
         node = around
@@ -97,7 +116,7 @@ def _passes(around: ast.expr, node: ast.expr) -> bool:
     return isinstance(around, ast.Attribute | ast.BinOp | ast.UnaryOp)
 
 
-def _is_held_so(module: Module, function: Function, held: ast.Assign, seen: frozenset[ast.AST]) -> bool:
+def _is_held_so(module: Module, function: Function, held: ast.Assign, seen: set[ast.AST]) -> bool:
     """Return whether all that becomes of the variables that are set to a value, or to its parts, has no gradient."""
     targets = held.targets[0].elts if isinstance(held.targets[0], ast.Tuple) else held.targets[:1]
     if _is_ranks(held.value) and len(targets) > 1:
@@ -107,7 +126,7 @@ def _is_held_so(module: Module, function: Function, held: ast.Assign, seen: froz
     later = [n for n in loads if n.lineno >= held.lineno and statement_of(n, module) is not held]
     is_known = len(held.targets) == 1 and len(names) == len(targets)
     is_used = bool(later) or _is_ranks(held.value)
-    return is_known and is_used and all(is_figured(module, function, n, seen) for n in later)
+    return is_known and is_used and all(_is_figured(module, function, n, seen) for n in later)
 
 
 def _is_ranks(node: ast.expr) -> bool:

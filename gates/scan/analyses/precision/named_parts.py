@@ -24,6 +24,8 @@ def _read(listed: ast.expr, module: Module) -> list[ast.expr]:
     if not isinstance(around, ast.Assign) or around.value is not listed:
         return [listed]
     names = [target.id if isinstance(target, ast.Name) else "" for target in around.targets]
+    if not isinstance(module.parents.get(around), ast.FunctionDef | ast.AsyncFunctionDef):
+        return []  # other files, and other classes, may read it
     held = [n for n in module.live.get(ast.Name, []) if isinstance(n, ast.Name) and n.id in names]
     return [n for n in held if isinstance(n.ctx, ast.Load)] if all(names) else []
 

@@ -35,14 +35,16 @@ def prepared(project: Project, source: Source) -> Iterator[tuple[Called, ast.exp
 
 
 def is_without_scaler(project: Project, made: ast.Call, module: Module, ways: list[Source]) -> bool:
-    """Return whether such a method makes a call by choice, and for no object whose scaler is known to be on."""
+    """Return whether such a method makes a call by choice, and for no object that may be beside a scaler."""
     function, scope = function_of(made, module), project.scope_at(made, module)
     if function is None or function.name not in PREPARES or scope.owner is None or not _choices(made, module):
         return False
     known = [w.scope.made for w in ways if isinstance(w.scope, Called) and w.scope.function is function]
     told = [each for each in known if each is not None]
     objects = told or list(_objects(project, scope.owner))
-    return not any(_is_reached(made, _of(scope, each)) and _is_scaled(project, scope, each) for each in objects)
+    return bool(objects) and all(
+        _is_missed(made, _of(scope, each)) or _is_unscaled(project, scope, each) for each in objects
+    )
 
 
 def _choices(made: ast.Call, module: Module) -> list[tuple[ast.AST, ast.AST]]:
@@ -71,29 +73,28 @@ def _of(scope: Scope, made: Made) -> Called:
     return Called(scope.project, scope.module, scope.function, scope.outer, scope.owner, made=made)
 
 
-def _is_reached(made: ast.Call, scope: Called) -> bool:
-    """Return whether a call is made for sure for the object of a scope."""
+def _is_missed(made: ast.Call, scope: Called) -> bool:
+    """Return whether a call is for sure not made for the object of a scope."""
     for choice, below in _choices(made, scope.module):
         if isinstance(choice, ast.match_case):
-            if is_other_case(choice, scope.module, scope) is not False:
-                return False
+            if is_other_case(choice, scope.module, scope) is True:
+                return True
         elif isinstance(choice, ast.If | ast.IfExp):
             body = choice.body if isinstance(choice.body, list) else [choice.body]
-            if holds(choice.test, scope) is not (below in body):
-                return False
-    return not is_left_out(made, scope.module, scope)
+            held = holds(choice.test, scope)
+            if held is not None and held is not (below in body):
+                return True
+    return is_left_out(made, scope.module, scope)
 
 
-def _is_scaled(project: Project, owner: Scope, made: Made) -> bool:
-    """Return whether each scaler of a program is on for sure beside an object."""
+def _is_unscaled(project: Project, owner: Scope, made: Made) -> bool:
+    """Return whether each scaler of a program is off for sure beside an object."""
     found = [each for module in project.modules.values() for each in scalers(project, module)]
-    return bool(found) and all(_is_on(call, scope, owner, made) for call, scope in found)
+    return all(_is_off(call, scope, owner, made) for call, scope in found)
 
 
-def _is_on(call: ast.Call, scope: Scope, owner: Scope, made: Made) -> bool:
-    if _choices(call, scope.module) and scope.owner is not owner.owner:
-        return False
+def _is_off(call: ast.Call, scope: Scope, owner: Scope, made: Made) -> bool:
     where = _of(scope, made) if scope.owner is owner.owner else scope
     enabled = option(call, "enabled", where)
-    is_on = enabled is None or holds(enabled, where) is True
-    return is_on and (not isinstance(where, Called) or _is_reached(call, where))
+    is_off = enabled is not None and holds(enabled, where) is False
+    return is_off or (isinstance(where, Called) and _is_missed(call, where))

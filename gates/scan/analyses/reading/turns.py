@@ -83,7 +83,10 @@ def _turns(around: ast.AST, below: ast.AST) -> Iterator[ast.For | ast.comprehens
 
 def _is_set_once(around: ast.AST, name: str) -> bool:
     stored = [n for n in walk(around) if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load)]
-    return len(stored) == 1
+    others = (
+        n for n in walk(around) if isinstance(n, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and n.name == name
+    )
+    return len(stored) == 1 and not any(others)
 
 
 def _ordered(key: ast.Lambda, module: Module) -> tuple[ast.expr, list[int]] | None:

@@ -2,10 +2,9 @@
 
 import ast
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import callee, calls, functions
-from gates.scan.analyses.reading.flow import is_forward
 from gates.scan.analyses.reading.origins import Origin, Origins
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
@@ -15,9 +14,7 @@ from gates.scan.program.scope import Scope
 
 STARTS = re.compile(r"^_*(?!is_|has_|on_|in_|for_|no_|register_)(\w+_)?backward(_pass|_step)?$")
 CUT = {"detach", "item", "float", "tolist", "numpy", "cpu", "clone_detached"}
-LOSS = re.compile(r"(?i)(loss|crit|criterion)(_?fn|_?func|_?f)?$")
 HOPS = 2  # how many calls a value is followed into
-COUNTS = re.compile(r"(?i)^n$|^n_|^num|count|len|size|tokens|weight|scale|acc|hits|correct|^_")
 
 
 def starts(body: ast.AST) -> set[str]:
@@ -46,100 +43,15 @@ def named(value: ast.expr) -> Iterator[str]:
         yield from right or named(value.left)
 
 
-def parts(project: Project, module: Module, body: ast.AST) -> set[str]:
-    """Return the names of results and of terms that the losses of a body are made of, itself."""
-    wanted = starts(body) | _terms(body)
-    other = starts(body)
-    made = [n for n in inner(body, ast.Assign) if isinstance(n, ast.Assign)] if wanted else []
-    for node in sorted(made, key=lambda n: -n.lineno):
-        if _names(node) & wanted:
-            wanted |= set(_operands(node.value))
-    found: set[str] = set()
-    for node in sorted(made, key=lambda n: n.lineno):
-        if _is_result(project, module, node, found):
-            found |= _names(node)
-        else:
-            other |= _names(node)
-    held = summed(body) if wanted else set()
-    for loop in inner(body, ast.For) if held else ():
-        over = loop.iter if isinstance(loop, ast.For) else None
-        of = over.func.value if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) else over
-        if isinstance(of, ast.Name) and of.id in held and isinstance(loop, ast.For):
-            last = loop.target.elts[-1] if isinstance(loop.target, ast.Tuple) else loop.target
-            is_key = isinstance(over, ast.Name) and not isinstance(loop.target, ast.Tuple)
-            wanted.add("" if is_key else tail_of(last))
-            found.add(tail_of(last))
-    return {name for name in found & wanted if not COUNTS.search(name)} - other
-
-
-def _names(node: ast.Assign) -> set[str]:
-    """Return the variables that an assignment sets."""
-    return {n.id for target in node.targets for n in walk(target) if isinstance(n, ast.Name)}
-
-
-def _terms(body: ast.AST) -> set[str]:
-    """Return the names that the losses are reckoned of where backward passes start: of `(a + w * b).backward()`."""
-    begun = [c for c in calls(body) if STARTS.search(tail_of(c.func)) and isinstance(c.func, ast.Attribute)]
-    values = [part for call in begun for part in (call.func.value, *call.args)]  # type: ignore[attr-defined]  # a method
-    scaled = [arg for v in values if isinstance(v, ast.Call) and tail_of(v.func) == "scale" for arg in v.args[:1]]
-    return {name for value in (*values, *scaled) if isinstance(value, ast.BinOp) for name in _operands(value)}
-
-
-def summed(body: ast.AST) -> set[str]:
-    """Return the names of the lists and mappings of which a body sums up a loss."""
-    begun = starts(body)
-    found: set[str] = set()
-    for node in inner(body, ast.Assign):
-        if isinstance(node, ast.Assign) and any(tail_of(target) in begun for target in node.targets):
-            for part in walk(node.value):
-                over = part.func.value if isinstance(part, ast.Call) and tail_of(part.func) == "values" else None  # type: ignore[attr-defined]  # a method
-                over = part.value if isinstance(part, ast.Subscript) else over
-                over = (
-                    part.args[0] if isinstance(part, ast.Call) and tail_of(part.func) == "sum" and part.args else over
-                )
-                found |= {over.id} if isinstance(over, ast.Name) else set()
-    return found
-
-
-def _operands(value: ast.expr) -> Iterator[str]:
-    """Yield the names that a value has a gradient by."""
-    if isinstance(value, ast.Name):
-        yield value.id
-    elif isinstance(value, ast.BinOp):
-        yield from _operands(value.left)
-        yield from _operands(value.right) if not isinstance(value.op, ast.Div | ast.FloorDiv | ast.Pow) else ()
-    elif isinstance(value, ast.UnaryOp):
-        yield from _operands(value.operand)
-    elif isinstance(value, ast.Call) and tail_of(value.func) not in CUT:
-        yield from _operands(value.func.value) if isinstance(value.func, ast.Attribute) else ()
-        for arg in value.args:
-            yield from _operands(arg)
-
-
-def _is_result(project: Project, module: Module, node: ast.Assign, results: Container[str]) -> bool:
-    """Return whether an assignment keeps what a model, or a loss function, gives with its graph.
-
-    So does one that keeps what a function of the program makes of such results.
-    """
-    call = node.value
-    if not isinstance(call, ast.Call) or is_ungraded(node, module):
-        return False
-    named_as = project.scope_at(call, module).dotted(call.func) or ""
-    is_loss = LOSS.search(tail_of(call.func)) is not None or named_as.startswith("torch.nn.functional.")
-    made_on = any(isinstance(arg, ast.Name) and arg.id in results for arg in call.args)
-    if made_on and callee(project, module, call) is not None:
-        return True
-    return (is_loss and bool(call.args)) or is_forward(project, module, call)
-
-
 def is_ungraded(node: ast.AST, module: Module) -> bool:
     """Return whether a node stands where no graph is made."""
     return any(
-        isinstance(a, ast.With) and any(_stops(item.context_expr) for item in a.items) for a in module.ancestors(node)
+        isinstance(a, ast.With) and any(stops(item.context_expr) for item in a.items) for a in module.ancestors(node)
     )
 
 
-def _stops(context: ast.expr) -> bool:
+def stops(context: ast.expr) -> bool:
+    """Return whether a context, or a decorator, turns gradients off."""
     return "no_grad" in text_of(context) or "inference_mode" in text_of(context)
 
 
