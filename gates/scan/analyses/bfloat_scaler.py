@@ -102,7 +102,7 @@ def _of_files(project: Project) -> Iterator[tuple[ast.Call, Module]]:
         if {dtype_of(*preset(*made)) for made in contexts} != {BRAIN}:
             continue
         for call, scope in found:
-            known = _is_on(call, scope) or _same(call, [made[0] for made in contexts])
+            known = _is_on(call, scope) or _same(call, scope, contexts)
             if known and not is_left_out(call, module, scope):
                 yield call, module
 
@@ -216,12 +216,16 @@ def _evaluates(node: ast.AST, module: Module) -> bool:
     return False
 
 
-def _same(call: ast.Call, contexts: list[ast.Call]) -> bool:
+def _same(call: ast.Call, scope: Scope, contexts: list[tuple[ast.Call, Scope]]) -> bool:
+    """Return whether a scaler is on where some context is: by the same switch, or by asking the scaler."""
     enabled = keyword(call, "enabled")
-    others = [keyword(c, "enabled") for c in contexts]
-    return enabled is not None and any(o is not None and _is_of(o, enabled) for o in others)
+    others = ((option, where) for context, where in contexts if (option := keyword(context, "enabled")) is not None)
+    return enabled is not None and any(_is_of(other, where, enabled, scope) for other, where in others)
 
 
-def _is_of(node: ast.expr, enabled: ast.expr) -> bool:
-    """Return whether a context is on where a scaler is: by the same switch, or by asking the scaler."""
-    return text_of(node) == text_of(enabled) or (isinstance(node, ast.Call) and tail_of(node.func) == "is_enabled")
+def _is_of(node: ast.expr, where: Scope, enabled: ast.expr, scope: Scope) -> bool:
+    if isinstance(node, ast.Call) and tail_of(node.func) == "is_enabled":
+        return True
+    behind = where.through(node) if isinstance(node, ast.Attribute) else None
+    is_kept = behind is not None and behind[1].function is scope.function and behind[1].module is scope.module
+    return text_of(node) == text_of(enabled) or (is_kept and text_of(behind[0]) == text_of(enabled))  # type: ignore[index]

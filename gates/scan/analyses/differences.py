@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gates.scan.analyses.benchmarks.benching import called, is_baseline, is_candidate, words
 from gates.scan.analyses.benchmarks.differences import CONVERTS, Way, behind, of_loops
 from gates.scan.analyses.benchmarks.directions import by_name
+from gates.scan.analyses.benchmarks.siblings import label_of
 from gates.scan.analyses.reading.code import broken, calls, constant, function_of, nodes, statement_of, tail_text
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.program.module import Function, Module, names_of, tail_of
@@ -202,11 +203,21 @@ def _is_meant(project: Project, node: ast.Compare, module: Module, way: Way) -> 
         text = f"{text_of(statement.test)} {' '.join(text_of(s) for s in statement.body[:2])}"
     if MINE.search(text.partition("=")[0]) and not isinstance(statement, ast.If):
         return True
+    label = label_of(node, module)
+    if MINE.search(label) or EITHER.search(label) or _is_gain(node, module):
+        return True
     around = function_of(node, module)
     said = [around.name, ast.get_docstring(around) or ""] if around is not None else []
     if any(_is_unsigned(name) for name in way.names if name.isidentifier()):  # "the gap is above 0.1" says no side
         text = PASSES.sub("", text)
     return EITHER.search(" ".join([text, *said, *way.names])) is not None or _both_asked(project, node, module)
+
+
+def _is_gain(node: ast.Compare, module: Module) -> bool:
+    """Return whether a difference must be above the bar: `assert saved >= 0.3`, and each one of a list."""
+    return isinstance(node.ops[0], ast.Gt | ast.GtE) and isinstance(
+        module.parents.get(node), ast.Assert | ast.List | ast.Tuple
+    )
 
 
 def _both_asked(project: Project, node: ast.Compare, module: Module) -> bool:

@@ -70,7 +70,7 @@ def _asking(project: Project, module: Module, verb: str, word: str) -> Iterator[
     for body in (*functions(module), module.tree):
         call = _lacking(project, module, body, verb)
         if call is not None:
-            yield broken(module, _written(call, module), f"the optimizer is {word}, its scaler is not")
+            yield broken(module, call, f"the optimizer is {word}, its scaler is not")
 
 
 def _unkept(project: Project, info: ClassInfo) -> Iterator[Site]:
@@ -87,12 +87,6 @@ def _unkept(project: Project, info: ClassInfo) -> Iterator[Site]:
     is_plain = all(isinstance(d, ast.Dict) and None not in d.keys for d in made) and len(made) == 1
     if is_plain and wanted and not wanted & kept and not any(is_of_scaler(c, scope) for c in calls(saving)):
         yield broken(info.scope.module, made[0] or saving, "the state lacks the scaler's, which is loaded from it")
-
-
-def _written(call: ast.Call, module: Module) -> ast.AST:
-    """Return the dictionary that a state is written into, where it lacks the scaler's; or the call for the state."""
-    around = module.parents.get(call)
-    return around if isinstance(around, ast.Dict) else call
 
 
 def _together(project: Project, module: Module, body: Function, verb: str, word: str) -> Iterator[Site]:

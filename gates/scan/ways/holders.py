@@ -43,8 +43,11 @@ def set_to(node: ast.AST, module: Module) -> list[ast.expr] | None:
 
 
 def held(target: ast.expr, scope: Scope) -> Iterator[Holder]:
-    """Yield the variable or attribute that is set."""
-    if isinstance(target, ast.Attribute):
+    """Yield the variables or attributes that are set, those of a tuple each."""
+    if isinstance(target, ast.Tuple | ast.List):
+        for part in target.elts:
+            yield from held(part, scope)
+    elif isinstance(target, ast.Attribute):
         yield target.attr
     elif isinstance(target, ast.Name) and (found := scope.lookup(target.id)) is not None:
         yield target.id, found[0]

@@ -87,6 +87,17 @@ def _element(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
         yield label, row or found[0]
 
 
+def label_of(node: ast.Compare, module: Module) -> str:
+    """Return what a comparison is called where it stands: its key, or the text beside it."""
+    around = module.parents.get(node)
+    if isinstance(around, ast.Dict):
+        keys = [key for key, value in zip(around.keys, around.values, strict=True) if value is node]
+        return str(constant(keys[0])) if isinstance(keys[0], ast.Constant) else ""
+    parts = around.elts if isinstance(around, ast.Tuple | ast.List) else []
+    parts = around.args if isinstance(around, ast.Call) else parts
+    return next((value for value in map(constant, parts) if isinstance(value, str)), "")
+
+
 def _row(label: str, node: ast.expr) -> ast.Compare | None:
     """Return the comparison that a row of a table means: `("speedup", operator.ge, 1.3)`, `(">=", 1.3)`."""
     parts = node.elts if isinstance(node, ast.Tuple | ast.List) else []
