@@ -62,8 +62,14 @@ def _outside(project: Project, call: ast.Call, scope: Scope) -> Iterator[tuple[a
                 chain = ((node, source.module), *source.through)
                 if any(_covered(project, there, each) or _has_other(project, there, each) for each, there in chain):
                     continue
-                if not _own(project, source, node) and not _is_whole(project, source, node):
+                if not any(is_apart(project, source, node) for is_apart in (_own, _is_of_penalty, _is_whole)):
                     yield _place(project, source, node)
+
+
+def _is_of_penalty(_: Project, source: Source, node: ast.Call) -> bool:
+    """Return whether a forward pass is run for its gradients' size, which is taken in full precision on purpose."""
+    grads = (a for a in source.module.ancestors(node) if isinstance(a, ast.Call) and tail_of(a.func) == "grad")
+    return any(constant(keyword(call, "create_graph")) is True for call in grads)
 
 
 def _is_forward(project: Project, module: Module, call: ast.Call) -> bool:

@@ -22,6 +22,8 @@ MAX_CALLERS = 3
 MAX_HOPS = 3
 PARTS = re.compile(r"(?i)accum|micro_?(batche?s|steps)|grad_?acc")
 UPDATES = re.compile(r"(?i)(^|_)(update_steps|updates|(opt|optim|optimizer)_steps)(_per_epoch)?$")
+WARM = re.compile(r"(?i)(^|_)warm_?up(_steps|_updates)?$")
+LENGTH = re.compile(r"(?i)step|total|iter|max|epoch|length|(^|_)(n|num|len)(_|$)")
 BATCHES = re.compile(r"(?i)batch_?size|^(bs|batch|range|enumerate|epochs?|world_size)$")
 PLAIN = re.compile(r"(?i)scaler|amp|fp16|half|mixed|precision|finite|isnan|isinf|\b(is_)?train(ing)?\b")
 ASKS = frozenset({"isinstance", "hasattr", "callable"})
@@ -201,8 +203,14 @@ def _in_updates(project: Project, made: list[Origin], names: set[str], bounds: s
         if isinstance(origin.node, ast.Call):
             reckoning.made(origin.node, origin.scope)
     size = reckoning.size
-    told = size.divided or bool(size.names & bounds) or (by_words and any(map(UPDATES.search, size.names)))
+    told = size.divided or bool(size.names & bounds) or (by_words and _says_updates(size.names))
     return told and not size.whole
+
+
+def _says_updates(names: set[str]) -> bool:
+    """Return whether a length is called a number of updates, or is that of a warm-up alone, which is one by custom."""
+    others = {name for name in names if not WARM.search(name)}
+    return any(map(UPDATES.search, names)) or (len(others) < len(names) and not any(map(LENGTH.search, others)))
 
 
 def _steps_after(project: Project, module: Module, root: ast.AST, made: list[Origin]) -> bool:

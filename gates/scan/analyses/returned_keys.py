@@ -1,10 +1,10 @@
 """Keys that a caller reads from a dictionary which the callee never puts there."""
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import FUNCTIONS, Comprehension, broken, callee, constant, function_of
+from gates.scan.analyses.reading.common_objects import put_beside, read_attributes
 from gates.scan.analyses.reading.held import (
     Made,
     adds_key,
@@ -260,23 +260,15 @@ def _passed(project: Project, module: Module, function: ast.AST, name: str, hops
 def _of_attribute(project: Project, module: Module, node: ast.Attribute) -> list[Origin]:
     """Return the function that an attribute keeps the dictionary of, where nothing ever adds to it."""
     behind = project.scope_at(node, module).through(node)
-    if behind is None or not isinstance(behind[0], ast.Call):
+    made = [(behind[0], behind[1].module)] if behind is not None else put_beside(project, module, node)
+    if not made or not all(isinstance(value, ast.Call) for value, _ in made):
         return []
-    read = project.once(_attributes)[0].get(node.attr, ())
+    read = project.once(read_attributes)[0].get(node.attr, ())
     if not all(only_reads(m.parents.get(n), n, m) or is_left_by_turns(project, m, n) for n, m in read):
         return []
-    found = run_by(project, behind[1].module, behind[0])
-    return [Origin(found[0], None, found[1])] if found is not None else []
-
-
-def _attributes(project: Project) -> Iterator[dict[str, list[tuple[ast.AST, Module]]]]:
-    """Yield the uses of all attributes by their names."""
-    found: dict[str, list[tuple[ast.AST, Module]]] = defaultdict(list)
-    for module in project.modules.values():
-        for node in module.live.get(ast.Attribute, []):
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                found[node.attr].append((node, module))
-    yield found
+    found = [run_by(project, there, value) for value, there in made if isinstance(value, ast.Call)]
+    known = [Origin(each[0], None, each[1]) for each in found if each is not None]
+    return known if len(known) == len(found) else []
 
 
 def _bound(project: Project, module: Module, name: ast.Name, parent: ast.AST | None) -> Origin | None:

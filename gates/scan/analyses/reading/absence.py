@@ -19,8 +19,10 @@ def lacking(test: ast.expr, module: Module, *, holds: bool, hops: int = MAX_HOPS
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return lacking(test.operand, module, holds=not holds, hops=hops)
     if isinstance(test, ast.BoolOp):
-        parts = [lacking(part, module, holds=holds, hops=hops) for part in test.values]
-        return set.union(*parts) if isinstance(test.op, ast.And) is holds else set.intersection(*parts)
+        is_all = isinstance(test.op, ast.And) is holds
+        asked = test.values if is_all else [each for each in test.values if not _is_of_kind(each)]
+        parts = [lacking(part, module, holds=holds, hops=hops) for part in asked or test.values]
+        return set.union(*parts) if is_all else set.intersection(*parts)
     if isinstance(test, ast.Call) and tail_of(test.func) == "bool" and len(test.args) == 1:
         return lacking(test.args[0], module, holds=holds, hops=hops)
     if isinstance(test, ast.NamedExpr):
@@ -31,6 +33,13 @@ def lacking(test: ast.expr, module: Module, *, holds: bool, hops: int = MAX_HOPS
     behind = _behind(test, module) if hops else None
     found = lacking(behind, module, holds=holds, hops=hops - 1) if behind is not None else set()
     return found if holds else found | _none(test, module)
+
+
+def _is_of_kind(test: ast.expr) -> bool:
+    """Return whether a condition picks things of one kind, of which another one then says what is there."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    return isinstance(test, ast.Call) and tail_of(test.func) in {"isinstance", "issubclass"}
 
 
 def _compared(test: ast.Compare, module: Module, *, holds: bool, hops: int) -> set[str]:

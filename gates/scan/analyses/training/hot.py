@@ -32,6 +32,7 @@ SMALL = re.compile(
     r"(?i)call_?backs?$|hooks?$|met(er|ric)s$|loss(es)?$|terms$|listeners$|observers$|plugins$|handlers$|monitors$"
 )
 MEMORY = re.compile(r"memory_(allocated|reserved|stats)$")
+COPIES = frozenset({"enumerate", "zip", "list", "sorted", "reversed"})
 REPEATS = (*LOOPS, *COMPREHENSIONS)
 EACH_BATCH = frozenset(
     {
@@ -153,20 +154,27 @@ def _is_small(project: Project, module: Module, loop: ast.AST) -> bool:
     if not isinstance(loop, ast.For):
         return False
     over = loop.iter
-    while (
-        isinstance(over, ast.Call)
-        and tail_of(over.func) in {"enumerate", "zip", "list", "sorted", "reversed"}
-        and over.args
-    ):
+    while isinstance(over, ast.Call) and tail_of(over.func) in COPIES and over.args:
+        if tail_of(over.func) == "zip" and any(_is_listed(project, module, loop, each) for each in over.args):
+            return True
         over = over.args[0]
     if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr in EACH_TIME:
         return True
     run_by, over = project.once(hooks_of)[0].run_by, keyed(over)[0]
     if any(call in run_by and tail_of(call.func) == tail_of(loop.target) for call in calls(loop)):
         return True
-    behind = project.scope_at(loop, module).through(over)
-    is_listed = any(isinstance(one, ast.List | ast.Tuple) and one.elts for one in (over, behind[0] if behind else None))
+    is_listed = _is_listed(project, module, loop, over)
     return is_listed or passes_on(loop, module) or SMALL.search(tail_of(over)) is not None
+
+
+def _is_listed(project: Project, module: Module, loop: ast.For, over: ast.expr) -> bool:
+    """Return whether what a loop goes through is written out."""
+    behind = project.scope_at(loop, module).through(over)
+    written = (over, behind[0] if behind else None)
+    return any(
+        (isinstance(one, ast.List | ast.Tuple) and one.elts) or (isinstance(one, ast.Dict) and one.keys)
+        for one in written
+    )
 
 
 def _takes_step(project: Project, module: Module, node: ast.If | ast.IfExp, inside: ast.AST) -> bool:

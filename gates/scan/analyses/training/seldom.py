@@ -232,7 +232,13 @@ def _adds(node: ast.AST, text: str, way: type[ast.operator]) -> bool:
 
 
 def _is_seldom(test: ast.expr) -> bool:
-    return counts(test) or SELDOM.search(text_of(test)) is not None
+    return counts(test) or _is_in_rounds(test) or SELDOM.search(text_of(test)) is not None
+
+
+def _is_in_rounds(test: ast.expr) -> bool:
+    """Return whether a condition asks whether a round is over: `seen // 4000 == told`."""
+    sides = [test.left, *test.comparators] if isinstance(test, ast.Compare) else []
+    return any(isinstance(side, ast.BinOp) and isinstance(side.op, ast.FloorDiv) for side in sides)
 
 
 def is_asked_after(node: ast.AST, operation: ast.BoolOp) -> bool:
