@@ -103,3 +103,23 @@ def test_callbacks_that_are_handed_round_are_no_turns_of_the_training() -> None:
                 part.after()
     """
     assert len(broken("amp-scheduler-ignores-skip", text)) == 1
+
+
+LEFT = {
+    "a generator": "@contextlib.contextmanager\ndef cleared():\n    optimizer.zero_grad()\n    yield\n    scaler.update()\n",
+    "an object": "class cleared:\n    def __enter__(self):\n        optimizer.zero_grad()\n"
+    "    def __exit__(self, kind, error, where):\n        if kind is None:\n            scaler.update()\n",
+}
+
+
+@pytest.mark.parametrize("left", LEFT)
+@pytest.mark.parametrize("leaves", [True, False])
+def test_what_leaves_a_block_leaves_its_context_and_its_function(left: str, leaves: bool) -> None:
+    text = (
+        f"import contextlib\nimport torch\nscaler = torch.amp.GradScaler('cuda')\n{LEFT[left]}"
+        "def step(model, batch, few):\n    with cleared():\n        scaler.scale(model(batch)).backward()\n"
+        f"        if few:\n            {'return' if leaves else 'scaler.unscale_(optimizer)'}\n"
+        "        scaler.unscale_(optimizer)\n    scaler.unscale_(optimizer)\n    scaler.step(optimizer)\n"
+        "    scaler.update()\n"
+    )
+    assert len(broken("amp-unscale-twice", text)) == (not leaves)

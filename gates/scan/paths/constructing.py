@@ -1,6 +1,7 @@
 """What a constructor leaves in the object that it makes: what was passed to it, and the lists that hold that."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -10,7 +11,10 @@ from gates.scan.paths.values import Value
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import below
+from gates.scan.program.project import Project
 from gates.scan.program.scope import SAME
+from gates.scan.ways.hot import Hot
+from gates.scan.ways.lookups import around
 
 COPIES = frozenset({"list", "tuple"})
 MAX_BASES = 4
@@ -26,6 +30,41 @@ def given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterat
     arguments = tuple(place.value(arg) for arg in call.args)
     named = {k.arg: place.value(k.value) for k in call.keywords if k.arg}
     yield from _kept(made, owner, owner, arguments, named, place, MAX_BASES)
+
+
+def switches(made: Value, owner: ClassInfo, project: Project, hot: Hot) -> Iterator[tuple[str, Value]]:
+    """Yield the attributes that a constructor sets to a truth value or `None`, and that later code sets otherwise.
+
+    Only those are known of which each place that sets them is walked.
+    """
+    found = project.method(owner, "__init__")
+    function = found[0] if found is not None else None
+    for node in function.body if function is not None else ():
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        value = node.value if isinstance(node, ast.Assign) else None
+        if (
+            not isinstance(target, ast.Attribute)
+            or not isinstance(value, ast.Constant)
+            or tail_of(target.value) != "self"
+        ):
+            continue
+        others = [around for around in project.once(setters)[0].get(target.attr, ()) if around is not function]
+        if (
+            others
+            and all(around in hot for around in others)
+            and (value.value is None or isinstance(value.value, bool))
+        ):
+            yield f"{made.key}.{target.attr}", Value(repr(value.value), constant=value.value)
+
+
+def setters(project: Project) -> Iterator[dict[str, list[ast.AST]]]:
+    """Yield the functions, or files, that set attributes, by the names of these."""
+    found: dict[str, list[ast.AST]] = defaultdict(list)
+    for module in project.modules.values():
+        for node in module.live.get(ast.Attribute, []):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                found[node.attr].append(around(node, module))
+    yield found
 
 
 def _kept(

@@ -17,6 +17,8 @@ from gates.scan.program.scope import Scope
 from gates.scan.ways.hot import Hot
 
 MAX_HOPS = 4
+ENDED = "<ended>"
+NO_ERROR = (Value("None", constant=None),) * 3
 Paths = list[State]
 Made = tuple[State, ast.expr, Place]
 Bind = Callable[[State, Value], State]
@@ -94,7 +96,10 @@ class Contexts(Stacks):
             for side, is_on in self.enabled(made, place, each) if events else ():
                 found.append(side.happens(*events) if is_on else side)
             owner = place.owner_of(func.value) if not events else None
-            found += self._run_method(owner, func.attr, place.value(func.value), [each]) if owner else []
+            given = passed(node, place)[0]
+            found += (
+                self._run_method(owner, func.attr, place.value(func.value), [each], arguments=given) if owner else []
+            )
             found += [each] if not events and owner is None else []
         return found
 
@@ -170,14 +175,29 @@ class Contexts(Stacks):
             return inner([path])
         instance = replace(value, owner=owner)
         paths = inner(self._run_method(owner, "__enter__", instance, [path], bind))
-        return self._run_method(owner, "__exit__", instance, paths)
+        return [after for path in paths for after in self._left_by(owner, instance, path)]
 
-    def _run_method(self, owner: ClassInfo, name: str, instance: Value, paths: Paths, bind: Bind = as_it_is) -> Paths:
+    def _left_by(self, owner: ClassInfo, instance: Value, path: State) -> Paths:
+        """Walk the `__exit__` of an object, which is told of no error, on a path that leaves its block anyhow else."""
+        if path.ended == "raise":
+            return [path]
+        left = self._run_method(owner, "__exit__", instance, [path.but(ended="")], arguments=NO_ERROR)
+        return [each.but(ended=path.ended or each.ended, returned=path.returned) for each in left]
+
+    def _run_method(
+        self,
+        owner: ClassInfo,
+        name: str,
+        instance: Value,
+        paths: Paths,
+        bind: Bind = as_it_is,
+        arguments: tuple[Value, ...] = (),
+    ) -> Paths:
         found = self.project.method(owner, name)
         if found is None or found[0] not in self.hot or found[0] in self.stack:
             return paths
         closure = Closure(found[0], self.project.scope_of(found[0], found[1]), {}, (instance,))
-        run = [each for path in paths if not path.ended for each in self.enter(closure, (), {}, path)]
+        run = [each for path in paths if not path.ended for each in self.enter(closure, arguments, {}, path)]
         going = [bind(after, value) if value is not None else after for after, value in run]
         return [*going, *(path for path in paths if path.ended)]
 
@@ -212,7 +232,7 @@ class Contexts(Stacks):
     ) -> Paths:
         """Walk a generator up to its `yield`, then what stands in the block, then the rest."""
         assert isinstance(made, ast.Call)
-        outer_names, stack = path.names, list(self.stack)
+        outer_names, stack, kept = path.names, list(self.stack), f"{place.spot(made)}.{ENDED}"
 
         def block(run: Run) -> Paths:
             paths = [p for p, _ in run]
@@ -224,10 +244,10 @@ class Contexts(Stacks):
             finally:
                 self.yields.pop()
                 self.stack = saved
-            return [p.but(names=names, ended="") for p in after if p.ended != "raise"]
+            return [p.sets_aside(kept).but(names=names) for p in after if p.ended != "raise"]
 
         after = self.generated(closure, made, place, path, block)
-        return [p.but(names=outer_names) for p in after]
+        return [p.takes_up(kept).but(names=outer_names) for p in after]
 
     def generated(
         self, closure: Closure, made: ast.Call, place: Place, path: State, at_yield: Callable[[Run], Paths]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gates.scan.automata.words import Event
 from gates.scan.paths.conditions import branch
-from gates.scan.paths.constructing import given
+from gates.scan.paths.constructing import given, switches
 from gates.scan.paths.counting import Counting
 from gates.scan.paths.elements import elements
 from gates.scan.paths.place import Place
@@ -137,11 +137,13 @@ class Running(Counting):
 
     def filled(self, node: ast.expr, value: Value, path: State, scope: Scope) -> State:
         """Return the path with what the constructor that an expression calls keeps of what it was passed."""
-        if not isinstance(node, ast.Call) or value.node is not node or not (node.args or node.keywords):
+        if not isinstance(node, ast.Call) or value.node is not node:
             return path
         place = self.place(path, scope)
         owner = self.project.classes.get(place.dotted(node.func) or "")
-        kept = dict(given(node, value, owner, place)) if owner is not None and not owner.twice else {}
+        if owner is None or owner.twice:
+            return path
+        kept = {**dict(given(node, value, owner, place)), **dict(switches(value, owner, self.project, self.hot))}
         return path.but(heap={**path.heap, **kept}) if kept else path
 
     def furnished(self, instance: Value, path: State) -> State:
