@@ -106,7 +106,8 @@ def test_callbacks_that_are_handed_round_are_no_turns_of_the_training() -> None:
 
 
 LEFT = {
-    "a generator": "@contextlib.contextmanager\ndef cleared():\n    optimizer.zero_grad()\n    yield\n    scaler.update()\n",
+    "a generator": "@contextlib.contextmanager\ndef cleared():\n    optimizer.zero_grad()\n"
+    "    yield\n    scaler.update()\n",
     "an object": "class cleared:\n    def __enter__(self):\n        optimizer.zero_grad()\n"
     "    def __exit__(self, kind, error, where):\n        if kind is None:\n            scaler.update()\n",
 }

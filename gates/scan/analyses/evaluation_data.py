@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+from gates.scan.analyses.evaluation.compared import compared_on_training
 from gates.scan.analyses.evaluation.evaluating import HELD, KEPT_BACK, NAMED, TRAIN
 from gates.scan.analyses.evaluation.folds import scored_in_fold
 from gates.scan.analyses.evaluation.misnamed import misnamed
@@ -23,7 +24,7 @@ from gates.scan.analyses.reading.code import (
     nodes,
     tail_text,
 )
-from gates.scan.program.module import Module, tail_of
+from gates.scan.program.module import Module, is_property, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.site import Site
@@ -48,6 +49,7 @@ def look(project: Project) -> Iterator[Site]:
         yield from _handed_on(project, module)
         yield from _scored_on(module)
         yield from scored_in_fold(module)
+        yield from compared_on_training(project, module)
         for function in functions(module):
             if NAMED.search(function.name):
                 yield from _gone_over(module, function)
@@ -206,9 +208,10 @@ def _trained_on(module: Module, function: ast.AST) -> Iterator[Site]:
         if isinstance(loop, ast.For) and any(is_backward(c) for c in calls(loop))
         for name in _attributes(loop.iter)
     }
+    methods = {m.name for m in owner.body if isinstance(m, ast.FunctionDef) and not is_property(m)}
     for node in walk(function):
         if isinstance(node, ast.For | ast.comprehension):
-            mine = _attributes(node.iter)
+            mine = _attributes(node.iter) - methods
             if held and mine & trained and not any(is_backward(c) for c in calls(function)):
                 yield broken(
                     module,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.evaluation.evaluating import WORDS, Evaluation, evaluations
 from gates.scan.analyses.evaluation.left_open import forwards_of
-from gates.scan.analyses.evaluation.modes import without_gradients
+from gates.scan.analyses.evaluation.no_gradients import without_gradients
 from gates.scan.analyses.evaluation.off_blocks import in_blocks
 from gates.scan.analyses.reading.code import callee, function_of
 from gates.scan.analyses.training.forwards import is_call_of_model, trains

@@ -1,4 +1,4 @@
-"""Whether an evaluation runs without gradients and in evaluation mode, by its own or by its callers' doing."""
+"""Whether an evaluation runs in evaluation mode, by its own or by its callers' doing."""
 
 import ast
 import re
@@ -8,7 +8,8 @@ from gates.scan.analyses.evaluation.evaluating import Evaluation, callers
 from gates.scan.analyses.evaluation.switches import SETS, is_restored, remembers, turns_off
 from gates.scan.analyses.reading.code import MODEL, Comprehension, callee, function_of, functions, statement_of
 from gates.scan.analyses.reading.outward import may_be
-from gates.scan.analyses.training.forwards import CAREFUL, INFERS, NO_GRAD, trains
+from gates.scan.analyses.training.forwards import INFERS, trains
+from gates.scan.program.known import MODULE
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.parameters import argument
@@ -19,70 +20,6 @@ READY = re.compile(
     r"^(from_pretrained|from_checkpoint|load_from_checkpoint|pipeline|"
     r"(load|restore|import)_(\w+_)?(model|net|network|encoder|checkpoint|ckpt|detector|policy|weights)(_\w+)?)$"
 )
-LASTING = re.compile(r"set_grad_enabled|_disable_grad|without_grad|nograd")
-
-
-def without_gradients(project: Project, found: Evaluation) -> bool:
-    """Return whether an evaluation runs without gradients, or calls what may turn them off by itself."""
-    func, target = found.forward.func, callee(project, found.module, found.forward)
-    if target is None and isinstance(func, ast.Attribute) and func.attr in CAREFUL:
-        return True
-    if target is not None and found.loop is found.forward and NO_GRAD.search(text_of(target)):
-        return True
-    return _covered(project, found.module, found.forward, DEPTH)
-
-
-def _covered(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
-    for around in module.ancestors(node):
-        if isinstance(around, ast.With | ast.AsyncWith) and (
-            any(_is_off(project, module, i.context_expr) for i in around.items)
-        ):
-            return True
-        decorators = around.decorator_list if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef) else []
-        if any(_is_off(project, module, d) for d in decorators):
-            return True
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
-            alone = (c for c in inner(around, ast.Call) if isinstance(module.parents.get(c), ast.Expr))
-            if any(isinstance(c, ast.Call) and LASTING.search(tail_of(c.func)) and not _is_on(c) for c in alone):
-                return True  # torch.set_grad_enabled(False)
-    return depth > 0 and _by_all_callers(project, module, node, depth)
-
-
-def _is_off(project: Project, module: Module, context: ast.expr) -> bool:
-    """Return whether a context or a decorator turns gradients off, or may well do so: one that is made elsewhere."""
-    if NO_GRAD.search(text_of(context)):
-        return not _is_on(context)
-    if isinstance(context, ast.Name | ast.Attribute):
-        scope = project.scope_at(context, module)
-        own = project.functions.get(scope.dotted(context) or "")
-        if own is not None:
-            return NO_GRAD.search(text_of(own[0])) is not None
-        text = text_of(context)
-        return isinstance(module.parents.get(context), ast.withitem) and "autocast" not in text and "ctx" not in text
-    if not isinstance(context, ast.Call):
-        return False
-    target = callee(project, module, context)
-    if target is not None:
-        return NO_GRAD.search(text_of(target)) is not None
-    info = project.classes.get(project.types.of(context, project.scope_at(context, module)) or "")
-    if info is None:
-        return SETS.search(text_of(context.func)) is not None
-    return NO_GRAD.search(text_of(info.node)) is not None
-
-
-def _is_on(context: ast.expr) -> bool:
-    """Return whether a switch of gradients is told to leave them on: `set_grad_enabled(True)`."""
-    if not isinstance(context, ast.Call):
-        return False
-    given = [*context.args, *(k.value for k in context.keywords)][:1]
-    value = given[0].value if given and isinstance(given[0], ast.Constant) else None
-    return value is (tail_of(context.func) != "inference_mode") if isinstance(value, bool) else False
-
-
-def _by_all_callers(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
-    function = function_of(node, module)
-    sites = callers(project, function) if function else []
-    return bool(sites) and all(_covered(project, there, call, depth - 1) for call, there in sites)
 
 
 def is_set_back(project: Project, found: Evaluation, function: Function) -> bool:
@@ -231,7 +168,7 @@ def _returns(function: Function) -> bool:
 
 def _sets(project: Project, module: Module, function: ast.AST, hops: int, model: ast.expr | None = None) -> bool:
     made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
-    off = [call for call in made if turns_off(call) and not is_restored(call, module)]
+    off = [c for c in made if turns_off(c) and not is_restored(c, module) and not _is_training(project, module, c)]
     others = [c for c in off if isinstance(c.func, ast.Attribute) and _is_other(module, function, c.func.value, model)]
     if len(others) < len(off):
         return True
@@ -244,6 +181,13 @@ def _sets(project: Project, module: Module, function: ast.AST, hops: int, model:
             if target is not function and _sets(project, there, target, hops - 1):
                 return True
     return False
+
+
+def _is_training(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call is of a method that trains: `loops.train(batches)` of a class that is no model."""
+    target = callee(project, module, call) if tail_of(call.func) == "train" else None
+    owner = project.scope_of(target, module).owner if target is not None else None
+    return owner is not None and project.types.is_a(owner.name, MODULE) is False
 
 
 def _run(project: Project, module: Module, call: ast.Call) -> Iterator[Function]:
