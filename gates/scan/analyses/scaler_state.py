@@ -70,7 +70,14 @@ def _asking(project: Project, module: Module, verb: str, word: str) -> Iterator[
     for body in (*functions(module), module.tree):
         call = _lacking(project, module, body, verb)
         if call is not None:
-            yield broken(module, call, f"the optimizer is {word}, its scaler is not")
+            yield broken(module, _first(call, module), f"the optimizer is {word}, its scaler is not")
+
+
+def _first(call: ast.Call, module: Module) -> ast.AST:
+    """Return the first of the states that are written out together, where one of them is the optimizer's."""
+    around = module.parents.get(call)
+    beside = around.values if isinstance(around, ast.Dict) else [call]
+    return next(v for v in beside if isinstance(v, ast.Call) and tail_of(v.func) == tail_of(call.func))
 
 
 def _unkept(project: Project, info: ClassInfo) -> Iterator[Site]:
