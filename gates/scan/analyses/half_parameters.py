@@ -23,7 +23,7 @@ from gates.scan.analyses.precision.recast import is_recast, to_whole
 from gates.scan.analyses.precision.receiving import built, received, trains_after
 from gates.scan.analyses.reading.code import broken, callee, calls, constant, function_of, keyword
 from gates.scan.analyses.reading.flow import Source, passed, sources, spine
-from gates.scan.analyses.reading.several import parts_of
+from gates.scan.analyses.reading.several import fields_of, parts_of
 from gates.scan.analyses.settings.chosen import given_by, method_of
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
@@ -161,7 +161,7 @@ def _models(
         chosen = (*given_by(each.node, each.scope), *prepared(project, each)) if hops else ()
         for where, value in (*built_by(project, each, list(seen.values())), *chosen) if hops else ():
             yield from _models(project, value, where, 10**9, hops - 1, seen)
-        for inside in parts_of(project, each, line) if hops else ():
+        for inside in (*parts_of(project, each, line), *fields_of(project, each)) if hops else ():
             yield from _models(project, inside.node, inside.scope, inside.node.lineno + 1, hops - 1, seen)
 
 

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gates.scan.analyses.precision.left_out import is_left_out
+from gates.scan.analyses.precision.left_out import is_left_out, leaves_unscaled
 from gates.scan.analyses.precision.precision import scalers
 from gates.scan.analyses.reading.called import Called, Made, called, parameters
 from gates.scan.analyses.reading.code import constant, function_of, functions, keyword
@@ -34,7 +34,7 @@ def is_off(project: Project, made: ast.Call, module: Module, ways: list[Source])
     What the switch of a scaler turns on is not left out: it is there where the scaler is.
     """
     function = function_of(made, module)
-    if _is_unscaled(project, made, module):
+    if _is_unscaled(project, made, module) or leaves_unscaled(project, made, module):
         return True
     if function is None:
         return False

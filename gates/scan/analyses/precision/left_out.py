@@ -2,8 +2,11 @@
 
 import ast
 
-from gates.scan.analyses.precision.precision import holds
+from gates.scan.analyses.precision.precision import holds, is_on, scalers
+from gates.scan.analyses.reading.code import function_of
 from gates.scan.program.module import Module
+from gates.scan.program.nodes import walk
+from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
 
@@ -61,3 +64,28 @@ def _is_left_by(statement: ast.stmt, scope: Scope) -> bool:
     """Return whether a function is left by a choice that the settings take."""
     leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Raise)
     return leaves and isinstance(statement, ast.If) and holds(statement.test, scope) is True
+
+
+def leaves_unscaled(project: Project, made: ast.Call, module: Module) -> bool:
+    """Return whether a function leaves by the branch of a call, where others of its branches alone have a scaler on."""
+    below: ast.AST = made
+    for around in module.ancestors(made):
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            break
+        block = around.orelse if isinstance(around, ast.If) and below in around.orelse else getattr(around, "body", [])
+        if isinstance(around, ast.If | ast.match_case) and isinstance(block[-1], ast.Return):
+            inside = {node for statement in block for node in walk(statement)}
+            own = function_of(made, module) or module.tree
+            found = [call for call, _ in scalers(project, module) if function_of(call, module) is own]
+            known = [call for call in found if call in inside or call.lineno < _begin(around, module)]
+            return len(known) < len(found) and not any(map(is_on, known))
+        below = around
+    return False
+
+
+def _begin(branch: ast.AST, module: Module) -> int:
+    """Return the line in which a choice begins, of which a branch is one side."""
+    choice = module.parents[branch] if isinstance(branch, ast.match_case) else branch
+    while isinstance(choice, ast.If) and isinstance(outer := module.parents[choice], ast.If) and choice in outer.orelse:
+        choice = outer
+    return getattr(choice, "lineno", 0)

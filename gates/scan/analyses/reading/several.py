@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from gates.scan.analyses.reading.code import constant
 from gates.scan.analyses.reading.flow import Source, spine
+from gates.scan.analyses.reading.keyed import values_of
+from gates.scan.analyses.reading.origins import Origins
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import inner, text_of
 from gates.scan.program.project import Project
@@ -39,6 +41,16 @@ def parts_of(project: Project, source: Source, line: int) -> Iterator[Source]:
     if found is not None and all(binding.kind == "parameter" for binding in found[1]):
         for value, at, call, module in _spread(project, found[0], text_of(node)):
             yield from _part(project, value, at, project.scope_at(call, module), call.lineno)
+
+
+def fields_of(project: Project, source: Source) -> Iterator[Source]:
+    """Yield what a record was made with for a field, where a function of the program made it: `build(net).model`."""
+    node, scope = source.node, source.scope
+    behind = scope.through(node.value) if isinstance(node, ast.Attribute) else None
+    is_own = behind is not None and isinstance(behind[0], ast.Call)
+    if is_own and behind is not None and project.types.function(behind[0], behind[1]) is not None:  # type: ignore[arg-type]
+        for each in values_of(project, Origins(project), node, scope) or ():
+            yield Source(each.node, each.scope)
 
 
 def _option(project: Project, node: ast.Subscript, scope: Scope) -> Iterator[Source]:
