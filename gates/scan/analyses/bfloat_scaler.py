@@ -7,6 +7,7 @@ from gates.scan.analyses.evaluation.evaluating import NAMED
 from gates.scan.analyses.half_parameters import trained
 from gates.scan.analyses.precision.contexts import contexts_of
 from gates.scan.analyses.precision.left_out import is_left_out, is_other_case
+from gates.scan.analyses.precision.mode_tables import scaled_in_rows
 from gates.scan.analyses.precision.policies import scaled_in
 from gates.scan.analyses.precision.precision import (
     AUTOCAST,
@@ -37,7 +38,12 @@ PROBLEM = "a dynamic loss scale is used with bfloat16, which needs none"
 def look(project: Project) -> Iterator[Site]:
     """Yield each dynamic scaler in the function, class or file whose autocast contexts are all in bfloat16."""
     seen: set[ast.AST] = set()
-    for call, module in (*_of_files(project), *_whole(project), *scaled_in(project, BRAIN)):
+    for call, module in (
+        *_of_files(project),
+        *_whole(project),
+        *scaled_in(project, BRAIN),
+        *scaled_in_rows(project, BRAIN),
+    ):
         if call not in seen:
             seen.add(call)
             yield broken(module, call, PROBLEM)

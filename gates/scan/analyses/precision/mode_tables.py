@@ -1,0 +1,86 @@
+"""Modes of precision that are rows of a table: which of them has a scaler on beside which type."""
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gates.scan.analyses.precision.precision import autocasts, holds, option, scalers, type_named
+from gates.scan.analyses.reading.keyed import field_of
+from gates.scan.analyses.settings.defaults import behind_of
+from gates.scan.program.module import Module
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
+
+Found = tuple[ast.Call, Module]
+
+
+class Pick(NamedTuple):
+    """A part of whichever row of a table: the table that is written out, where, and the name or place of the part."""
+
+    table: ast.Dict
+    scope: Scope
+    part: str | int
+
+    def of(self, row: ast.expr) -> ast.expr | None:
+        """Return the part of one row."""
+        if isinstance(self.part, int):
+            parts = row.elts if isinstance(row, ast.Tuple | ast.List) else []
+            return parts[self.part] if self.part < len(parts) else None
+        if isinstance(row, ast.Dict):
+            return ast.Subscript(row, ast.Constant(self.part), ast.Load())
+        return ast.Attribute(row, self.part, ast.Load())
+
+
+def scaled_in_rows(project: Project, kind: str) -> Iterator[Found]:
+    """Yield the scalers that a row of a table turns on, beside the type that the same row has for autocast."""
+    for module in project.modules.values():
+        for call, scope in scalers(project, module):
+            switch = _picked(option(call, "enabled", scope), scope)
+            types = _types(project, switch) if switch is not None else ()
+            if switch is not None and any(_is_beside(switch, each, kind) for each in types):
+                yield call, module
+
+
+def _types(project: Project, switch: Pick) -> Iterator[Pick]:
+    """Yield the types of autocast contexts that are parts of the rows of the same table."""
+    for module in project.modules.values():
+        for call, scope in autocasts(project, module):
+            found = _picked(option(call, "dtype", scope), scope)
+            if found is not None and found.table is switch.table:
+                yield found
+
+
+def _is_beside(switch: Pick, kinds: Pick, kind: str) -> bool:
+    """Return whether some row turns the scaler on and has the type."""
+    for row in switch.table.values:
+        is_on, told = switch.of(row), kinds.of(row)
+        if is_on is None or told is None:
+            continue
+        if type_named(told, kinds.scope) == kind and holds(is_on, switch.scope) is True:
+            return True
+    return False
+
+
+def _picked(node: ast.expr | None, scope: Scope) -> Pick | None:
+    """Return which part of a row an expression is: `spec.dtype`, `spec["dtype"]`, a name of `a, b = TABLE[key]`."""
+    if isinstance(node, ast.Name):
+        found = scope.lookup(node.id)
+        items = [b for b in found[1] if b.kind == "item"] if found is not None else []
+        if found is None or len(found[1]) != 1 or len(items) != 1:
+            return None
+        made = items[0].node
+        return _of_table(made, found[0], items[0].index) if isinstance(made, ast.expr) else None
+    field = field_of(node) if node is not None else None
+    behind = behind_of(field[0], scope) if field is not None else None
+    if field is None:
+        return None
+    return _of_table(*(behind or (field[0], scope)), field[1])
+
+
+def _of_table(node: ast.expr, scope: Scope, part: str | int) -> Pick | None:
+    """Return the part of a row that is taken out of a table by a key: `TABLE[key]`, `TABLE.get(key)`."""
+    held: ast.expr | None = node.value if isinstance(node, ast.Subscript) else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+        held = node.func.value
+    behind = (held, scope) if isinstance(held, ast.Dict) else behind_of(held, scope) if held is not None else None
+    return Pick(behind[0], behind[1], part) if behind is not None and isinstance(behind[0], ast.Dict) else None
