@@ -123,7 +123,7 @@ def _odd(module: Module) -> Iterator[tuple[ast.Compare, str]]:
 
 def _is_good(module: Module, compare: ast.Compare) -> bool | None:
     """Return whether a comparison is true of what is good; `None` where its names do not tell."""
-    found = [_turned(module, compare, "", wanted=wanted) for wanted in (False, True)]
+    found = [_turned(module, compare, "check", wanted=wanted) for wanted in (False, True)]
     return None if found == [None, None] else found[0] is not None
 
 

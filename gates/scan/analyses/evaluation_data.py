@@ -36,6 +36,7 @@ PART = re.compile(r"(?i)^(train|training)_(mask|x|y|inputs?|targets?|labels?|ima
 OTHER = re.compile(r"(?i)(^|_)(val|valid|validation|test|dev|held)(_|$)|^[xy]_?(val|test|dev|valid)$|(?<!train)_idx$")
 EVALUATED = re.compile(r"(?i)^(eval|test|dev)_?(loader|data|dataloader|set|dataset|ds|dl|data_loader)$")
 OVERFITS = re.compile(r"(?i)overfit|sanity|smoke|debug")
+RUNS = frozenset({"map", "starmap", "imap", "imap_unordered", "filter", "filterfalse", "takewhile"})
 FITS = frozenset({"fit", "knn", "cross_val_score"})
 OTHERS = re.compile(r"(?i)(^|_)(val|valid|validation|validated|test|dev|eval|accuracy|acc|score|metric)s?(_|$)")
 
@@ -241,14 +242,27 @@ def _attributes(node: ast.expr) -> set[str]:
 
 
 def _options(node: ast.expr) -> set[str]:
-    """Return the attributes that say how to go over data: in `self.data.get(self.size)` and `range(self.n)`, both."""
+    """Return the attributes that say how to go over data: in `self.data.get(self.size)` and `range(self.n)`, both.
+
+    So do those beside data that a function was handed, `islice(rows, self.most)`, and what `map` runs.
+    """
     options: set[str] = set()
     for call in (n for n in walk(node) if isinstance(n, ast.Call)):
-        is_asked = isinstance(call.func, ast.Attribute) and bool(_asked(call.func))
-        given = [*call.args, *(k.value for k in call.keywords)] if is_asked or tail_of(call.func) == "range" else []
+        is_asked, tail = isinstance(call.func, ast.Attribute) and bool(_asked(call.func)), tail_of(call.func)
+        given = [k.value for k in call.keywords if is_asked or not DATA.search(k.arg or "data")]
+        given += call.args if is_asked or tail == "range" or _goes_over_own(call) else ()
         parts = (n for each in given for n in walk(each) if isinstance(n, ast.Attribute))
-        options |= {n.attr for n in parts if not DATA.search(n.attr) or not is_asked}
+        options |= {n.attr for n in parts if tail == "range" or not DATA.search(n.attr)}
+        run = [n for n in walk(call.args[0]) if isinstance(n, ast.Attribute)] if tail in RUNS and call.args else []
+        options |= {n.attr for n in run}
     return options
+
+
+def _goes_over_own(call: ast.Call) -> bool:
+    """Return whether what a call is handed first is the function's own."""
+    first = call.args[0] if call.args else None
+    named = {n.id for n in walk(first) if isinstance(n, ast.Name)} if first is not None else set()
+    return bool(named) and "self" not in named
 
 
 def _asked(func: ast.Attribute) -> str:

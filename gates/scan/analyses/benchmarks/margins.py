@@ -83,11 +83,18 @@ def _sides(compare: ast.Compare, module: Module) -> tuple[ast.expr, ast.expr]:
     """Return what is compared, also as a share or a difference: of `new / old < 1.05` and `new - old < 3`, both."""
     left, right = compare.left, compare.comparators[0]
     for value, bar in ((left, right), (right, left)):
-        for one, other in _related(_seen(value, module), bar):
+        for one, other in _related(_seen(value, module), _written(bar, module)):
             return (one, other) if value is left else (other, one)
     found = [_seen(side, module) for side in (left, right)]
     bars = [made if isinstance(made, ast.BinOp) and arm(made) is not made else None for made in found]
     return bars[0] or left, bars[1] or right
+
+
+def _written(bar: ast.expr, module: Module) -> ast.expr:
+    """Return the number that a bar is, where its file names it once: `MEMORY_BAR = 0.85`."""
+    bound = [b.node for b in module.bindings.get(bar.id, ())] if isinstance(bar, ast.Name) else []
+    made = bound[0] if len(bound) == 1 else None
+    return made if isinstance(made, ast.Constant) else bar
 
 
 def _related(value: ast.expr, bar: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

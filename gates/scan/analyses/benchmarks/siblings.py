@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.benchmarks.benching import words
 from gates.scan.analyses.benchmarks.verdicts import FAIL, OWN, PASS
-from gates.scan.analyses.reading.code import constant, function_of, nodes, tail_text
+from gates.scan.analyses.reading.code import constant, function_of, nodes
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import text_of
@@ -147,15 +147,23 @@ def _name(node: ast.AST, module: Module) -> str:
     return ""
 
 
+def _begun(function: object, name: str, module: Module) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the comparisons that a dictionary begins with, to which a function adds more."""
+    for node in nodes(module, ast.Assign):
+        is_begin = (
+            isinstance(node, ast.Assign) and text_of(node.targets[0]) == name and isinstance(node.value, ast.Dict)
+        )
+        if is_begin and isinstance(node, ast.Assign) and function_of(node, module) is function:
+            yield from ((label, _seen(value, module)) for label, value in _held(node.value, module))
+
+
 def _one_by_one(module: Module) -> dict[tuple[object, str], Beside]:
     """Return the comparisons that a function puts into one collection, or hands to one checker, one after the other."""
     found: dict[tuple[object, str], Beside] = defaultdict(list)
-    for node in nodes(module, ast.Assign):
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if isinstance(target, ast.Subscript) and isinstance(node, ast.Assign) and tail_text(target.slice) == "":
-            key = constant(target.slice)
-            if isinstance(key, str):
-                found[function_of(node, module), text_of(target.value)].append((key, _seen(node.value, module)))
+    for node, holder, label, value in _put(module):
+        found[function_of(node, module), holder].append((label, _seen(value, module)))
+    for function, name in found:
+        found[function, name] += _begun(function, name, module)
     for name, made in module.calls.items():
         for call in made if CHECKING.search(name) else ():
             parts = [part for arg in call.args for part in (arg.elts if isinstance(arg, ast.Tuple) else [arg])]
@@ -164,3 +172,16 @@ def _one_by_one(module: Module) -> dict[tuple[object, str], Beside]:
                 label = next((str(v) for v in map(constant, parts) if isinstance(v, str)), "")
                 found[function_of(call, module), text_of(call.func)].append((label, compares[0]))
     return {key: entries for key, entries in found.items() if len(entries) > 1}
+
+
+def _put(module: Module) -> Iterator[tuple[ast.AST, str, str, ast.expr]]:
+    """Yield what is put under keys of a dictionary: `checks["memory"] = ...`, `checks.update(memory=...)`."""
+    for node in nodes(module, ast.Assign):
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        key = constant(target.slice) if isinstance(target, ast.Subscript) else None
+        if isinstance(target, ast.Subscript) and isinstance(node, ast.Assign) and isinstance(key, str):
+            yield node, text_of(target.value), key, node.value
+    for call in module.calls.get("update", ()):
+        holder = text_of(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        compares = ((k.arg or "", k.value) for k in call.keywords if isinstance(k.value, ast.Compare))
+        yield from ((call, holder, label, value) for label, value in compares)

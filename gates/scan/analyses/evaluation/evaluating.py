@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gates.scan.analyses.evaluation.figures import is_figured, is_made_up, is_told
 from gates.scan.analyses.evaluation.left_open import forwards_of
+from gates.scan.analyses.evaluation.reached import is_learned_from, reaches_model
 from gates.scan.analyses.evaluation.switches import SETS, turns_off
 from gates.scan.analyses.reading import flow
 from gates.scan.analyses.reading.code import LOOPS, callee, function_of, functions, is_backward, is_model_call
@@ -99,6 +100,8 @@ def _of(project: Project, function: Function | ast.Module, module: Module) -> It
         if not (named or held or told) or trains(loop if held and not named else function):
             continue
         forward = _forward(project, module, function, loop)
+        if forward and owner is not None and is_learned_from(project, callers(project, owner)):
+            return
         if forward:
             yield Evaluation(module, owner, loop, min(forward, key=lambda c: c.lineno), named or told)
             return
@@ -142,7 +145,8 @@ def _forward(project: Project, module: Module, function: ast.AST, loop: ast.AST)
         target = module.parents[call].optional_vars  # type: ignore[attr-defined]  # an item of a block
         models |= {text_of(target)} if target is not None and SETS.search(text_of(call.func)) else set()
     direct = [c for c in inside if is_call_of_model(c) or text_of(c.func) in models]
-    return direct or [c for c in inside if is_forward(project, module, c) or any(forwards_of(project, module, c))]
+    found = direct or [c for c in inside if is_forward(project, module, c) or any(forwards_of(project, module, c))]
+    return found or [c for c in inside if reaches_model(project, module, c)]
 
 
 def _at_once(project: Project, function: Function | ast.Module, module: Module, *, named: bool) -> Iterator[Evaluation]:

@@ -14,6 +14,7 @@ from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
+from gates.scan.ways.hooks import hooks_of
 
 DEPTH = 3
 READY = re.compile(
@@ -184,17 +185,23 @@ def _sets(project: Project, module: Module, function: ast.AST, hops: int, model:
 
 
 def _is_training(project: Project, module: Module, call: ast.Call) -> bool:
-    """Return whether a call is of a method that trains: `loops.train(batches)` of a class that is no model."""
+    """Return whether a call is of a method that trains: `loops.train(batches)` of a class that is no model.
+
+    One that hands a mode on, `self.net.train(mode)`, is none.
+    """
     target = callee(project, module, call) if tail_of(call.func) == "train" else None
     owner = project.scope_of(target, module).owner if target is not None else None
-    return owner is not None and project.types.is_a(owner.name, MODULE) is False
+    if target is None or owner is None or project.types.is_a(owner.name, MODULE) is not False:
+        return False
+    return not any(isinstance(c, ast.Call) and turns_off(c) for c in inner(target, ast.Call))
 
 
 def _run(project: Project, module: Module, call: ast.Call) -> Iterator[Function]:
-    """Yield the functions of the program that a call runs: where it makes a context, what is run on entering it too."""
+    """Yield the functions of the program that a call runs: the hooks that it fires, what is run on entering a context."""
     target = callee(project, module, call)
     if target is not None:
         yield target
+    yield from (each.function for each in project.once(hooks_of)[0].fired_by.get(call, ()))
     if isinstance(module.parents.get(call), ast.withitem):
         owner = project.classes.get(project.types.of(call, project.scope_at(call, module)) or "")
         entering = project.method(owner, "__enter__") if owner is not None else None

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 
 from gates.scan.analyses.evaluation.evaluating import Evaluation, callers
 from gates.scan.analyses.evaluation.switches import SETS
@@ -13,6 +14,7 @@ from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
 DEPTH = 3
+SLOPES = re.compile(r"\bgrad\(|enable_grad(?!ed)")
 LASTING = re.compile(r"set_grad_enabled|_disable_grad|without_grad|nograd")
 
 
@@ -23,7 +25,17 @@ def without_gradients(project: Project, found: Evaluation) -> bool:
         return True
     if target is not None and found.loop is found.forward and NO_GRAD.search(text_of(target)):
         return True
+    if SLOPES.search(text_of(target)) if target is not None else any(project.once(_of_slopes)):
+        return True
     return _covered(project, found.module, found.forward, DEPTH)
+
+
+def _of_slopes(project: Project) -> Iterator[ast.AST]:
+    """Yield the models of a program that need a graph to run: a force is the slope of an energy."""
+    for info in project.classes.values():
+        forward = info.methods.get("forward")
+        if forward is not None and any(SLOPES.search(text_of(m)) for m in info.methods.values()):
+            yield forward
 
 
 def _covered(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
@@ -39,7 +51,15 @@ def _covered(project: Project, module: Module, node: ast.AST, depth: int) -> boo
             alone = (c for c in inner(around, ast.Call) if isinstance(module.parents.get(c), ast.Expr))
             if any(isinstance(c, ast.Call) and LASTING.search(tail_of(c.func)) and not _is_on(c) for c in alone):
                 return True  # torch.set_grad_enabled(False)
+            if _is_entered_off(project, module, around):
+                return True
     return depth > 0 and _by_all_callers(project, module, node, depth)
+
+
+def _is_entered_off(project: Project, module: Module, around: ast.AST) -> bool:
+    """Return whether code enters what turns gradients off by a stack of contexts: `stack.enter_context(no_grad())`."""
+    made = (c for c in inner(around, ast.Call) if isinstance(c, ast.Call) and tail_of(c.func) == "enter_context")
+    return any(_is_off(project, module, given) for call in made for given in call.args)
 
 
 def _is_off(project: Project, module: Module, context: ast.expr) -> bool:
