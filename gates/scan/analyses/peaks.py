@@ -18,11 +18,12 @@ from gates.scan.analyses.reading.code import (
     constant,
     function_of,
     nodes,
+    statement_of,
     tail_text,
 )
 from gates.scan.analyses.settings.series import is_series, written_out
 from gates.scan.program.module import Function, Module, tail_of
-from gates.scan.program.nodes import text_of, walk
+from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.site import Site
 
@@ -32,6 +33,7 @@ HOPS = 3
 MAX_CALLS = 10
 STAGE = re.compile(r"(?i)(?<![a-z])(train|val(?!ue)|eval|test|dev(?!ice)|warm)")
 PEAK = re.compile(r"(?i)mem|peak|footprint|vram|usage")
+REPORT = re.compile(r"(?i)report|summary|summari[sz]e|log(?!it)")
 DTYPE = re.compile(r"^(b?float(16|32)?|half)$")
 
 
@@ -60,10 +62,26 @@ def _unset(project: Project, module: Module, reading: ast.Call) -> ast.AST | Non
 
 def _is_compared(project: Project, call: ast.Call, module: Module) -> bool:
     """Return whether a peak is read by a benchmark or a probe, rather than told at the end of one long run."""
-    told = any(isinstance(around, ast.FormattedValue) for around in module.ancestors(call))
-    if told and function_of(call, module) and not is_called_benchmark(call, module):
+    function = function_of(call, module)
+    is_report = function is not None and REPORT.search(function.name) is not None
+    if (
+        function is not None
+        and _is_told(call, function, module)
+        and (is_report or not is_called_benchmark(call, module))
+    ):
         return False
     return is_benchmark(call, module) or _is_probe(project, call, module)
+
+
+def _is_told(call: ast.Call, function: Function, module: Module) -> bool:
+    """Return whether a peak is put into a text, and nothing else is done with it."""
+    if any(isinstance(around, ast.FormattedValue) for around in module.ancestors(call)):
+        return True
+    kept = statement_of(call, module)
+    name = text_of(kept.targets[0]) if isinstance(kept, ast.Assign) else ""
+    uses = [n for n in inner(function, ast.Name) if isinstance(n, ast.Name) and n.id == name]
+    read = [n for n in uses if isinstance(n.ctx, ast.Load)]
+    return bool(read) and all(isinstance(module.parents.get(n), ast.FormattedValue) for n in read)
 
 
 def _starts_afresh(project: Project) -> bool:

@@ -197,7 +197,7 @@ def _is_training(project: Project, module: Module, call: ast.Call) -> bool:
 
 
 def _run(project: Project, module: Module, call: ast.Call) -> Iterator[Function]:
-    """Yield the functions of the program that a call runs: the hooks that it fires, what is run on entering a context."""
+    """Yield the functions of the program that a call runs: of hooks that it fires, and on entering a context, too."""
     target = callee(project, module, call)
     if target is not None:
         yield target

@@ -29,12 +29,15 @@ def reaches_model(project: Project, module: Module, call: ast.Call, depth: int =
 
 
 def _is_plain(project: Project, function: Function, module: Module) -> bool:
-    """Return whether a function gives something back, and is no part of a model or of a framework."""
+    """Return whether a function gives something back, and is no part of a model, of a framework or of a mixin."""
     owner = project.scope_of(function, module).owner
     gives = any(isinstance(n, ast.Return) and n.value is not None for n in inner(function, ast.Return))
     if owner is None or not gives:
         return gives
-    return all(base in project.classes for base in owner.bases) and project.types.is_a(owner.name, MODULE) is False
+    is_whole = "__init__" in owner.methods or any("dataclass" in text_of(d) for d in owner.node.decorator_list)
+    kin = (owner, *project.below(owner)) if is_whole else ()
+    known = all(base in project.classes for each in kin for base in each.bases)
+    return is_whole and known and all(project.types.is_a(each.name, MODULE) is False for each in kin)
 
 
 def is_learned_from(project: Project, sites: Iterable[tuple[ast.Call, Module]]) -> bool:
