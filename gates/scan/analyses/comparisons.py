@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gates.scan.analyses.benchmarks.bars import bars, is_range, of_shares, problem_of
 from gates.scan.analyses.benchmarks.benching import called, is_baseline, is_benchmark, words
 from gates.scan.analyses.benchmarks.best import parts, worse_kept
+from gates.scan.analyses.benchmarks.contrasts import is_contrast
 from gates.scan.analyses.benchmarks.directions import by_name
 from gates.scan.analyses.benchmarks.labelled import labelled
 from gates.scan.analyses.benchmarks.margins import arm, left_is_smaller
@@ -82,6 +83,8 @@ def _barred(project: Project, module: Module) -> Iterator[Site]:
 
 def _problem(project: Project, module: Module, compare: ast.Compare, name: str, *, wanted: bool) -> str | None:
     """Return what is wrong with a verdict's comparison, by its own names or by what callers pass for its bar."""
+    if is_contrast(module, compare):
+        return None
     problem, passed = _turned(module, compare, name, wanted=wanted), _as_passed(project, module, compare)
     if problem is not None or passed is None:
         return problem
