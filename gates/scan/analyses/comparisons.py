@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gates.scan.analyses.benchmarks.bars import bars, is_range, of_shares, problem_of
 from gates.scan.analyses.benchmarks.benching import called, is_baseline, is_benchmark, words
 from gates.scan.analyses.benchmarks.best import parts, worse_kept
-from gates.scan.analyses.benchmarks.contrasts import is_contrast
+from gates.scan.analyses.benchmarks.contrasts import is_contrast, is_of_range
 from gates.scan.analyses.benchmarks.directions import by_name
 from gates.scan.analyses.benchmarks.labelled import labelled
 from gates.scan.analyses.benchmarks.margins import arm, left_is_smaller
@@ -49,7 +49,11 @@ WRONG = re.compile(r"(?i)fail|problem|error|violation|regression|bad|broken")
 
 
 def look(project: Project) -> Iterator[Site]:
-    """Yield each comparison that counts a small gain, or a large loss, as passed."""
+    """Yield each place of a comparison that counts a small gain, or a large loss, as passed, once."""
+    yield from {(site.path, site.line): site for site in reversed([*_found(project)])}.values()
+
+
+def _found(project: Project) -> Iterator[Site]:
     for module in project.modules.values():
         for name, value, good in verdicts(module):
             for compare, wanted in _conjuncts(value, wanted=good):
@@ -153,7 +157,7 @@ def _turned(module: Module, compare: ast.Compare, name: str, *, wanted: bool) ->
     if name and (smaller := left_is_smaller(compare, module)) is not None:
         is_worse = (smaller is not below) is wanted
         told = f"{text_of(compare)} is true where the new arm is {'worse' if wanted else 'better'}"
-        return told if is_worse else None
+        return told if is_worse and not is_of_range(module, compare) else None
     if isinstance(left, ast.Constant) or (_by_bar(left) is not None and not _is_bar(right)):
         left, right, below = right, left, not below
     right = _scaled(right)

@@ -69,8 +69,14 @@ def _in_eval_mode(project: Project, found: Evaluation) -> bool:
         return True
     if function is not None and (_is_of_others(found, function) or _is_set_late(found, function)):
         return False
-    model = model_of(found) if function is not None else None
+    model = model_of(found) if function is not None and not _is_of_helper(project, found) else None
     return is_set(project, found.module, found.function or found.module.tree, HOPS, model)
+
+
+def _is_of_helper(project: Project, found: Evaluation) -> bool:
+    """Return whether a method of the object runs the model, of which the call does not tell which one it is."""
+    func, target = found.forward.func, callee(project, found.module, found.forward)
+    return isinstance(func, ast.Attribute) and target is not None and func.attr == target.name
 
 
 def _is_raw(project: Project, found: Evaluation) -> bool:

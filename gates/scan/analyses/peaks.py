@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from gates.scan.analyses.benchmarks.arms import are_switched, over_arms
+from gates.scan.analyses.benchmarks.beginnings import begun, is_repeated
 from gates.scan.analyses.benchmarks.benching import is_baseline, is_benchmark, is_called_benchmark, is_candidate
 from gates.scan.analyses.benchmarks.gathering import gathered
 from gates.scan.analyses.benchmarks.resets import RESETS, is_set_back
@@ -43,9 +44,11 @@ def look(project: Project) -> Iterator[Site]:
         found = list(_readings(module))
         for call, name in found:
             if not _starts_afresh(project) and _is_compared(project, call, module):
-                yield broken(module, call, f"{name}() holds the peak of all that ran before")
+                way = begun(project, module, call)
+                yield broken(module, call, f"{name}() holds the peak of all that ran before", *way)
             elif (turn := _unset(project, module, call)) is not None:
-                way = [("arms", there, turn) for there in project.modules.values() if turn in there.parents]
+                arms = [("arms", there, turn) for there in project.modules.values() if turn in there.parents]
+                way = [*arms, *begun(project, module, call)]
                 yield broken(module, call, f"{name}() holds the peak of the arms that ran before", *way)
             elif (function := function_of(call, module)) is not None and not is_set_back(project, function):
                 yield from _inherited(project, module, function, call)
@@ -70,7 +73,7 @@ def _is_compared(project: Project, call: ast.Call, module: Module) -> bool:
         and (is_report or not is_called_benchmark(call, module))
     ):
         return False
-    return is_benchmark(call, module) or _is_probe(project, call, module)
+    return (is_benchmark(call, module) and not is_repeated(module, call)) or _is_probe(project, call, module)
 
 
 def _is_told(call: ast.Call, function: Function, module: Module) -> bool:

@@ -1,15 +1,15 @@
 """What is in a list that code goes through: written out, handed to a constructor, or added piece by piece."""
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterator
 
 from gates.scan.paths.configured import configured
 from gates.scan.paths.place import Place
+from gates.scan.paths.rows import additions, rows
 from gates.scan.paths.sorting import in_order, sort_in_place
 from gates.scan.paths.values import Value
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.module import Module, Named, tail_of
+from gates.scan.program.module import Named, tail_of
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
@@ -17,7 +17,6 @@ from gates.scan.ways.hooks import Hook, hooks_of
 from gates.scan.ways.registries import keyed
 
 COPIES = frozenset({"list", "tuple", "sorted", "reversed", "iter", "set"})
-ADDS = frozenset({"append", "add"})
 MAX_ELEMENTS, MAX_OBJECTS, MAX_HOPS, MAX_CALLERS = 4, 8, 6, 20
 
 
@@ -32,7 +31,7 @@ def _unsorted(node: ast.expr, place: Place) -> list[Value] | None:
     found = _written(node, place, MAX_HOPS)
     if found:
         return found if 0 < len(found) <= (MAX_OBJECTS if all(map(is_object, found)) else MAX_ELEMENTS) else None
-    kept = hooks(node, place)
+    kept = rows(node, place) or hooks(node, place)
     if kept:
         return kept if len(kept) <= MAX_OBJECTS else None
     held, sort = _copied(node)
@@ -185,14 +184,3 @@ def _added(name: str, place: Place, hops: int) -> Iterator[Value]:
             value = Place(place.project, there, {}, {}).value(node)
             if is_object(value):
                 yield value
-
-
-def additions(project: Project) -> Iterator[dict[str, list[tuple[ast.Call, Module]]]]:
-    """Yield the calls that add one object to a list, by the attribute that the list is."""
-    found: dict[str, list[tuple[ast.Call, Module]]] = defaultdict(list)
-    for verb in sorted(ADDS):
-        for call, module in project.named.get(verb, []):
-            held = call.func.value if isinstance(call.func, ast.Attribute) else None
-            if isinstance(held, ast.Attribute) and len(call.args) == 1:
-                found[held.attr].append((call, module))
-    yield found

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from gates.scan.automata.words import Event
 from gates.scan.paths.calling import Calling
@@ -89,7 +90,9 @@ class Looping(Calling):
     ) -> State:
         """Bind a loop variable: another object in each turn, the same one where the same list is walked again."""
         if element is not None:
-            return self.bound(target, element, path, scope, target)
+            owner = self.project.classes.get(element.type or "") if element.owner is None else None
+            element = replace(element, owner=owner) if owner is not None else element
+            return self.bound(target, element, self.furnished(element, path), scope, target)
         if isinstance(target, ast.Tuple | ast.List):
             for index, part in enumerate(target.elts):
                 path = self.bound(part, Value(f"{source.key}[{turn}][{index}]"), path, scope, target)

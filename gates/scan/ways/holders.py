@@ -65,8 +65,7 @@ def _handed(node: ast.AST, around: ast.keyword | ast.Call, module: Module, scope
         callee, skipped = call.args[0], 1
     function, is_bound = _run_by(callee, scope)
     if function is None:
-        if named is not None:
-            yield named
+        yield from [named] if named is not None else _field(callee, at - skipped, scope)
         return
     names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)][int(is_bound) :]
     if named is None and 0 <= at - skipped < len(names):
@@ -74,6 +73,15 @@ def _handed(node: ast.AST, around: ast.keyword | ast.Call, module: Module, scope
             yield names[at - skipped], scope.project.scope_of(function, module)
     elif named is not None and named in {*names, *(arg.arg for arg in function.args.kwonlyargs)}:
         yield named, scope.project.scope_of(function, module)
+
+
+def _field(callee: ast.expr, at: int, scope: Scope) -> list[Holder]:
+    """Return the field that a record of the program is made with at a place."""
+    named = scope.dotted(callee) if isinstance(callee, ast.Name | ast.Attribute) else None
+    owner = scope.project.classes.get(named or "")
+    lines = owner.node.body if owner is not None else []
+    names = [s.target.id for s in lines if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+    return [names[at]] if 0 <= at < len(names) else []
 
 
 def _run_by(callee: ast.expr, scope: Scope) -> tuple[Function | None, bool]:

@@ -8,6 +8,7 @@ from gates.scan.program.module import Module, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.signatures import Shape, shape_of
 from gates.scan.ways.hooks import hooks_of
+from gates.scan.ways.registries import named_in
 
 DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
 Spot = tuple[ast.AST, Module, ast.AST]  # what stands there, its file, and the function or file around it
@@ -27,9 +28,9 @@ def _called_in_loops(project: Project) -> Iterator[tuple[ast.AST, Module]]:
     """Yield where the variable of a loop is called."""
     for module in project.modules.values():
         for loop in (*module.live.get(ast.For, []), *module.live.get(ast.comprehension, [])):
-            name = tail_of(loop.target) if isinstance(loop, ast.For | ast.comprehension) else ""
+            names = named_in(loop.target) if isinstance(loop, ast.For | ast.comprehension) else []
             whole = loop if isinstance(loop, ast.For) else module.parents.get(loop, loop)
-            for call in module.calls.get(name, []) if name else ():
+            for call in (each for name in names for each in module.calls.get(name, ())):
                 if isinstance(call.func, ast.Name) and whole in module.ancestors(call):
                     yield call.func, module
 

@@ -13,7 +13,7 @@ from gates.scan.program.signatures import Shape, shape_of
 from gates.scan.ways.holders import Holder, holders_of
 from gates.scan.ways.mention import Mention
 
-MAX_HOLDERS = 200
+MAX_HOLDERS, MAX_RETURNS = 200, 20
 
 
 class Sense:
@@ -151,8 +151,20 @@ class Mentions:
             holder, is_loose = todo.pop()
             if not {(holder, is_loose), (holder, False)} & seen:
                 seen.add((holder, is_loose))
-                todo += [(other, is_loose or isinstance(other, str)) for other in self.passed_from(holder)]
+                further = (*self.passed_from(holder), *self._given_back(holder))
+                todo += [(other, is_loose or isinstance(other, str)) for other in further]
                 yield from ((mention, is_loose) for mention in self.held_by(holder))
+
+    def _given_back(self, holder: Holder) -> Iterator[Holder]:
+        """Yield what holds what the calls of a function give that returns a variable."""
+        for mention in self.in_scope(*holder) if not isinstance(holder, str) else ():
+            function, project = mention.around, mention.project
+            if not isinstance(mention.module.parents.get(mention.node), ast.Return):
+                continue
+            for call, module in project.named.get(getattr(function, "name", ""), ())[:MAX_RETURNS]:
+                scope = project.scope_at(call, module)
+                if project.types.function(call, scope) is function:
+                    yield from holders_of(call, module, scope)
 
     def open_calls(self, name: str) -> dict[Shape, list[Mention]]:
         """Return the calls of methods of a name on objects of unknown class, by how they are called."""

@@ -23,7 +23,7 @@ def added(project: Project, holders: set[str]) -> Iterator[Kept]:
                 scope = project.scope_at(call, module)
                 holder, event = held(call.func.value, scope)
                 if tail_of(holder) in holders and (event is not None or not _is_local(holder, scope)):
-                    yield call.args[-1], event, tail_of(holder), module
+                    yield from ((part, event, tail_of(holder), module) for part in _parts(call.args[-1]))
     for module in project.modules.values():
         for node in module.live.get(ast.Assign, []):
             target = node.targets[0] if isinstance(node, ast.Assign) else None
@@ -31,6 +31,13 @@ def added(project: Project, holders: set[str]) -> Iterator[Kept]:
                 for value in node.value.elts if isinstance(node.value, ast.List) else [node.value]:
                     if isinstance(value, ast.Name | ast.Attribute):
                         yield value, target.slice, tail_of(target.value), module
+
+
+def _parts(value: ast.expr) -> list[ast.expr]:
+    """Return what is kept: of a row such as `(priority, hook)`, what may be a function."""
+    return (
+        [p for p in value.elts if isinstance(p, ast.Name | ast.Attribute)] if isinstance(value, ast.Tuple) else [value]
+    )
 
 
 def dispatched(project: Project) -> Iterator[Dispatched]:
@@ -49,12 +56,19 @@ def _in_loops(project: Project, module: Module) -> Iterator[Dispatched]:
     for node in (*module.live.get(ast.For, ()), *module.live.get(ast.comprehension, ())):
         target = node.target if isinstance(node, ast.For | ast.comprehension) else None
         around = node if isinstance(node, ast.For) else module.parents.get(node)
-        if not isinstance(target, ast.Name) or around is None or target.id not in module.calls:
+        names = {name for name in named_in(target) if name in module.calls}
+        if not names or around is None:
             continue
         made = (c for c in inner(around, ast.Call) if isinstance(c, ast.Call) and isinstance(c.func, ast.Name))
-        for call in (c for c in made if tail_of(c.func) == target.id):
+        for call in (c for c in made if tail_of(c.func) in names):
             holder, event = held(node.iter, project.scope_at(call, module))
             yield call, module, event, tail_of(holder)
+
+
+def named_in(target: ast.expr | None) -> list[str]:
+    """Return the variables of a loop: of `for priority, hook in hooks`, both."""
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    return [part.id for part in parts if isinstance(part, ast.Name)]
 
 
 def _by_key(project: Project, module: Module) -> Iterator[Dispatched]:

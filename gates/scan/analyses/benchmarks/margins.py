@@ -17,6 +17,7 @@ ARMS = re.compile(
     r"(?i)^(now|current|this|new|latest|base|baseline|reference|ref|previous|prev|golden|recorded|stored)$"
 )
 NEAR = (0.7, 1.5)
+SHARES = (0.55, 1.5)
 
 
 def left_is_smaller(compare: ast.Compare, module: Module) -> bool | None:
@@ -91,15 +92,35 @@ def _sides(compare: ast.Compare, module: Module) -> tuple[ast.expr, ast.expr]:
 
 
 def _written(bar: ast.expr, module: Module) -> ast.expr:
-    """Return the number that a bar is, where its file names it once: `MEMORY_BAR = 0.85`."""
-    bound = [b.node for b in module.bindings.get(bar.id, ())] if isinstance(bar, ast.Name) else []
-    made = bound[0] if len(bound) == 1 else None
+    """Return the number that a bar is, where its file names it once, or as its default: `MEMORY_BAR = 0.85`."""
+    if not isinstance(bar, ast.Name):
+        return bar
+    made = _default(bar, module)
+    bound = [b.node for b in module.bindings.get(bar.id, ())]
+    made = bound[0] if made is None and len(bound) == 1 else made
     return made if isinstance(made, ast.Constant) else bar
 
 
+def _default(name: ast.Name, module: Module) -> ast.AST | None:
+    """Return what a parameter is where it is not handed."""
+    function = function_of(name, module)
+    if function is None:
+        return None
+    args = function.args
+    plain = [*args.posonlyargs, *args.args]
+    given = [*zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True)]
+    given += [(arg, value) for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True) if value is not None]
+    return next((value for arg, value in given if arg.arg == name.id), None)
+
+
 def _related(value: ast.expr, bar: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield the two arms of a share that is held against about one, or of a difference."""
+    """Yield the two arms of a share that is held against about one, or of a difference; of `1 - new / old`, turned."""
     if not isinstance(value, ast.BinOp):
+        return
+    rest, number = value.right, constant(bar)
+    if constant(value.left) == 1 and isinstance(value.op, ast.Sub) and isinstance(number, int | float):
+        left_over = ast.Constant(1 - number)
+        yield from ((other, one) for one, other in _related(rest, left_over) if isinstance(rest, ast.BinOp))
         return
     if isinstance(value.op, ast.Div) and isinstance(value.left, ast.BinOp) and isinstance(value.left.op, ast.Sub):
         value = value.left if ast.dump(value.left.right) == ast.dump(value.right) else value
@@ -113,7 +134,7 @@ def _is_about_one(bar: ast.expr) -> bool:
     if isinstance(bar, ast.BinOp) and isinstance(bar.op, ast.Add | ast.Sub):
         return constant(bar.left) == 1 or (isinstance(bar.op, ast.Add) and constant(bar.right) == 1)
     number = constant(bar)
-    return isinstance(number, int | float) and _is_near(number)
+    return isinstance(number, int | float) and SHARES[0] < number < SHARES[1]
 
 
 def _is_near(number: float) -> bool:

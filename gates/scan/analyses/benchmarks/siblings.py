@@ -10,7 +10,7 @@ from gates.scan.analyses.benchmarks.verdicts import FAIL, OWN, PASS
 from gates.scan.analyses.reading.code import constant, function_of, nodes
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.program.module import Module, tail_of
-from gates.scan.program.nodes import text_of
+from gates.scan.program.nodes import inner, text_of, walk
 
 Beside = list[tuple[str, ast.expr]]
 OPERATORS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -30,8 +30,16 @@ def beside(module: Module) -> Iterator[tuple[list[ast.expr], bool | None]]:
         if len(held) > 1 and any(isinstance(value, ast.Compare | ast.Name) for _, value in held):
             is_verdict = isinstance(module.parents.get(node), ast.Return | ast.Call | ast.Assign)
             yield from _told(_name(node, module), [(n, _seen(v, module) if is_verdict else v) for n, v in held])
-    for name, entries in _one_by_one(module).items():
-        yield from _told(name[1].removesuffix(".append").removesuffix(".add"), entries)
+    for (function, holder), entries in _one_by_one(module).items():
+        name = holder.removesuffix(".append").removesuffix(".add")
+        is_asked = isinstance(function, ast.AST) and name != holder and _is_asked(function, name)
+        yield from _told(f"{name}_passed" if is_asked else name, entries)
+
+
+def _is_asked(function: ast.AST, name: str) -> bool:
+    """Return whether a function asks if all of a collection is true: `all(good for _, good in results)`."""
+    asked = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and tail_of(c.func) == "all" and c.args]
+    return any(isinstance(n, ast.Name) and n.id == name for call in asked for n in walk(call.args[0]))
 
 
 def _is_wide(node: ast.AST) -> bool:
@@ -149,12 +157,12 @@ def _name(node: ast.AST, module: Module) -> str:
 
 def _begun(function: object, name: str, module: Module) -> Iterator[tuple[str, ast.expr]]:
     """Yield the comparisons that a dictionary begins with, to which a function adds more."""
-    for node in nodes(module, ast.Assign):
-        is_begin = (
-            isinstance(node, ast.Assign) and text_of(node.targets[0]) == name and isinstance(node.value, ast.Dict)
-        )
-        if is_begin and isinstance(node, ast.Assign) and function_of(node, module) is function:
-            yield from ((label, _seen(value, module)) for label, value in _held(node.value, module))
+    for node in nodes(module, ast.Assign, ast.AnnAssign):
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        is_begin = target is not None and text_of(target) == name and isinstance(value, ast.Dict)
+        if is_begin and value is not None and function_of(node, module) is function:
+            yield from ((label, _seen(held, module)) for label, held in _held(value, module))
 
 
 def _one_by_one(module: Module) -> dict[tuple[object, str], Beside]:
@@ -181,7 +189,11 @@ def _put(module: Module) -> Iterator[tuple[ast.AST, str, str, ast.expr]]:
         key = constant(target.slice) if isinstance(target, ast.Subscript) else None
         if isinstance(target, ast.Subscript) and isinstance(node, ast.Assign) and isinstance(key, str):
             yield node, text_of(target.value), key, node.value
+    for node in nodes(module, ast.AugAssign):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.BitOr) and isinstance(node.value, ast.Dict):
+            yield from ((node, text_of(node.target), label, value) for label, value in _held(node.value, module))
     for call in module.calls.get("update", ()):
         holder = text_of(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        compares = ((k.arg or "", k.value) for k in call.keywords if isinstance(k.value, ast.Compare))
+        compares: Beside = [(k.arg or "", k.value) for k in call.keywords if isinstance(k.value, ast.Compare)]
+        compares += [held for arg in call.args if isinstance(arg, ast.Dict) for held in _held(arg, module)]
         yield from ((call, holder, label, value) for label, value in compares)

@@ -49,10 +49,10 @@ def verdicts(module: Module) -> Iterator[Verdict]:
 
 def given(module: Module) -> Iterator[tuple[str, ast.expr]]:
     """Yield expressions with the name that they are given: a variable's, a key's, a keyword's, a function's."""
-    for node in nodes(module, ast.Assign, ast.AnnAssign, ast.Dict, ast.keyword, ast.Return):
+    for node in nodes(module, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Dict, ast.keyword, ast.Return):
         if isinstance(node, ast.Assign):
             yield tail_text(node.targets[0]).strip().rpartition(" ")[2], node.value
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
             yield tail_text(node.target).strip().rpartition(" ")[2], node.value
         elif isinstance(node, ast.Dict):
             keyed = zip(node.keys, node.values, strict=True)

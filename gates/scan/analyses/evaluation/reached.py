@@ -8,7 +8,7 @@ from gates.scan.analyses.reading.code import callee, function_of, is_backward
 from gates.scan.analyses.reading.flow import sources
 from gates.scan.analyses.training.forwards import NO_GRAD, is_call_of_model, trains
 from gates.scan.program.known import MODULE
-from gates.scan.program.module import Function, Module
+from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of
 from gates.scan.program.project import Project
 
@@ -17,13 +17,20 @@ MOST = 16
 
 
 def reaches_model(project: Project, module: Module, call: ast.Call, depth: int = DEPTH) -> bool:
-    """Return whether a call runs a model through helpers that neither train nor see to gradients or modes."""
+    """Return whether a call runs a model through helpers that neither train nor see to gradients or modes.
+
+    What steps an environment, or an optimizer, is left out.
+    """
     target = callee(project, module, call) if depth else None
     if target is None or len(target.body) > MOST or not target.args.args or trains(target):
         return False
     scope = project.scope_of(target, module)
     made = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call)]
-    if any(map(turns_off, made)) or NO_GRAD.search(text_of(target)) or not _is_plain(project, target, module):
+    if (
+        any(turns_off(c) or tail_of(c.func) == "step" for c in made)
+        or NO_GRAD.search(text_of(target))
+        or not _is_plain(project, target, module)
+    ):
         return False
     return any(is_call_of_model(c) or reaches_model(project, scope.module, c, depth - 1) for c in made)
 

@@ -3,7 +3,7 @@
 import ast
 
 from gates.scan.analyses.precision.precision import holds, is_on, scalers
-from gates.scan.analyses.reading.code import function_of
+from gates.scan.analyses.reading.code import constant, function_of, keyword
 from gates.scan.program.module import Module
 from gates.scan.program.nodes import walk
 from gates.scan.program.project import Project
@@ -67,20 +67,29 @@ def _is_left_by(statement: ast.stmt, scope: Scope) -> bool:
 
 
 def leaves_unscaled(project: Project, made: ast.Call, module: Module) -> bool:
-    """Return whether a function leaves by the branch of a call, where others of its branches alone have a scaler on."""
+    """Return whether the branch of a call has its scaler off, or leaves where other branches alone have one on."""
     below: ast.AST = made
     for around in module.ancestors(made):
         if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
             break
         block = around.orelse if isinstance(around, ast.If) and below in around.orelse else getattr(around, "body", [])
-        if isinstance(around, ast.If | ast.match_case) and isinstance(block[-1], ast.Return):
+        if isinstance(around, ast.If | ast.match_case):
             inside = {node for statement in block for node in walk(statement)}
             own = function_of(made, module) or module.tree
             found = [call for call, _ in scalers(project, module) if function_of(call, module) is own]
+            if any(call in inside for call in found) and all(_is_turned_off(call) for call in found if call in inside):
+                return True
+            if not isinstance(block[-1], ast.Return):
+                below = around
+                continue
             known = [call for call in found if call in inside or call.lineno < _begin(around, module)]
             return len(known) < len(found) and not any(map(is_on, known))
         below = around
     return False
+
+
+def _is_turned_off(call: ast.Call) -> bool:
+    return constant(keyword(call, "enabled")) is False
 
 
 def _begin(branch: ast.AST, module: Module) -> int:
