@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from gates.scan.analyses.benchmarks.arms import are_switched, over_arms
-from gates.scan.analyses.benchmarks.beginnings import begun, is_repeated
+from gates.scan.analyses.benchmarks.beginnings import begun, is_end_alone, is_repeated
 from gates.scan.analyses.benchmarks.benching import is_baseline, is_benchmark, is_called_benchmark, is_candidate
 from gates.scan.analyses.benchmarks.gathering import gathered
 from gates.scan.analyses.benchmarks.resets import RESETS, is_set_back
@@ -73,7 +73,9 @@ def _is_compared(project: Project, call: ast.Call, module: Module) -> bool:
         and (is_report or not is_called_benchmark(call, module))
     ):
         return False
-    return (is_benchmark(call, module) and not is_repeated(module, call)) or _is_probe(project, call, module)
+    is_told_late = is_end_alone(module, call) and not is_called_benchmark(call, module)
+    is_own = is_benchmark(call, module) and not is_repeated(module, call) and not is_told_late
+    return is_own or _is_probe(project, call, module)
 
 
 def _is_told(call: ast.Call, function: Function, module: Module) -> bool:

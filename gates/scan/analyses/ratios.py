@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from gates.scan.analyses.benchmarks.benching import GAIN, RATE, SAVED, called, is_baseline, is_candidate, words
 from gates.scan.analyses.benchmarks.units import unit
-from gates.scan.analyses.reading.code import broken, function_of, nodes, tail_text
+from gates.scan.analyses.reading.code import broken, constant, function_of, nodes, tail_text
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.project import Project
 from gates.scan.site import Site
@@ -192,6 +192,9 @@ def _saving(value: ast.expr, module: Module) -> str | None:
     left = _sides(difference[1], ast.Div) if difference is not None and share is None else None
     if left is not None and is_baseline(_text(left[0], module)) and is_candidate(_text(left[1], module)):
         return "the old arm is divided by the new one, upside down"
+    grown = _sides(difference[0], ast.Div) if difference is not None and constant(difference[1]) == 1 else None
+    if grown is not None and is_candidate(_text(grown[0], module)) and is_baseline(_text(grown[1], module)):
+        return "one is subtracted from the share that is left, so a saving is negative"
     if (
         difference is not None
         and is_candidate(_text(difference[0], module))

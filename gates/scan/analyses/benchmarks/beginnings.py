@@ -2,6 +2,7 @@
 
 import ast
 
+from gates.scan.analyses.benchmarks.benching import CLOCKS
 from gates.scan.analyses.benchmarks.spans import clocks_in
 from gates.scan.analyses.reading.code import Told, calls, function_of, loop_of
 from gates.scan.program.module import Module, tail_of
@@ -43,6 +44,13 @@ def is_repeated(module: Module, reading: ast.Call) -> bool:
     handed = {arg.arg for arg in (*function.args.args, *function.args.kwonlyargs)} if function is not None else set()
     runs = {c.func.id for c in inner(loop, ast.Call) if isinstance(c, ast.Call) and isinstance(c.func, ast.Name)}
     return not counters & used and not handed & runs
+
+
+def is_end_alone(module: Module, reading: ast.Call) -> bool:
+    """Return whether a function that reads a peak only ends a time that is begun elsewhere."""
+    function = function_of(reading, module)
+    clocks = [c for c in calls(function) if tail_of(c.func) in CLOCKS] if function is not None else []
+    return bool(clocks) and all(isinstance(module.parents.get(c), ast.BinOp) for c in clocks)
 
 
 def _is_start(clock: ast.Call, module: Module) -> bool:
