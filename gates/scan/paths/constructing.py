@@ -1,7 +1,7 @@
 """What a constructor leaves in the object that it makes: what was passed to it, and the lists that hold that."""
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from gates.scan.paths.finding import parameters_of
 from gates.scan.paths.place import Place
 from gates.scan.paths.values import Value
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.module import tail_of
+from gates.scan.program.module import Function, tail_of
 from gates.scan.program.nodes import below
 from gates.scan.program.project import Project
 from gates.scan.program.scope import SAME
@@ -38,23 +38,25 @@ def switches(made: Value, owner: ClassInfo, project: Project, hot: Hot) -> Itera
     Only those are known of which each place that sets them is walked.
     """
     found = project.method(owner, "__init__")
-    function = found[0] if found is not None else None
-    for node in function.body if function is not None else ():
+    known = project.once(setters)[0]
+    for name, value in _set_once(found[0], owner, project) if found is not None else ():
+        others = [around for around in known.get(name, ()) if found is not None and around is not found[0]]
+        if others and all(around in hot for around in others):
+            yield f"{made.key}.{name}", Value(repr(value), constant=value)
+
+
+def _set_once(function: Function, owner: ClassInfo, project: Project) -> Iterator[tuple[str, bool | None]]:
+    """Yield what a constructor sets to a truth value or `None` in any case, and nowhere else, nor what it calls does."""
+    stored = Counter(n.attr for n in below(function) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+    called = [tail_of(c.func) for c in below(function) if isinstance(c, ast.Call) and tail_of(c.func) in owner.methods]
+    elsewhere = {name for verb in called for name in project.attributes_set(owner.methods[verb], owner)}
+    for node in function.body:
         target = node.targets[0] if isinstance(node, ast.Assign) else None
-        value = node.value if isinstance(node, ast.Assign) else None
-        if (
-            not isinstance(target, ast.Attribute)
-            or not isinstance(value, ast.Constant)
-            or tail_of(target.value) != "self"
-        ):
+        value = node.value.value if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) else ...
+        if not isinstance(target, ast.Attribute) or tail_of(target.value) != "self" or target.attr in elsewhere:
             continue
-        others = [around for around in project.once(setters)[0].get(target.attr, ()) if around is not function]
-        if (
-            others
-            and all(around in hot for around in others)
-            and (value.value is None or isinstance(value.value, bool))
-        ):
-            yield f"{made.key}.{target.attr}", Value(repr(value.value), constant=value.value)
+        if stored[target.attr] == 1 and (value is None or isinstance(value, bool)):
+            yield target.attr, value
 
 
 def setters(project: Project) -> Iterator[dict[str, list[ast.AST]]]:
