@@ -46,7 +46,7 @@ def switches(made: Value, owner: ClassInfo, project: Project, hot: Hot) -> Itera
 
 
 def _set_once(function: Function, owner: ClassInfo, project: Project) -> Iterator[tuple[str, bool | None]]:
-    """Yield what a constructor sets to a truth value or `None` in any case, and nowhere else, nor what it calls does."""
+    """Yield what a constructor sets to a truth value or `None` in any case, and nothing else there sets."""
     stored = Counter(n.attr for n in below(function) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
     called = [tail_of(c.func) for c in below(function) if isinstance(c, ast.Call) and tail_of(c.func) in owner.methods]
     elsewhere = {name for verb in called for name in project.attributes_set(owner.methods[verb], owner)}
