@@ -183,7 +183,11 @@ def _one_by_one(module: Module) -> dict[tuple[object, str], Beside]:
 
 
 def _put(module: Module) -> Iterator[tuple[ast.AST, str, str, ast.expr]]:
-    """Yield what is put under keys of a dictionary: `checks["memory"] = ...`, `checks.update(memory=...)`."""
+    """Yield what is put under keys of a dictionary, `checks["memory"] = ...`, or yielded beside a label."""
+    for node in nodes(module, ast.Yield):
+        function = function_of(node, module)
+        if isinstance(node, ast.Yield) and isinstance(node.value, ast.Tuple) and function is not None:
+            yield from ((node, function.name, label, value) for label, value in _element(node.value))
     for node in nodes(module, ast.Assign):
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         key = constant(target.slice) if isinstance(target, ast.Subscript) else None

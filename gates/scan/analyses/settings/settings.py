@@ -100,12 +100,21 @@ def _compared(node: ast.Compare, scope: Scope, meant: Meant) -> bool | None:
     if is_none(right) and isinstance(node.ops[0], ast.Is | ast.IsNot):
         nothing = True if is_nothing(node.left, scope) else None if meant(node.left, scope) is None else False
         return nothing if nothing is None or isinstance(node.ops[0], ast.Is) else not nothing
-    several = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else [right]
+    several = _several(right, scope)
     left, others = meant(node.left, scope), [meant(part, scope) for part in several]
     known = isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In | ast.NotIn)
     if left is None or None in others or not known:
         return None
     return (left in others) is not isinstance(node.ops[0], ast.NotEq | ast.IsNot | ast.NotIn)
+
+
+def _several(node: ast.expr, scope: Scope) -> list[ast.expr]:
+    """Return the parts of what something is looked for in, or held against: of `TABLE.values()`, all that it has."""
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return node.elts
+    held = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    behind = scope.through(held) if held is not None and tail_of(node.func) == "values" else None  # type: ignore[attr-defined]
+    return behind[0].values if behind is not None and isinstance(behind[0], ast.Dict) else [node]
 
 
 def is_nothing(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> bool:
