@@ -4,10 +4,13 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses.precision.precision import BRAIN, HALF, type_named
-from gates.scan.program.module import Module
+from gates.scan.analyses.settings.defaults import behind_of, callers_pass
+from gates.scan.program.module import Module, tail_of
 from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 CASTS = ("half", "bfloat16", "to", "type", "from_pretrained", "from_config")
+MAX_HOPS = 3
 METHODS = {"half": HALF, "bfloat16": BRAIN}
 
 
@@ -26,4 +29,25 @@ def is_cast(project: Project, module: Module, call: ast.Call, kind: str) -> bool
         return not call.args and METHODS[call.func.attr] == kind
     given = [k.value for k in call.keywords if k.arg in {"dtype", "torch_dtype"}]
     given += call.args if call.func.attr in {"to", "type"} else []
-    return any(type_named(arg, project.scope_at(call, module)) == kind for arg in given)
+    scope = project.scope_at(call, module)
+    return any(type_named(arg, scope) == kind or (kind == HALF and is_short(arg, scope)) for arg in given)
+
+
+def is_short(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> bool:
+    """Return whether a type is one of a table of short ones, float16 among them, and never float32."""
+    taken = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    if isinstance(node, ast.Call) and tail_of(node.func) != "get":
+        return False
+    table = node.value if isinstance(node, ast.Subscript) else taken
+    if table is not None:
+        behind = (table, scope) if isinstance(table, ast.Dict) else behind_of(table, scope)
+        values = behind[0].values if behind is not None and isinstance(behind[0], ast.Dict) else []
+        kinds = {type_named(value, behind[1]) for value in values} if behind is not None else set()
+        return HALF in kinds and kinds <= {HALF, BRAIN}
+    if not isinstance(node, ast.Name) or not hops:
+        return False
+    made = scope.through(node)
+    if made is not None:
+        return is_short(*made, hops - 1)
+    given = list(callers_pass(node.id, scope))
+    return bool(given) and all(is_short(*each, hops - 1) for each in given)
