@@ -119,6 +119,18 @@ class Module:
         dotted = (b.dotted for bindings in self.bindings.values() for b in bindings)
         return frozenset(found.union(*(name.split(".") for name in (*dotted, *self.aliases.values()))))
 
+    @cached_property
+    def turned(self) -> dict[ast.AST, set[str]]:
+        """Return the variables of each function's comprehensions, which mean nothing further out."""
+        found: dict[ast.AST, set[str]] = defaultdict(set)
+        for node in self.live.get(ast.comprehension, ()):
+            names = {n.id for n in walk(node.target) if isinstance(n, ast.Name)}  # type: ignore[attr-defined]
+            around = (
+                a for a in self.ancestors(node) if isinstance(a, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            )
+            found[next(around, self.tree)] |= names
+        return found
+
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a live node stands in, from the inside out."""
         _ = self.live

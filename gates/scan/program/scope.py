@@ -45,6 +45,8 @@ class Scope:
         for star in (arguments.vararg, arguments.kwarg):
             if star:
                 found.setdefault(star.arg, []).insert(0, Binding("opaque"))
+        for name in self.module.turned.get(self.function, ()):
+            found.setdefault(name, [Binding("opaque")])
         return found
 
     @property

@@ -14,7 +14,7 @@ from gates.scan.program.project import Project
 PASS = re.compile(
     r"(?i)(^|[_ ])(pass(ed|es)?|ok(ay)?|success(ful)?|met|meets(_\w+)?|achieved|good|reached|satisfied|satisfies|"
     r"target_met|accept(s|ed|able)?|approved?|promoted?|ships?|shippable|releasable|allowed|healthy|admissible|"
-    r"tolerable|within\w*|faster|quicker|lighter|worth|worthwhile|converged|agrees?|agreed|agreement|match(ed|es)?|same|equals?|close|consistent|equivalent|parity|"
+    r"tolerable|enough|within\w*|faster|quicker|lighter|worth|worthwhile|converged|agrees?|agreed|agreement|match(ed|es)?|same|equals?|close|consistent|equivalent|parity|"
     r"comparable|indistinguishable)([_ ]|$)"
 )
 FAIL = re.compile(

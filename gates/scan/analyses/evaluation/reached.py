@@ -25,6 +25,8 @@ def reaches_model(project: Project, module: Module, call: ast.Call, depth: int =
     if target is None or len(target.body) > MOST or not target.args.args or trains(target):
         return False
     scope = project.scope_of(target, module)
+    if "torch" not in {name.partition(".")[0] for name in scope.module.aliases.values()}:
+        return False
     made = [c for c in inner(target, ast.Call) if isinstance(c, ast.Call)]
     if (
         any(turns_off(c) or tail_of(c.func) == "step" for c in made)
