@@ -23,7 +23,17 @@ MAX_ELEMENTS, MAX_OBJECTS, MAX_HOPS, MAX_CALLERS = 4, 8, 6, 20
 def elements(node: ast.expr, place: Place) -> list[Value] | None:
     """Return the values that a loop goes through, or `None` where these are not known."""
     found = _unsorted(node, place)
-    return in_order(found, sort_in_place(_copied(node)[0], place)) or None if found is not None else None
+    ordered = in_order(found, sort_in_place(_copied(node)[0], place)) if found is not None else []
+    return (ordered[::-1] if _is_turned_round(node) else ordered) or None
+
+
+def _is_turned_round(node: ast.expr) -> bool:
+    """Return whether a list is gone through from its end: `reversed(hooks)`."""
+    turned = False
+    while isinstance(node, ast.Call) and tail_of(node.func) in COPIES - {"sorted"} and node.args:
+        turned = turned is not (tail_of(node.func) == "reversed")
+        node = node.args[0]
+    return turned
 
 
 def _unsorted(node: ast.expr, place: Place) -> list[Value] | None:

@@ -13,7 +13,7 @@ from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
 ADDS = frozenset({"append", "add"})
-COPIES = frozenset({"list", "tuple", "sorted", "reversed"})
+COPIES = frozenset({"list", "tuple", "sorted"})
 MAX_CALLERS = 20
 
 
@@ -24,7 +24,8 @@ def rows(node: ast.expr, place: Place) -> list[Value]:
     known = place.project.once(additions)[0].get(tail_of(node), ()) if isinstance(node, ast.Attribute) else ()
     if not known or not all(_is_row(call.args[0], place.project.scope_at(call, m)) for call, m in known):
         return []
-    return [row for call, m in known for row in _added(call.args[0], place.project.scope_at(call, m))]
+    found = [row for call, m in known for row in _added(call.args[0], place.project.scope_at(call, m))]
+    return found if all(map(_holds_function, found)) else []
 
 
 def _is_row(node: ast.expr, scope: Scope) -> bool:
@@ -33,6 +34,23 @@ def _is_row(node: ast.expr, scope: Scope) -> bool:
         return True
     owner = scope.project.classes.get(scope.dotted(node.func) or "") if isinstance(node, ast.Call) else None
     return owner is not None and not owner.methods and bool(owner.node.decorator_list or owner.bases)
+
+
+def _holds_function(row: Value) -> bool:
+    """Return whether a part of a row is a function of the program: rows of numbers are many, whatever adds them."""
+    made = row.node
+    parts = made.elts if isinstance(made, ast.Tuple) else []
+    parts = [*made.args, *(k.value for k in made.keywords)] if isinstance(made, ast.Call) else parts
+    return row.place is not None and any(_is_function(row.place.value(part)) for part in parts)
+
+
+def _is_function(value: Value) -> bool:
+    node, place = value.node, value.place
+    if value.closure is not None or node is None or place is None:
+        return value.closure is not None
+    owner = place.owner_of(node.value) if isinstance(node, ast.Attribute) else None
+    is_method = owner is not None and place.project.method(owner, tail_of(node)) is not None
+    return is_method or (isinstance(node, ast.Name | ast.Attribute) and place.dotted(node) in place.project.functions)
 
 
 def _added(row: ast.expr, scope: Scope) -> Iterator[Value]:
