@@ -63,8 +63,19 @@ class Callers:
         own = self._project.classes.get(owner.name)
         for info in (*([own] if own else []), *self._project.extending.get(owner.name, ())):
             yield from self._instances(info, self._naming(info))
-            if any(_is_listed(m.module.parents[m.node], m.module) for m in self._naming(info) if m.is_called):
+            if any(self._is_kept_in_list(mention) for mention in self._naming(info) if mention.is_called):
                 yield from self._in_lists()
+
+    def _is_kept_in_list(self, mention: Mention) -> bool:
+        """Return whether what a call of a class makes stands in a list, there or under the name that it is kept by."""
+        call = mention.module.parents[mention.node]
+        assert isinstance(call, ast.Call)
+        if _is_listed(call, mention.module):
+            return True
+        reached = self._mentions.reached_from(call, mention.module, mention.scope)
+        return any(
+            _is_listed(other.node, other.module) for other, is_loose in reached if not is_loose or _is_own(other)
+        )
 
     def _meaning(self, function: Function, scope: Scope) -> Iterator[Mention]:
         """Yield the mentions that may mean a function."""
@@ -165,6 +176,11 @@ class Callers:
 
 def _spot(mention: Mention) -> Spot:
     return mention.node, mention.module, mention.around
+
+
+def _is_own(mention: Mention) -> bool:
+    """Return whether an attribute is one of the instance of a method."""
+    return isinstance(mention.node, ast.Attribute) and tail_of(mention.node.value) == mention.scope.self_name
 
 
 def _is_listed(node: ast.AST, module: Module) -> bool:
