@@ -14,6 +14,7 @@ from gates.scan.program.known import canonical
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
+from gates.scan.program.signatures import parameters
 from gates.scan.site import Site
 
 WORDS = ("DataLoader*",)
@@ -199,7 +200,7 @@ def _is_off(value: ast.expr | None, origins: Origins, scope: Scope) -> bool:
     if made is not None:
         return isinstance(made[0], ast.Constant) and _is_zero(made[0])
     function = scope.function
-    default = _default(function, value.id) if isinstance(function, ast.FunctionDef) else None
+    default = parameters(function).get(value.id) if isinstance(function, ast.FunctionDef) else None
     passed = [origin.node for origin in origins.of(value, scope) if origin.node is not value]
     return default is not None and _is_zero(default) and _is_called(origins, function) and all(map(_is_zero, passed))
 
@@ -220,15 +221,6 @@ def _is_called(origins: Origins, function: ast.AST | None) -> bool:
     return function is not None and any(
         not any(k.arg is None for k in call.keywords) for call, _ in origins.called(function)
     )
-
-
-def _default(function: ast.FunctionDef, name: str) -> ast.expr | None:
-    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-    pairs = dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
-    pairs |= {
-        a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None
-    }
-    return pairs.get(name)
 
 
 def _is_on_device(call: ast.Call, scope: Scope) -> bool:

@@ -66,14 +66,11 @@ def _unset(project: Project, module: Module, reading: ast.Call) -> ast.AST | Non
 def _is_compared(project: Project, call: ast.Call, module: Module) -> bool:
     """Return whether a peak is read by a benchmark or a probe, rather than told at the end of one long run."""
     function = function_of(call, module)
-    is_report = function is not None and REPORT.search(function.name) is not None
-    if (
-        function is not None
-        and _is_told(call, function, module)
-        and (is_report or not is_called_benchmark(call, module))
-    ):
+    is_told = function is not None and _is_told(call, function, module)
+    is_benched = is_called_benchmark(call, module)
+    if is_told and (not is_benched or (function is not None and REPORT.search(function.name))):
         return False
-    is_told_late = is_end_alone(module, call) and not is_called_benchmark(call, module)
+    is_told_late = is_end_alone(module, call) and not is_benched
     is_own = is_benchmark(call, module) and not is_repeated(module, call) and not is_told_late
     return is_own or _is_probe(project, call, module)
 

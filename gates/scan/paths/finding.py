@@ -16,6 +16,7 @@ from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Named, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
+from gates.scan.program.signatures import parameters
 from gates.scan.ways.registries import FETCHES
 
 if TYPE_CHECKING:
@@ -183,11 +184,9 @@ def parameters_of(
     found = dict(zip(names, values, strict=False))
     found |= {name: value for name, value in named.items() if name in {*names, *(a.arg for a in arguments.kwonlyargs)}}
     place = Place(called.project, called.scope, {}, called.heap)
-    defaults = dict(zip(reversed(names), reversed(arguments.defaults), strict=False))
-    defaults |= {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
-    for name in (*names, *(a.arg for a in arguments.kwonlyargs)):
-        if name not in found and name in defaults:
-            found[name] = place.value(defaults[name])
+    for name, default in parameters(node).items():
+        if name not in found and default is not None:
+            found[name] = place.value(default)
         elif name not in found:
             found[name] = Value(f"{getattr(node, 'name', 'lambda')}.{name}", ast.Name(name, ast.Load()), place)
     if arguments.vararg and len(values) > len(names):

@@ -12,6 +12,14 @@ SAME_SIGNATURE = frozenset(
 )  # decorators that leave open what a function is passed
 
 
+def parameters(function: Function | ast.Lambda) -> dict[str, ast.expr | None]:
+    """Return the parameters of a function with their defaults, those that have a place first."""
+    names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
+    found: dict[str, ast.expr | None] = dict.fromkeys(names)
+    found |= dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
+    return found | {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)}
+
+
 def shape_of(call: ast.Call) -> Shape:
     """Return how many arguments a call has, and those by name; -1 and "" where some are not written out."""
     count = -1 if any(isinstance(arg, ast.Starred) for arg in call.args) else len(call.args)

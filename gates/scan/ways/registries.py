@@ -35,9 +35,9 @@ def added(project: Project, holders: set[str]) -> Iterator[Kept]:
 
 def _parts(value: ast.expr) -> list[ast.expr]:
     """Return what is kept: of a row such as `(priority, hook)`, what may be a function."""
-    return (
-        [p for p in value.elts if isinstance(p, ast.Name | ast.Attribute)] if isinstance(value, ast.Tuple) else [value]
-    )
+    if not isinstance(value, ast.Tuple):
+        return [value]
+    return [part for part in value.elts if isinstance(part, ast.Name | ast.Attribute)]
 
 
 def dispatched(project: Project) -> Iterator[Dispatched]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from gates.scan.analyses.benchmarks.benching import is_baseline, is_candidate
-from gates.scan.analyses.reading.called import parameters
 from gates.scan.analyses.reading.code import callee, class_of, constant, functions, keyword, nodes, tail_text
 from gates.scan.analyses.reading.origins import Origin, Origins
 from gates.scan.analyses.settings.defaults import behind_of
@@ -16,6 +15,7 @@ from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
+from gates.scan.program.signatures import parameters
 
 ARM = re.compile(r"(?i)(^|_)(arms?|precisions?|dtype|amp|use_amp|variant|backend)(_|$)")
 ARMS = re.compile(r"(?i)(^|_)(arms|ablations?)(_|$)")
@@ -156,10 +156,8 @@ def _of_parameter(name: str, scope: Scope) -> tuple[ast.expr, Scope] | None:
     function = scope.function
     if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or scope.outer is None:
         return None
-    given = [*function.args.posonlyargs, *function.args.args]
-    pairs = [*zip(reversed(given), reversed(function.args.defaults), strict=False)]
-    pairs += [(a, d) for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None]
-    return next(((default, scope.outer) for arg, default in pairs if arg.arg == name), None)
+    default = parameters(function).get(name)
+    return (default, scope.outer) if default is not None else None
 
 
 def are_arms(one: str, other: str) -> bool:
@@ -228,7 +226,7 @@ def _passed(project: Project, module: Module, call: ast.Call) -> dict[str, ast.e
     if target is None or is_spread:
         return found | {str(at): arg for at, arg in enumerate(call.args)}
     bound = project.scope_of(target, module).owner is not None
-    for name, default in parameters(target):
+    for name, default in parameters(target).items():
         value = argument(call, target, name, bound=bound) or default
         found |= {name: value} if value is not None else {}
     return found

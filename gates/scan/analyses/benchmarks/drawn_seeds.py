@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.benchmarks.arms import ARM, over_arms
 from gates.scan.analyses.benchmarks.benching import is_baseline, is_candidate
-from gates.scan.analyses.reading.called import parameters
 from gates.scan.analyses.reading.code import FUNCTIONS, LOOPS, Comprehension, callee, constant, function_of, tail_text
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.program.module import Function, Module, tail_of
@@ -14,6 +13,7 @@ from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
+from gates.scan.program.signatures import parameters
 
 DRAWS = frozenset({"randint", "randrange", "getrandbits", "randbits", "urandom", "time", "time_ns", "perf_counter_ns",
                    "token_bytes", "uuid4", "seed", "integers"})  # fmt: skip
@@ -224,10 +224,10 @@ def left_at(project: Project, module: Module, call: ast.Call) -> ast.expr | None
     if target is None and tail_of(call.func) == "partial" and call.args:
         target, _ = project.functions.get(scope.dotted(call.args[0]) or "", (None, None))
     if target is not None:
-        return dict(parameters(target)).get(sown(target) or "seed")
+        return parameters(target).get(sown(target) or "seed")
     info = project.classes.get(project.types.of(call, scope) or "")
     if info is not None and "__init__" in info.methods:
-        return dict(parameters(info.methods["__init__"])).get("seed")
+        return parameters(info.methods["__init__"]).get("seed")
     fields = (n for n in info.node.body if isinstance(n, ast.AnnAssign)) if info is not None else ()
     return next((field.value for field in fields if tail_of(field.target) == "seed"), None)
 

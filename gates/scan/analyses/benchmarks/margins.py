@@ -9,6 +9,7 @@ from gates.scan.analyses.benchmarks.units import unit_by_name
 from gates.scan.analyses.reading.code import constant, function_of, tail_text
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.program.module import Module, tail_of
+from gates.scan.program.signatures import parameters
 
 SIZE = re.compile(r"(?i)(^|[^a-z])(peak|memory|mem|bytes|mib|mb|gib|gb|vram|footprint)([^a-z]|$)")
 T = re.compile(r"(?i)(?<![a-z])(t(?![a-z])|s$)")  # a time, or seconds
@@ -104,13 +105,7 @@ def _written(bar: ast.expr, module: Module) -> ast.expr:
 def _default(name: ast.Name, module: Module) -> ast.AST | None:
     """Return what a parameter is where it is not handed."""
     function = function_of(name, module)
-    if function is None:
-        return None
-    args = function.args
-    plain = [*args.posonlyargs, *args.args]
-    given = [*zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True)]
-    given += [(arg, value) for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True) if value is not None]
-    return next((value for arg, value in given if arg.arg == name.id), None)
+    return parameters(function).get(name.id) if function is not None else None
 
 
 def _related(value: ast.expr, bar: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gates.scan.analyses.precision.left_out import is_left_out, leaves_unscaled
 from gates.scan.analyses.precision.precision import scalers
-from gates.scan.analyses.reading.called import Called, Made, called, parameters
+from gates.scan.analyses.reading.called import Called, Made, called
 from gates.scan.analyses.reading.code import constant, function_of, functions, keyword
 from gates.scan.analyses.reading.flow import Source
 from gates.scan.analyses.settings.defaults import under
@@ -15,6 +15,7 @@ from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
+from gates.scan.program.signatures import parameters
 from gates.scan.ways.registries import held, keyed
 
 MAX_WAYS = 8
@@ -106,7 +107,7 @@ def _entered(scope: Scope, call: ast.Call, caller: Scope, outer: Ran | None) -> 
     given = dict(inside.given)
     function = scope.function
     spread = [k.value for k in call.keywords if k.arg is None]
-    for name, _ in parameters(function) if spread and isinstance(function, ast.FunctionDef) else ():
+    for name in parameters(function) if spread and isinstance(function, ast.FunctionDef) else ():
         found = next((m for each in spread if (m := _option(each, name, caller, outer)) is not None), None)
         if name not in given and found is not None:
             given[name] = found

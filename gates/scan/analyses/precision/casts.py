@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses.precision.precision import BRAIN, HALF, type_named
-from gates.scan.analyses.settings.defaults import behind_of, callers_pass
-from gates.scan.program.module import Module, tail_of
+from gates.scan.analyses.settings.defaults import callers_pass
+from gates.scan.analyses.settings.tables import table_of
+from gates.scan.program.module import Module
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
@@ -35,14 +36,9 @@ def is_cast(project: Project, module: Module, call: ast.Call, kind: str) -> bool
 
 def is_short(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> bool:
     """Return whether a type is one of a table of short ones, float16 among them, and never float32."""
-    taken = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    if isinstance(node, ast.Call) and tail_of(node.func) != "get":
-        return False
-    table = node.value if isinstance(node, ast.Subscript) else taken
+    table = table_of(node, scope)
     if table is not None:
-        behind = (table, scope) if isinstance(table, ast.Dict) else behind_of(table, scope)
-        values = behind[0].values if behind is not None and isinstance(behind[0], ast.Dict) else []
-        kinds = {type_named(value, behind[1]) for value in values} if behind is not None else set()
+        kinds = {type_named(value, table[1]) for value in table[0].values}
         return HALF in kinds and kinds <= {HALF, BRAIN}
     if not isinstance(node, ast.Name) or not hops:
         return False

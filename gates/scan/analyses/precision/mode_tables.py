@@ -10,6 +10,7 @@ from gates.scan.analyses.reading.branches import LEAVES
 from gates.scan.analyses.reading.code import function_of, keyword
 from gates.scan.analyses.reading.keyed import MAPPINGS, field_of
 from gates.scan.analyses.settings.defaults import behind_of
+from gates.scan.analyses.settings.tables import table_of
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.project import Project
@@ -121,18 +122,15 @@ def _picked(node: ast.expr | None, scope: Scope) -> Pick | None:
         if found is None or len(found[1]) != 1 or len(items) != 1:
             return None
         made = items[0].node
-        return _of_table(made, found[0], items[0].index) if isinstance(made, ast.expr) else None
+        return _part(made, found[0], items[0].index) if isinstance(made, ast.expr) else None
     field = field_of(node) if node is not None else None
     behind = behind_of(field[0], scope) if field is not None else None
     if field is None:
         return None
-    return _of_table(*(behind or (field[0], scope)), field[1])
+    return _part(*(behind or (field[0], scope)), field[1])
 
 
-def _of_table(node: ast.expr, scope: Scope, part: str | int) -> Pick | None:
-    """Return the part of a row that is taken out of a table by a key: `TABLE[key]`, `TABLE.get(key)`."""
-    held: ast.expr | None = node.value if isinstance(node, ast.Subscript) else None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
-        held = node.func.value
-    behind = (held, scope) if isinstance(held, ast.Dict) else behind_of(held, scope) if held is not None else None
-    return Pick(behind[0], behind[1], part) if behind is not None and isinstance(behind[0], ast.Dict) else None
+def _part(node: ast.expr, scope: Scope, part: str | int) -> Pick | None:
+    """Return the part of a row that is taken out of a table by a key."""
+    found = table_of(node, scope)
+    return Pick(*found, part) if found is not None else None

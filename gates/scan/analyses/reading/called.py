@@ -3,9 +3,10 @@
 import ast
 from dataclasses import dataclass, field, replace
 
-from gates.scan.program.module import Binding, Function
+from gates.scan.program.module import Binding
 from gates.scan.program.parameters import argument
 from gates.scan.program.scope import Scope
+from gates.scan.program.signatures import parameters
 
 Made = tuple[ast.expr, Scope]
 
@@ -42,22 +43,13 @@ def called(scope: Scope, call: ast.Call, caller: Scope, made: Made | None = None
     function = scope.function
     given: dict[str, Made] = {}
     if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-        for name, default in parameters(function):
+        for name, default in parameters(function).items():
             value = argument(call, function, name, bound=scope.owner is not None and scope.self_name is not None)
             if value is not None:
                 given[name] = (value, caller)
             elif default is not None and not _is_spread(call):
                 given[name] = (default, scope.outer or scope)
     return Called(scope.project, scope.module, function, scope.outer, scope.owner, given=given, made=made)
-
-
-def parameters(function: Function) -> list[tuple[str, ast.expr | None]]:
-    """Return the parameters of a function with their defaults."""
-    names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
-    found: dict[str, ast.expr | None] = dict.fromkeys(names)
-    found |= dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
-    found |= {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)}
-    return list(found.items())
 
 
 def _is_spread(call: ast.Call) -> bool:

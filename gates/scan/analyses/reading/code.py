@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner as inner
 from gates.scan.program.project import Project
+from gates.scan.program.signatures import parameters
 from gates.scan.site import Site
 
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -80,23 +81,14 @@ def statement_of(node: ast.AST, module: Module) -> ast.stmt | None:
 
 def stays_on_cpu(project: Project) -> bool:
     """Return whether a program says of devices only that parameters are the CPU by default."""
-    defaults = [given for m in project.modules.values() for f in functions(m) for given in _given(f.args, "device")]
+    named = (parameters(function) for m in project.modules.values() for function in functions(m))
+    defaults = [given["device"] for given in named if "device" in given]
     if not defaults or not all(constant(given) == "cpu" for given in defaults):
         return False
     fields = (n for m in project.modules.values() for n in nodes(m, ast.Attribute))
     if any(isinstance(n, ast.Attribute) and n.attr == "device" for n in fields):
         return False
     return all({t for t in _words(m) if ACCELERATOR.search(t)} <= {"device"} for m in project.modules.values())
-
-
-def _given(args: ast.arguments, name: str) -> Iterator[ast.expr | None]:
-    """Yield the default of a parameter, or nothing where there is no such one."""
-    names = [arg.arg for arg in (*args.posonlyargs, *args.args)]
-    if name in names:
-        yield dict(zip(reversed(names), reversed(args.defaults), strict=False)).get(name)
-    for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
-        if arg.arg == name:
-            yield default
 
 
 def accelerated(module: Module) -> bool:

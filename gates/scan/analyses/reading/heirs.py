@@ -4,11 +4,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.analyses.reading.called import Called, Made, called, parameters
+from gates.scan.analyses.reading.called import Called, Made, called
 from gates.scan.analyses.reading.code import calls
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Binding, tail_of
 from gates.scan.program.scope import Scope
+from gates.scan.program.signatures import parameters
 
 MAX_MAKERS = 20
 MAX_HOPS = 4
@@ -47,7 +48,7 @@ class Constructed(Called):
     def lookup(self, name: str) -> tuple[Scope, list[Binding]] | None:
         """Return the scope that binds a name, and how."""
         function = self.function
-        named = dict(parameters(function)) if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) else {}
+        named = parameters(function) if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) else {}
         is_hidden = name in named and name not in self.given and name != self.self_name
         return (self, [Binding("opaque")]) if is_hidden else super().lookup(name)
 

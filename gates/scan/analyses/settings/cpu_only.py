@@ -11,6 +11,7 @@ from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import text_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
+from gates.scan.program.signatures import parameters
 
 NAMED = re.compile(r"(?i)(^|_)device$")
 TELLING = re.compile(r"(?i)gpu|tpu|accelerator|cuda")
@@ -107,10 +108,7 @@ def _is_passed_cpu(project: Project, name: str, scope: Scope, hops: int) -> bool
     function = scope.function
     if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or not hops:
         return False
-    positional = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-    defaults = dict(zip(reversed(positional), reversed(function.args.defaults), strict=False))
-    keywords = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
-    defaults |= {a.arg: default for a, default in keywords if default is not None}
     values = [(value, there) for value, there, _ in passed(project, name, scope)]
-    values += [(defaults[name], scope)] if name in defaults else []
+    default = parameters(function).get(name)
+    values += [(default, scope)] if default is not None else []
     return bool(values) and all(_is_cpu(project, value, there, hops) for value, there in values)

@@ -3,13 +3,14 @@
 import ast
 from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses.reading.called import Called, Made, called, parameters
+from gates.scan.analyses.reading.called import Called, Made, called
 from gates.scan.analyses.reading.code import constant, keyword
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, is_property, tail_of
 from gates.scan.program.nodes import inner, is_none
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
+from gates.scan.program.signatures import parameters
 
 KINDS = frozenset({"torch.half", "torch.float16", "torch.bfloat16", "torch.float32", "torch.float"})
 MAX_CALLERS = 20
@@ -36,7 +37,7 @@ def _of_parameter(name: str, scope: Scope) -> Iterator[Made]:
     function = found[0].function if found else None
     if found is None or found[0].outer is None or not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
         return
-    default = dict(parameters(function)).get(name)
+    default = parameters(function).get(name)
     if default is None or any(binding.kind != "parameter" for binding in found[1]):
         return
     given = {told: made for made in _by_callers(name, found[0], function) if (told := _told(*made)) is not None}

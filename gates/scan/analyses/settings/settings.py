@@ -7,6 +7,7 @@ from gates.scan.analyses.reading.called import Called, Made, called
 from gates.scan.analyses.reading.code import keyword
 from gates.scan.analyses.settings.defaults import callers_pass, defaults, member, under
 from gates.scan.analyses.settings.makers import given
+from gates.scan.analyses.settings.tables import table
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, is_property, tail_of
 from gates.scan.program.nodes import is_none
@@ -113,8 +114,8 @@ def _several(node: ast.expr, scope: Scope) -> list[ast.expr]:
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
         return node.elts
     held = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    behind = scope.through(held) if held is not None and tail_of(node.func) == "values" else None  # type: ignore[attr-defined]
-    return behind[0].values if behind is not None and isinstance(behind[0], ast.Dict) else [node]
+    found = table(held, scope) if held is not None and tail_of(node.func) == "values" else None  # type: ignore[attr-defined]
+    return found[0].values if found is not None else [node]
 
 
 def is_nothing(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> bool:
