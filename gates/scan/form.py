@@ -74,10 +74,11 @@ class EventForm(Model):
 
 
 def _event(value: object) -> object:
-    return {"any": value} if isinstance(value, (str, list, tuple)) else value
+    several = value if isinstance(value, list | tuple) and any(isinstance(item, dict) for item in value) else (value,)
+    return tuple({"any": item} if isinstance(item, str | list | tuple) else item for item in several)
 
 
-Event: TypeAlias = Annotated[EventForm, BeforeValidator(_event)]
+Event: TypeAlias = Annotated[tuple[EventForm, ...], BeforeValidator(_event)]  # one of these, each with its conditions
 
 
 class Vocabulary(Model):

@@ -124,10 +124,11 @@ def compiled(form: RuleForm, source: str, vocabulary: Callable[[str], Vocabulary
 def _order_rule(form: RuleForm, source: str, vocabulary: Callable[[str], Vocabulary], kept: tuple[Piece, ...]) -> Rule:
     assert form.events is not None
     shared = vocabulary(form.events.use) if form.events.use else None
-    events = [_event(name, event, ("events", name)) for name, event in form.events.own.items()]
+    events = [_event(name, one, ("events", name)) for name, event in form.events.own.items() for one in event]
     events += [
-        _event(name, event, ("events",))
+        _event(name, one, ("events",))
         for name, event in (shared.events if shared else {}).items()
+        for one in event
         if name not in form.events.own
     ]
     where = {**(shared.where if shared else {}), **form.where}

@@ -1,6 +1,7 @@
 """The part of a walk that goes through loops: turn by turn, and in turns with a generator of the program."""
 
 import ast
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from gates.scan.program.nodes import inner
 from gates.scan.program.scope import Scope
 
 TURNS, MOST_TURNS = 2, 8
+OF_TURN = re.compile(r"\[[12]\]")
 Paths = list[State]
 Loop = ast.For | ast.AsyncFor | ast.While
 
@@ -146,7 +148,7 @@ class Looping(Calling):
             done = each if ended else each.happens(*ends).without_idle_loop(path.words)
             assumed = {key: truth for key, truth in each.assumed.items() if not _is_of_turn(key, node, path)}
             result.append(done.but(ended=ended, turns=outer, guards=guards, assumed=assumed))
-        return result
+        return _levelled(result, path)
 
     def _goes_on(self, test: ast.expr, path: State, scope: Scope) -> bool | None:
         """Return whether a comparison is known to hold, as of the state of a machine; `None` where that is open."""
@@ -172,6 +174,15 @@ def _hands_round(node: ast.For | ast.AsyncFor, known: list[Value]) -> bool:
     acting = acting.value if isinstance(acting, ast.Attribute) else acting
     is_one = isinstance(acting, ast.Name) and isinstance(node.target, ast.Name) and acting.id == node.target.id
     return is_one and all(value.closure is not None or value.owner is not None or is_object(value) for value in known)
+
+
+def _levelled(paths: Paths, before: State) -> Paths:
+    """Forget of single elements what some turns of a loop set and others did not, such as `p.grad = None` of a few."""
+    told = [
+        {(key, v.key) for key, v in p.heap.items() if key not in before.heap and OF_TURN.search(key)} for p in paths
+    ]
+    odd = {key for key, _ in set().union(*told).difference(set(told[0]).intersection(*told))} if told else set()
+    return [p.but(heap={**p.heap, **{key: Value(key) for key in odd}}) for p in paths] if odd else paths
 
 
 def _is_of_turn(key: str, node: ast.For | ast.AsyncFor | ast.While, before: State) -> bool:

@@ -3,37 +3,15 @@
 import ast
 import re
 
-from gates.scan.paths.place import ITSELF, Place
-from gates.scan.paths.values import Value
+from gates.scan.paths.anew import made_by_helper, made_for_new
+from gates.scan.paths.place import Place
 from gates.scan.patterns.holes import Hole, Holes
-from gates.scan.program.known import MODULE, OPTIMIZER, SCHEDULER
-from gates.scan.program.module import tail_of
+from gates.scan.program.known import OPTIMIZER, SCHEDULER
 
 PARAMETERS = "PARAMETERS"
 FRESH = "FRESH"  # what an optimizer is made for where that, too, was made in the same turn of a loop
 MAX_HOPS = 4
 LISTED = re.compile(r"(.+)\.lr_schedulers\(\)(\[\d+\])")  # Lightning returns both lists in the order of each other
-CREATING = frozenset(
-    {
-        "Parameter",
-        "clone",
-        "deepcopy",
-        "detach",
-        "empty",
-        "empty_like",
-        "full",
-        "full_like",
-        "ones",
-        "ones_like",
-        "rand",
-        "rand_like",
-        "randn",
-        "randn_like",
-        "tensor",
-        "zeros",
-        "zeros_like",
-    }
-)
 
 
 def about(node: ast.AST, holes: Holes, place: Place) -> dict[str, str]:
@@ -47,8 +25,9 @@ def about(node: ast.AST, holes: Holes, place: Place) -> dict[str, str]:
     owned = next((key for key in (_owned(*each) for each in handed) if key), None)
     if owned is None and isinstance(node, ast.Call) and node.args and "S" not in holes:
         owned = _owned(node.args[0], place)
-    fresh = next((key for key in (_fresh(*each) for each in handed) if key), None)
-    told = {PARAMETERS: owned, FRESH: fresh}
+    anew = (made_for_new(*each) for each in handed)
+    helped = (made_by_helper(h.node, h.names) for h in holes.values() if isinstance(h.node, ast.Name))
+    told = {PARAMETERS: owned, FRESH: next((key for key in (*anew, *helped) if key), None)}
     return found | {name: key for name, key in told.items() if key is not None}
 
 
@@ -95,32 +74,6 @@ def _handed(node: ast.AST, names: object) -> tuple[ast.expr, Place] | None:
     made, place = names.made_by(node)
     is_optimizer = made is not None and place.project.types.is_a(place.dotted(made.func), OPTIMIZER)
     return (made.args[0], place) if made is not None and is_optimizer and made.args else None
-
-
-def _fresh(written: ast.expr, place: Place) -> str | None:
-    """Return the tensors or the module that an optimizer is for, where each turn of a loop makes new ones."""
-    if not place.turns:
-        return None
-    behind = place.through(written) if isinstance(written, ast.Name) else None
-    tensors, where = behind or (written, place)
-    if isinstance(tensors, ast.Call) and isinstance(tensors.func, ast.Attribute) and tensors.func.attr == "parameters":
-        parts = [tensors.func.value]
-    else:
-        parts = list(tensors.elts) if isinstance(tensors, ast.List | ast.Tuple) else []
-    values = [where.value(part) for part in parts]
-    is_new = bool(values) and all(_is_new(value, place.turns) for value in values)
-    return ", ".join(value.key for value in values) if is_new else None
-
-
-def _is_new(value: Value, turns: str) -> bool:
-    """Return whether a value was made in a turn, without a gradient: `zeros(3)`, `x.detach().to(device)`, `Net()`."""
-    made, place = value.node, value.place
-    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr in ITSELF:
-        made = made.func.value
-    if not isinstance(made, ast.Call) or place is None or place.turns != turns:
-        return False
-    is_module = tail_of(made.func)[:1].isupper() and place.project.types.is_a(place.dotted(made.func), MODULE)
-    return tail_of(made.func) in CREATING or bool(is_module)
 
 
 def _owned(node: ast.expr, place: Place) -> str | None:
