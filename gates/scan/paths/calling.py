@@ -79,6 +79,10 @@ class Calling(Running):
         """Return whether statements set something to what a later condition or event may tell apart."""
         return self._concerns.are_set(nodes, scope)
 
+    def bears(self, name: str, scope: Scope) -> bool:
+        """Return whether it may matter to a path what a variable of a function is."""
+        return scope.function is None or self._concerns.bears(name, scope.function)
+
     def _of_choice(self, node: ast.Call, chosen: ast.IfExp, paths: Paths, scope: Scope) -> Run:
         """Run the method of what is chosen of two: `(scaler.scale(loss) if scaler else loss).backward()`."""
         found: Run = []

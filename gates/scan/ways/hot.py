@@ -26,7 +26,7 @@ class Hot:
         self._leads = Leads()
         self._spread(self._begun(happening))
 
-    def __contains__(self, node: ast.AST) -> bool:
+    def __contains__(self, node: object) -> bool:
         """Return whether something in a node may be an event or lead to one."""
         return node in self._hot
 
