@@ -25,6 +25,10 @@ class Counting(Finding):
         self.limit = limit
         self.cut, self._work = False, 0
 
+    def allow(self, ways: int) -> None:
+        """Let a walk that begins in several ways do as much again, once."""
+        self.limit *= 2 if ways > 1 else 1
+
     def count(self, paths: int) -> None:
         """Count the work; raise `TooMany` where it is too much."""
         self._work += paths

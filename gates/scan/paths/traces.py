@@ -170,7 +170,9 @@ def _trace(
     start, end = (Event(name, (), module.path, line, line) for name in ("start", "end"))
     try:
         root = Word().then(start)
-        for state in _beginnings(walker, node, scope, owner):
+        beginnings = _beginnings(walker, node, scope, owner)
+        walker.allow(len(beginnings))
+        for state in beginnings:
             beginning = state.but(words=frozenset({root}))
             if isinstance(node, ast.Module):
                 ended = walker.block(node.body, [beginning], scope)
