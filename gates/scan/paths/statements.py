@@ -3,7 +3,8 @@
 import ast
 from collections.abc import Iterable
 
-from gates.scan.program.nodes import children, kept, text_of, walk
+from gates.scan.program.module import Module
+from gates.scan.program.nodes import children, inner, kept, text_of, walk
 
 FLOW = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
@@ -35,6 +36,16 @@ def is_exit(node: ast.Raise) -> bool:
     """Return whether a statement ends the program rather than tells of an error: `raise SystemExit(main())`."""
     raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
     return isinstance(raised, ast.Name) and raised.id == "SystemExit"
+
+
+def is_returned(node: ast.AST, module: Module) -> bool:
+    """Return whether a function stands in another, which returns it."""
+    around = next((n for n in module.ancestors(node) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)), None)
+    if around is None or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    told = (n.value for n in inner(around, ast.Return) if isinstance(n, ast.Return) and n.value is not None)
+    parts = (part for value in told for part in (value.elts if isinstance(value, ast.Tuple) else [value]))
+    return any(isinstance(part, ast.Name) and part.id == node.name for part in parts)
 
 
 def flows(nodes: Iterable[ast.AST]) -> bool:

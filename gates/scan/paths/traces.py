@@ -10,6 +10,7 @@ from gates.scan.paths.counting import MAX_WORK, TooMany
 from gates.scan.paths.events import Happening
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
+from gates.scan.paths.statements import is_returned
 from gates.scan.paths.values import Value
 from gates.scan.paths.walking import Walker
 from gates.scan.program.classes import ClassInfo
@@ -58,7 +59,7 @@ class Tracer:
         self._roots: list[tuple[Function, ClassInfo]] | None = None
 
     def traces(self, speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
-        """Yield the traces of the functions that nothing else runs, then of what was not reached from those.
+        """Yield the traces of the functions that nothing else runs, then of what no walk of those came to.
 
         Functions whose events are none that `speaks` asks for are left out.
         """
@@ -70,6 +71,7 @@ class Tracer:
         first = [n for n in outer if n not in hot.run and (n in self._made or speaks(self._possible[n]))]
         yield from self._walk(first)
         yield from self._walk(self._left(outer, speaks))
+        yield from self._walk(self._given_back(speaks))
         for node, owner in self._inherited():
             if not speaks(self._possible.setdefault(node, hot.sure(node))):
                 continue
@@ -85,6 +87,14 @@ class Tracer:
             if node in self._made or (node not in self._walked and speaks(hot.sure(node))):
                 self._possible[node] = hot.sure(node)
                 self._again |= {node} if node in self._begun else set()
+                yield node
+
+    def _given_back(self, speaks: Callable[[frozenset[str]], bool]) -> Iterator[ast.AST]:
+        """Yield what functions return that stands inside of them, such as the step that a library makes for others."""
+        for node, module in self._hot.functions.items():
+            is_left = node in self._made or node not in self._walked | self._begun
+            if is_left and is_returned(node, module) and speaks(self._hot.sure(node)):
+                self._possible[node] = self._hot.sure(node)
                 yield node
 
     def _walk(self, nodes: Iterable[ast.AST]) -> Iterator[Trace]:
