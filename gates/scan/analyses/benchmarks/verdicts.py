@@ -9,7 +9,9 @@ from gates.scan.analyses.reading.code import callee, constant, function_of, node
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner
+from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
+from gates.scan.program.signatures import parameters
 
 PASS = re.compile(
     r"(?i)(^|[_ ])(pass(ed|es)?|ok(ay)?|success(ful)?|met|meets(_\w+)?|achieved|good|reached|satisfied|satisfies|"
@@ -140,9 +142,23 @@ def answers(project: Project) -> Iterator[tuple[Module, str, ast.expr, bool]]:
             for name, value, good in (*verdicts(module), *_failing(module))
             for each in _asked(project, module, value, good, HOPS)
         )
-        for name, (there, answer, wanted) in (*asked, *_taken_apart(project, module)):
+        for name, (there, answer, wanted) in (*asked, *_taken_apart(project, module), *_handed(project, module)):
             found.setdefault(answer, (there, name, set()))[2].add(wanted)
     yield from ((there, name, each, told.pop()) for each, (there, name, told) in found.items() if len(told) == 1)
+
+
+def _handed(project: Project, module: Module) -> Iterator[tuple[str, Asked]]:
+    """Yield what calls pass in its place for a parameter whose name is a verdict: `check("speed", ratio >= bar)`."""
+    for call in nodes(module, ast.Call):
+        if not isinstance(call, ast.Call) or not any(isinstance(arg, ast.Compare | ast.BoolOp) for arg in call.args):
+            continue
+        function = callee(project, module, call)
+        scope = project.scope_of(function, module) if function is not None else None
+        for name in parameters(function) if function is not None and scope is not None else ():
+            good = _good(name)
+            value = argument(call, function, name, bound=scope.self_name is not None) if good is not None else None
+            if value is not None and value in call.args and good is not None:
+                yield name, (module, value, good)
 
 
 def _taken_apart(project: Project, module: Module) -> Iterator[tuple[str, Asked]]:
