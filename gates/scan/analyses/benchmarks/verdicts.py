@@ -153,10 +153,12 @@ def _handed(project: Project, module: Module) -> Iterator[tuple[str, Asked]]:
         if not isinstance(call, ast.Call) or not any(isinstance(arg, ast.Compare | ast.BoolOp) for arg in call.args):
             continue
         function = callee(project, module, call)
-        scope = project.scope_of(function, module) if function is not None else None
-        for name in parameters(function) if function is not None and scope is not None else ():
+        if function is None:
+            continue
+        is_bound = project.scope_of(function, module).self_name is not None
+        for name in parameters(function):
             good = _good(name)
-            value = argument(call, function, name, bound=scope.self_name is not None) if good is not None else None
+            value = argument(call, function, name, bound=is_bound) if good is not None else None
             if value is not None and value in call.args and good is not None:
                 yield name, (module, value, good)
 
