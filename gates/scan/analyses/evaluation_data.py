@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from gates.scan.analyses.evaluation.compared import compared_on_training
 from gates.scan.analyses.evaluation.evaluating import HELD, KEPT_BACK, NAMED, TRAIN
 from gates.scan.analyses.evaluation.folds import scored_in_fold
+from gates.scan.analyses.evaluation.in_place import evaluated_in_place
 from gates.scan.analyses.evaluation.misnamed import misnamed
 from gates.scan.analyses.evaluation.scores import is_score, reckons_score
 from gates.scan.analyses.evaluation.splits import DATA, is_handed_shuffled, split_name, splits_passed, trained_on
@@ -52,6 +53,7 @@ def look(project: Project) -> Iterator[Site]:
         yield from scored_in_fold(module)
         yield from compared_on_training(project, module)
         for function in functions(module):
+            yield from evaluated_in_place(module, function)
             if NAMED.search(function.name):
                 yield from _gone_over(module, function)
                 yield from _trained_on(module, function)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import FUNCTIONS, Comprehension, broken, callee, constant, function_of
 from gates.scan.analyses.reading.common_objects import put_beside, read_attributes
+from gates.scan.analyses.reading.engines import step_of_output, step_of_transform
 from gates.scan.analyses.reading.held import (
     Made,
     adds_key,
@@ -148,14 +149,21 @@ def _origins(project: Project, module: Module, node: ast.expr, hops: int = HOPS)
         found = run_by(project, module, node)
         return [Origin(found[0], None, found[1])] if found is not None else []
     if isinstance(node, ast.Attribute):
-        return _of_attribute(project, module, node)
+        step = step_of_output(project, module, node)
+        return [step] if step is not None else _of_attribute(project, module, node)
     if isinstance(node, ast.Subscript):
         return _of_element(project, module, node, hops)
-    if not isinstance(node, ast.Name):
-        return []
+    return _of_name(project, module, node, hops) if isinstance(node, ast.Name) else []
+
+
+def _of_name(project: Project, module: Module, node: ast.Name, hops: int) -> list[Origin]:
+    """Return the functions that a variable has its dictionary from; none where one of them is not known."""
     body = function_of(node, module) or module.tree
     bound: list[Origin] = []
     binder = _binder(node, node.id, module)
+    if isinstance(binder, ast.Lambda):
+        step = step_of_transform(project, module, binder)
+        return [step] if step is not None else []
     uses = [n for n in kept(body, named).get(node.id, []) if _binder(n, node.id, module) is binder]
     if any(_is_handed_on(other, module) and not _is_left(project, module, other) for other in uses):
         return []

@@ -1,0 +1,49 @@
+"""What the step of an Ignite engine returns, where its metrics and handlers take it: `engine.state.output`."""
+
+import ast
+
+from gates.scan.analyses.reading.code import keyword
+from gates.scan.analyses.reading.running import Origin
+from gates.scan.program.module import Module
+from gates.scan.program.nodes import text_of
+from gates.scan.program.project import Project
+
+ENGINES = frozenset({"ignite.engine.Engine", "ignite.engine.engine.Engine"})
+
+
+def step_of_output(project: Project, module: Module, node: ast.Attribute) -> Origin | None:
+    """Return the step of which `trainer.state.output` is what it returned."""
+    state = node.value if node.attr == "output" else None
+    is_state = isinstance(state, ast.Attribute) and state.attr == "state"
+    return _step(project, module, state.value) if is_state and isinstance(state, ast.Attribute) else None
+
+
+def step_of_transform(project: Project, module: Module, given: ast.Lambda) -> Origin | None:
+    """Return the step that a metric's `output_transform` is handed the output of, by what the metric is attached to."""
+    option = module.parents.get(given)
+    metric = module.parents.get(option) if isinstance(option, ast.keyword) else None
+    if not isinstance(metric, ast.Call) or keyword(metric, "output_transform") is not given:
+        return None
+    held = module.parents.get(metric)
+    names = {text_of(metric)} | ({text_of(t) for t in held.targets} if isinstance(held, ast.Assign) else set())
+    attached = [
+        call.args[0]
+        for call in module.calls.get("attach", ())
+        if isinstance(call.func, ast.Attribute) and text_of(call.func.value) in names and call.args
+    ]
+    return _step(project, module, attached[0]) if len({text_of(each) for each in attached}) == 1 else None
+
+
+def _step(project: Project, module: Module, engine: ast.expr) -> Origin | None:
+    """Return the function of the program that an engine was made to run."""
+    behind = project.scope_at(engine, module).through(engine)
+    if behind is None or not isinstance(behind[0], ast.Call) or behind[1].dotted(behind[0].func) not in ENGINES:
+        return None
+    given = keyword(behind[0], "process_function") or (behind[0].args[0] if behind[0].args else None)
+    target = project.types.function(_called(given), behind[1]) if given is not None else None
+    return Origin(target, None, sure=True) if target is not None else None
+
+
+def _called(node: ast.expr) -> ast.Call:
+    """Return a call of a function where it is handed over."""
+    return ast.copy_location(ast.Call(node, [], []), node)
