@@ -8,7 +8,7 @@ from dataclasses import replace
 from gates.scan.analyses.precision.finiteness import BAD, FINITE
 from gates.scan.analyses.precision.guards import Answer, Switch, finite, mixed, named, switches
 from gates.scan.analyses.precision.precision import BRAIN, autocasts, dtype_of, is_scaler, is_step, option, scalers
-from gates.scan.analyses.precision.rejections import cleared
+from gates.scan.analyses.precision.rejections import cleared, denial
 from gates.scan.analyses.reading.absence import lacking, loads
 from gates.scan.analyses.reading.branches import rest_of
 from gates.scan.analyses.reading.code import broken, callee, calls, constant, function_of, module_of, nodes
@@ -133,6 +133,8 @@ def _branches(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
             yield _asked(module, node, replace(fine, wrong=None), said)
         if _steps(project, module, bad) and not _steps(project, module, good):
             yield _asked(module, node, fine, "the optimizer steps where gradients are not finite, and only there")
+        elif (told := denial(good)) is not None:
+            yield _asked(module, node, fine, f"where it is finite the program says {told!r}")
 
 
 def _absent(test: ast.expr, yes: list[ast.stmt], no: list[ast.stmt], scope: Scope) -> tuple[str, list[ast.stmt]] | None:

@@ -16,12 +16,15 @@ SHARE = re.compile(r"(?i)ratio|factor|left|remain|_x$|fold|[ _]to$")
 ACCURACY = re.compile(r"(?i)(^|[^a-z])(acc|accuracy|top1|hit_rate|precision|recall)([^a-z]|$)")
 HITS = re.compile(r"(?i)(^|[^a-z])(correct|hits?|right|matche[sd]|matching|tp)([^a-z]|$)")
 WHOLE = re.compile(r"(?i)(^|[^a-z])(total|n|count|seen|len|size|numel|num|examples|samples)([^a-z]|$)")
+USED = re.compile(r"(?i)(^|[^a-z])(mfu|hfu|utili[sz]ation|util|occupancy)([^a-z]|$)")
+MOST = re.compile(r"(?i)(^|[^a-z])(peak|available|max|maximum|theoretical|promised|rated|capacity)([^a-z]|$)")
 LAPS = re.compile(r"(?i)(^|[^a-z])(p\d\d|median|mean|avg|average|quantile|percentile)([^a-z]|$)")  # as of times
 LABEL = re.compile(r"([A-Za-z][\w -]{2,30}?)\s*[:=]?\s*$")
 BEHIND = re.compile(r"(?i)\s*[x×]?\s+(faster|speed-?up)\b")  # noqa: RUF001  # as it is written in reports
 BETTER = re.compile(r"(?i)improve|gain|faster|quicker")
 WORDS = ("improve*", "gain*", "speed*", "faster*", "saved*", "saving*", "reduction*", "reduced*", "acceleration*",
-         "throughput*", "per_sec*",         "_per_s*", "accuracy*")  # fmt: skip
+         "throughput*", "per_sec*", "_per_s*", "accuracy*", "mfu*", "hfu*", "utili*",
+         "occupancy*")  # fmt: skip
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -49,6 +52,10 @@ def _problem(project: Project, module: Module, name: str, value: ast.expr) -> st
         sides = [[words(tail_text(side)) for side in pair] for pair in _quotients(value)]
         if any(WHOLE.search(left) and HITS.search(right) for left, right in sides):
             return " divides all by what is right, upside down"
+    if USED.search(words(name)):
+        sides = [[words(tail_text(side)) for side in pair] for pair in _quotients(value)]
+        if any(MOST.search(left) and not MOST.search(right) for left, right in sides):
+            return " divides what there is by what is used of it, upside down"
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gates.scan.analyses.precision.guards import SAYS_BAD, finite
 from gates.scan.analyses.reading.code import broken, constant, nodes, statement_of
 from gates.scan.program.module import Module, tail_of
-from gates.scan.program.nodes import text_of
+from gates.scan.program.nodes import text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.site import Site
 
@@ -15,6 +15,10 @@ GRADIENT = re.compile(r"(?i)grad")
 ZEROS = {"zeros_like", "zeros", "new_zeros"}
 CASTS = {"float", "half", "double", "int", "to", "type", "type_as", "view", "reshape", "expand_as"}
 FILLS = {"masked_fill", "masked_fill_"}
+SAYS = frozenset({"critical", "debug", "error", "info", "log", "print", "warn", "warning", "write"})
+NOT_FINITE = re.compile(
+    r"(?i)(?<!no )(?<!not )(?<!without )(\bskip|\bnon.?finite|\bnot finite|\b(is )?(nan|inf)\b(?! free)|overflow|\binfinite)"
+)
 SCALES = {"mul", "mul_", "_foreach_mul_", "_foreach_mul"}
 
 
@@ -29,6 +33,15 @@ def cleared(project: Project, module: Module) -> Iterator[Site]:
         mask = _mask_of(node) if isinstance(node, ast.Assign | ast.AugAssign) else None
         if mask is not None and _is_wrong(project, module, *mask):
             yield broken(module, node, "gradients are set to zero where they are finite, and only there")
+
+
+def denial(branch: list[ast.stmt]) -> str | None:
+    """Return what a branch says first, where that is of numbers which are not finite, or of a step that is left out."""
+    said = branch[0].value if branch and isinstance(branch[0], ast.Expr) else None
+    if not isinstance(said, ast.Call) or tail_of(said.func) not in SAYS:
+        return None
+    texts = (n.value for n in walk(said) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+    return next((text.strip() for text in texts if NOT_FINITE.search(text)), None)
 
 
 def _is_wrong(project: Project, module: Module, mask: ast.expr, clears: bool) -> bool:
