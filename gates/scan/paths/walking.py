@@ -246,13 +246,15 @@ class Walker(Looping):
         raised = [p for p in done if p.ended == "raise"]
         found = [p for p in done if p.ended != "raise"] if node.handlers else done
         for handler in node.handlers:
-            begun = [p.but(ended="") for p in (raised or paths)]
+            guard = f"except {text_of(handler.type) if handler.type is not None else ''}"
+            begun = [p.but(ended="", guards=(*p.guards, guard)) for p in (raised or paths)]
             if handler.name:
                 begun = [p.binds(handler.name, Value(f"{handler.name}@{handler.lineno}")) for p in begun]
             if handler in self.hot or flows(handler.body) or self.matters(handler.body, scope):
-                found += self.block(handler.body, begun, scope)
-            elif raised:
-                found += begun
+                begun = self.block(handler.body, begun, scope)
+            elif not raised:
+                continue
+            found += [p.but(guards=tuple(each for each in p.guards if each != guard)) for p in begun]
         if not node.finalbody:
             return found
         result: Paths = []

@@ -17,7 +17,8 @@ CASTS = {"float", "half", "double", "int", "to", "type", "type_as", "view", "res
 FILLS = {"masked_fill", "masked_fill_"}
 SAYS = frozenset({"critical", "debug", "error", "info", "log", "print", "warn", "warning", "write"})
 NOT_FINITE = re.compile(
-    r"(?i)(?<!no )(?<!not )(?<!without )(\bskip|\bnon.?finite|\bnot finite|\b(is )?(nan|inf)\b(?! free)|overflow|\binfinite)"
+    r"(?i)(?<!no )(?<!not )(?<!without )"
+    r"(\bskip|\bnon.?finite|\bnot finite|\b(is )?(nan|inf)\b(?! free)|overflow|\binfinite)"
 )
 SCALES = {"mul", "mul_", "_foreach_mul_", "_foreach_mul"}
 
