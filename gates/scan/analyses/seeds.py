@@ -26,6 +26,7 @@ from gates.scan.analyses.benchmarks.drawn_seeds import (
     sown,
 )
 from gates.scan.analyses.benchmarks.one_seed import one_seed
+from gates.scan.analyses.benchmarks.unsown import unsown
 from gates.scan.analyses.reading.code import (
     FUNCTIONS,
     Comprehension,
@@ -62,6 +63,7 @@ def look(project: Project) -> Iterator[Site]:
         yield from _by_entry(module)
         yield from _by_function(project, module)
         yield from one_seed(project, module)
+        yield from unsown(module)
 
 
 def _speaks(project: Project, module: Module) -> bool:
