@@ -158,8 +158,10 @@ def _extended(project: Project, info: ClassInfo, name: str) -> bool:
     below = list(project.below(info))
     if any(name in other.methods or name in other.attributes or name in kept(other.node, _named) for other in below):
         return True
-    if not below or _is_made(project, info):
+    if _is_made(project, info):
         return False
+    if not below:
+        return _is_abstract(project, info)  # whoever uses the program fills it in
     return any((members := _members(project, other)) is None or _has(members, name) for other in below)
 
 

@@ -39,7 +39,8 @@ def _is_used(function: Function, name: str) -> bool:
 
 def _are_alike(one: Function, other: Function, module: Module) -> bool:
     """Return whether two functions are called the same way, and chosen between, or run, in one place."""
-    return parameters(one).keys() == parameters(other).keys() and bool(_named_in(one, module) & _named_in(other, module))
+    is_same = parameters(one).keys() == parameters(other).keys()
+    return is_same and bool(_named_in(one, module) & _named_in(other, module))
 
 
 def _named_in(function: Function, module: Module) -> set[ast.AST]:
