@@ -77,9 +77,14 @@ def _is_new(value: Value, turns: str) -> bool:
 
 def _is_built(call: ast.Call, place: Place) -> bool:
     """Return whether a call of what reading does not know builds a model, by its name, and is not handed one."""
-    if place.dotted(call.func) in place.project.functions or not BUILDS.search(tail_of(call.func)):
-        return False
-    return not any(MODEL.search(text_of(arg)) for arg in (*call.args, *(k.value for k in call.keywords)))
+    return place.dotted(call.func) not in place.project.functions and _builds(call)
+
+
+def _builds(call: ast.Call) -> bool:
+    """Return whether a call builds something by its name, and is handed no model for it."""
+    return BUILDS.search(tail_of(call.func)) is not None and not any(
+        MODEL.search(text_of(arg)) for arg in (*call.args, *(k.value for k in call.keywords))
+    )
 
 
 def made_by_helper(node: ast.Name, names: object) -> str | None:
@@ -87,6 +92,8 @@ def made_by_helper(node: ast.Name, names: object) -> str | None:
     if not isinstance(names, Place) or not names.turns:
         return None
     call, index = _helped(node, names)
+    if call is not None and _builds(call):
+        return f"{text_of(call)}{names.turns}"
     function = names.project.types.function(call, names.scope) if call is not None else None
     if call is None or function is None:
         return None
