@@ -20,6 +20,7 @@ from gates.scan.analyses.precision.precision import (
     scalers,
     type_named,
 )
+from gates.scan.analyses.precision.records import scaled_in_record
 from gates.scan.analyses.reading.code import broken, class_of, function_of, keyword, nodes
 from gates.scan.analyses.settings.defaults import callers_pass, preset
 from gates.scan.analyses.training.forwards import NO_GRAD
@@ -43,6 +44,7 @@ def look(project: Project) -> Iterator[Site]:
         *_whole(project),
         *scaled_in(project, BRAIN),
         *scaled_in_rows(project, BRAIN),
+        *scaled_in_record(project, BRAIN),
     ):
         if call not in seen:
             seen.add(call)

@@ -119,6 +119,10 @@ def _branches(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
             said = f"{name} is None where {text_of(call.func)}() is called"
             yield broken(module, node, said, ("it is called in", module, call))
             return
+    if (call := _of_disabled(test, no, scope)) is not None:
+        said = f"{text_of(call.func)}() is called only where the scaler is off"
+        yield broken(module, node, said, ("it is called in", module, call))
+        return
     rest = node.orelse or rest_of(module, node)
     on = mixed(project, module, node.test)
     yes, no = (node.body, rest) if on is None or on.holds else (rest, node.body)
@@ -153,6 +157,17 @@ def _absent(test: ast.expr, yes: list[ast.stmt], no: list[ast.stmt], scope: Scop
     if isinstance(test, ast.Name | ast.Attribute) and is_scaler(test, scope):
         return text_of(test), no
     return None
+
+
+def _of_disabled(test: ast.expr, no: list[ast.stmt], scope: Scope) -> ast.Call | None:
+    """Return what is called of a scaler, its state loaded included, only where `is_enabled()` says that it is off."""
+    if not isinstance(test, ast.Call) or not isinstance(test.func, ast.Attribute) or test.func.attr != "is_enabled":
+        return None
+    if not no or not is_scaler(test.func.value, scope):
+        return None
+    name = text_of(test.func.value)
+    used = (c for s in no for c in calls(s) if isinstance(c.func, ast.Attribute) and text_of(c.func.value) == name)
+    return next((c for c in used if tail_of(c.func) in {*USED, "load_state_dict"}), None)
 
 
 def _use(branch: list[ast.stmt], name: str) -> ast.Call | None:

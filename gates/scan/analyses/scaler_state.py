@@ -134,7 +134,8 @@ def _handed(project: Project, module: Module, body: Function) -> Iterator[Site]:
         if any(MIXED.search(name) or is_scaler(n, scope) or is_keeping(project, n, scope) for name, n in parts):
             continue
         around = scope.function if not isinstance(scope.function, ast.Lambda) else None
-        if not _has_scaler(project, around or scope.module.tree, scope) or is_given_later(project, call, scope):
+        is_there = _has_scaler(project, around or scope.module.tree, scope) or _makes_keeper(project, scope)
+        if not is_there or is_given_later(project, call, scope):
             continue
         if not any(deals(project, m, m.tree, "state_dict") for m in (scope.module, module)):
             yield broken(scope.module, call, "the optimizer is handed over to be saved, its scaler is not")
@@ -267,6 +268,13 @@ def _has_scaler(project: Project, body: Body, scope: Scope) -> bool:
         owner = scope.owner
         return owner is not None and (keeps(project, owner, extended=True) or is_mixed_with_keeper(project, owner))
     return False
+
+
+def _makes_keeper(project: Project, scope: Scope) -> bool:
+    """Return whether a function makes an object that keeps a scaler."""
+    made = (b.node for bound in scope.bindings.values() for b in bound if b.kind == "value")
+    infos = (project.classes.get(scope.dotted(node.func) or "") for node in made if isinstance(node, ast.Call))
+    return any(info is not None and keeps(project, info, extended=False) for info in infos)
 
 
 def _added(project: Project, owner: ClassInfo, verb: str) -> bool:

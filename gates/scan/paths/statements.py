@@ -44,8 +44,16 @@ def is_returned(node: ast.AST, module: Module) -> bool:
     if around is None or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
     told = (n.value for n in inner(around, ast.Return) if isinstance(n, ast.Return) and n.value is not None)
-    parts = (part for value in told for part in (value.elts if isinstance(value, ast.Tuple) else [value]))
-    return any(isinstance(part, ast.Name) and part.id == node.name for part in parts)
+    return any(isinstance(part, ast.Name) and part.id == node.name for value in told for part in _held_in(value))
+
+
+def _held_in(value: ast.expr) -> list[ast.expr]:
+    """Return what is returned: by itself, one of several, or under a name: `SimpleNamespace(step=step)`."""
+    if isinstance(value, ast.Tuple | ast.List):
+        return value.elts
+    if isinstance(value, ast.Dict):
+        return value.values
+    return [*value.args, *(k.value for k in value.keywords)] if isinstance(value, ast.Call) else [value]
 
 
 def flows(nodes: Iterable[ast.AST]) -> bool:

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from gates.scan.analyses.precision.filling import filled_from
 from gates.scan.analyses.precision.hosts import host_by_shape
 from gates.scan.analyses.precision.precision import is_scaler
 from gates.scan.analyses.reading.code import calls, constant
@@ -60,7 +61,7 @@ def _parameter(node: ast.expr, scope: Scope) -> tuple[str, Scope, Function] | No
             if inside is None:
                 return None
             node = inside
-        elif (made := scope.through(node)) is not None:
+        elif (made := filled_from(node, scope) or scope.through(node)) is not None:
             node, scope = made
     found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
     function = found[0].function if found is not None else None
