@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from gates import ref_name
 from gates.errors import EvidenceUnavailable
 
 TIMEOUT_S = 60
@@ -59,11 +60,27 @@ class History:
             raise EvidenceUnavailable("the project is not in the work tree of a git repository")
 
     def commit(self, revision: str) -> str | None:
-        """Return the commit that a name stands for, or `None` where there is none."""
+        """Return the commit that a name stands for, or `None` where there is none.
+
+        Raises `EvidenceUnavailable` for a name that could mean several.
+        """
         if revision.startswith("-") or "\0" in revision or not revision.strip():
             return None
-        done = self._run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        done = self._run("rev-parse", "--verify", "--quiet", f"{self._full(revision)}^{{commit}}")
         return done.stdout.decode().strip() or None if done.returncode == 0 else None
+
+    def _full(self, revision: str) -> str:
+        asked = ref_name.candidates(ref_name.stem(revision))
+        if not asked:
+            return revision
+        listed = self._run("for-each-ref", "--format=%(refname)", *asked).stdout.decode(errors="replace").split()
+        there = [ref for ref in asked if ref in listed]
+        remotes = self._run("remote").stdout.decode(errors="replace").split()
+        return ref_name.full_name(revision, there=there, remotes=remotes, is_id=self._begins_id(revision))
+
+    def _begins_id(self, revision: str) -> bool:
+        name = ref_name.stem(revision)
+        return ref_name.may_be_id(name) and bool(self._run("rev-parse", f"--disambiguate={name}").stdout.strip())
 
     def merge_base(self, one: str, other: str) -> str | None:
         """Return the commit that two commits part from, or `None` where they have none."""

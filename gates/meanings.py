@@ -118,6 +118,19 @@ def rivals_of(body: list[ast.stmt], node: ast.stmt) -> tuple[list[ast.stmt], lis
     return [*kept], [one for one in others if one not in replaced]
 
 
+def ways_beside(body: list[ast.stmt], name: str, node: ast.stmt) -> list[ast.stmt]:
+    """Return what else may give a name its meaning than a statement that does: other definitions, aliases, imports.
+
+    What stands above a plain definition that is made in any case is replaced by it.
+    """
+    final = isinstance(node, Definition) and is_plain(node) and any(one is node for one in _settled(body))
+    kinds = {"definition", "assignment", "import"}
+    return [
+        one for one in live_statements(body)
+        if one is not node and _meaning(one, name, body) in kinds and not (final and one.lineno < node.lineno)
+    ]  # fmt: skip
+
+
 def deleted_after(body: list[ast.stmt], node: ast.stmt) -> ast.stmt | None:
     """Return the statement that in any case deletes a definition below it."""
     name = getattr(node, "name", "")

@@ -191,7 +191,8 @@ class Revision(Model):
     """The state of the project that the evidence speaks of.
 
     `digest` is the SHA-256 over the paths and contents of `files`, the task's implementation and tests. `web` is the
-    address that a path follows where the commit can be read on the web; only a clean work tree has one.
+    address that a path follows where the commit can be read on the web; only a clean work tree has one. `strays` are
+    files that tests imported and that the commit does not have.
     """
 
     commit: str | None
@@ -199,6 +200,7 @@ class Revision(Model):
     digest: str
     files: tuple[FileDigest, ...]
     web: str | None = None
+    strays: tuple[str, ...] = ()
 
 
 class TaskIdentity(Model):

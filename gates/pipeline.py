@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from gates import registry, smoke, stages
 from gates.context import Context
 from gates.criteria import stand, status
+from gates.evidence.imported_code import ImportedCode
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.run_date import RunDate, day_of
@@ -33,6 +34,7 @@ from gates.stages.gate import Gate
 from gates.tasks.task import Task
 from gates.verdict import decide, decide_gate, score_gate, score_task
 from gates.waiving import all_waived, unneeded, waive
+from gates.what_ran import UNREAD_CODE, of_what_ran, unread
 
 RULES = (
     RuleText(
@@ -54,6 +56,7 @@ RULES = (
         meaning="A criterion of level must whose measures are all optional or do not apply to this machine has nothing "
         "that stands for it, so the verdict cannot be a pass.",
     ),
+    UNREAD_CODE,
 )
 
 
@@ -80,14 +83,16 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
         blocking = [gate.name for gate in done if gate.decision is Decision.BLOCK]
         if blocking and not blocked_by and not selection.keep_going:
             blocked_by = " and ".join(blocking)
+    evidence.collect(ImportedCode, task, context)
     _save(evidence, context)
-    extra = (*_changed(before, observe(whole, context)), *left_out(whole, task, selection.only))
+    changed, ran = _changed(before, observe(whole, context)), evidence.get(ImportedCode)
+    extra = (*changed, *unread(ran), *left_out(whole, task, selection.only))
     reports[-1] = _amended(reports[-1], extra)
     return fold(
         whole,
         tuple(reports),
         evidence,
-        revision=before,
+        revision=of_what_ran(before, ran),
         environment={**environment(context), **({"budgets": smoke.SAID} if task.smoke else {})},
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
         duration_s=round(time.monotonic() - clock, 1),

@@ -95,8 +95,13 @@ class CriterionProof(Model):
 
     @property
     def noticed(self) -> tuple[TriedFault, ...]:
-        """Return the faults that the evidence noticed."""
-        return tuple(fault for fault in self.faults if fault.end in NOTICED)
+        """Return the faults that something noticed which runs."""
+        return tuple(fault for fault in self.faults if fault.end in NOTICED and not fault.read)
+
+    @property
+    def only_read(self) -> tuple[TriedFault, ...]:
+        """Return the faults that nothing noticed but a reading of the code: counted, and not as noticed."""
+        return tuple(fault for fault in self.faults if fault.end in NOTICED and fault.read)
 
     @property
     def survivors(self) -> tuple[TriedFault, ...]:
@@ -110,14 +115,14 @@ class CriterionProof(Model):
 
     @property
     def standing(self) -> Standing:
-        """Return what this says of the criterion; what was only read keeps no criterion from being vacuous."""
+        """Return what this says of the criterion, by what runs: reading proves nothing."""
         if self.problem:
             return Standing.UNPROVED
         if not self.tests and not self.evidence:
             return Standing.MEASURED if self.measured else Standing.NOTHING
         if self.rate is None or (not self.noticed and (self.count(End.NOT_TRIED) or self.open)):
             return Standing.UNPROVED
-        if all(fault.read for fault in self.noticed):
+        if not self.noticed:
             return Standing.VACUOUS
         return Standing.PROVED if self.rate >= self.killed_at_least else Standing.WEAK
 

@@ -15,6 +15,7 @@ COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 DEEPEST = 400  # statements within statements, each `elif` one more
+NEWLINE = b"\n"
 ENDS_PROCESS = frozenset({"sys.exit", "os._exit", "os.abort"})
 
 
@@ -43,15 +44,29 @@ class Unparsed(Exception):
 
 def parse(text: bytes, path: str, package: str) -> SourceModule:
     """Parse a module; raise `Unparsed` with the place and the reason."""
+    if bad := _first_that_is_no_text(text):
+        raise Unparsed(f"{path}:{bad}: it is not UTF-8")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what the compiler warns of is no concern here
             tree = ast.parse(text, filename=path)
         return SourceModule(path, tree, dict(_aliases(tree, package)))
     except SyntaxError as error:
-        raise Unparsed(f"{path}:{error.lineno or 1}: {error.msg}") from error
+        column = f":{error.offset}" if error.lineno and error.offset else ""
+        raise Unparsed(f"{path}:{error.lineno or 1}{column}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unparsed(f"{path}:1: {error or type(error).__name__}") from error
+
+
+def _first_that_is_no_text(text: bytes) -> str:
+    """Return line and column of the first byte that is not UTF-8; none in a file that says that it is something else."""
+    if text.isascii() or b"coding" in text[:200]:
+        return ""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return f"{text.count(NEWLINE, 0, error.start) + 1}:{error.start - text.rfind(NEWLINE, 0, error.start)}"
+    return ""
 
 
 def live_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

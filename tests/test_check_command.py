@@ -92,6 +92,35 @@ def test_a_file_that_cannot_be_read_is_not_clean(checked: Callable[..., Result])
     assert (result.exit_code, "not checked" in result.stdout) == (3, True)
 
 
+UNREADABLE = {
+    "no Python": (b"def f(:\n", "bad.py:1:7: invalid syntax (not checked)"),
+    "another form of text": (b"tasks:\n  - id: T1\n", "bad.py:2:5: unexpected indent (not checked)"),
+    "bytes": (b"X = 1\nname = 'M\xfcller'\n", "bad.py:2:10: it is not UTF-8 (not checked)"),
+    "bytes of no encoding": (b"# coding: no-such-thing\n", "bad.py:1: unknown encoding: no-such-thing (not checked)"),
+    "a null": (b"x = 1\0\n", "bad.py:1: source code string cannot contain null bytes (not checked)"),
+}
+
+
+@pytest.mark.parametrize("beside", [{}, {"ok.py": "X = 1\n"}, {"ok.py": GOOD}], ids=["alone", "plain", "training"])
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_file_that_no_rule_speaks_of_is_not_clean_either(
+    checked: Callable[..., Result], case: str, beside: dict[str, str]
+) -> None:
+    raw, said = UNREADABLE[case]
+    first = checked({"bad.py": raw, **beside})
+    again = CliRunner().invoke(cli, ["check"])
+    for result, read in ((first, len(beside)), (again, 0)):
+        assert (result.exit_code, result.stdout.splitlines()[0]) == (3, said)
+        assert f"{len(beside) + 1} files, {read} read, 0 findings" in result.stdout.replace("1 file,", "1 files,")
+
+
+@pytest.mark.parametrize("raw", [b"import torch\nmodel.train(\n", b"# import torch; model.train() \xff\n"])
+def test_program_of_files_that_cannot_be_read_alone_is_told_of(checked: Callable[..., Result], raw: bytes) -> None:
+    result = checked({"train.py": raw})
+    assert (result.exit_code, result.exception.__class__) == (3, SystemExit)
+    assert result.stdout.splitlines()[0].startswith("train.py:2:" if b"(\n" in raw else "train.py:1:")
+
+
 def test_wrong_use_is_said_in_one_line(checked: Callable[..., Result]) -> None:
     unknown = checked({"a.py": "x = 1\n"}, "--rule", "amp-clip-before-unscal")
     assert unknown.exception is not None

@@ -12,6 +12,7 @@ from gates import store
 from gates.bundles.encoding import decode, encode, signed_part
 from gates.bundles.form import SCHEMA, Bundle, BundledRun, Origin, definition_of
 from gates.bundles.signing import sign
+from gates.bytecode import of_its_sources
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import GatesError, UsageError
@@ -63,7 +64,8 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
     with guarded_folder() as folder:
         context = Context(root=request.root, evidence=folder, python=request.python, timeout_s=request.timeout_s)
         origin = _origin(request, task, context)
-        runs, lines = _measured(task, narrowed(task, request.only), wanted, context, say, request.on)
+        with of_its_sources(request.root, request.python, say):
+            runs, lines = _measured(task, narrowed(task, request.only), wanted, context, say, request.on)
     lines = [visible(line) for line in lines]
     if not runs:
         return "\n".join([*lines, "nothing was measured, and no bundle was written", ""]), 3

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from gates import pipeline, registry, render, run_log, store
 from gates.bundles.files import handed_in
+from gates.bytecode import of_its_sources
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
@@ -89,7 +90,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             signers=request.settings.evidence_signers,
         )
         selection = Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
-        with shown(say) as progress:
+        with of_its_sources(request.root, request.python, say), shown(say) as progress:
             report = pipeline.run(task, context, selection, progress)
         files = json.render(report, None)
         for chosen in formats:

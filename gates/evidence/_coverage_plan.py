@@ -22,7 +22,7 @@ def coverage_env(folder: Path, task: Task, context: Context) -> dict[str, str]:
     """Make the folder that the plugin writes to, and return the environment that tells it what to trace."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [str(path) for entry in task.implementation for path in _patterns(context.root / entry)]
-    return {"GATES_COVERAGE": json.dumps({"folder": str(folder), "paths": paths})}
+    return {"GATES_COVERAGE": json.dumps({"folder": str(folder), "paths": paths, "root": str(context.root)})}
 
 
 def _patterns(path: Path) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
+from gates.evidence._due import due_lines
 from gates.evidence._pytest_witness.asserting import asserts
 from gates.evidence._pytest_witness.settled import Settled
 
@@ -18,6 +19,8 @@ class Written:
     """A test function as it is written: its classes and name, its lines, and the first line in it that asserts.
 
     `settled` is the first line with an assertion that holds whatever the code does; `assertion` is none of those.
+    `mistaken` is the first of the settled that would compare what the code comes to, and does not. `due` are
+    the lines of those that the test should come to whenever it passes.
     `certain` says that pytest would collect it by all that can be read; `shadowed`, that the same name is defined
     again below in the same block; `made`, that nothing but an `__init__` of its class keeps pytest from it.
     """
@@ -31,6 +34,8 @@ class Written:
     certain: bool
     shadowed: bool = False
     settled: int | None = None
+    mistaken: int | None = None
+    due: tuple[int, ...] = ()
     made: bool = False
 
     @property
@@ -101,11 +106,14 @@ def _written(
 ) -> Written:  # fmt: skip
     asserting = [inner for inner in ast.walk(node) if isinstance(inner, ast.stmt) and asserts(inner)]
     idle = [inner for inner in asserting if settled.holds(inner)]
+    counted = [inner for inner in asserting if inner not in idle and not settled.is_left_to_others(inner)]
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return Written(
         chain=chain, name=node.name, line=node.lineno, first_line=first, last_line=node.end_lineno or node.lineno,
         assertion=min((inner.lineno for inner in asserting if inner not in idle), default=None), certain=certain,
         shadowed=shadowed, settled=min((inner.lineno for inner in idle), default=None),
+        mistaken=min((inner.lineno for inner in idle if settled.is_mistaken(inner)), default=None),
+        due=due_lines(node, counted),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from gates.context import Context
 from gates.evidence._inventory import Names, Written, written_tests
 from gates.evidence._watch_plan import traced_names
+from gates.evidence.stand_ins import StandIn
 from gates.evidence.test_records import (
     CollectError,
     Deselected,
@@ -41,6 +42,7 @@ class Records:
         self._traced = traced_names(task)
         self._patterns: Sequence[str] = start.get("files", ())
         self._written: dict[str, list[Written]] = {}
+        self._reached: set[tuple[str, int]] = set()
         self._by_line: dict[tuple[str, int], Written] = {}
 
     def tests(self) -> Iterator[TestRecord]:
@@ -50,6 +52,10 @@ class Records:
             if event["event"] == "report":
                 reports[event["id"]].append(event)
         counted = {file for event in self._events if event["event"] == "counted" for file in event["files"]}
+        self._reached = {
+            (file, line) for event in self._events if event["event"] == "ran"
+            for file, lines in event.get("reached", {}).items() for line in lines
+        }  # fmt: skip
         ran, over = last_of(self._events, "ran"), last_of(self._events, "over")
         for test_id, event in ran.items():
             event["around"] = over.get(test_id, event)["asserted"]
@@ -81,8 +87,16 @@ class Records:
             unseen=ran.get("unseen") or None if ran and not ran.get("swallowed") else None,
             lines=(own.first_line, own.line) if own else None,
             settled=written.settled if written else None,
-            replaced=tuple(ran.get("replaced", ())) if ran else (),
+            vain=ran.get("vain") or None if ran else None,
+            mistaken=(written.mistaken if written else None) or (ran.get("mistaken") or None if ran else None),
+            unreached=self._unreached(plan, written) if ran and ran["asserted"] else None,
+            replaced=tuple(StandIn(**one) for one in ran.get("replaced", ())) if ran else (),
         )
+
+    def _unreached(self, plan: Event, written: Written | None) -> int | None:
+        """Return the line of an assertion that a test should have come to, and that ran in no test."""
+        due = written.due if written else ()
+        return next((line for line in due if (self._absolute(plan["path"]), line) not in self._reached), None)
 
     def unplanned(self) -> Iterator[Unplanned]:
         """Yield the test functions of collected files that pytest did not plan."""

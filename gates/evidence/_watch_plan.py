@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates.context import Context
+from gates.evidence._named_values import PURE, NamedValues, named_values, set_in
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
 from gates.model import Location
@@ -20,10 +21,11 @@ MOST = 400  # functions: each is looked at when a test asserts for the first tim
 def tell_what_to_watch(path: Path, task: Task, context: Context) -> None:
     """Write down the functions that the symbols of a task come to, and where its implementation lies."""
     resolver = Resolver(task, Sources(context.root))
+    elsewhere = _set_elsewhere(resolver)
     functions = {
         str(one["name"]): one
         for criterion in task.criteria for binding in criterion.code if binding.symbol
-        for one in _functions(resolver, resolver.trace(binding).location, binding.symbol.partition(":")[0])
+        for one in _functions(resolver, resolver.trace(binding).location, binding.symbol.partition(":")[0], elsewhere)
     }  # fmt: skip
     told = {
         "root": os.path.realpath(context.root),
@@ -40,7 +42,20 @@ def traced_names(task: Task) -> frozenset[str]:
     return frozenset(symbol.rpartition(":")[2].rpartition(".")[2] for symbol in symbols)
 
 
-def _functions(resolver: Resolver, place: Location | None, module_name: str) -> Iterator[dict[str, object]]:
+def _set_elsewhere(resolver: Resolver) -> frozenset[str]:
+    """Return the names that the implementation itself sets on something."""
+    modules = []
+    for path in resolver.python_files():
+        try:
+            modules.append(resolver.module(path))
+        except Unparsed:
+            continue
+    return set_in(modules)
+
+
+def _functions(
+    resolver: Resolver, place: Location | None, module_name: str, elsewhere: frozenset[str]
+) -> Iterator[dict[str, object]]:
     """Yield the functions within some lines of a file, those of classes too."""
     if place is None:
         return
@@ -51,11 +66,13 @@ def _functions(resolver: Resolver, place: Location | None, module_name: str) -> 
     first, last = place.line or 1, place.last_line or place.line or 1
     file = os.path.realpath(resolver.root / place.path)
     named = module_name if file.endswith(f"{module_name.replace('.', os.sep)}.py") else ""
-    for chain, node, plain in _in(module.tree.body, (), plain=not _is_changed(module)):
+    changed = _is_changed(module)
+    said = NamedValues({}, PURE) if changed else named_values(module, elsewhere)
+    for chain, node, plain in _in(module.tree.body, (), plain=not changed):
         if first <= node.lineno <= last:
             head = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             yield {"name": f"{place.path}:{'.'.join(chain)}", "path": file, "chain": chain, "line": head,
-                   "plain": plain, "module": named}  # fmt: skip
+                   "plain": plain, "module": named, **said.read_by(node)}  # fmt: skip
 
 
 def _in(
@@ -84,9 +101,11 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _is_changed(module: SourceModule) -> bool:
-    """Return whether a module sets attributes, so that its own functions may be wrapped there."""
+    """Return whether a module sets attributes or takes all from another: its functions may be wrapped there."""
     for node in ast.walk(module.tree):
         called = node.func if isinstance(node, ast.Call) else None
         if isinstance(called, ast.Name) and called.id in {"setattr", "globals", "vars", "exec"}:
+            return True
+        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
             return True
     return False

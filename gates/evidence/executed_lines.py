@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._coverage_plan import FOLDER
+from gates.evidence._defining_lines import called, defining, is_defined
 from gates.evidence.kind import Evidence
 from gates.evidence.public_code import Body, exports_of, functions_of, innermost
 from gates.evidence.sources import Sources
@@ -30,7 +31,8 @@ class FunctionLines(Model):
     """A function, and of each of its lines that ran the set of contexts that it ran in (see `ExecutedLines`).
 
     `told` says whether its lines can be seen running, `counts` whether it is public too, `cached` whether a decorator
-    may answer in its place.
+    may answer in its place, `compiled` whether one makes something of it that runs no lines. `unclear` are the contexts
+    in which a line ran that stands for its definition, too, and the function may have been defined and not called.
     """
 
     name: str
@@ -41,6 +43,8 @@ class FunctionLines(Model):
     told: bool
     cached: bool
     lines: dict[int, int]
+    compiled: bool = False
+    unclear: dict[int, int] = Field(default={})
 
 
 class ExecutedLines(Evidence):
@@ -49,7 +53,8 @@ class ExecutedLines(Evidence):
     A context is a test (`test:<id>`), the setup of a fixture wider than a function (`fixture:<name>`), or nothing:
     import, collection, between tests. `sets` holds sets of contexts as runs of their numbers, such as `0-4,7`.
     `children` names the programs that were started, by context; what they ran was not seen. `early` are the files that
-    had been imported before lines were noted. `doubts` says what else was not seen.
+    had been imported before lines were noted. `doubts` says what else was not seen. `aside` are functions that nobody
+    need run: those that never came to life here, such as those for another platform, and abstract ones with a body.
     """
 
     version: str
@@ -61,6 +66,7 @@ class ExecutedLines(Evidence):
     early: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     unparsed: tuple[str, ...] = ()
+    aside: tuple[FunctionLines, ...] = ()
 
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
@@ -85,6 +91,7 @@ class ExecutedLines(Evidence):
         numbers = {name: number for number, name in enumerate(contexts)}
         sets: dict[str, int] = {}
         functions: list[FunctionLines] = []
+        aside: list[FunctionLines] = []
         unparsed: list[str] = []
         resolver = Resolver(task, Sources(context.root))
         modules: dict[Path, SourceModule] = {}
@@ -96,7 +103,8 @@ class ExecutedLines(Evidence):
         exported = {name for module in modules.values() for name in exports_of(module)}
         for path, module in modules.items():
             lines = where.get(os.path.realpath(path), {})
-            functions += _functions(module.path, functions_of(module, exported), lines, numbers, sets)
+            for asked, function in _functions(module.path, functions_of(module, exported), lines, numbers, sets):
+                (functions if asked else aside).append(function)
         ended = all(state.get("ended") for state in states.values())
         unheard = sorted({name for state in states.values() for name in _texts(state.get("unheard"))})
         return cls(
@@ -118,27 +126,38 @@ class ExecutedLines(Evidence):
                 *unheard,
             ),
             unparsed=tuple(unparsed),
+            aside=tuple(aside),
         )
 
     def contexts_of(self, function: FunctionLines) -> frozenset[str]:
         """Return the contexts in which any line of a function ran."""
         return frozenset(name for number in set(function.lines.values()) for name in self._set(number))
 
+    def unclear_in(self, function: FunctionLines) -> frozenset[str]:
+        """Return the contexts in which a function may have been called, or only defined."""
+        return frozenset(name for number in set(function.unclear.values()) for name in self._set(number))
+
     def contexts_at(self, function: FunctionLines, line: int) -> frozenset[str]:
         """Return the contexts in which a line of a function ran."""
         return frozenset(self._set(function.lines[line])) if line in function.lines else frozenset()
 
+    def unclear_at(self, function: FunctionLines, line: int) -> frozenset[str]:
+        """Return the contexts in which a line of a function ran, or only its definition."""
+        return frozenset(self._set(function.unclear[line])) if line in function.unclear else frozenset()
+
     def function_at(self, location: Location) -> FunctionLines | None:
         """Return the innermost function around a line."""
         line = location.line or 0
-        around = [f for f in self.functions if f.location.path == location.path and f.first <= line <= f.last]
+        around = [
+            f for f in (*self.functions, *self.aside) if f.location.path == location.path and f.first <= line <= f.last
+        ]
         return max(around, key=lambda f: f.first, default=None)
 
     def within(self, location: Location) -> list[FunctionLines]:
         """Return the functions that begin within some lines of a file."""
         first, last = location.line or 1, location.last_line or location.line or 1
         return [
-            f for f in self.functions
+            f for f in (*self.functions, *self.aside)
             if f.location.path == location.path and first <= (f.location.line or 0) <= last
         ]  # fmt: skip
 
@@ -200,27 +219,38 @@ def _lines(data: list[Path]) -> Where:
 
 def _functions(
     path: str, bodies: list[Body], lines: dict[int, frozenset[str]], numbers: dict[str, int], sets: dict[str, int]
-) -> Iterator[FunctionLines]:
-    """Give each line that ran to the innermost function around it; what was never defined here is left out."""
+) -> Iterator[tuple[bool, FunctionLines]]:
+    """Give each line that ran to the innermost function around it; say of each function whether it is asked for."""
     imported = any(innermost(bodies, line) is None for line in lines)
-    own: dict[Body, dict[int, int]] = defaultdict(dict)
-    for line, contexts in sorted(lines.items()):
+    own: dict[Body, list[int]] = defaultdict(list)
+    for line in sorted(lines):
         if body := innermost(bodies, line):
-            text = _runs(sorted(numbers[name] for name in contexts))
-            own[body][line] = sets.setdefault(text, len(sets))
+            own[body].append(line)
+
+    def kept(found: dict[int, frozenset[str]]) -> dict[int, int]:
+        texts = {line: _runs(sorted(numbers[name] for name in names)) for line, names in found.items() if names}
+        return {line: sets.setdefault(text, len(sets)) for line, text in texts.items()}
+
     for body in bodies:
-        defined = any(line in lines for line in range(body.head, body.first))
-        if body.promise or (imported and not defined):  # such as the branch for another platform
+        if body.hollow:
             continue
-        yield FunctionLines(
-            name=body.name,
-            location=Location(path=path, line=body.line, last_line=body.last),
-            first=body.first,
-            last=body.last,
-            counts=body.public and body.told,
-            told=body.told,
-            cached=body.cached,
-            lines=own[body],
+        shares = not body.told and not body.compiled
+        around = defining(body, bodies, lines) if shares else None
+        ran = {line: called(body, line, lines, around) for line in own[body]}
+        yield (
+            not body.promise and (not imported or is_defined(body, lines)),
+            FunctionLines(
+                name=body.name,
+                location=Location(path=path, line=body.line, last_line=body.last),
+                first=body.first,
+                last=body.last,
+                counts=body.public and body.told,
+                told=body.told,
+                cached=body.cached,
+                lines=kept(ran),
+                compiled=body.compiled,
+                unclear=kept({line: lines[line] - ran[line] for line in own[body]}),
+            ),
         )
 
 

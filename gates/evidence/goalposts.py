@@ -10,9 +10,10 @@ from gates import rules
 from gates.context import Context
 from gates.errors import UsageError
 from gates.evidence._goalposts import base as bases
-from gates.evidence._goalposts import earlier, leaving_out, pragmas, selected, settings, task_file, tests
+from gates.evidence._goalposts import earlier, imported, leaving_out, pragmas, selected, settings, task_file, tests
 from gates.evidence._goalposts.earlier import Earlier
 from gates.evidence._goalposts.fate import Fate
+from gates.evidence._goalposts.imported import Neighbours
 from gates.evidence._goalposts.move import Move, Part, moved
 from gates.evidence._goalposts.two_states import TwoStates
 from gates.evidence._goalposts.written_tests import WrittenTest, written_tests
@@ -87,8 +88,8 @@ def _compared(task: Task, context: Context, was: Earlier) -> tuple[list[Move], l
     asked = [one for one in (before, now) if one]
     test_paths = tuple(path for one in asked for path in (*one.tests, *(t for c in one.criteria for t in c.tests)))
     code_paths = tuple(path for one in asked for path in one.implementation)
-    old, new = states.changed(test_paths, ".py")
-    read = _both_read(old, new, states, unread)
+    old, new, *beside = imported.with_users(*states.changed(test_paths, ".py"), states, test_paths)
+    read = _both_read((old, beside[0]), (new, beside[1]), states, unread)
     if before and now:
         moves += task_file.compare(before, now, Fate(states.gone(), tests.again(*read)))
     elif before and not had_unread:
@@ -128,23 +129,28 @@ def _tasks_folder(states: TwoStates) -> str:
 
 
 def _both_read(
-    old: Mapping[str, bytes], new: Mapping[str, bytes], states: TwoStates, unread: list[str]
+    old: tuple[Mapping[str, bytes], Neighbours],
+    new: tuple[Mapping[str, bytes], Neighbours],
+    states: TwoStates,
+    unread: list[str],
 ) -> tuple[dict[str, dict[str, WrittenTest]], dict[str, dict[str, WrittenTest]]]:
     """Read the tests of both states; of a file that one state has and that cannot be read, nothing counts as gone."""
-    before, after = _tests_of(old, unread, "at the base"), _tests_of(new, unread, "now")
+    before, after = _tests_of(*old, unread, "at the base"), _tests_of(*new, unread, "now")
     for path in [path for path in before if path not in after and path not in states.gone()]:
         del before[path]
-        if path not in new:
+        if path not in new[0]:
             unread.append(f"{path} (no plain file now)")
     return before, after
 
 
-def _tests_of(files: Mapping[str, bytes], unread: list[str], when: str) -> dict[str, dict[str, WrittenTest]]:
+def _tests_of(
+    files: Mapping[str, bytes], beside: Neighbours, unread: list[str], when: str
+) -> dict[str, dict[str, WrittenTest]]:
     """Read the tests of files; one that cannot be read is named, and none of its tests counts as deleted."""
     found = {}
     for path, content in files.items():
         try:
-            found[path] = written_tests(content)
+            found[path] = written_tests(content, path, beside)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             unread.append(f"{path} {when}: {type(error).__name__}")
     return found

@@ -20,8 +20,9 @@ class Body:
     `head` is the first line of its definition, that of its first decorator if it has any.
     `public` says whether no name on the way to it starts with one underscore, `promise` whether it has nothing to run
     (`...`, `raise NotImplementedError`, an overload, an abstract method or one of a protocol), `told` whether its lines
-    can be told from that of its `def` and run as Python (not compiled by a decorator), `cached` whether a decorator may
-    answer in its place.
+    can be told from that of its `def` and run as Python, `compiled` whether a decorator makes something else of them,
+    `cached` whether a decorator may answer in its place. `signature` is the last line that runs where it is defined,
+    `hollow` whether there is nothing in it at all.
     """
 
     name: str
@@ -33,6 +34,9 @@ class Body:
     promise: bool
     told: bool
     cached: bool
+    compiled: bool
+    signature: int
+    hollow: bool
 
 
 def functions_of(module: SourceModule, exported: AbstractSet[tuple[str, str]] = frozenset()) -> list[Body]:
@@ -40,11 +44,11 @@ def functions_of(module: SourceModule, exported: AbstractSet[tuple[str, str]] = 
 
     Of a private module only what a package exports is public.
     """
+    bodies = [*_in(module.tree.body, "", public=True, promise=False), *_lambdas(module.tree.body, "")]
     if not _is_private_path(module.path):
-        return list(_in(module.tree.body, "", public=True, promise=False))
+        return bodies
     own = _dotted(module.path)
     given = {name for origin, name in exported if own == origin or own.endswith(f".{origin}")}
-    bodies = _in(module.tree.body, "", public=True, promise=False)
     return [replace(body, public=body.public and body.name.split(".")[0] in given) for body in bodies]
 
 
@@ -79,6 +83,7 @@ def _body(node: Function, owner: str, *, public: bool, promise: bool) -> Body:
     head = [node.args, *node.decorator_list, *([node.returns] if node.returns else [])]
     signature = max([node.lineno, *(getattr(part, "end_lineno", 0) or 0 for top in head for part in ast.walk(top))])
     decorators = {name for part in node.decorator_list if (name := last_name(part))}
+    compiled, hollow = bool(decorators & COMPILING), not rest or is_hollow(node)
     return Body(
         name=owner + node.name,
         head=_first_line(node),
@@ -86,10 +91,32 @@ def _body(node: Function, owner: str, *, public: bool, promise: bool) -> Body:
         first=first,
         last=node.end_lineno or node.lineno,
         public=public and not is_private(node.name),
-        promise=promise or not rest or is_hollow(node) or any("abstract" in name for name in decorators),
-        told=first > signature and not decorators & COMPILING,
+        promise=promise or hollow or any("abstract" in name for name in decorators),
+        told=first > signature and not compiled,
         cached=any("cache" in name for name in decorators),
+        compiled=compiled,
+        signature=signature,
+        hollow=hollow,
     )
+
+
+def _lambdas(statements: list[ast.stmt], owner: str) -> Iterator[Body]:
+    """Yield the functions that modules and classes make without a `def`: `half = lambda x: x / 2`."""
+    for node in live_statements(statements):
+        if isinstance(node, ast.ClassDef):
+            yield from _lambdas(node.body, f"{owner}{node.name}.")
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Lambda):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            yield _lambda(node, node.value, owner + ast.unparse(target))
+
+
+def _lambda(node: ast.Assign | ast.AnnAssign, made: ast.Lambda, name: str) -> Body:
+    last = made.end_lineno or node.lineno
+    signature = max([made.lineno, *(getattr(part, "end_lineno", 0) or 0 for part in ast.walk(made.args))])
+    return Body(
+        name=name, head=node.lineno, line=node.lineno, first=made.body.lineno, last=last, public=False, promise=False,
+        told=False, cached=False, compiled=False, signature=signature, hollow=False,
+    )  # fmt: skip
 
 
 def _first_line(node: ast.stmt) -> int:

@@ -99,6 +99,11 @@ class SourceTree(Evidence):
         applied = self.rule(binding.rule)
         return tuple(site.location for site in applied.sites if site.ok) if applied else ()
 
+    def ways(self, binding: CodeBinding) -> tuple[Location, ...]:
+        """Return the lines that a binding comes to in this run or in another."""
+        trace = self.symbol(binding) if binding.symbol else None
+        return (*self.places(binding), *(trace.others if trace else ()))
+
     def rule(self, name: str | None) -> RuleTrace | None:
         """Return what a rule found."""
         return next((trace for trace in self.rules if trace.rule == name), None)

@@ -6,6 +6,7 @@ from pathlib import Path
 from gates import meanings
 from gates.evidence._attributes import bases_of, field_of, names_of, set_on_self
 from gates.evidence._module_files import ModuleFiles
+from gates.evidence._other_ways import Found, OtherWays, lines_of
 from gates.evidence._private_names import is_private, is_used, may_be_called_from_outside
 from gates.evidence._uses import use_lines
 from gates.evidence.sources import Sources
@@ -15,7 +16,6 @@ from gates.tasks.code_binding import CodeBinding
 from gates.tasks.task import Task
 
 MAX_HOPS = 20
-Found = tuple[SourceModule, ast.stmt]
 
 
 class Use(Model):
@@ -26,7 +26,7 @@ class Use(Model):
 
 
 class SymbolTrace(Model):
-    """A symbol and the lines that it resolves to, or the reason why it does not; `checked` says it was looked at."""
+    """A symbol and the lines that it resolves to, or why it does not; `others` are those that another run may take."""
 
     symbol: str
     wanted: tuple[str, ...]
@@ -34,6 +34,7 @@ class SymbolTrace(Model):
     uses: tuple[Use, ...] = ()
     problem: str = ""
     checked: bool = True
+    others: tuple[Location, ...] = ()
 
 
 class Undecided(Exception):
@@ -91,7 +92,11 @@ class Resolver:
         uses = tuple(self._use(name, parts, module) for name in binding.uses)
         if doubt := _doubt(module, node, body, uses):
             raise Undecided(doubt)
-        return {"location": _location(module, parts), "uses": uses}
+        ways = OtherWays(self._modules, self.module, self._is_implemented)
+        return {"location": lines_of(module, parts), "uses": uses, "others": ways.beside(found, module_name, names)}
+
+    def _is_implemented(self, path: Path) -> bool:
+        return any(path.is_relative_to(self.root / part) for part in self._implementation)
 
     def _use(self, name: str, parts: list[ast.stmt], module: SourceModule) -> Use:
         """Find the uses of a name, under the names by which a module has it from elsewhere, too."""
@@ -148,7 +153,7 @@ class Resolver:
             return self._elsewhere(module, path, names, hops)
         if other := self._renamed(module_name, module, node, names, hops):
             return other
-        if not any(path.is_relative_to(self._sources.root / part) for part in self._implementation):
+        if not self._is_implemented(path):
             return f"{module.path}:{node.lineno} lies outside of the task's implementation"
         return self._inside(module, node, names, hops)
 
@@ -267,12 +272,6 @@ class Resolver:
             owner = ".".join(names[:depth])
             raise Undecided(f"{module.path}: {owner!r} may inherit {names[depth]!r}; name the class that defines it")
         return problem
-
-
-def _location(module: SourceModule, parts: list[ast.stmt]) -> Location:
-    """Return the lines of a definition with its decorators, and of what a property has beside its getter."""
-    first = min(part.lineno for one in parts for part in (one, *getattr(one, "decorator_list", [])))
-    return Location(path=module.path, line=first, last_line=max(one.end_lineno or one.lineno for one in parts))
 
 
 def _doubt(module: SourceModule, node: ast.stmt, body: list[ast.stmt], uses: tuple[Use, ...]) -> str:

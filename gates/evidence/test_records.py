@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from gates.evidence.stand_ins import StandIn
 from gates.model import Location, Model
 from gates.process import ProcessRun
 
@@ -34,8 +35,11 @@ class TestRecord(Model):
     function it is.
     `swallowed` says that the last assertion that it executed did not hold, or the one in line `unseen`, and that it
     ended well all the same.
-    `settled` is the line of its first assertion that holds whatever the code does; none such is counted. `replaced` are
-    the functions that criteria are traced to and that were something else before it asserted anything on them.
+    `settled` is the line of its first assertion that holds whatever the code does, `vain` of the first that was seen to
+    do so only as it ran; none such is counted. `mistaken` is the line of one that would have asked something of the
+    code, had its method been called, its comparisons been gone through; `unreached` that of one that stands in no
+    branch and ran in no test. `replaced` are the functions that criteria are traced to and that were something else
+    before it asserted anything on them.
     """
 
     __test__ = False
@@ -57,17 +61,21 @@ class TestRecord(Model):
     swallowed: bool = False
     unseen: int | None = None
     settled: int | None = None
-    replaced: tuple[str, ...] = ()
+    vain: int | None = None
+    mistaken: int | None = None
+    unreached: int | None = None
+    replaced: tuple[StandIn, ...] = ()
 
     @property
     def empty(self) -> bool:
         """Return whether the test passed without executing any of the assertions that are written in it."""
-        return self.outcome is TestOutcome.PASSED and self.executed == 0 and self.first_assertion is not None
+        written = self.first_assertion is not None and self.vain is None
+        return self.outcome is TestOutcome.PASSED and self.executed == 0 and written
 
     @property
     def idle(self) -> bool:
         """Return whether the test passed and executed only assertions that hold whatever the code does."""
-        written = self.settled is not None and self.first_assertion is None
+        written = self.vain is not None or (self.settled is not None and self.first_assertion is None)
         return self.outcome is TestOutcome.PASSED and written and not self.asserts
 
     @property

@@ -69,7 +69,7 @@ class Trial:
         bound = self._collected.bound(self._task, criterion)
         own = [test for test in bound if test in self._baseline.seconds and test not in self._baseline.left_out]
         case = Case(criterion, own, others.parts_of(self._task, criterion))
-        if left := len(bound) - len(own):
+        if left := len(self._baseline.left_out.intersection(bound)):
             case.notes.append(f"{left} of its {len(bound)} tests were skipped or expected to fail: they notice nothing")
         if others.is_measured(self._task, criterion):
             case.notes.append("its measures are not taken again: they are measured, not proved")
@@ -96,6 +96,8 @@ class Trial:
             return f"cannot be proved, its own evidence fails: {failing[0]}: {why}{more}"
         if case.own and self._baseline.problem:
             return f"cannot be proved: {self._baseline.problem}"
+        if unrun := [test for test in case.own if test in self._baseline.unrun]:
+            return f"cannot be proved: {unrun[0]} did not run"
         if self._collected.problem and self._task.tests:
             return f"cannot be proved: {self._collected.problem}"
         if case.own and self._baseline.elsewhere:
@@ -135,7 +137,7 @@ class Trial:
             case.tests[fault.id] = self._baseline.noticing(place, case.own)
 
     def _places(self, binding: CodeBinding) -> list[Location]:
-        places = [] if binding.rule else [*self._tree.places(binding)]
+        places = [] if binding.rule else [*self._tree.ways(binding)]
         for place in places:
             self.file(place.path)  # one that cannot be read is said here
         return places
@@ -143,7 +145,7 @@ class Trial:
     def _bound(self, binding: CodeBinding) -> Iterator[Change]:
         """Yield the faults that follow from a binding: its uses taken away, or its rule's statements out of order."""
         if binding.symbol:
-            for place in self._places(binding):
+            for place in self._tree.places(binding):
                 module = self._resolver.module(self._bench.look.root / place.path)
                 yield from from_use(binding, self._tree, self.file(place.path), module)
         elif trace := self._tree.rule(binding.rule):

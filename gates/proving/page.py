@@ -62,15 +62,15 @@ def _line(criterion: CriterionProof) -> str:
     head = f"  {criterion.id:<6} {criterion.level.value:<9} {criterion.standing.value:<22}"
     if criterion.problem:
         return f"{head} {criterion.problem}"
-    off = _off(criterion)
+    read = f"{len(criterion.only_read)} by reading only" if criterion.only_read else ""
+    off = ", ".join(filter(None, (read, _off(criterion))))
     return f"{head} {_noticed(criterion)}{f'  ({off})' if off else ''}"
 
 
 def _row(criterion: CriterionProof) -> str:
     rate = "-" if criterion.rate is None else f"{criterion.rate:.0%}"
-    read = sum(fault.read for fault in criterion.noticed)
     cells = [criterion.id, criterion.text, criterion.level.value, criterion.standing.value,
-             _noticed(criterion, short=True), rate, f"{criterion.killed_at_least:.0%}", str(read),
+             _noticed(criterion, short=True), rate, f"{criterion.killed_at_least:.0%}", str(len(criterion.only_read)),
              _off(criterion) or "-"]  # fmt: skip
     return f"| {' | '.join(str(inline(each)) for each in cells)} |"
 
@@ -102,16 +102,24 @@ def _criterion(criterion: CriterionProof, web: str | None) -> Iterator[str]:
     if criterion.faults:
         yield from ("| Fault | From | Where | End | By |", "|---|---|---|---|---|")
         yield from (
-            f"| {cell(f.title)} | {f.source.value} | {link(f.location, web)} | {f.end.value} | {inline(f.by or '-')} |"
+            f"| {cell(f.title)} | {f.source.value} | {link(f.location, web)} | {_spoken(f)} | {inline(f.by or '-')} |"
             for f in criterion.faults
         )
         yield ""
     for fault in criterion.survivors:
-        yield from _survivor(fault, web)
+        yield from _missed("Survivor", SPOKEN[fault.end], fault, web)
+    for fault in criterion.only_read:
+        yield from _missed(
+            "Noticed by reading only", f"noticed by nothing that runs, only by {cell(fault.by)}", fault, web
+        )
 
 
-def _survivor(fault: TriedFault, web: str | None) -> Iterator[str]:
-    yield from (f"### Survivor {link(fault.location, web)}", "", str(block(fault.diff)), "")
+def _spoken(fault: TriedFault) -> str:
+    return f"{fault.end.value} by reading only" if fault.read else fault.end.value
+
+
+def _missed(title: str, end: str, fault: TriedFault, web: str | None) -> Iterator[str]:
+    yield from (f"### {title} {link(fault.location, web)}", "", str(block(fault.diff)), "")
     asked = [*fault.tests[:LISTED], *([f"{len(fault.tests) - LISTED} more"] if len(fault.tests) > LISTED else [])]
     asked += fault.others
-    yield from (f"{SPOKEN[fault.end]}. Asked: {', '.join(str(cell(each)) for each in asked) or 'nothing'}.", "")
+    yield from (f"{end}. Asked: {', '.join(str(cell(each)) for each in asked) or 'nothing'}.", "")

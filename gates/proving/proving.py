@@ -128,13 +128,13 @@ class _Tries:
                 self._known.save()
 
     def _ask(self, case: Case, fault: Fault, known: TriedFault | None, *, late: bool) -> None:
-        """Ask what runs, if there is time, then what reads, which takes none."""
+        """Ask what runs, if there is time, then what reads: what only that notices does not count."""
         name, criterion = fault.location.path, case.criterion
         answer = None
         if case.parts and not late:
             with self._bench.faulty(name, fault.text) as context:
                 answer = others.notices(case.ran, others.look(self._task, criterion, context, run=True))
-        if answer is None and any(a.outcome is Outcome.PASSED for a in case.read):
+        if answer is None and not (case.parts and late) and any(a.outcome is Outcome.PASSED for a in case.read):
             with self._bench.faulty(name, fault.text) as context:
                 answer = others.notices(case.read, others.look(self._task, criterion, context, run=False))
         told = known or _tried(case, fault, End.SURVIVED)

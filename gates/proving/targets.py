@@ -36,11 +36,15 @@ class Collected:
 
 @dataclass(frozen=True)
 class Baseline:
-    """How the bound tests end without a fault, and which lines each of them runs (`None` where that is not known)."""
+    """How the bound tests end without a fault, and which lines each of them runs (`None` where that is not known).
+
+    `left_out` were skipped or expected to fail, `unrun` did not come to their end.
+    """
 
     seconds: dict[str, float] = field(default_factory=dict)
     bad: dict[str, str] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
+    unrun: frozenset[str] = frozenset()
     packages: tuple[str, ...] = ()
     peak_bytes: int = 0
     around_s: float = STARTUP_S
@@ -118,6 +122,7 @@ def _read(session: Session, tests: Sequence[str], bench: Bench) -> Baseline:
     seconds: dict[str, float] = dict.fromkeys(tests, 0.0)
     bad: dict[str, str] = {}
     passed: set[str] = set()
+    ran: set[str] = set()
     for event in session.of("ended"):
         name = event["id"]
         seconds[name] = seconds.get(name, 0) + event["seconds"]
@@ -125,19 +130,29 @@ def _read(session: Session, tests: Sequence[str], bench: Bench) -> Baseline:
             bad.setdefault(name, event["message"])
         elif event["outcome"] == "passed" and event["when"] == "call" and not event["xfail"]:
             passed.add(name)
+        if event["when"] == "teardown":
+            ran.add(name)
     finished: Told = next(iter(session.of("finished")), {"modules": {}, "packages": []})
     modules = bench.modules
     wrong = {file for name, file in finished["modules"].items() if file != modules.get(name)}
     return Baseline(
         seconds=seconds,
         bad=bad,
-        left_out=frozenset(set(tests) - passed - bad.keys()),
+        left_out=frozenset((set(tests) & ran) - passed - bad.keys()),
+        unrun=frozenset(set(tests) - ran - bad.keys()),
         packages=tuple(finished["packages"]),
         peak_bytes=session.process.peak_memory_bytes or 0,
         around_s=max(STARTUP_S, session.process.duration_s - sum(seconds.values())),
         elsewhere=tuple(sorted(wrong)),
-        problem="" if session.of("exit") else f"the tests did not come to their end: {session.process.ended}",
+        problem="" if session.of("exit") else _broken_off(session, ran),
     )
+
+
+def _broken_off(session: Session, ran: set[str]) -> str:
+    """Say how the tests ended before their end, and which of them was being run."""
+    running = next((event["id"] for event in session.of("started") if event["id"] not in ran), "")
+    during = f" while running {running}" if running else ""
+    return f"the tests did not come to their end: {session.process.ended}{during}"
 
 
 def statements(file: Text, place: Location) -> list[Location]:

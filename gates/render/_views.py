@@ -8,7 +8,9 @@ from gates.ranking import ranked
 from gates.report import GateReport, Report
 
 GAPS = 3
+STRAYS = 5
 THE_RUN = "EX001"
+UNSEEN = "Whether the bar was lowered was not seen: "
 WORST = ("FAIL", "UNKNOWN", "WAIVED", "PASS")
 ENDINGS = {"FAIL": "failed", "UNKNOWN": "unknown", "PASS": "passed", "WAIVED": "waived", "N/A": "not applicable"}
 KINDS = {
@@ -95,6 +97,19 @@ def goalposts(report: Report) -> list[Finding]:
     """Return what was made lower of the bar that the change is judged by, what stops it first."""
     moved = [f for f in ranked(report.findings) if f.rule == "BL011" and f.outcome is Outcome.FAILED]
     return sorted(moved, key=lambda f: not f.blocks)
+
+
+def uncompared(report: Report) -> list[str]:
+    """Return why the bar was not compared with an earlier one, where the gate that does so ran."""
+    found = [f for gate in report.gates if gate.ran for f in gate.findings if f.rule == "BL011" and not f.subject]
+    return [f.message.removeprefix(UNSEEN) for f in found if f.outcome is Outcome.UNKNOWN]
+
+
+def strays(report: Report) -> str:
+    """Return the files that ran and that the commit does not have."""
+    files = report.revision.strays
+    more = f" and {len(files) - STRAYS} more" if len(files) > STRAYS else ""
+    return f"{', '.join(files[:STRAYS])}{more} ran and {'is' if len(files) == 1 else 'are'} not in it"
 
 
 def next_step(report: Report) -> tuple[str, str]:
@@ -259,5 +274,5 @@ def word(outcome: Outcome) -> str:
 
 OFFERED = (  # to templates
     headline, deciding, first_cause, next_step, actions, unchecked, severities, quality,
-    nothing_wrong, waived, goalposts, kinds, gaps, checks, advised, endings,
+    nothing_wrong, waived, goalposts, uncompared, strays, kinds, gaps, checks, advised, endings,
 )  # fmt: skip

@@ -29,13 +29,15 @@ def render(report: Report, _templates: Path | None) -> dict[str, str]:
 
 
 def _notes(report: Report) -> list[str]:
-    """Return the lines that only some reports have: what is waived, and what of the bar was lowered."""
+    """Return the lines that only some reports have: what is waived, what is not of the commit, how the bar stands."""
     waived, moved = report.waived, [goal.message.removeprefix(MOVED) for goal in _views.goalposts(report)]
     budgets = report.environment.get("budgets")
     return [
         *([f"budgets: {budgets}"] if budgets else []),
         *([f"waived: {', '.join(waived)}"] if waived else []),
+        *([f"not of the commit: {_views.strays(report)}"] if report.revision.strays else []),
         *([f"goalposts: {len(moved)} moved; first: {moved[0]}"] if moved else []),
+        *(f"goalposts: not compared: {why}" for why in _views.uncompared(report)),
     ]
 
 

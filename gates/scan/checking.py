@@ -10,7 +10,7 @@ from pathlib import Path
 from gates import garbage_collection
 from gates.scan.choosing import Imports, chosen, chosen_alone, firsts_of, groups, narrowed
 from gates.scan.engine import Scanner
-from gates.scan.facts import FUNCTIONS, LENT, facts_of, is_utf8
+from gates.scan.facts import FUNCTIONS, LENT, facts_of
 from gates.scan.literals import is_local, literals, names, rooted_literals
 from gates.scan.memory import FileFacts, Memory
 from gates.scan.program.module import Module
@@ -45,8 +45,6 @@ def _module(shown: str, path: Path) -> Module | str:
     raw = content(path)
     if isinstance(raw, str):
         return f"{shown}:1: {raw}"
-    if not is_utf8(raw):
-        return f"{shown}:1: it is not UTF-8"
     return _parsed(shown, raw)
 
 
@@ -91,7 +89,7 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, memory: Memo
         for group in [sorted(wanted)] if 0 < len(wanted) <= FEW else groups(wanted, facts):
             _check_group(Group(group, facts, frozenset(group)), linked, paths, found, memory)
     memory.save()
-    found.read = len(memory.read)
+    found.read = len(memory.read - {shown for shown, fact in facts.items() if fact.problem})
     for sites in found.sites.values():
         sites.sort()
     return found

@@ -26,6 +26,8 @@ class Scanner:
 
     def sites(self, rule: Rule) -> list[Site]:
         """Return the places that a rule speaks of, in the order of files and lines, each line once for a message."""
+        if not self.project.modules:
+            return []  # no file could be read
         found = [*self._found(rule), *self._kept(rule)]
         unique = {(s.path, s.line, s.message, s.ok, s.undecided): s for s in sorted(found, reverse=True)}
         return sorted(unique.values())

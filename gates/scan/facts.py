@@ -1,4 +1,4 @@
-"""What the bytes of a file tell without parsing it: its words, what it imports, which names it gives on."""
+"""What the bytes of a file tell: whether it is Python, its words, what it imports, which names it gives on."""
 
 import codecs
 import hashlib
@@ -12,6 +12,7 @@ from pathlib import Path
 from gates.scan.import_lines import imported
 from gates.scan.memory import FileFacts
 from gates.scan.program.reading import content
+from gates.syntax import Unparsed, parse
 
 MAX_LINES = 4
 LENT = "\0"  # before a word that is looked for under another name, too
@@ -34,16 +35,25 @@ def facts_of(path: Path, shown: str, words: Sequence[str]) -> FileFacts:
     raw = content(path)
     if isinstance(raw, str):
         return FileFacts("", (), (), f"{shown}:1: {raw}")
-    text = normal(raw)
+    text, problem = normal(raw), _problem(raw, shown)
     digest = hashlib.sha256(raw).hexdigest()
     if text is None:
-        return FileFacts(digest, (), (), is_text=False)
+        return FileFacts(digest, (), (), problem, is_text=False)
     plain, lent, either = _sorted_out(tuple(words))
     present = frozenset(_present(text, either))
     lends = tuple(sorted(_kept(text, sorted(present.intersection(lent)))))
     found = tuple(word for word in plain if word in present)
     functions = _functions(text) if FUNCTIONS in words else 0
-    return FileFacts(digest, found, imported(text, shown), lends=lends, functions=functions)
+    return FileFacts(digest, found, imported(text, shown), problem, lends=lends, functions=functions)
+
+
+def _problem(raw: bytes, shown: str) -> str:
+    """Return why a file is no Python; that is told of whichever rules are asked for."""
+    try:
+        parse(raw, shown, "")
+    except Unparsed as error:
+        return str(error)
+    return ""
 
 
 @cache
@@ -91,16 +101,6 @@ def normal(raw: bytes) -> bytes | None:
     except UnicodeDecodeError:
         return None
     return raw if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text).encode()
-
-
-def is_utf8(raw: bytes) -> bool:
-    """Return whether a file is UTF-8, or says that it is something else."""
-    if b"coding" in raw[:200]:
-        return True
-    try:
-        return raw.isascii() or bool(raw.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        return False
 
 
 def has(word: str, text: bytes) -> bool:

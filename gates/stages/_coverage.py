@@ -2,18 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
+from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.test_records import TestRecord
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages._instead import runs_nothing
+from gates.stages._stand_ins import describe_stand_ins, other_code
+from gates.stages._traced_lines import TracedLines, code_of, has_lines, lines_of, may_be_called
 from gates.stages.bound_tests import NAMED, tests_of
-from gates.tasks.code_binding import CodeBinding
 from gates.tasks.task import Criterion, Task
 
 RAW = "ExecutedLines.json"
@@ -34,8 +34,9 @@ RULES = (
         id="EX006",
         title="The tests of a criterion execute its code",
         meaning="Tests that stand for a criterion and never run a line of the code that it is traced to prove nothing "
-        "of it. Neither do those that put something else in the place of all that they run of it before they assert "
-        "anything, and those that assert nothing but what holds whatever the code does. It is said only where nothing "
+        "of it. Neither do those that put something else in the place of a symbol before they assert anything, that "
+        "run other code under its name than its file holds, or that change the constants and functions of Python that "
+        "it reads, and those that assert nothing but what holds whatever the code does. It is said only where nothing "
         "else could have run that code: no other process, no fixture shared by several tests, no import, no cache, no "
         "entry point.",
     ),
@@ -61,14 +62,16 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
                 severity=Severity.LOW, level=Level.ADVISORY, message=f"Not known which lines the tests executed: {why}",
                 actual="not measured", remediation="Install `coverage` for the project, and trace nothing yourself.",
             )  # fmt: skip
+        yield from filter(None, (other_code(task, criterion, evidence) for criterion in _traced(task)))
         return
     yield from [_not_asked(task)] if task.only else _unexecuted(seen, evidence.get(PytestRun))
     for criterion in _traced(task):
-        yield _reached(task, criterion, seen, evidence)
+        yield other_code(task, criterion, evidence) or _reached(task, criterion, seen, evidence)
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell the share of public functions that ran, by file, and which tests ran the code of each criterion."""
+    yield from describe_stand_ins(task, evidence)
     seen = evidence.get(ExecutedLines)
     if seen is None:
         yield Section(title="Executed Code", text=f"Not measured: {evidence.why_missing(ExecutedLines)}.")
@@ -93,11 +96,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 
 def _traced(task: Task) -> list[Criterion]:
-    return [c for c in task.criteria if any(map(_has_lines, c.code))]
-
-
-def _has_lines(binding: CodeBinding) -> bool:
-    return bool(binding.symbol or binding.pattern)
+    return [c for c in task.criteria if any(map(has_lines, c.code))]
 
 
 def _not_asked(task: Task) -> Finding:
@@ -150,13 +149,13 @@ def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: Ev
     """Say whether tests of a criterion ran its code; only what is certain leaves the criterion open."""
     facts = {"rule": "EX006", "check": f"code:reached:{criterion.id}", "evidence": RAW}
     aside = {**facts, "level": Level.ADVISORY, "severity": Severity.INFO}
-    code, problem = _code_of(criterion, seen, evidence)
+    code, problem = code_of(criterion, seen, evidence)
     functions = [lines.function for lines in code]
     bound = [test for test in tests_of(task, criterion, evidence.get(PytestRun)) if test.passed]
     own = {test.id for test in bound}
     contexts = {name for lines in code for name in lines.contexts}
     touching = own & set(named_tests(contexts))
-    standing = [test for test in bound if test.asserts and _ran_unreplaced(test, code)]
+    standing = [test for test in bound if test.asserts and test.id in touching]
     if standing or (touching and not any(test.asserts for test in bound)):  # of the latter BL002 speaks
         return Finding.model_validate({
             **aside, "outcome": Outcome.PASSED, "actual": f"{len(touching)} of {len(own)} tests",
@@ -172,32 +171,33 @@ def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: Ev
         **facts, "outcome": Outcome.UNKNOWN, "level": criterion.level, "criterion": criterion.id,
         "severity": Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
         "impact": "These tests would pass whatever that code does.",
-        **_unproven(criterion, [test for test in bound if test.id in touching], len(own), functions[0].location),
+        **_unproven(criterion, [test for test in bound if test.id in touching], own, code),
     })  # fmt: skip
 
 
-def _unproven(criterion: Criterion, touching: list[TestRecord], own: int, place: Location) -> dict[str, object]:
+def _unproven(
+    criterion: Criterion, touching: list[TestRecord], own: set[str], code: list[TracedLines]
+) -> dict[str, object]:
     """Say in which way the tests of a criterion say nothing of its code."""
-    names = ", ".join(sorted({binding.name for binding in criterion.code if _has_lines(binding)}))
-    said = f"{own} tests stand for {criterion.id} and passed, but"
+    names = ", ".join(sorted({binding.name for binding in criterion.code if has_lines(binding)}))
+    said = f"{len(own)} tests stand for {criterion.id} and passed, but"
+    if not touching and may_be_called(code, own):
+        return {
+            "location": code[0].function.location, "expected": "executed by its tests", "actual": "not known",
+            "message": f"{said} whether they executed {names} cannot be told: it stands on the line of its definition, "
+            "and its module was imported in the same test.",
+            "remediation": "Write the body on lines of its own, or import the module at the head of the test file.",
+        }  # fmt: skip
     if not touching:
         return {
-            "location": place, "expected": "executed by its tests", "actual": "not executed",
+            "location": code[0].function.location, "expected": "executed by its tests", "actual": "not executed",
             "message": f"{said} none executed a line of {names}.",
             "remediation": "Bind tests that run the code, or trace the criterion to the code that its tests run.",
         }  # fmt: skip
-    replacing = [test for test in touching if test.replaced and test.asserts]
-    if not replacing:
-        return {
-            "location": touching[0].location, "expected": "asserted on by its tests", "actual": "executed only",
-            "message": f"{said} none of those that executed {names} asserts anything that it has a part in.",
-            "remediation": "Assert on what the code returned, raised or changed.",
-        }  # fmt: skip
-    gone = ", ".join(sorted({name.partition(":")[2] for name in replacing[0].replaced})[:SHOWN])
     return {
-        "location": replacing[0].location, "expected": "the code of the criterion", "actual": "replaced",
-        "message": f"{said} whenever they assert anything on {names}, something else stands in the place of {gone}.",
-        "remediation": "Replace what the code calls, not the code; look at patches in tests, fixtures and conftest.py.",
+        "location": touching[0].location, "expected": "asserted on by its tests", "actual": "executed only",
+        "message": f"{said} none of those that executed {names} asserts anything that it has a part in.",
+        "remediation": "Assert on what the code returned, raised or changed.",
     }  # fmt: skip
 
 
@@ -211,8 +211,8 @@ def _excuse(
     entries = [entry for entry in task.entry_points if criterion.id in entry.criteria]
     if not all(runs_nothing(entry.run or ()) for entry in entries):
         return "an entry point runs it"
-    if not all(function.told for function in functions):
-        return "the lines of its code cannot be told from their definition"
+    if any(function.compiled for function in functions):
+        return "its code is compiled, and no line of it is seen"
     if any(function.cached for function in functions):
         return "its code may be answered from a cache"
     if any(function.location.path in seen.early for function in functions):
@@ -220,54 +220,6 @@ def _excuse(
     if len(named_tests(contexts)) < len(contexts):
         return "its code ran in a fixture that tests share, or at import"
     return seen.doubt(own)
-
-
-@dataclass(frozen=True)
-class _Lines:
-    """Lines that a criterion is traced to: the function that they lie in, and the contexts that they ran in."""
-
-    function: FunctionLines
-    contexts: frozenset[str]
-
-
-def _ran_unreplaced(test: TestRecord, code: list[_Lines]) -> bool:
-    """Return whether a test ran a function of some code that was still itself when the test asserted something."""
-    ran = [lines.function for lines in code if f"{TEST}{test.id}" in lines.contexts]
-    names = [f"{function.location.path}:{function.name}." for function in ran]
-    return any(not name.startswith(tuple(f"{other}." for other in test.replaced)) for name in names)
-
-
-def _code_of(criterion: Criterion, seen: ExecutedLines, evidence: EvidenceSet) -> tuple[list[_Lines], str]:
-    """Return the lines that a criterion is traced to, or why they are not known."""
-    tree = evidence.get(SourceTree)
-    if tree is None:
-        return [], f"its code was not resolved ({evidence.why_missing(SourceTree)})"
-    found: dict[tuple[str, int], _Lines] = {}
-    for binding in filter(_has_lines, criterion.code):
-        lines = _lines_of(binding, tree, seen)
-        if not lines:
-            return [], f"{binding.name} has no lines that run only when it is called"
-        for one in lines:
-            key = (one.function.location.path, one.function.first)
-            before = found[key].contexts if key in found else frozenset()
-            found[key] = _Lines(one.function, one.contexts | before)
-    return [lines for _, lines in sorted(found.items(), key=lambda item: item[0])], ""
-
-
-def _lines_of(binding: CodeBinding, tree: SourceTree, seen: ExecutedLines) -> list[_Lines]:
-    """Return the lines of a symbol's functions, or those that fit a pattern; nothing where some run at import."""
-    found = []
-    for place in tree.places(binding):
-        if binding.symbol:
-            found += [_Lines(function, seen.contexts_of(function)) for function in seen.within(place)]
-            continue
-        function = seen.function_at(place)
-        if function is None:
-            return []
-        numbers = range(place.line or 1, (place.last_line or place.line or 1) + 1)
-        ran = [seen.contexts_at(function, number) for number in numbers]
-        found.append(_Lines(function, frozenset().union(*ran)))
-    return found
 
 
 def _label(function: FunctionLines) -> str:
@@ -287,13 +239,24 @@ def _criterion_rows(
 ) -> Iterator[tuple[str, ...]]:
     tree = evidence.get(SourceTree)
     own = {test.id for test in tests_of(task, criterion, evidence.get(PytestRun))}
-    for binding in filter(_has_lines, criterion.code):
-        places = tree.places(binding) if tree else ()
+    for binding in filter(has_lines, criterion.code):
+        places = tree.ways(binding) if tree else ()
         if tree is None or not places:
             continue
-        contexts = {name for lines in _lines_of(binding, tree, seen) for name in lines.contexts}
-        tests = named_tests(contexts)
-        more = f" and {len(tests) - SHOWN} more" if len(tests) > SHOWN else ""
-        names = ", ".join(tests[:SHOWN]) + more or ("import or shared fixtures" if contexts else "no test")
+        code = lines_of(binding, tree, seen)
+        tests = named_tests({name for lines in code for name in lines.contexts})
         where = f"{places[0]} and {len(places) - 1} more" if len(places) > 1 else str(places[0])
-        yield criterion.id, f"{binding.name} ({where})", names, f"{len(own & set(tests))} of {len(own)}"
+        ran = f"{len(own & set(tests))} of {len(own)}" if code else "-"
+        yield criterion.id, f"{binding.name} ({where})", _runners(code, tests, own), ran
+
+
+def _runners(code: list[TracedLines], tests: list[str], own: set[str]) -> str:
+    """Say which tests ran some code, or why none is named."""
+    if not code:
+        return "no code of its own"
+    if tests:
+        more = f" and {len(tests) - SHOWN} more" if len(tests) > SHOWN else ""
+        return ", ".join(tests[:SHOWN]) + more
+    if may_be_called(code, own):
+        return "cannot be told"
+    return "import or shared fixtures" if any(lines.contexts for lines in code) else "no test"

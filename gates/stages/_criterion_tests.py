@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.test_records import TestRecord
+from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.model import Finding, Location, Outcome
 from gates.stages._about import About
 from gates.stages._belief import BAD, LOG
@@ -90,6 +90,10 @@ def _doubt(test: TestRecord, unstable: dict[str, str]) -> str:
         return test.ended
     if test.id in unstable:
         return unstable[test.id]
+    if test.mistaken:
+        return f"passed, but its assertion in line {test.mistaken} cannot fail: nothing in it is called or compared"
+    if test.outcome is TestOutcome.PASSED and test.unreached:
+        return f"passed, but its assertion in line {test.unreached} ran in no test"
     return ""
 
 

@@ -88,7 +88,7 @@ def judge_empty(run: PytestRun) -> Iterator[Finding]:
     common = {"rule": "EX010", "check": "empty", "level": Level.ADVISORY, "evidence": LOG}
     empty = [test for test in run.tests if test.empty or test.idle]
     for test in empty[:NAMED]:
-        where = Location(path=test.location.path, line=test.first_assertion or test.settled)
+        where = Location(path=test.location.path, line=test.vain or test.first_assertion or test.settled)
         said = "all that it asserts holds whatever the code does" if test.idle \
             else "executed none of the assertions that are written in it"  # fmt: skip
         yield Finding(

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.proof import LastProof
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
-from gates.proof import CriterionProof, Standing
+from gates.proof import CriterionProof, Standing, TriedFault
 from gates.report import Section
 from gates.tasks.task import Criterion, Task
 
+SHOWN = 5
 NONE = (
     "No fault was tried: that tests passed does not say whether they could fail. gates prove {} breaks the code on "
     "purpose and looks which of them notice."
@@ -67,10 +68,21 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         columns=("Criterion", "Standing", "Faults noticed", "Rate", "Survivors"),
         rows=tuple(
             (c.id, "stale" if not last.fits else c.standing.value, f"{len(c.noticed)} of {len(c.counted)}",
-             "-" if c.rate is None else f"{c.rate:.0%}", ", ".join(str(f.location) for f in c.survivors[:5]) or "-")
+             "-" if c.rate is None else f"{c.rate:.0%}", _listed(c.survivors) or "-")
             for c in last.proof.criteria
         ),
     )  # fmt: skip
+
+
+def _listed(faults: tuple[TriedFault, ...]) -> str:
+    """Name the first of some faults by place and change, and say how many there are beside."""
+    named = [f"{fault.location} ({fault.title})" for fault in faults[:SHOWN]]
+    more = len(faults) - len(named)
+    return ", ".join(named) + (f", ... and {more} more in proof.md" if more else "")
+
+
+def _by_reading(proof: CriterionProof) -> str:
+    return f" ({len(proof.only_read)} of them were noticed by reading only)" if proof.only_read else ""
 
 
 def _asked(task: Task) -> tuple[Criterion, ...]:
@@ -97,15 +109,16 @@ def _told(criterion: Criterion, proof: CriterionProof | None) -> dict[str, objec
             return {
                 "outcome": Outcome.FAILED, "severity": Severity.HIGH if must else Severity.MEDIUM, "actual": actual,
                 "message": f"The evidence of {criterion.id} is vacuous: nothing that runs noticed any of the "
-                f"{len(proof.counted)} faults put into its code.",
+                f"{len(proof.counted)} faults put into its code{_by_reading(proof)}.",
                 "impact": "It would pass whatever the code does.",
                 "remediation": "Bind tests that assert what the criterion asks for.",
             }  # fmt: skip
         case Standing.WEAK:
-            places = ", ".join(str(fault.location) for fault in proof.survivors[:5])
+            missed = (*proof.survivors, *proof.only_read)
             return {"outcome": Outcome.FAILED, "severity": Severity.MEDIUM, "actual": actual,
-                    "message": f"The evidence of {criterion.id} missed {len(proof.survivors)} faults: {places}.",
-                    "remediation": "Write tests that notice the survivors in proof.md."}  # fmt: skip
+                    "message": f"The evidence of {criterion.id} missed {len(missed)} faults{_by_reading(proof)}: "
+                    f"{_listed(missed)}.",
+                    "remediation": "Write tests that notice them; proof.md has each."}  # fmt: skip
         case Standing.MEASURED:
             return {"outcome": Outcome.NOT_APPLICABLE, "severity": Severity.INFO, "actual": proof.standing.value,
                     "message": f"{criterion.id} is measured, and measures are not proved."}  # fmt: skip

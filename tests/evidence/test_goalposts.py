@@ -791,6 +791,25 @@ def test_shallow_history_says_so(tmp_path: Path) -> None:
     assert "the history is shallow; fetch it" in unavailable(tmp_path / "q", "origin/main")
 
 
+@pytest.mark.parametrize("branch", ["main", "work"])
+def test_clone_that_is_cut_off_at_head_is_not_compared_with_itself(branch: str, tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p")
+    committed(project)
+    git(project, "checkout", "-q", "-b", "work")
+    committed(project, "one")
+    committed(project, "two")
+    git(project, "branch", "-q", "-f", "main")
+    git(project, "checkout", "-q", "main")
+    for depth in (1, 2):
+        clone = tmp_path / str(depth)
+        git(tmp_path, "clone", "-q", "--depth", str(depth), "-b", branch, f"file://{project}", str(clone))
+        if (branch, depth) == ("main", 2):
+            assert seen(clone).moves == ()  # HEAD is the base, and the commit before it is there
+        else:
+            why = "the history is shallow and lacks what came before HEAD; fetch it (`git fetch --unshallow`"
+            assert unavailable(clone).startswith(why)
+
+
 def test_clone_that_lacks_files_says_so_and_fetches_nothing(tmp_path: Path) -> None:
     project = a_project(tmp_path / "p")
     committed(project)

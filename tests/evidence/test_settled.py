@@ -53,6 +53,32 @@ SETTLED = {
     "a function is there": "times(2)\n    assert times is not None",
     "a process that has ended somehow": "r = subprocess.run(['x'])\n    assert r",
     "a process with any code": "r = subprocess.run(['x'])\n    assert r.returncode is not None",
+    "what is made for each, and looked at in none": "assert (double(x) == x for x in [1, 2])",
+    "a list of truths": "assert [double(x) == x for x in [1, 2]]",
+    "a list of truths of what the code returned": "assert [x == 4 for x in double(2)]",
+    "a set of what was gone through": "assert {double(x) for x in 'ab'}",
+    "a table of truths": "seen = {x: double(x) == x for x in [1, 2]}\n    assert seen",
+    "a table of truths that is shown": "s = {x: double(x) == x for x in (1,)}\n    print(s.items())\n    assert s",
+    "a list of a name's parts": "words = ['a', 'b']\n    assert [double(word) for word in words]",
+    "what is mapped": "assert map(lambda x: double(x) == x, [1, 2])",
+    "what is mapped and gathered": "assert list(double(x) == x for x in [1, 2])",
+    "pairs": "assert zip(double(2), [4])",
+    "a text with something in it": "assert f'{double(2)} == 4'",
+    "a text with something in it, by its name": "text = f'{double(2)} == 4'\n    assert text",
+    "a function of the test that is not called": "def same(): return double(2) == 4\n    assert same",
+    "a lambda that is not called": "same = lambda: double(2) == 4\n    assert same",
+    "a dict": "assert {'got': double(2)}",
+    "a truth is never None": "same = double(2) == 4\n    assert same is not None",
+    "one of both truths": "same = double(2) == 4\n    assert same in (True, False)",
+    "a truth is one": "assert isinstance(double(2) == 4, bool)",
+    "a truth of several is one": "same = double(2) == 4 and not double(3)\n    assert isinstance(same, (bool, str))",
+    "no length is below nothing": "assert len(double(2)) > -1",
+    "nothing is not above a length": "assert 0 <= len(double(2))",
+    "anything in the place of all that is asked": "assert {'a': double(2), 'b': 1} == {'a': ANY, 'b': 1}",
+    "anything in the place of a part": "assert (double(2), 1) == (ANY, 1)",
+    "a limit beyond all": "assert abs(double(3) - 6) < float('inf')",
+    "a limit of infinity": "assert abs(double(3) - 6) <= math.inf",
+    "what the test counts itself": "n = []\n    for x in [1, 2]:\n        n.append(x)\n    assert len(n) == 2",
     "a tolerance of a hundred times": "assert double(3) == pytest.approx(6, rel=100)",
 }
 OPEN = {
@@ -90,6 +116,24 @@ OPEN = {
     "a limit beside no number": "a, b = double(1), double(2)\n    assert abs(a - b) < 1e9",
     "a limit of one side": "assert double(2) < 1e12",
     "a default of a lambda": "f = double(lambda x=abs(2): x)\n    assert double(lambda y=f: y)",
+    "a list of the code": "assert [x.name for x in double(2)]",
+    "a list of what fits": "assert [x for x in [1, 2] if double(x) == 4]",
+    "a list of truths that fit": "assert [x == 4 for x in [1, 2] if double(x)]",
+    "a text of the code": "assert f'{double(2)}'",
+    "a list that something is taken out of": "x = [double(n) for n in [1]]\n    x.clear()\n    assert x",
+    "a list that the code may change": "x = [double(1)]\n    double((x,))\n    assert x",
+    "a list of the code's list": "items = double(2)\n    assert items",
+    "a truth of the code": "same = double(2)\n    assert same in (True, False)",
+    "a kind of the code": "assert isinstance(double(2), bool)",
+    "a truth among others": "same = double(2) == 4\n    assert same in (True,)",
+    "a length": "assert len(double(2)) >= 1",
+    "a length that is limited": "assert len(double(2)) <= 0",
+    "all of what was gone through": "assert all([double(x) == x for x in [1, 2]])",
+    "anything in the place of too much": "assert [double(2), 1] == [ANY]",
+    "a number that is finite": "assert double(2) < math.inf",
+    "what the test counts of the code": "n = []\n    for x in double(2):\n        n.append(x)\n    assert len(n) == 2",
+    "what the code lets count": "n = []\n    for x in [1]:\n        if double(x): n.append(x)\n    assert n == [1]",
+    "a map of its own": "from pkg.other import map\n    assert map(double, [1])",
     "thousands of parts": "assert " + " + ".join(["1"] * 600) + " == double(2)",
     "a default of the code": "def f(x=double(2)): return x\n    assert f() == 4",
 }
@@ -122,8 +166,17 @@ def test_names_of_modules_are_settled_where_nothing_can_change_them() -> None:
     assert settled_in("from pkg.core import *\ndef test_it():\n    assert sum([1, 1]) == 2\n") == [False]
 
 
+HELPERS = (
+    "def verify(got, want):\n    text = str(got)\n    return text == want\n"
+    "def verify_all(got): return [x == 4 for x in got]\n"
+    "def verify_here(got):\n    if not got: raise ValueError\n    return got == 4\n"
+)
+
+
 def statement(code: str) -> tuple[Settled, ast.stmt]:
-    tree = ast.parse(HEAD + f"def check(x):\n    assert x\nclass TestIt:\n    def test_it(self):\n        {code}\n")
+    tree = ast.parse(
+        HEAD + f"{HELPERS}def check(x):\n    assert x\nclass TestIt:\n    def test_it(self):\n        {code}\n"
+    )
     return Settled(tree), next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) if node.args.args
                                if node.name == "test_it").body[0]  # fmt: skip
 
@@ -139,12 +192,30 @@ def statement(code: str) -> tuple[Settled, ast.stmt]:
      ("with pytest.raises(Exception):\n            double(2)\n            nothing_of_that_name", True),
      ("with pytest.raises(TypeError):\n            nothing_of_that_name(2)", False),
      ("self.assertAlmostEqual(double(2), 5, places=-12)", True),
-     ("self.assertAlmostEqual(double(2), 5, places=3)", False)],
+     ("self.assertAlmostEqual(double(2), 5, places=3)", False),
+     ("self.assertIsNotNone(double(2) == 4)", True), ("self.assertIsNotNone(double(2))", False),
+     ("self.assertIn(double(2) == 4, (True, False))", True), ("self.assertIn(double(2), (True, False))", False),
+     ("self.assertEqual(double(2), ANY)", True), ("self.assertIsInstance(double(2) == 4, bool)", True),
+     ("self.assertGreaterEqual(len(double(2)), 0)", True), ("self.assertGreaterEqual(len(double(2)), 1)", False),
+     ("self.assertTrue(double(x) == x for x in [1])", True), ("self.assertFalse(double(2))", False),
+     ("self.assertFalse(double(2) < float('nan'))", True), ("verify(double(2), 4)", True),
+     ("verify_all(double(2))", False), ("verify_here(double(2))", False)],
 )  # fmt: skip
 def test_statements_that_assert_are_settled_by_what_they_are_given(code: str, expected: bool) -> None:
     reading, found = statement(code)
     assert asserts(found)
     assert reading.holds(found) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [("assert (double(x) == x for x in [1])", True), ("assert (x for x in [1])", False), ("verify(double(2), 4)", True),
+     ("verify(2, 4)", False), ("self.assertTrue(f'{double(2)} = 4')", True), ("assert double(2) == 4", False),
+     ("assert map(double, [1])", True), ("assert isinstance(double(2), object)", False)],
+)  # fmt: skip
+def test_assertion_that_would_have_asked_is_mistaken(code: str, expected: bool) -> None:
+    reading, found = statement(code)
+    assert reading.is_mistaken(found) is expected
 
 
 def test_assertion_of_unittest_that_a_class_makes_nothing_of_is_none() -> None:

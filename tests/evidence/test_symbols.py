@@ -159,3 +159,35 @@ def test_private_symbol_may_be_used_beside_the_implementation(tmp_path: Path) ->
     task = a_task(implementation=["pkg/m.py"], criteria=[a_criterion(code=[{"symbol": "pkg.m:_a"}])])
     (trace,) = SourceTree.collect(task, a_context(written(tmp_path / "project", files))).symbols
     assert str(trace.location) == "pkg/m.py:1"
+
+
+BRANCH = "import sys\nif sys.x:\n    {}\nelse:\n    {}\n"
+WAYS: dict[str, tuple[Files, str, list[str]]] = {
+    "two branches": ({"pkg/m.py": BRANCH.format("def f(): return 1", "def f(): return 2")}, "pkg.m:f", ["pkg/m.py:3"]),
+    "one branch": ({"pkg/m.py": "def f(): return 1\nif f():\n    def f(): return 2\n"}, "pkg.m:f", ["pkg/m.py:1"]),
+    "two classes": (
+        {"pkg/m.py": BRANCH.format(*("class A:\n        def f(self): return 1" for _ in "12"))},
+        "pkg.m:A.f", ["pkg/m.py:4"],
+    ),
+    "two imports": (
+        {"pkg/__init__.py": "from .m import f\n", "pkg/a.py": IMPL, "pkg/b.py": IMPL,
+         "pkg/m.py": BRANCH.format("from .a import f", "from .b import f")}, "pkg:f", ["pkg/a.py:1"],
+    ),
+    "an import after it": (
+        {"pkg/m.py": "def f(): return 1\ntry:\n    from .a import f\nexcept ImportError: pass\n", "pkg/a.py": IMPL},
+        "pkg.m:f", ["pkg/a.py:1"],
+    ),
+    "an import before it": ({"pkg/m.py": "from .a import f\ndef f(): return 1\n", "pkg/a.py": IMPL}, "pkg.m:f", []),
+    "another name": (
+        {"pkg/m.py": "def f(): return 1\ndef g(): return 2\nif g():\n    f = g\n"}, "pkg.m:f", ["pkg/m.py:2"],
+    ),
+    "no other": ({"pkg/m.py": IMPL}, "pkg.m:f", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WAYS)
+def test_other_definitions_that_another_run_may_take_are_named(tmp_path: Path, case: str) -> None:
+    files, symbol, others = WAYS[case]
+    trace = traced(tmp_path, files, symbol)
+    assert trace.location is not None
+    assert [str(place).split("-")[0] for place in trace.others] == others

@@ -204,7 +204,7 @@ def test_assertion_that_failed_in_a_test_that_passed_leaves_it_open(tmp_path: Pa
 
 
 UNSEEN = """
-import asyncio, pytest
+import asyncio, contextlib, pytest
 from concurrent.futures import ThreadPoolExecutor
 def check(x):
     assert x
@@ -218,6 +218,17 @@ NOBODY_SAW = {
     "    assert f.done()\n",
     "in a task": "def test_it():\n    found = asyncio.run(several(1, 0))\n    assert len(found) == 2\n",
     "by the code": "def test_it():\n    import pkg\n    assert pkg.quiet(lambda: check(0)) is None\n",
+    "in a helper that goes on": "def soft(x):\n    try:\n        check(x)\n    except AssertionError as error:\n"
+    "        print(error)\ndef test_it():\n    soft(0)\n    assert str(pytest)\n",
+    "in a loop that goes on": "def test_it():\n    for x in (0, 1):\n        try:\n            check(x)\n"
+    "        except Exception:\n            pass\n    assert str(pytest)\n",
+    "in a suppress": "def test_it():\n    with contextlib.suppress(AssertionError):\n        check(0)\n"
+    "    assert str(pytest)\n",
+    "by a fixture": "@pytest.fixture\ndef given():\n    try:\n        got = len('a')\n        check(got == 2)\n"
+    "    except AssertionError:\n        got = 2\n    return got\n"
+    "def test_it(given):\n    assert given == 2 and str(pytest)\n",
+    "where another would do": "def test_it():\n    with pytest.raises((AssertionError, KeyError)):\n"
+    "        check(0)\n    assert str(pytest)\n",
 }  # fmt: skip
 SEEN = {
     "raised again": "def test_it():\n    with ThreadPoolExecutor() as pool:\n        f = pool.submit(check, 0)\n"
@@ -231,12 +242,20 @@ SEEN = {
     "    except AssertionError:\n        return False\ndef test_it():\n    assert not same(0)\n",
     "a handler above a helper": "def same(x):\n    try:\n        check(x)\n    except Exception:\n        return 0\n"
     "def test_it():\n    assert same(0) == 0\n",
+    "a flag in a handler": "def test_it():\n    wrong = False\n    try:\n        check(0)\n"
+    "    except AssertionError:\n        wrong = True\n    assert wrong\n",
+    "a flag before a handler": "def test_it():\n    held = False\n    try:\n        check(0)\n        held = True\n"
+    "    except AssertionError:\n        pass\n    assert not held\n",
+    "tried until it holds": "def test_it():\n    for x in (0, 1):\n        try:\n            check(x)\n"
+    "        except AssertionError:\n            __import__('time').sleep(0)\n    assert x\n",
+    "one of several errors of the code": "def test_it():\n    import pkg\n"
+    "    with pytest.raises((AssertionError, KeyError)):\n        pkg.must(0)\n    assert check(1) is None\n",
     "another error in a task": "async def wrong():\n    assert {}[1]\ndef test_it():\n    async def go():\n"
     "        return await asyncio.gather(wrong(), return_exceptions=True)\n    assert asyncio.run(go())\n",
     "tests of a plugin": "pytest_plugins = 'pytester'\ndef test_it(pytester):\n    pytester.makepyfile("
     "'def test_a(request):\\n    assert not request')\n    assert pytester.inline_run().ret == 1\n",
 }  # fmt: skip
-QUIETLY = "def quiet(f):\n    try:\n        f()\n    except Exception:\n        pass\n"
+QUIETLY = "def must(x): assert x\ndef quiet(f):\n    try:\n        f()\n    except Exception:\n        pass\n"
 
 
 @pytest.mark.parametrize("case", NOBODY_SAW)

@@ -127,8 +127,8 @@ def test_other_evidence_notices_where_there_are_no_tests(rigged: Rigged, name: s
 
 def test_what_is_only_read_keeps_no_criterion_from_being_vacuous(rigged: Rigged) -> None:
     read = of(rigged, "READ")
-    assert [fault.read for fault in read.noticed]
-    assert all(fault.read and fault.source is Source.USE for fault in read.noticed)
+    assert not read.noticed
+    assert {fault.source for fault in read.only_read} == {Source.USE}
     assert read.standing is Standing.VACUOUS
 
 
@@ -171,6 +171,62 @@ def test_the_command_proves_and_exits_with_0(tmp_path: Path) -> None:
     ended = proved(root, tmp_path)
     assert (ended.code, ended.out.splitlines()[0][:11]) == (0, "T1  PROVED ")
     assert "looking at the evidence without a fault" in ended.err
+
+
+MARKED = """\
+import pytest
+
+from pkg.core import double
+
+
+@pytest.mark.criterion("T1/AC1")
+def test_double():
+    assert double(2) == 4
+"""
+STRICT = {
+    "unknown markers": "[pytest]\naddopts = --strict-markers\n",
+    "warnings": "[pytest]\nfilterwarnings = error\n",
+}
+
+
+@pytest.mark.parametrize("refused", STRICT)
+def test_the_marker_of_criteria_is_known_to_a_project_that_refuses_others(tmp_path: Path, refused: str) -> None:
+    task = SMALL["tasks/T1.yaml"].replace("    tests: [tests]\n", "")
+    files = {"tasks/T1.yaml": task, "tests/test_core.py": MARKED, "pytest.ini": STRICT[refused]}
+    text, code = perform(a_request(a_project(tmp_path / "project", files)), say=lambda _line: None)
+    assert code == 0, text
+
+
+HANGING = """\
+import time
+
+from pkg.core import double
+
+
+def test_double():
+    time.sleep(1000)
+
+
+def test_later():
+    assert double(2) == 4
+"""
+
+
+def test_tests_that_do_not_end_are_unproved_and_not_skipped(tmp_path: Path) -> None:
+    criteria = "".join(
+        f"  - id: {name}\n    text: Double\n    code: [{{symbol: 'pkg.core:double'}}]\n"
+        f"    tests: ['tests/test_core.py::{test}']\n"
+        for name, test in (("AC1", "test_double"), ("AC2", "test_later"))
+    )
+    task = SMALL["tasks/T1.yaml"].partition("  - id")[0] + criteria
+    root = a_project(tmp_path / "project", {"tasks/T1.yaml": task, "tests/test_core.py": HANGING})
+    _, code = perform(a_request(root, timeout_s=3), say=lambda _line: None)
+    proof = proof_of(root)
+    assert code == 3
+    assert [one.standing for one in proof.criteria] == [Standing.UNPROVED] * 2
+    assert [one.notes for one in proof.criteria] == [()] * 2
+    while_running = "stopped at the time limit of 3 s while running tests/test_core.py::test_double"
+    assert all(one.problem.endswith(while_running) for one in proof.criteria)
 
 
 def test_tests_that_import_something_else_than_the_copy_prove_nothing(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ import pytest
 
 from gates.model import Level, Location
 from gates.proof import CriterionProof, End, Proof, Source, Standing, TriedFault
+from gates.proving.page import markdown, text
 
 
 def a_fault(end: End, *, read: bool = False, others: tuple[str, ...] = ()) -> TriedFault:
@@ -36,6 +37,9 @@ KILLED, SURVIVED, LEFT = (a_fault(end) for end in (End.KILLED, End.SURVIVED, End
         (a_criterion(SURVIVED, LEFT), Standing.UNPROVED),
         (a_criterion(LEFT), Standing.UNPROVED),
         (a_criterion(a_fault(End.KILLED, read=True)), Standing.VACUOUS),
+        (a_criterion(*[KILLED] * 4, a_fault(End.KILLED, read=True)), Standing.PROVED),
+        (a_criterion(*[KILLED] * 3, a_fault(End.KILLED, read=True)), Standing.WEAK),
+        (a_criterion(a_fault(End.KILLED, read=True), LEFT), Standing.UNPROVED),
         (a_criterion(*[a_fault(End.BROKEN)] * 3), Standing.UNPROVED),
         (a_criterion(SURVIVED, evidence=("entry_points",)), Standing.UNPROVED),
         (a_criterion(a_fault(End.SURVIVED, others=("entry_points",)), evidence=("entry_points",)), Standing.VACUOUS),
@@ -72,3 +76,13 @@ def test_what_was_not_shown_to_all_evidence_counts_as_a_survivor() -> None:
     criterion = a_criterion(KILLED, SURVIVED, evidence=("entry_points",))
     assert (criterion.rate, criterion.open) == (0.5, (SURVIVED,))
     assert not a_proof(criterion).complete
+
+
+def test_what_only_reading_noticed_is_counted_and_not_noticed() -> None:
+    read = a_fault(End.KILLED, read=True)
+    criterion = a_criterion(*[KILLED] * 4, read, SURVIVED)
+    assert (len(criterion.noticed), criterion.only_read, len(criterion.counted)) == (4, (read,), 6)
+    page = markdown(a_proof(criterion), None)
+    assert "| 4 of 6 | 67% | 80% | 1 |" in page
+    assert "### Noticed by reading only" in page
+    assert "4 of 6 faults noticed, 67%  (1 by reading only)" in text(a_proof(criterion))

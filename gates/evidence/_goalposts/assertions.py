@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from gates.evidence._goalposts.plain import plain
 from gates.evidence._goalposts.tolerances import is_wider, last, number
+from gates.evidence._pytest_witness.settled import Settled
 
 STRICTNESS: dict[type[ast.cmpop], int] = {
     ast.Eq: 4, ast.Is: 4, ast.Lt: 3, ast.Gt: 3, ast.LtE: 2, ast.GtE: 2,
@@ -75,17 +76,15 @@ def weaker(before: Assertion, after: Assertion) -> str:
 
 
 def always_holds(test: ast.expr) -> bool:
-    """Return whether an expression is true whatever the code does: a constant, or a thing compared with itself."""
-    if isinstance(test, ast.Constant):
-        return bool(test.value)
-    if isinstance(test, ast.Tuple | ast.List):
-        return bool(test.elts)
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
-        return any(always_holds(value) for value in test.values)
+    """Return whether an expression is true whatever the code does: it is settled, or a thing compared with itself."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         same = ast.dump(test.left) == ast.dump(test.comparators[0])
-        return same and isinstance(test.ops[0], ast.Eq | ast.Is | ast.LtE | ast.GtE)
-    return False
+        if same and isinstance(test.ops[0], ast.Eq | ast.Is | ast.LtE | ast.GtE):
+            return True
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+        return any(map(always_holds, test.values))
+    statement = ast.Assert(test)
+    return Settled(ast.Module([statement], [])).holds(statement)
 
 
 def _is_of_a_part(old: ast.expr, new: ast.expr) -> bool:
@@ -244,7 +243,7 @@ def _subject(test: ast.expr) -> str:
 
 
 class Filled(ast.NodeTransformer):
-    """Puts a module's constant numbers in the place of their names."""
+    """Puts constant numbers in the place of their names, those that a module has or imports."""
 
     def __init__(self, constants: Mapping[str, ast.expr]) -> None:
         self._constants = constants
@@ -252,6 +251,10 @@ class Filled(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         """Return the number that a name stands for."""
         return self._constants.get(node.id, node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """Return the number that a name of an imported module stands for."""
+        return self._constants.get(written(node)) or self.generic_visit(node)
 
 
 def constants_of(module: ast.Module) -> dict[str, ast.expr]:

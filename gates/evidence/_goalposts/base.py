@@ -30,7 +30,10 @@ def find(history: History, asked: str | None) -> Base:
     if base is None:
         cut = "the history is shallow" if history.shallow else "they have no common commit"
         raise EvidenceUnavailable(f"HEAD and {name} have no merge base: {cut}; {REMEDY}")
-    return Base(name, base, history.commit("HEAD^1") if base == head else None)
+    before = history.commit("HEAD^1") if base == head else None
+    if base == head and history.shallow and (before is None or name == "HEAD"):
+        raise EvidenceUnavailable(f"the history is shallow and lacks what came before HEAD; {REMEDY}")
+    return Base(name, base, before)
 
 
 def _tip(history: History, asked: str | None) -> tuple[str, str]:

@@ -29,7 +29,7 @@ def loops(body: list[ast.stmt], tables: Mapping[str, ast.expr]) -> Iterator[Case
 
 def items(table: ast.expr, tables: Mapping[str, ast.expr]) -> tuple[str, ...] | None:
     """Return the items of a table that is written out, or of a range of numbers."""
-    table = tables.get(table.id, table) if isinstance(table, ast.Name) else table
+    table = tables.get(written(table), table) if isinstance(table, ast.Name | ast.Attribute) else table
     if isinstance(table, ast.List | ast.Tuple | ast.Set):
         starred = any(isinstance(item, ast.Starred) for item in table.elts)
         return None if starred else tuple(written(item) for item in table.elts)

@@ -105,6 +105,17 @@ class TwoStates:
         now = {p: c for p in sorted(paths) if not self._is_same(p) and (c := self._now(p)) is not None}
         return self.before(p for p in sorted(old) if not self._is_same(p)), now
 
+    def whole(
+        self, folders: Iterable[str], suffixes: str | tuple[str, ...]
+    ) -> tuple[dict[str, bytes], dict[str, bytes]]:
+        """Return the contents of all files under some paths, in the commit and in the work tree."""
+        folders = tuple(folders)
+        old, new = self.changed(folders, suffixes)
+        found = files_of(tuple(folder.split("::")[0] for folder in folders), self._root)
+        paths = (path.relative_to(self._root).as_posix() for path in found if path.name.endswith(suffixes))
+        same = {p: c for p in paths if p not in new and self._is_same(p) and (c := self._now(p)) is not None}
+        return {**same, **old}, {**same, **new}
+
     def _is_same(self, path: str) -> bool:
         if path not in self._same:
             self._same[path] = self._compared(path)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 
 from gates.evidence._goalposts import repeated
 from gates.evidence._goalposts.assertions import Assertion, Filled, constants_of, written
+from gates.evidence._goalposts.imported import Neighbours, Values
 from gates.evidence._goalposts.plain import parts_of
+from gates.evidence._goalposts.tolerances import number
 
 SKIPS = {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure"}
 GATED = re.compile(r"(skip|requires?|needs?|unless|quarantined?)(_|$)")
@@ -16,6 +18,7 @@ SKIP_CALLS = {"skip", "xfail", "importorskip", "skipTest"}
 ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 CATCHES_ASSERTIONS = {"AssertionError", "Exception", "BaseException"}
 MOST_DEPTH = 60
+ALONE = Neighbours({})
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -36,26 +39,28 @@ class WrittenTest:
     called_here: bool = False
 
 
-def written_tests(content: bytes) -> dict[str, WrittenTest]:
+def written_tests(content: bytes, path: str = "", beside: Neighbours = ALONE) -> dict[str, WrittenTest]:
     """Return the tests of a file by name, and the other functions, which may assert something for tests.
 
+    What it imports from the files beside it counts as if it stood in the file itself.
     Raise `SyntaxError` or `ValueError` for a file that is not Python.
     """
     module = ast.parse(content)
-    reader = _Reader(module)
+    reader = _Reader(module, beside.values(path, module))
     tests = {test.name: test for test in reader.tests(module.body, "", _marks(module.body))}
     return {**{helper.name: helper for helper in reader.helpers(module.body, "")}, **tests}
 
 
 class _Reader:
-    """Reads the tests of one module, whose constants, tables and helpers it knows."""
+    """Reads the tests of one module, whose constants, tables and helpers it knows, and the values it imports."""
 
-    def __init__(self, module: ast.Module) -> None:
+    def __init__(self, module: ast.Module, imported: Values) -> None:
         self._module = module
-        self._filled = Filled(constants_of(module))
+        numbers = {name: value for name, value in imported.items() if number(value) is not None}
+        self._filled = Filled({**numbers, **constants_of(module)})
         self._skips = tuple(self._module_skips())
         self._helpers = {node.name: node for node in module.body if isinstance(node, Function)}
-        self._tables = {
+        self._tables = imported | {
             target.id: node.value
             for node in module.body
             if isinstance(node, ast.Assign)

@@ -27,6 +27,7 @@ class Lines:
         self.suffix = f".{worker}" if worker else ""
         self.folder = Path(asked["folder"]) if asked else None
         self.paths: list[str] = asked["paths"] if asked else []
+        self.root = str(asked["root"]) if asked else ""
         self.pid = pid()
         self.context = ""
         self.coverage: Any = None
@@ -38,6 +39,7 @@ class Lines:
         self.children: dict[str, str] = {}
         self.lost: list[str] = []
         self.early: list[str] = []
+        self.modules: list[str] = []
 
     def start(self, config: pytest.Config) -> None:
         """Start tracing, unless somebody else does."""
@@ -136,6 +138,7 @@ class Lines:
             except Exception as error:  # noqa: BLE001  # the run is not ours to break
                 self.reason = f"coverage could not be saved: {error!r:.200}"
             self.coverage = None
+        self.modules = _files_under(self.root) if pid() == self.pid else []
         self.note()
 
     def note(self) -> None:
@@ -143,7 +146,7 @@ class Lines:
         if self.folder is None or pid() != self.pid:
             return
         facts = {"reason": self.reason, "version": self.version, "ended": self.ended, "children": self.children,
-                 "lost": self.lost, "early": self.early, "unheard": _unheard()}  # fmt: skip
+                 "lost": self.lost, "early": self.early, "unheard": _unheard(), "modules": self.modules}  # fmt: skip
         try:
             (self.folder / f"state{self.suffix}.json").write_text(json.dumps(facts), encoding="utf-8")
         except OSError:
@@ -199,6 +202,13 @@ def _imported(patterns: list[str]) -> list[str]:
     """Return the files of the implementation that were imported already, such as plugins: that was not traced."""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     return sorted({f for f in files if isinstance(f, str) and any(fnmatch(f, pattern) for pattern in patterns)})
+
+
+def _files_under(root: str) -> list[str]:
+    """Return the files of all modules that lie in a folder, however they were imported."""
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    inside = os.path.join(root, "")  # noqa: PTH118  # modules may have patched more than this
+    return sorted({f for f in files if isinstance(f, str) and f.startswith(inside)})
 
 
 def _unheard() -> list[str]:

@@ -10,17 +10,22 @@ import itertools
 import os
 import sys
 import threading
+import traceback
 import unittest
 from collections.abc import Callable
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import pytest
 from _pytest.assertion import rewrite
 
 from .asserting import asserts, blocks_of, catches_failures, expects_failure, gives_up, is_plain, may_replace
+from .insertions import call, held, placed
+from .looks import look_at, look_at_values, values_in
 from .settled import Settled
-from .tolerance import last_name
+from .swallowing import is_quiet, swallows, waits
+from .vain import Vain
 from .watched import Watched
 
 # how many were executed, how many had been when the last of them held, how many were settled; which was the last of
@@ -28,8 +33,13 @@ from .watched import Watched
 executed = [0, 0, 0, 0]
 unheard: list[str] = []
 failed: dict[int, int] = {}  # assertions that failed and that no test has seen failing, each with its line
+hidden: set[int] = set()  # the lines of those that failed, and that a handler let pass as if they had held
 counted: set[str] = set()
+reached: set[int] = set()  # those that were executed since it was last told
+places: dict[int, tuple[str, int]] = {}  # of those of which it was not told yet
+_lines: dict[int, int] = {}  # of the module that is being rewritten
 watched = Watched()
+vain = Vain(executed)
 _numbers = itertools.count()
 _marks: list[tuple[int, list[int]]] = []  # of each settled one that was begun: its number, and what was counted before
 _rewrite: Callable[..., Any] | None = getattr(rewrite, "rewrite_asserts", None)
@@ -55,6 +65,8 @@ def asserting() -> int:
 
 def _asserts(number: int) -> None:
     failed.pop(number, None)  # it is tried again
+    vain.begins(number)
+    reached.add(number)
     executed[0] += 1
     executed[3] = executed[0]
     watched.asserted()
@@ -77,8 +89,21 @@ def _leaves(number: int) -> None:
             break
 
 
+def _hides() -> None:
+    """Note the line of an assertion of the tests whose failure a handler lets pass."""
+    kind, _, trace = sys.exc_info()
+    _hide(kind, trace)
+
+
+def _hide(kind: object, trace: object) -> None:
+    places = [*traceback.walk_tb(trace)] if isinstance(trace, TracebackType) and _is_failure(kind) else []
+    own = [line for frame, line in places if os.path.realpath(frame.f_code.co_filename) in counted]
+    hidden.update(own[-1:])
+
+
 REACHED = {"executed": executed, "asserts": _asserts, "enters": _enters, "leaves": _leaves, "looks": watched.look,
-           "fails": failed.__setitem__, "sees": failed.clear}  # fmt: skip
+           "fails": failed.__setitem__, "sees": failed.clear, "hides": _hides, "each": vain.each,
+           "all_of": vain.all_of, "value": vain.value, "titled": vain.titled}  # fmt: skip
 
 
 def are_reached() -> bool:
@@ -95,7 +120,24 @@ def begin() -> int:
     """Begin with a test, of which nothing has failed yet; return how many assertions were executed before it."""
     executed[1] = executed[0]
     failed.clear()
+    vain.forget()
     return asserting()
+
+
+def newly_reached() -> dict[str, list[int]]:
+    """Return the lines of the assertions that were executed for the first time, by the file that they stand in."""
+    found: dict[str, list[int]] = {}
+    for number in sorted(reached):
+        path, line = places.pop(number, ("", 0))
+        if path:
+            found.setdefault(path, []).append(line)
+    reached.clear()
+    return found
+
+
+def unseen() -> int:
+    """Return the line of an assertion that failed and whose failure came to nothing, or 0."""
+    return min((*failed.values(), *hidden), default=0)
 
 
 def expect() -> None:
@@ -109,7 +151,9 @@ def _held_after(leave: Callable[..., Any]) -> Callable[..., Any]:
     def __exit__(*args: object) -> object:  # noqa: N807  # in the place of one
         __tracebackhide__ = True
         swallowed = leave(*args)
-        if swallowed and not _waits_for_all(args[0], args[1]):
+        if swallowed and _waits_for_another(args[0], args[1], args[3]):
+            _hide(args[1], args[3])
+        elif swallowed and not _waits_for_all(args[0], args[1]):
             executed[1] = executed[0]
             failed.clear()
         return swallowed
@@ -119,10 +163,24 @@ def _held_after(leave: Callable[..., Any]) -> Callable[..., Any]:
 
 def _waits_for_all(waiting: object, raised: object) -> bool:
     """Return whether an assertion failed where any exception would have done."""
+    return bool({Exception, BaseException} & _expected(waiting)) and _is_failure(raised)
+
+
+def _waits_for_another(waiting: object, raised: object, trace: object) -> bool:
+    """Return whether an assertion of the tests failed where another exception would have done as well."""
+    last = [*traceback.walk_tb(trace)][-1:] if isinstance(trace, TracebackType) else []
+    own = any(os.path.realpath(frame.f_code.co_filename) in counted for frame, _ in last)
+    return own and len(_expected(waiting)) > 1 and _is_failure(raised)
+
+
+def _expected(waiting: object) -> set[object]:
     names = ("expected_exceptions", "expected_exception", "expected")  # of pytest, of its older versions, of unittest
     expected = next((getattr(waiting, name) for name in names if hasattr(waiting, name)), ())
-    broad = {Exception, BaseException} & {*(expected if isinstance(expected, tuple) else (expected,))}
-    return bool(broad) and isinstance(raised, type) and issubclass(raised, AssertionError)
+    return {*(expected if isinstance(expected, tuple) else (expected,))}
+
+
+def _is_failure(raised: object) -> bool:
+    return isinstance(raised, type) and issubclass(raised, AssertionError)
 
 
 def listen() -> None:
@@ -146,13 +204,18 @@ def _note(kind: type[BaseException] | None, where: str) -> None:
 
 
 def _counting(mod: ast.Module, source: bytes, module_path: str | None = None, config: object = None) -> None:
+    values: dict[tuple[int, int], str | None] = {}
     installed = {"site-packages", "dist-packages"} & set(Path(module_path or "").parts)  # such as other plugins
     if not installed and "PYTEST_DONT_REWRITE" not in (ast.get_docstring(mod, clean=False) or ""):
+        values = values_in(mod)
         _instrument(mod, followed=watched.is_inside(module_path or ""))
         if module_path:
             counted.add(os.path.realpath(module_path))
+            places.update({number: (os.path.realpath(module_path), line) for number, line in _lines.items()})
+        _lines.clear()
     if _rewrite is not None:
         _rewrite(mod, source, module_path, config)
+    look_at_values(mod, values)
 
 
 def _instrument(module: ast.Module, *, followed: bool) -> None:
@@ -161,7 +224,7 @@ def _instrument(module: ast.Module, *, followed: bool) -> None:
     Of a module that is `followed`, such as none that a test makes up, it is told as well which of them fail unseen.
     """
     settled = Settled(module, watched.traced)
-    seen = {id(one) for node in ast.walk(module) if _swallows(node) for one in ast.walk(node)} if followed else None
+    seen = {id(one) for node in ast.walk(module) if swallows(node) for one in ast.walk(node)} if followed else None
     blocks = [module.body]
     while blocks:
         block = blocks.pop()
@@ -170,69 +233,42 @@ def _instrument(module: ast.Module, *, followed: bool) -> None:
         block[:] = [new for old in block for new in _counted(old, settled, seen)]
 
 
-def _swallows(node: ast.AST) -> bool:
-    """Return whether a statement may keep what is raised in it to itself, for all to read."""
-    if isinstance(node, ast.With | ast.AsyncWith):
-        calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
-        return any(last_name(call.func) == "suppress" for call in calls)
-    return isinstance(node, ast.Try | ast.TryStar) and any(map(catches_failures, node.handlers))
-
-
 def _counted(statement: ast.stmt, settled: Settled, seen: set[int] | None) -> list[ast.stmt]:
     for handler in getattr(statement, "handlers", ()):
         if catches_failures(handler):
-            handler.body.insert(0, _call("sees", handler.body[0]))
+            handler.body.insert(0, _seeing(statement, handler))
     if expects_failure(statement):
         for handler in statement.handlers:  # type: ignore[attr-defined]  # it is a try
-            handler.body.insert(0, _held(handler.body[0]))
-    number = ast.Constant(next(_numbers))
-    first, last = [_call("asserts", statement, number)], []
+            handler.body.insert(0, held(handler.body[0]))
+    number = ast.Constant(index := next(_numbers))
+    first, last = [call("asserts", statement, number)], []
     if settled.holds(statement):
-        first, last = [_call("enters", statement, number)], [_call("leaves", statement, number)]
+        first, last = [call("enters", statement, number)], [call("leaves", statement, number)]
     if isinstance(statement, ast.With | ast.AsyncWith):
-        statement.body.insert(0, _call("looks", statement))
+        statement.body.insert(0, call("looks", statement))
     if not asserts(statement) or (not last and settled.is_left_to_others(statement)):
-        return [statement, _call("looks", statement)] if may_replace(statement) else [statement]
+        return [statement, call("looks", statement)] if may_replace(statement) else [statement]
     if last:
         return [*first, statement, *last]
+    _lines[index] = statement.lineno
     if not is_plain(statement):
-        return [*first, _held(statement), statement]
+        return [*first, held(statement), statement]
     told = seen is not None and id(statement) not in seen and not gives_up(statement)
-    return [*first, _telling(statement, number) if told else statement, _held(statement)]
+    after = look_at(statement, number)
+    return [*first, _telling(statement, number) if told else statement, *after, held(statement)]
+
+
+def _seeing(statement: ast.stmt, handler: ast.ExceptHandler) -> ast.stmt:
+    """Return the statement that says that a handler has seen a failure, or that it lets it pass for none."""
+    first = handler.body[0]
+    return call("hides" if is_quiet(statement) and not waits(handler) else "sees", first)
 
 
 def _telling(statement: ast.stmt, number: ast.Constant) -> ast.stmt:
     """Return a statement that does the same, and notes the line in which it fails; the failure goes on its way."""
     wanted = ast.Attribute(ast.Name("@py_builtins", ast.Load()), "AssertionError", ast.Load())
-    note = _call("fails", statement, number, ast.Constant(statement.lineno))
-    handler = ast.ExceptHandler(wanted, None, [note, _placed(ast.Raise(None, None), statement)])
-    made = _placed(ast.Try([], [handler], [], []), statement)
+    note = call("fails", statement, number, ast.Constant(statement.lineno))
+    handler = ast.ExceptHandler(wanted, None, [note, placed(ast.Raise(None, None), statement)])
+    made = placed(ast.Try([], [handler], [], []), statement)
     made.body.append(statement)  # type: ignore[attr-defined]  # it is a try
-    return made
-
-
-def _call(name: str, statement: ast.stmt, *arguments: ast.expr) -> ast.stmt:
-    """Return the statement `@pytest_ar.gates_<name>()`, in the line of another."""
-    return _placed(ast.Expr(ast.Call(_reached(name), [*arguments], [])), statement)
-
-
-def _held(statement: ast.stmt) -> ast.stmt:
-    """Return the statement `@pytest_ar.gates_executed[1] = @pytest_ar.gates_executed[0]`."""
-    return _placed(ast.Assign([_count(1, ast.Store())], _count(0, ast.Load())), statement)
-
-
-def _count(index: int, context: ast.expr_context) -> ast.Subscript:
-    return ast.Subscript(value=_reached("executed"), slice=ast.Constant(index), ctx=context)
-
-
-def _reached(name: str) -> ast.Attribute:
-    return ast.Attribute(value=ast.Name(id="@pytest_ar", ctx=ast.Load()), attr=f"gates_{name}", ctx=ast.Load())
-
-
-def _placed(made: ast.stmt, beside: ast.stmt) -> ast.stmt:
-    """Put all of a statement that was made into the line of another."""
-    for node in ast.walk(made):
-        if isinstance(node, ast.stmt | ast.expr | ast.excepthandler):
-            node.lineno = node.end_lineno = beside.lineno
-            node.col_offset = node.end_col_offset = beside.col_offset
     return made

@@ -115,7 +115,7 @@ class Bindings:
         """Return whether the only binding of a name is made whatever happens: what the code does may choose a way."""
         if isinstance(value, Each):
             within = any(isinstance(node, ast.For) and node.iter is value.of for _, node in self.up(name))
-            return within and _is_straight(scope)
+            return within and is_straight(scope)
         made = (statement for statement in getattr(scope, "body", ()) if isinstance(statement, MADE_AT_ONCE))
         return any(bound is value for statement in made for n, bound in _bound_by(statement) if n == name.id)
 
@@ -124,7 +124,7 @@ class Bindings:
         for decorator in getattr(function, "decorator_list", ()):
             called = isinstance(decorator, ast.Call) and getattr(decorator.func, "attr", "") == "parametrize"
             if called and len(decorator.args) >= 2 and name in _parametrized(decorator.args[0]):
-                return [Each(decorator.args[1]) if _is_straight(function) else None]
+                return [Each(decorator.args[1]) if is_straight(function) else None]
         return [None]
 
     def _reaching(self, name: ast.Name, scope: ast.AST) -> Bound:
@@ -158,7 +158,7 @@ class Bindings:
         return self._kept[scope]
 
 
-def _is_straight(scope: ast.AST) -> bool:
+def is_straight(scope: ast.AST) -> bool:
     """Return whether there is one way only through a function, apart from loops and what is raised."""
     return not any(isinstance(node, WAYS) for statement in getattr(scope, "body", ()) for node in ast.walk(statement))
 

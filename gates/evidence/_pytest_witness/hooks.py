@@ -70,7 +70,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def _functions() -> dict[tuple[str, str], tuple[object, object]]:
     """Return the functions of this plugin, by module and name, each with its code."""
     own = [module for name, module in sorted(sys.modules.items()) if name.rpartition(".")[0] == __package__]
-    held = [(module.__name__, name, value) for module in own for name, value in vars(module).items()]
+    kinds = {kind for module in own for kind in vars(module).values() if isinstance(kind, type)}
+    owners = [*own, *(kind for kind in kinds if kind.__module__.startswith(f"{__package__}."))]
+    held = [(getattr(one, "__name__", ""), name, value) for one in owners for name, value in vars(one).items()]
     return {(where, name): (f, f.__code__) for where, name, f in held if isinstance(f, FunctionType)}
 
 
@@ -180,6 +182,7 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Tell which test is begun, and that it is over."""
     wire.tell("began", id=item.nodeid)
+    assertions.hidden.clear()
     before = assertions.asserting()
     result = yield
     if changed := _tampered():
@@ -204,6 +207,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
             wire.in_test = False
             if replaced := assertions.watched.end():
                 told["replaced"] = replaced
+            told["reached"] = assertions.newly_reached()
             wire.note("ran", id=item.nodeid, unheard=assertions.unheard[:], **{"asserted": 0, **told})
             assertions.unheard.clear()
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from .assertions import asserting, begin, failed, unheld
+from .assertions import asserting, begin, unheld, unseen, vain
 
 NO_FAILURES = (pytest.skip.Exception, unittest.SkipTest, pytest.exit.Exception)
 ABSENT = object()
@@ -56,7 +56,8 @@ def watched_function(function: object, told: dict[str, object]) -> Callable[...,
             raise
         finally:
             told["asserted"], told["swallowed"] = asserting() - before, unheld()
-            told["unseen"] = min(failed.values(), default=0)
+            told["unseen"] = unseen()
+            told["vain"], told["mistaken"] = min(vain.lines, default=0), min(vain.mistaken, default=0)
 
     return call
 
@@ -84,7 +85,9 @@ def _noting(function: Callable[[], object], told: dict[str, object]) -> Callable
         finally:
             told.setdefault("asserted", asserting() - before)
             told.setdefault("swallowed", unheld())
-            told.setdefault("unseen", min(failed.values(), default=0))
+            told.setdefault("unseen", unseen())
+            told.setdefault("vain", min(vain.lines, default=0))
+            told.setdefault("mistaken", min(vain.mistaken, default=0))
 
     return runtest
 

@@ -7,8 +7,11 @@ import ast
 import builtins
 from collections.abc import Set as AbstractSet
 
+from .asking import asks, does_nothing
 from .asserting import asserts
-from .bindings import COMPREHENSIONS, Bindings, Bound, Each, parameters
+from .bindings import COMPREHENSIONS, Bindings, Bound, Each, is_straight, parameters
+from .conditions import condition_of
+from .libraries import is_of_library
 from .tautology import Tautologies
 from .tolerance import is_boundless, last_name
 
@@ -19,8 +22,6 @@ PURE = frozenset({
 })  # fmt: skip
 PLAIN = frozenset({"abs", "bool", "bytes", "float", "int", "len", "max", "min", "range", "round", "str", "sum"})
 EXCEPTIONS = frozenset(n for n, v in vars(builtins).items() if isinstance(v, type) and issubclass(v, BaseException))
-LIBRARIES = {"math": (), "pytest": ("approx", "param"), "mock": ("Mock", "MagicMock", "sentinel"),
-             "unittest.mock": ("Mock", "MagicMock", "sentinel")}  # fmt: skip
 UNITTEST = frozenset({
     "assertEqual", "assertNotEqual", "assertTrue", "assertFalse", "assertIs", "assertIsNot", "assertIsNone",
     "assertIsNotNone", "assertIn", "assertNotIn", "assertIsInstance", "assertAlmostEqual", "assertGreater",
@@ -55,6 +56,16 @@ class Settled:
         except RecursionError:  # an expression of thousands of parts
             return False
 
+    def is_mistaken(self, statement: ast.stmt) -> bool:
+        """Return whether a statement would compare what the code comes to, and asserts only that it could."""
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        test = statement.test if isinstance(statement, ast.Assert) else None
+        if isinstance(call, ast.Call) and last_name(call.func) == "assertTrue" and call.args:
+            test = call.args[0]
+        if isinstance(call, ast.Call) and self._only_asks(call):
+            return not all(map(self._fixed, call.args))
+        return test is not None and self._tautologies.truths.is_mistaken(test) and not self._fixed(test)
+
     def _holds(self, statement: ast.stmt) -> bool:
         if isinstance(statement, ast.Assert):
             return self._always(statement.test)
@@ -64,7 +75,7 @@ class Settled:
             return self._raises_by_itself(statement)
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             call = statement.value
-            return self._fixed(call) or self._is_settled_call(call) or is_boundless(call)
+            return self._fixed(call) or self._is_settled_call(call) or is_boundless(call) or self._only_asks(call)
         return False
 
     def is_left_to_others(self, statement: ast.stmt) -> bool:
@@ -77,9 +88,14 @@ class Settled:
         else:
             of_self = isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == "self"
             called = [*self._methods.get(last_name(call.func) if of_self else "", [None])]
-            if of_self and last_name(call.func) in UNITTEST and all(map(_does_nothing, called)):
+            if of_self and last_name(call.func) in UNITTEST and all(map(does_nothing, called)):
                 return True
         return all(isinstance(node, ast.FunctionDef) and any(map(asserts, ast.walk(node))) for node in called)
+
+    def _only_asks(self, call: ast.Call) -> bool:
+        """Return whether what is called is written here, says how it is, and fails by nothing itself."""
+        called = self._bindings.values(call.func) if isinstance(call.func, ast.Name) else None
+        return bool(called) and all(asks(node, self._tautologies.truths) for node in called or ())
 
     def _always(self, test: ast.expr) -> bool:
         """Return whether a condition holds wherever it is asked; one that is written to fail is none."""
@@ -94,9 +110,10 @@ class Settled:
             return False
         if func.attr not in UNITTEST or func.attr in self._methods or not call.args:
             return False
-        if func.attr == "assertTrue":
-            return self._always(call.args[0])
-        return all(map(self._fixed, call.args))
+        condition = condition_of(call)
+        if func.attr == "assertTrue" and condition is not None:
+            return self._always(condition)
+        return all(map(self._fixed, call.args)) or (condition is not None and self._tautologies.is_true(condition))
 
     def _raises_by_itself(self, statement: ast.With) -> bool:
         """Return whether what `raises` waits for is raised by the test itself, whatever comes before."""
@@ -142,9 +159,9 @@ class Settled:
             given = self._bindings.assigned(func) if func.attr in self._traced else None
             if given is not None:
                 return self._fixed(given)
-            return self._is_of_library(func) or self._is_own_method(func) or self._fixed(func.value)
+            return is_of_library(func, self._bindings) or self._is_own_method(func) or self._fixed(func.value)
         if isinstance(func, ast.Name):
-            return self._is_of_library(func) or self._is_fixed_name(func)
+            return is_of_library(func, self._bindings) or self._is_fixed_name(func)
         return isinstance(func, ast.Lambda) and self._is_closed(func)
 
     def _is_own_method(self, func: ast.Attribute) -> bool:
@@ -162,21 +179,6 @@ class Settled:
                     instance = next(iter(parameters(method)), "")
                     return not any(isinstance(n, ast.Name) and n.id == instance for n in ast.walk(method))
         return False
-
-    def _is_of_library(self, func: ast.Attribute | ast.Name) -> bool:
-        """Return whether a function is one of a few of libraries, by the import of its name."""
-        root = func.value if isinstance(func, ast.Attribute) else func
-        if not isinstance(root, ast.Name):
-            return False
-        values = self._bindings.values(root) or []
-        if len(values) != 1 or not isinstance(values[0], ast.Import | ast.ImportFrom):
-            return False
-        name = func.attr if isinstance(func, ast.Attribute) else func.id
-        origin = values[0].module if isinstance(values[0], ast.ImportFrom) else root.id
-        if isinstance(func, ast.Attribute) and isinstance(values[0], ast.ImportFrom):
-            origin = f"{origin}.{root.id}"
-        known = LIBRARIES.get(origin or "")
-        return known is not None and (not known or name in known)
 
     def _is_fixed_name(self, name: ast.Name) -> bool:
         values = self._bindings.values(name)
@@ -243,7 +245,7 @@ class Settled:
         called = statement.value if isinstance(statement, ast.Expr) else None
         if isinstance(called, ast.Call) and self._only_looks(called.func):
             return True
-        at_once = self._bindings.parents[statement] is scope
+        at_once = self._is_at_once(statement, scope)
         if isinstance(called, ast.Call):
             return at_once and all(map(self._fixed, (*called.args, *(word.value for word in called.keywords))))
         if isinstance(statement, ast.Assign):
@@ -252,9 +254,18 @@ class Settled:
             return part in statement.decorator_list
         return isinstance(statement, ast.Assert | ast.If)
 
+    def _is_at_once(self, statement: ast.stmt, scope: ast.AST) -> bool:
+        """Return whether a statement is executed whatever happens, as often as is written."""
+        for _, node in self._bindings.up(statement):
+            if node is scope:
+                return True
+            if not isinstance(node, ast.For) or not self._fixed(node.iter) or not is_straight(scope):
+                return False
+        return False
+
     def _only_looks(self, func: ast.expr) -> bool:
         if isinstance(func, ast.Name):
-            return func.id in PURE or self._is_of_library(func)
+            return func.id in PURE or is_of_library(func, self._bindings)
         return isinstance(func, ast.Attribute) and func.attr in {*UNITTEST, "parametrize", "approx"}
 
     def _is_closed(self, function: ast.Lambda | ast.FunctionDef) -> bool:
@@ -273,14 +284,6 @@ class Settled:
 
     def _is_builtin(self, name: ast.Name) -> bool:
         return name.id in PURE | EXCEPTIONS and self._bindings.values(name) == []
-
-
-def _does_nothing(node: Bound) -> bool:
-    """Return whether a function of a test has nothing that it could fail by."""
-    body = node.body if isinstance(node, ast.FunctionDef) else [node]
-    returned = [part.value for part in body if isinstance(part, ast.Return | ast.Expr)]
-    plain = all(value is None or isinstance(value, ast.Constant) for value in returned)
-    return plain and all(isinstance(part, ast.Return | ast.Expr | ast.Pass) for part in body)
 
 
 def _waits_for_anything(call: ast.expr, *more: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 
 from .bindings import Bindings
 from .tolerance import last_name
+from .truths import Truths
 
 CONTRARY = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -24,6 +25,7 @@ class Tautologies:
     def __init__(self, bindings: Bindings, traced: AbstractSet[str]) -> None:
         self._bindings = bindings
         self._traced = traced
+        self.truths = Truths(bindings)
 
     def is_true(self, test: ast.expr) -> bool:
         """Return whether a condition is true whatever its parts are: `True or f()`, `isinstance(x, object)`."""
@@ -35,10 +37,10 @@ class Tautologies:
             return any(map(self.is_true, test.values)) or _has_contraries(test.values)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             return self._is_false(test.operand)
-        if isinstance(test, ast.Tuple | ast.List | ast.Set):
-            return any(not isinstance(part, ast.Starred) for part in test.elts)
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             return self._compares_true(test.left, test.ops[0], test.comparators[0])
+        if self.truths.is_true(test):
+            return True
         if isinstance(test, ast.Call):
             return self._answers_true(test)
         return self._is_traced(test) or self._is_finished_process(test)
@@ -61,18 +63,41 @@ class Tautologies:
 
     def _compares_true(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool:
         sides = (left, right)
-        if isinstance(operator, ast.GtE):
-            return _is_call_of(left, {"len"}) and isinstance(right, ast.Constant) and right.value == 0
-        if isinstance(operator, ast.Eq | ast.Is):
-            any_of_mock = isinstance(operator, ast.Eq) and any(map(self._is_any, sides))
-            return _are_one(left, right, operator) or any_of_mock
+        if isinstance(operator, ast.GtE | ast.Gt):
+            return _is_least(left, right, operator)
+        if isinstance(operator, ast.LtE | ast.Lt):
+            return _is_least(right, left, ast.GtE() if isinstance(operator, ast.LtE) else ast.Gt())
+        if isinstance(operator, ast.Is):
+            return _are_one(left, right, operator)
+        if isinstance(operator, ast.Eq):
+            return self._are_equal(left, right)
         if isinstance(operator, ast.NotEq):
             return any(self._is_nan(side) or _is_call_of(side, {"object"}) for side in sides)
         if isinstance(operator, ast.IsNot):
             if any(isinstance(side, DISPLAYS) or _is_call_of(side, {"object"}) for side in sides):
                 return True
             return _is_none(right) and (_is_call_of(left, NEVER_NONE) or self._is_never_none(left))
-        return isinstance(operator, ast.In) and _is_among(left, right)
+        return isinstance(operator, ast.In) and self._is_among(left, right)
+
+    def _are_equal(self, left: ast.expr, right: ast.expr) -> bool:
+        """Return whether two sides are equal constants, or one of them is equal to everything, part by part."""
+        if self._is_any(left) or self._is_any(right) or _are_one(left, right, ast.Eq()):
+            return True
+        if type(left) is not type(right):
+            return False
+        if isinstance(left, ast.Dict) and isinstance(right, ast.Dict):
+            return _keys(left) == _keys(right) != [] and all(map(self._are_equal, left.values, right.values))
+        if isinstance(left, ast.List | ast.Tuple) and isinstance(right, ast.List | ast.Tuple):
+            return len(left.elts) == len(right.elts) > 0 and all(map(self._are_equal, left.elts, right.elts))
+        return False
+
+    def _is_among(self, left: ast.expr, right: ast.expr) -> bool:
+        """Return whether something is looked for where it has just been put, or a truth among both truths."""
+        parts = right.elts if isinstance(right, ast.List | ast.Tuple | ast.Set) else []
+        parts = [key for key in right.keys if key is not None] if isinstance(right, ast.Dict) else parts
+        if self.truths.is_a_truth(left):
+            return {part.value for part in parts if isinstance(part, ast.Constant)} >= {True, False}
+        return isinstance(left, ast.Name) and any(ast.dump(part) == ast.dump(left) for part in parts)
 
     def _answers_true(self, call: ast.Call) -> bool:
         name, given = last_name(call.func), call.args
@@ -80,7 +105,8 @@ class Tautologies:
             return self._is_of(call.func, {"re"}) and name in MATCHING and bool(given) and _fits_all(given[0])
         if name == "isinstance" and len(given) == 2:
             kinds = given[1].elts if isinstance(given[1], ast.Tuple) else [given[1]]
-            return any(isinstance(kind, ast.Name) and kind.id == "object" for kind in kinds)
+            wide = {"object", "bool", "int"} if self.truths.is_a_truth(given[0]) else {"object"}
+            return any(isinstance(kind, ast.Name) and kind.id in wide for kind in kinds)
         if name == "callable" and len(given) == 1:
             return self._is_traced(given[0])
         if name == "hasattr" and len(given) == 2:
@@ -102,7 +128,9 @@ class Tautologies:
     def _is_never_none(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Attribute) and node.attr == "returncode":
             return self._is_finished_process(node.value)
-        return self._is_traced(node) or self._is_finished_process(node)
+        if self._is_traced(node) or self._is_finished_process(node):
+            return True
+        return self.truths.is_true(node) or self.truths.is_a_truth(node)
 
     def _is_finished_process(self, node: ast.expr) -> bool:
         """Return whether a name stands for what `subprocess.run` returned, however the process ended."""
@@ -165,13 +193,19 @@ def _are_one(left: ast.expr, right: ast.expr, operator: ast.cmpop) -> bool:
     return isinstance(operator, ast.Is) and isinstance(left, ast.Name) and ast.dump(left) == ast.dump(right)
 
 
-def _is_among(left: ast.expr, right: ast.expr) -> bool:
-    """Return whether something is looked for where it has just been put, or both truths among truths."""
-    parts = right.elts if isinstance(right, ast.List | ast.Tuple | ast.Set) else []
-    parts = [key for key in right.keys if key is not None] if isinstance(right, ast.Dict) else parts
-    if _is_call_of(left, {"bool"}):
-        return {part.value for part in parts if isinstance(part, ast.Constant)} >= {True, False}
-    return isinstance(left, ast.Name) and any(ast.dump(part) == ast.dump(left) for part in parts)
+def _is_least(length: ast.expr, least: ast.expr, operator: ast.cmpop) -> bool:
+    """Return whether a length is compared with what no length is less than."""
+    least = least.operand if (below := isinstance(least, ast.UnaryOp) and isinstance(least.op, ast.USub)) else least
+    number = least.value if isinstance(least, ast.Constant) else None
+    if not _is_call_of(length, {"len"}) or not isinstance(number, int):
+        return False
+    return (number == 0 and isinstance(operator, ast.GtE)) or (below and number > 0)
+
+
+def _keys(node: ast.Dict) -> list[object]:
+    """Return the keys of a dict that are all written out; none where they are not."""
+    keys: list[object] = [key.value for key in node.keys if isinstance(key, ast.Constant)]
+    return keys if len(keys) == len(node.keys) else []
 
 
 def _is_empty(node: ast.expr) -> bool:

@@ -1,9 +1,11 @@
 """Which comparisons allow so much that hardly any number could miss."""
 
 import ast
+import math
 
 BOUNDLESS = 1e6  # times what is expected, or times one where that is less: not a tolerance of any number
 RELATIVE = 10.0  # of what is expected: the sign and the order of magnitude may both be wrong
+INFINITE = frozenset({"float('inf')", "float('infinity')", "math.inf", "np.inf", "numpy.inf", "torch.inf"})
 OF_VALUE = frozenset({"rel", "rtol", "rel_tol"})
 OF_ONE = frozenset({"abs", "atol", "abs_tol", "delta", "places"})
 COMPARING = ("approx", "isclose", "allclose", "assert_", "assertAlmostEqual")
@@ -55,6 +57,8 @@ def _number(node: ast.expr) -> float | None:
     """Return a number that is written out: `6`, `-1e9`, `10**9`."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return None if isinstance(node.value, bool) else float(min(node.value, 10**300))
+    if isinstance(node, ast.Call | ast.Attribute) and ast.unparse(node).lower() in INFINITE:
+        return math.inf
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = _number(node.operand)
         return None if inner is None else -inner

@@ -1,15 +1,19 @@
 """Whether the functions that criteria are traced to are what their files define, whenever a test asserts something.
 
 A test that puts another function in the place of one and asserts on that says nothing of the one that it replaced.
+Nor does one that runs other code under its name, or that changes what its file says of the names that it reads.
 """
 
 import json
 import os
 import sys
-from dataclasses import dataclass
-from importlib.machinery import SourceFileLoader
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
+
+from .shipped import Shipped
+from .values import altered
+from .wrapped import behind, file_of, line_of, mock_in, origin, unwrapped
 
 INSTALLED = ("site-packages", "dist-packages")
 LOOKS = 1000  # in one test: what is still replaced then stays so
@@ -18,7 +22,10 @@ ABSENT = object()
 
 @dataclass(frozen=True)
 class Function:
-    """A function as its file defines it; `plain` says that nothing there could wrap it or take its name."""
+    """A function as its file defines it; `plain` says that nothing there could wrap it or take its name.
+
+    `literals` and `defaults` are what the file gives to names that it reads, `reads` those that only Python defines.
+    """
 
     name: str
     path: str
@@ -26,6 +33,12 @@ class Function:
     line: int
     plain: bool
     module: str
+    literals: dict[str, str] = field(default_factory=dict, hash=False)
+    defaults: dict[str, str] = field(default_factory=dict, hash=False)
+    reads: tuple[str, ...] = ()
+
+
+StandIn = tuple[str, str]  # what was seen: other code, another object or another value; and which
 
 
 class Watched:
@@ -37,20 +50,22 @@ class Watched:
         self._own: tuple[str, ...] = ()
         self._root = ""
         self._open: list[Function] = []
-        self._replaced: list[str] = []
+        self._replaced: list[dict[str, object]] = []
         self._looks = 0
         self._test: ModuleType | None = None
         self._given: dict[str, set[str]] = {}
         self._modules: dict[str, ModuleType] = {}
         self._known = 0
-        self._written: dict[str, dict[tuple[str, int], CodeType]] = {}
-        self._seen_as_written: set[CodeType] = set()
         self._real: dict[str, str] = {}
+        self._shipped = Shipped(self._path)
 
     def load(self, path: Path) -> None:
         """Read what is to be watched."""
         told = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        self._functions = tuple(Function(**{**one, "chain": tuple(one["chain"])}) for one in told.get("functions", ()))
+        self._functions = tuple(
+            Function(**{**one, "chain": tuple(one["chain"]), "reads": tuple(one.get("reads", ()))})
+            for one in told.get("functions", ())
+        )
         self.traced = frozenset(told.get("traced", ()))
         self._own, self._root = tuple(told.get("implementation", ())), told.get("root", "")
 
@@ -67,17 +82,19 @@ class Watched:
             }  # fmt: skip
 
     def begin(self, module: ModuleType | None) -> None:
-        """Begin with a test: all is open."""
+        """Begin with a test: all is open that is not replaced already."""
         self._test = module
         self._open, self._replaced, self._looks = [*self._functions], [], 0
+        self.look()
 
     def look(self) -> None:
         """Note what is replaced now."""
         if self._open and self._looks < LOOKS:
             self._looks += 1
-            gone = [one for one in self._open if self._is_replaced(one)]
-            self._replaced += [one.name for one in gone]
-            self._open = [one for one in self._open if one not in gone] if gone else self._open
+            seen = [(one, self._instead_of(one)) for one in self._open]
+            if any(instead for _, instead in seen):
+                self._replaced += [_told(one, instead) for one, instead in seen if instead]
+                self._open = [one for one, instead in seen if not instead]
 
     def asserted(self) -> None:
         """Take what was never replaced until something is asserted for what is asserted on."""
@@ -85,43 +102,53 @@ class Watched:
             self.look()
             self._open = []
 
-    def end(self) -> list[str]:
+    def end(self) -> list[dict[str, object]]:
         """Return what the test has replaced before it asserted anything, or until its end."""
         self.look()
         self._open = []
         return self._replaced
 
-    def _is_replaced(self, function: Function) -> bool:
+    def _instead_of(self, function: Function) -> StandIn | None:
+        """Return what stands in the place of a function, or nothing where it is itself."""
         named = sys.modules.get(function.module) if function.module else None
         if named is not None and getattr(named, "__file__", None) is None:
-            return True  # a module that was made up
+            return "object", "a module that was made up"
         module = self._module(function.path)
         if module is None:
-            return False
-        if self._is_foreign(_file_of(type(getattr(module, "__loader__", None)))):
-            return True
-        owners = [module]
+            return None
+        loader = file_of(type(getattr(module, "__loader__", None)))
+        if self._is_foreign(loader):
+            return "code", f"what the import hook of {self._shown(loader)} made of the file"
+        if other := self._shipped.stray(function.path, module):
+            return "code", f"{other} is not what the file says"
+        held = _at(module, function.chain)
+        owners = [held]
         if self._test is not None and function.chain[0] in self._given.get(self._test.__name__, ()):
-            owners.append(self._test)
-        held = (_at(owner, function.chain) for owner in owners)
-        return not all(one is ABSENT or self._is_real(one, function, module) for one in held)
+            owners.append(_at(self._test, function.chain))
+        found = (self._other(one, function, module) for one in owners if one is not ABSENT)
+        return next(filter(None, found), None) or self._altered(held, function, module)
 
-    def _is_real(self, found: object, function: Function, module: ModuleType) -> bool:
-        """Return whether something is the function that a file defines, or a library's wrapper around it."""
-        if self._is_at_its_place(found, function):
-            return self._is_as_written(found.__code__, function, module)  # type: ignore[attr-defined]  # a function
-        mock = _mock_in(found)
+    def _altered(self, held: object, function: Function, module: ModuleType) -> StandIn | None:
+        inner = held if self._is_at_its_place(held, function) else unwrapped(held)
+        real = inner if self._is_at_its_place(inner, function) else None
+        changed = altered(real, module, function.literals, function.defaults, function.reads)
+        return ("value", changed.replace(f"{self._root}{os.sep}", "")) if changed else None
+
+    def _other(self, found: object, function: Function, module: ModuleType) -> StandIn | None:
+        """Return what something is where it is neither the function that a file defines nor a wrapper around it."""
+        mock = None if self._is_at_its_place(found, function) else mock_in(found)
         if mock is not None:
-            return self._only_spies(mock, function)
-        if self._is_foreign(_origin(found)):
-            return False
+            return None if self._only_spies(mock, function) else ("object", "a mock")
+        from_file = origin(found)
+        if not self._is_at_its_place(found, function) and self._is_foreign(from_file):
+            return "object", f"{self._shown(from_file)}:{line_of(found) or 1}"
+        real = behind(found, lambda one: self._is_at_its_place(one, function))
+        if real is not None:
+            as_written = self._shipped.is_as_written(real, function.path, module)
+            return None if as_written else ("code", f"{'.'.join(function.chain)} is not what the file says")
         if not function.plain:
-            return True
-        inner = _unwrapped(found)
-        if self._is_at_its_place(inner, function):
-            return True
-        origin = _origin(inner)
-        return origin is not None and not self._is_foreign(origin)
+            return None
+        return "object", f"{self._shown(from_file)}:{line_of(found) or 1}" if from_file else f"{found!r:.60}"
 
     def _is_at_its_place(self, found: object, function: Function) -> bool:
         if not isinstance(found, FunctionType):
@@ -129,26 +156,14 @@ class Watched:
         code = found.__code__
         return code.co_firstlineno == function.line and self._path(code.co_filename) == function.path
 
-    def _is_as_written(self, code: CodeType, function: Function, module: ModuleType) -> bool:
-        """Return whether the code of a function is what its source comes to; what imports otherwise is left alone."""
-        if code in self._seen_as_written or type(getattr(module, "__loader__", None)) is not SourceFileLoader:
-            return True
-        if function.path not in self._written:
-            self._written[function.path] = _codes_in(function.path)
-        written = self._written[function.path].get((code.co_name, code.co_firstlineno))
-        same = written is None or _are_one(code, written)
-        if same:
-            self._seen_as_written.add(code)
-        return same
-
     def _only_spies(self, mock: object, function: Function) -> bool:
         """Return whether a mock calls the real function and hands on what that returns."""
         facts = vars(mock)
         wraps, effect = facts.get("_mock_wraps"), facts.get("_mock_side_effect")
         default = getattr(sys.modules.get(type(mock).__mro__[-2].__module__), "DEFAULT", None)
         if wraps is not None and facts.get("_mock_return_value") is default:
-            return self._is_at_its_place(_unwrapped(wraps), function)
-        return self._is_at_its_place(_unwrapped(effect), function) and not self._is_foreign(_origin(effect))
+            return self._is_at_its_place(unwrapped(wraps), function)
+        return self._is_at_its_place(unwrapped(effect), function) and not self._is_foreign(origin(effect))
 
     def _module(self, path: str) -> ModuleType | None:
         """Return the module that a file was imported as."""
@@ -166,16 +181,24 @@ class Watched:
 
     def _is_foreign(self, file: str | None) -> bool:
         """Return whether a file is one of the project that is no part of the implementation, such as a conftest.py."""
-        if file is None:
+        if file is None or (file.startswith("<") and file.endswith(">")):  # made while it runs, by whom is unknown
             return False
         path = self._path(file)
         inside = path.startswith(self._root + os.sep) and not any(part in Path(path).parts for part in INSTALLED)
         return inside and not any(path == own or path.startswith(own + os.sep) for own in self._own)
 
+    def _shown(self, file: str | None) -> str:
+        return self._path(file).removeprefix(f"{self._root}{os.sep}") if file else ""
+
     def _path(self, file: str) -> str:
         if file not in self._real:
             self._real[file] = os.path.realpath(file)
         return self._real[file]
+
+
+def _told(function: Function, instead: StandIn) -> dict[str, object]:
+    kind, by = instead
+    return {"name": function.name, "line": function.line, "kind": kind, "by": by[:200]}
 
 
 def _at(owner: object, chain: tuple[str, ...]) -> object:
@@ -193,70 +216,4 @@ def _member(owner: object, name: str) -> object:
         held = getattr(one, "__dict__", {})
         if name in held:
             return held[name]
-    return owner if _mock_in(owner) is not None else ABSENT
-
-
-def _mock_in(found: object) -> object | None:
-    """Return the mock that something is, or that stands behind a function with its signature."""
-    for one in (found, getattr(found, "mock", None) if isinstance(found, FunctionType) else None):
-        if any(kind.__name__ == "NonCallableMock" for kind in type(one).__mro__):
-            return one
-    return None
-
-
-def _unwrapped(found: object) -> object:
-    """Return what lies innermost in wrappers that tell what they wrap."""
-    for _ in range(20):
-        inner = next(
-            (one for name in ("__wrapped__", "__func__", "func", "fget")
-             if (one := getattr(found, name, None)) is not None), None
-        )  # fmt: skip
-        if inner is None:
-            break
-        found = inner
-    return found
-
-
-def _origin(found: object) -> str | None:
-    """Return the file that a function, or the class of something else, was written in."""
-    for name in ("__func__", "func", "fget"):
-        inner = getattr(found, name, None)
-        if inner is not None and not isinstance(found, FunctionType):
-            return _origin(inner)
-    if isinstance(found, FunctionType):
-        return found.__code__.co_filename
-    return _file_of(found if isinstance(found, type) else type(found))
-
-
-def _file_of(kind: type) -> str | None:
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return file if isinstance(file, str) else None
-
-
-def _codes_in(path: str) -> dict[tuple[str, int], CodeType]:
-    """Return the code of each function that a file defines, by name and first line."""
-    found: dict[tuple[str, int], CodeType] = {}
-    try:
-        edge = [compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)]
-    except (OSError, SyntaxError, ValueError):
-        return {}
-    while edge:
-        code = edge.pop()
-        found[code.co_name, code.co_firstlineno] = code
-        edge += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
-    return found
-
-
-def _are_one(one: CodeType, other: CodeType) -> bool:
-    """Return whether two codes do the same: the same steps on the same names and constants."""
-    facts = ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars")
-    if any(getattr(one, name) != getattr(other, name) for name in facts) or len(one.co_consts) != len(other.co_consts):
-        return False
-    for a, b in zip(one.co_consts, other.co_consts, strict=True):
-        if isinstance(a, CodeType) and isinstance(b, CodeType):
-            same = _are_one(a, b)
-        else:
-            same = type(a) is type(b) and (isinstance(a, frozenset) or repr(a) == repr(b))
-        if not same:
-            return False
-    return True
+    return owner if mock_in(owner) is not None else ABSENT

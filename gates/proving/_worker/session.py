@@ -26,6 +26,10 @@ class Recorder:
         self._events.write(line.encode("ascii", "backslashreplace").decode() + "\n")
         self._events.flush()
 
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Make the marker known that binds tests to criteria: a project may refuse what it does not know."""
+        config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test stands for")
+
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Leave the tests that were asked for."""

@@ -1,0 +1,102 @@
+"""Which files of the project the test run imported, beside those that the commit has."""
+
+import ast
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Self
+
+from gates.context import Context
+from gates.errors import EvidenceUnavailable
+from gates.evidence._coverage_plan import FOLDER
+from gates.evidence.kind import Evidence
+from gates.history import Blob, History
+from gates.tasks.task import Task
+from gates.terminal import printable
+
+INSTALLED = {"site-packages", "dist-packages"}
+BYTECODE = ".pyc"
+COMPILED = (".so", ".pyd", ".dll", ".dylib")
+VERSION_FILE = re.compile(r"_*version(_info)?_*\.py")
+OF_A_VERSION = re.compile(r"(?i)version|commit|revision|git|build|date|release|dirty|branch|^TYPE_CHECKING$|^__all__$")
+TYPING = {"__future__", "typing"}
+PLAIN = (
+    ast.Module, ast.Expr, ast.Assign, ast.AnnAssign, ast.If, ast.ImportFrom, ast.alias, ast.Constant, ast.Name,
+    ast.Tuple, ast.List, ast.Dict, ast.Subscript, ast.UnaryOp, ast.USub, ast.BinOp, ast.BitOr, ast.expr_context,
+)  # fmt: skip
+
+
+class ImportedCode(Evidence):
+    """Files that the tests imported: those that the commit does not have, and bytecode that has no source."""
+
+    strays: tuple[str, ...]
+    sourceless: tuple[str, ...]
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:  # noqa: ARG003  # what every kind is given
+        """Read what the plugin left beside the test run, which must have been collected before."""
+        states = sorted((context.evidence / "pytest" / FOLDER).glob("state*.json"))
+        if not states:
+            raise EvidenceUnavailable("no test run left a record of the modules that it imported")
+        files = sorted({file for state in states for file in _modules(state)})
+        own = [file for file in files if file.suffix not in COMPILED and not _is_installed(file, context.root)]
+        return cls(
+            how="the modules that were loaded at the end of the test run",
+            strays=tuple(_shown(_not_committed(own, context.root), context.root)),
+            sourceless=tuple(_shown((file for file in own if file.suffix == BYTECODE), context.root)),
+        )
+
+
+def _modules(state: Path) -> list[Path]:
+    try:
+        told = json.loads(state.read_text(encoding="utf-8")).get("modules", [])
+    except (OSError, ValueError, AttributeError) as error:
+        raise EvidenceUnavailable(f"the record of the modules cannot be read: {error!r:.200}") from error
+    return [Path(one) for one in told if isinstance(one, str)]
+
+
+def _is_installed(file: Path, root: Path) -> bool:
+    """Return whether a file is of an installed package, or lies outside of the project."""
+    return not file.is_relative_to(root) or bool(INSTALLED & {*file.relative_to(root).parts})
+
+
+def _not_committed(files: Iterable[Path], root: Path) -> Iterator[Path]:
+    """Yield the files that HEAD does not have; without a commit there is nothing for them to belong to."""
+    try:
+        history = History(root)
+        commit = history.commit("HEAD")
+        tree = history.whole_tree(commit) if commit else None
+    except EvidenceUnavailable:
+        return
+    for file in files if tree is not None else ():
+        real = Path(os.path.realpath(file))
+        inside = real.relative_to(history.top).as_posix() if real.is_relative_to(history.top) else None
+        if inside and not _has(tree or {}, inside) and not is_version_file(real):
+            yield file
+
+
+def _has(tree: dict[str, Blob], path: str) -> bool:
+    """Return whether a commit has a file, or a submodule that it lies in: of that it has a commit of its own."""
+    steps = path.split("/")
+    above = ("/".join(steps[: n + 1]) for n in range(len(steps) - 1))
+    return path in tree or any(step in tree and not tree[step].link for step in above)
+
+
+def is_version_file(path: Path) -> bool:
+    """Return whether a file says of which version the project is, and nothing else: building it wrote that."""
+    if not VERSION_FILE.fullmatch(path.name):
+        return False
+    try:
+        nodes = [*ast.walk(ast.parse(path.read_bytes()))]
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return False
+    if any(isinstance(node, ast.ImportFrom) and node.module not in TYPING for node in nodes):
+        return False
+    named = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return all(isinstance(node, PLAIN) for node in nodes) and all(map(OF_A_VERSION.search, named))
+
+
+def _shown(files: Iterable[Path], root: Path) -> list[str]:
+    return sorted(printable(file.relative_to(root).as_posix()) for file in files)
