@@ -37,7 +37,7 @@ class Group:
     def key(self) -> str:
         """Return the digest of what the files hold."""
         listed = [f"{shown}\0{self.facts[shown].digest}\0{shown in self.judged}" for shown in self.files]
-        return hashlib.sha256("\n".join(listed).encode()).hexdigest()
+        return hashlib.sha256("\n".join(listed).encode(errors="surrogatepass")).hexdigest()
 
 
 def _module(shown: str, path: Path) -> Module | str:

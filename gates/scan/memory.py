@@ -55,7 +55,7 @@ class Memory:
         """Return the memory of a project, in the user's cache folder."""
         if os.environ.get(OFF):
             return cls(None)
-        name = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:24]
+        name = hashlib.sha256(str(root.resolve()).encode(errors="surrogatepass")).hexdigest()[:24]
         return cls(cache_folder() / f"scan-{name}.json")
 
     def _load(self, file: Path) -> None:

@@ -201,9 +201,11 @@ def _is_meant(project: Project, node: ast.Compare, module: Module, way: Way) -> 
     text = text_of(statement) if isinstance(statement, ast.Assign | ast.Return | ast.Assert | ast.Expr) else ""
     if isinstance(statement, ast.If):
         text = f"{text_of(statement.test)} {' '.join(text_of(s) for s in statement.body[:2])}"
+    label = label_of(node, module)
+    if label and isinstance(getattr(statement, "value", None), ast.Dict):
+        text = f"{label} {text_of(node)}"  # what is said of the others says nothing of this one
     if MINE.search(text.partition("=")[0]) and not isinstance(statement, ast.If):
         return True
-    label = label_of(node, module)
     if MINE.search(label) or EITHER.search(label) or _is_gain(node, module):
         return True
     around = function_of(node, module)

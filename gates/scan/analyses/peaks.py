@@ -99,7 +99,8 @@ def _inherited(project: Project, module: Module, function: Function, reading: as
     name, is_told = tail_of(reading.func), False
     for second, there in _seconds(project, function, HOPS):
         if is_set_back(project, function_of(second, there) or there.tree):
-            yield broken(there, second, f"{text_of(second.func)}() gives the peak of the arm that ran before, too")
+            said = f"{text_of(second.func)}() gives the peak of the arm that ran before, too"
+            yield broken(there, second, said, ("it is read in", module, reading))
         elif not is_told:
             at = f"{there.path}:{second.lineno}"
             yield broken(

@@ -3,7 +3,8 @@
 import ast
 from dataclasses import dataclass, field
 
-from gates.scan.analyses.reading.code import callee, constant, function_of, keyword
+from gates.scan.analyses.reading.code import callee, constant, function_of
+from gates.scan.analyses.reading.constructors import declared, passed_for
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.analyses.settings.defaults import under
 from gates.scan.program.module import Function, Module, is_property, tail_of
@@ -155,7 +156,8 @@ def _kept(
     else:
         owner = scope.class_of(node.value)
         made = project.named.get(owner.node.name, []) if owner is not None else []
-        value = _field_given(owner.node, made[0][0], key) if owner is not None and len(made) == 1 else None
+        is_known = owner is not None and len(made) == 1 and key in declared(owner)
+        value = passed_for(key, made[0][0], owner) if owner is not None and is_known else None
         found = (value, project.scope_at(*made[0])) if value is not None else None
     if found is None:
         return None
@@ -176,15 +178,6 @@ def _item(project: Project, node: ast.Name, made: ast.expr, module: Module) -> t
     if target is None or len(parts) <= max(places) or any(isinstance(part, ast.Starred) for part in parts):
         return None
     return parts[-1], target, project.scope_of(target, module).module
-
-
-def _field_given(owner: ast.ClassDef, call: ast.Call, name: str) -> ast.expr | None:
-    """Return what a constructor is handed for a field that a class declares: by its name, or in its order."""
-    fields = [s.target.id for s in owner.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
-    at = fields.index(name) if name in fields else len(call.args)
-    if name not in fields or any(isinstance(each, ast.Starred) for each in call.args):
-        return None
-    return keyword(call, name) or (call.args[at] if at < len(call.args) else None)
 
 
 def _filled(node: ast.Name, begun: ast.expr, module: Module) -> ast.expr | None:

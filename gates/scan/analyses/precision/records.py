@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses.precision.precision import autocasts, holds, option, scalers, type_named
+from gates.scan.analyses.reading.constructors import declared
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Module
 from gates.scan.program.project import Project
@@ -28,9 +29,7 @@ def scaled_in_record(project: Project, kind: str) -> Iterator[tuple[ast.Call, Mo
 
 def _given(made: ast.Call, info: ClassInfo) -> Iterator[tuple[str, ast.expr]]:
     """Yield what a constructor is passed, with the name of its field."""
-    fields = [s.target.id for s in info.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
-    if "__init__" in info.methods:
-        fields = list(parameters(info.methods["__init__"]))[1:]
+    fields = list(parameters(info.methods["__init__"]))[1:] if "__init__" in info.methods else declared(info)
     yield from zip(fields, made.args, strict=False)
     yield from ((option.arg, option.value) for option in made.keywords if option.arg is not None)
 

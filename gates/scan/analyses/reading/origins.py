@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from gates.scan.analyses.reading.call_sites import MAX_SITES, calls_of
+from gates.scan.analyses.reading.constructors import declared, passed_for
 from gates.scan.analyses.reading.containers import Path, Way, element, places_in, taken_from
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Binding, Function, Module, tail_of
@@ -84,6 +85,8 @@ class Origins:
             owner = scope.class_of(node.value) or self._held_by(node.value, scope)
             for binding, there in self._project.attribute(owner, node.attr) if owner else ():
                 yield from self._bound(binding, there, node.attr, path)
+            if owner is not None and node.attr in declared(owner):
+                yield from self._given(node, owner, scope, path)
             if path and owner is not None:
                 yield from self._added(owner.node, node, owner.scope.module, path)
         elif isinstance(node, ast.Subscript):
@@ -99,6 +102,23 @@ class Origins:
             yield node.value, scope, path
         elif path:
             yield from element(node, scope, path)
+
+    def _given(self, node: ast.Attribute, owner: ClassInfo, scope: Scope, path: Path) -> Iterator[Way]:
+        """Yield what the makers of a record pass for one of its fields."""
+        if node in self._asked or len(self._asked) == MAX_ASKED:
+            self._circles += 1
+            return
+        self._asked.add(node)
+        made = [origin for origin in self.of(node.value, scope) if isinstance(origin.node, ast.Call)]
+        self._asked.discard(node)
+        for origin in made:
+            value = passed_for(node.attr, origin.node, owner) if self._makes(origin, owner) else None  # type: ignore[arg-type]  # calls
+            if value is not None:
+                yield value, origin.scope, path
+
+    def _makes(self, origin: Origin, owner: ClassInfo) -> bool:
+        """Return whether a call is the constructor of a class."""
+        return isinstance(origin.node, ast.Call) and origin.scope.dotted(origin.node.func) == owner.name
 
     def _held_by(self, node: ast.expr, scope: Scope) -> ClassInfo | None:
         """Return the one class of the program that callers pass an object of."""
