@@ -9,6 +9,7 @@ from gates.scan.analyses.precision.finiteness import BAD, FINITE
 from gates.scan.analyses.precision.guards import Answer, Switch, finite, mixed, named, switches
 from gates.scan.analyses.precision.precision import BRAIN, autocasts, dtype_of, is_scaler, is_step, option, scalers
 from gates.scan.analyses.precision.rejections import cleared, denial
+from gates.scan.analyses.precision.unusable import absent, of_disabled, use
 from gates.scan.analyses.reading.absence import lacking, loads
 from gates.scan.analyses.reading.branches import rest_of
 from gates.scan.analyses.reading.code import broken, callee, calls, constant, function_of, module_of, nodes
@@ -23,7 +24,6 @@ from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("caler*", "isfinite", "isnan", "isinf", "zero_grad*", "load_state_dict*")
-USED = {"scale", "unscale_", "step", "update"}
 CAST = re.compile(r"(?i)^(use_|enable_|with_)?(amp|mixed_precision)(_enabled)?$")
 
 
@@ -113,13 +113,13 @@ def _branches(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
         test, turned = test.operand, not turned
     yes, no = (node.orelse, node.body) if turned else (node.body, node.orelse)
     scope = project.scope_at(node, module)
-    if (absent := _absent(test, yes, no, scope)) is not None:
-        name, branch = absent
-        if (call := _use(branch, name)) is not None:
+    if (missing := absent(test, yes, no, scope)) is not None:
+        name, branch = missing
+        if (call := use(branch, name)) is not None:
             said = f"{name} is None where {text_of(call.func)}() is called"
             yield broken(module, node, said, ("it is called in", module, call))
             return
-    if (call := _of_disabled(test, no, scope)) is not None:
+    if (call := of_disabled(test, no, scope)) is not None:
         said = f"{text_of(call.func)}() is called only where the scaler is off"
         yield broken(module, node, said, ("it is called in", module, call))
         return
@@ -139,47 +139,6 @@ def _branches(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
             yield _asked(module, node, fine, "the optimizer steps where gradients are not finite, and only there")
         elif (told := denial(good)) is not None:
             yield _asked(module, node, fine, f"where it is finite the program says {told!r}")
-
-
-def _absent(test: ast.expr, yes: list[ast.stmt], no: list[ast.stmt], scope: Scope) -> tuple[str, list[ast.stmt]] | None:
-    """Return a name that a test holds against `None`, and the branch in which it is `None`."""
-    if (
-        isinstance(test, ast.Compare)
-        and len(test.ops) == 1
-        and constant(test.comparators[0]) is None
-        and isinstance(test.comparators[0], ast.Constant)
-        and is_scaler(test.left, scope)
-    ):
-        if isinstance(test.ops[0], ast.Is | ast.Eq):
-            return text_of(test.left), yes
-        if isinstance(test.ops[0], ast.IsNot | ast.NotEq):
-            return text_of(test.left), no
-    if isinstance(test, ast.Name | ast.Attribute) and is_scaler(test, scope):
-        return text_of(test), no
-    return None
-
-
-def _of_disabled(test: ast.expr, no: list[ast.stmt], scope: Scope) -> ast.Call | None:
-    """Return what is called of a scaler, its state loaded included, only where `is_enabled()` says that it is off."""
-    if not isinstance(test, ast.Call) or not isinstance(test.func, ast.Attribute) or test.func.attr != "is_enabled":
-        return None
-    if not no or not is_scaler(test.func.value, scope):
-        return None
-    name = text_of(test.func.value)
-    used = (c for s in no for c in calls(s) if isinstance(c.func, ast.Attribute) and text_of(c.func.value) == name)
-    return next((c for c in used if tail_of(c.func) in {*USED, "load_state_dict"}), None)
-
-
-def _use(branch: list[ast.stmt], name: str) -> ast.Call | None:
-    """Return a call of a scaler's method in a branch that does not give the name a value first."""
-    for statement in branch:
-        for node in walk(statement):
-            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store) and text_of(node) == name:
-                return None
-        for call in calls(statement):
-            if isinstance(call.func, ast.Attribute) and call.func.attr in USED and text_of(call.func.value) == name:
-                return call
-    return None
 
 
 def _plain(branch: list[ast.stmt]) -> bool:
