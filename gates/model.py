@@ -145,7 +145,7 @@ class Finding(Model):
             path,
             data.get("subject", ""),
         ]
-        digest = hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
+        digest = hashlib.sha256("\0".join(map(str, parts)).encode(errors="surrogatepass")).hexdigest()
         return {**data, "fingerprint": digest[:16]}
 
     @property

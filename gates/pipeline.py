@@ -35,6 +35,7 @@ from gates.tasks.task import Task
 from gates.verdict import decide, decide_gate, score_gate, score_task
 from gates.waiving import all_waived, unneeded, waive
 from gates.what_ran import UNREAD_CODE, of_what_ran, unread
+from gates.writable import writable
 
 RULES = (
     RuleText(
@@ -88,7 +89,7 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
     changed, ran = _changed(before, observe(whole, context)), evidence.get(ImportedCode)
     extra = (*changed, *unread(ran), *left_out(whole, task, selection.only))
     reports[-1] = _amended(reports[-1], extra)
-    return fold(
+    report = fold(
         whole,
         tuple(reports),
         evidence,
@@ -99,6 +100,7 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
         files=digest_folder(context.evidence),
         policy=context.policy,
     )
+    return writable(report)
 
 
 def discover() -> list[Gate]:

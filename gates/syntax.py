@@ -59,7 +59,7 @@ def parse(text: bytes, path: str, package: str) -> SourceModule:
 
 
 def _first_that_is_no_text(text: bytes) -> str:
-    """Return line and column of the first byte that is not UTF-8; none in a file that says that it is something else."""
+    """Return line and column of the first byte that is not UTF-8; none where a file says that it is another."""
     if text.isascii() or b"coding" in text[:200]:
         return ""
     try:

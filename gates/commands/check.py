@@ -89,7 +89,13 @@ def _text(broken: Sequence[tuple[Rule, Site]], found: Checked) -> Iterator[str]:
         yield f"{problem} (not checked)"
     stopping = sum(rule.form.severity in BLOCKING for rule, _ in decided)
     rest = f", {len(left):,} of {found.functions:,} functions not decided" if left else ""
-    yield f"{found.files} files, {found.read} read, {len(decided)} findings, {stopping} of them critical or high{rest}"
+    rest += f", {_files(len(set(found.unparsed)))} not checked" if found.unparsed else ""
+    counts = f"{_files(found.files)}, {found.read} read, {len(decided)} findings"
+    yield f"{counts}, {stopping} of them critical or high{rest}"
+
+
+def _files(count: int) -> str:
+    return f"{count} file{'s' if count != 1 else ''}"
 
 
 def _record(rule: Rule, site: Site) -> dict[str, object]:

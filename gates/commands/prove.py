@@ -23,6 +23,7 @@ from gates.proving.proving import Asked, prove
 from gates.revision import web_base
 from gates.tasks import spec
 from gates.tasks.task import Task
+from gates.writable import writable
 
 PAGE = "proof.md"
 
@@ -63,7 +64,7 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
             reports=request.root / request.settings.reports,
             state=sha256(f"{request.root}\0{task.path}".encode("utf-8", "backslashreplace")).hexdigest()[:24],
         )
-        proof = _with_earlier(task, prove(task, context, asked, say), out)
+        proof = _with_earlier(task, writable(prove(task, context, asked, say)), out)
     files = {
         PAGE: page.markdown(proof, web_base(request.root)),
         PROOF: proof.model_dump_json(indent=1, by_alias=True) + "\n",

@@ -10,6 +10,7 @@ from gates.tasks import spec
 from gates.tracing.collecting import collect
 from gates.tracing.matrix import Kind, Matrix
 from gates.tracing.pages import markdown, text
+from gates.writable import writable
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ def perform(request: TraceRequest) -> tuple[str, list[str], int]:
     """Trace; return what goes to stdout, what is wrong with task files, and the exit code."""
     path = spec.find(request.task, request.root / request.settings.tasks, request.root) if request.task else None
     found = collect(request.root, request.settings, path, fresh=request.fresh)
-    matrix = found.matrix
+    matrix = writable(found.matrix)
     if request.form == "json":
         page = matrix.model_dump_json(indent=1) + "\n"
     elif request.form == "markdown":

@@ -40,7 +40,19 @@ def main() -> None:
     except SystemExit as error:
         target.write_text(json.dumps({"returned": _shown(error)}), encoding="utf-8")
         raise
-    target.write_text(json.dumps({"returned": _shown(returned)}), encoding="utf-8")
+    told = {"returned": _shown(returned), "number": _is_number(returned), "status": _status(returned)}
+    target.write_text(json.dumps(told), encoding="utf-8")
+
+
+def _is_number(returned: object) -> bool:
+    return isinstance(returned, int) and not isinstance(returned, bool)
+
+
+def _status(returned: object) -> int:
+    """Return the exit code that `sys.exit` makes of a value."""
+    if returned is None:
+        return 0
+    return int(returned) if isinstance(returned, int) else 1
 
 
 def _ended(returned: object) -> object:

@@ -9,6 +9,7 @@ from gates import process
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._import_paths import import_roots
+from gates.evidence._scripts import exit_code_of
 from gates.evidence._tracebacks import crash_of, warnings_of, written
 from gates.evidence.kind import Evidence
 from gates.evidence.test_records import Warned
@@ -26,7 +27,7 @@ class EntryRun(Model):
     """One entry point: how it ended; for a crash the exception and the innermost line in the project.
 
     `error` is the exception's type and message, `function` the one that the crash was in; `returned` is what a
-    callable returned, as `repr` shows it, cut to a bounded length.
+    callable returned, as `repr` shows it, cut to a bounded length, and `exit_code` what a console script makes of it.
     """
 
     index: int
@@ -37,6 +38,7 @@ class EntryRun(Model):
     error: str = ""
     function: str = ""
     returned: str | None = None
+    exit_code: int | None = None
     warnings: tuple[Warned, ...] = ()
 
 
@@ -92,6 +94,7 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
         error=": ".join(part for part in (crash.error, crash.message) if part) if crash else "",
         function=crash.function if crash else "",
         returned=printable(told["returned"]) if "returned" in told else None,
+        exit_code=_exit_code(entry, told, context),
         warnings=tuple(warnings_of(text, context)),
     )
 
@@ -102,6 +105,14 @@ def _argv(entry: EntryPoint, task: Task, context: Context, result: Path, *, out:
     paths = [str(path) for path in import_roots(task, context)]
     asked = json.dumps({"call": entry.call, "args": entry.args, "paths": paths})
     return [context.python, str(RUNNER), asked, str(result)]
+
+
+def _exit_code(entry: EntryPoint, told: dict[str, str], context: Context) -> int | None:
+    """Return what a callable that is a console script would end with."""
+    try:
+        return exit_code_of(entry.call or "", int(told["status"]), context.root, is_number=told["number"] == "True")
+    except (KeyError, ValueError):
+        return None
 
 
 def _result(path: Path) -> dict[str, str]:

@@ -10,6 +10,8 @@ from gates.errors import EvidenceUnavailable
 from gates.interrupts import stop_if_interrupted
 from gates.model import CommandRecord, Model
 from gates.tasks.task import Task
+from gates.terminal import printable
+from gates.writable import writable
 
 E = TypeVar("E", bound="Evidence")
 
@@ -54,9 +56,9 @@ class EvidenceSet:
             return
         stop_if_interrupted()
         try:
-            self._present[kind] = kind.collect(task, context)
+            self._present[kind] = writable(kind.collect(task, context))
         except EvidenceUnavailable as error:
-            self._missing[kind] = str(error)
+            self._missing[kind] = printable(str(error))
 
     def commands(self) -> tuple[CommandRecord, ...]:
         """Return the commands that were run, in the order of collection."""

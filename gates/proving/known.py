@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from gates import __version__
 from gates.files import cache_folder
@@ -40,11 +41,12 @@ class Known:
     def save(self) -> None:
         """Write all of it, whole or not at all; a folder that cannot be written to is no error."""
         file = _File(head=self._head, faults=self._faults)
-        with suppress(OSError):
+        with suppress(OSError, PydanticSerializationError):  # a name that is not UTF-8 is not kept
+            text = file.model_dump_json()
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             number, name = tempfile.mkstemp(dir=self._path.parent)
             with os.fdopen(number, "w", encoding="utf-8") as written:
-                written.write(file.model_dump_json())
+                written.write(text)
             Path(name).replace(self._path)
 
     def _read(self) -> dict[str, TriedFault]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gates import garbage_collection
 from gates.scan.choosing import Imports, chosen, chosen_alone, firsts_of, groups, narrowed
+from gates.scan.endless import Endless
 from gates.scan.engine import Scanner
 from gates.scan.facts import FUNCTIONS, LENT, facts_of
 from gates.scan.literals import is_local, literals, names, rooted_literals
@@ -144,6 +145,8 @@ def _sites(scanner: Scanner, rule: Rule) -> tuple[list[Site], str]:
         return scanner.sites(rule), ""
     except RecursionError:
         return [], "the code is nested too deep to be followed"
+    except Endless as error:
+        return [], f"{rule.place(error.written)}: {error}"
 
 
 def _shown(path: Path, root: Path) -> str:

@@ -1,8 +1,11 @@
 """The loader of code rules: one YAML file a rule, everything wrong in one said with its place."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -10,13 +13,16 @@ from pydantic_core import ErrorDetails
 from gates import rules as shipped_rules
 from gates import yaml_source
 from gates.errors import UsageError
+from gates.scan.compiling import Compiler, RuleError
 from gates.scan.form import Constraint, EventForm, RuleForm, Vocabulary
-from gates.scan.rule import Rule, RuleError, compiled
+from gates.scan.memory import digest_of
+from gates.scan.rule import Rule
 from gates.yaml_source import Document, Problem, SourceError, did_you_mean
 
 SUFFIXES = (".yaml", ".yml")
 EVENTS = "_events"
 SHIPPED = Path(shipped_rules.__path__[0])
+MEMBER = re.compile(r"<\w+\.\w+: ('[^']*')>")  # how pydantic shows one of an enumeration
 KEYS = {
     "where": sorted(field.alias or name for name, field in Constraint.model_fields.items()),
     "events": sorted(EventForm.model_fields),
@@ -31,14 +37,36 @@ def load_rules(folder: Path | None = None, root: Path | None = None, asked: Sequ
     """
     found = dict(_shipped(tuple(asked)))
     if folder is not None and folder.is_dir():
-        found |= load_folder(folder, root or folder.parent)
+        found |= _own(folder, root or folder.parent)
     return found
 
 
 def check_rules(folder: Path, root: Path) -> None:
     """Raise `UsageError` that names everything wrong in the code rules of a project's folder."""
     if folder.is_dir():
-        load_folder(folder, root)
+        _own(folder, root)
+
+
+def _own(folder: Path, root: Path) -> dict[str, Rule]:
+    """Load the rules of a project, each of which must keep its own examples."""
+    found = load_folder(folder, root)
+    wrong = [text for rule in found.values() for text in _failures(rule)]
+    if wrong:
+        raise UsageError("\nerror: ".join(wrong))
+    return found
+
+
+def _failures(rule: Rule) -> tuple[str, ...]:
+    """Return what the examples of a rule show to be wrong with it; they are tried once."""
+    key = (rule.source, digest_of(rule))
+    if key not in _tried:
+        from gates.scan.examples import failures  # what applies rules takes a while to import
+
+        _tried[key] = tuple(failures(rule))
+    return _tried[key]
+
+
+_tried: dict[tuple[str, str], tuple[str, ...]] = {}
 
 
 @cache
@@ -90,10 +118,28 @@ def load(path: Path, root: Path, vocabularies: Iterable[Path], known: dict[str, 
     except ValidationError as error:
         raise SourceError(shown, document.text, [_problem(item, document) for item in error.errors()]) from error
     try:
-        return compiled(form, shown, shared)
+        rule = Compiler(vouched=path.parent == SHIPPED).rule(form, shown, shared)
     except RuleError as error:
         place = document.place(_written(error.key, document))
         raise SourceError(shown, document.text, [Problem(*place, str(error))]) from error
+    return replace(rule, places=_places(document))
+
+
+def _places(document: Document) -> dict[str | yaml_source.Key, str]:
+    """Return where the texts of a rule stand, by their keys and by what they say."""
+    found: dict[str | yaml_source.Key, str] = {}
+    for key, (line, column) in document.places.items():
+        found[key] = f"{document.path}:{line}:{column}"
+        if isinstance(value := _value(key, document), str):
+            found.setdefault(value, found[key])
+    return found
+
+
+def _value(key: yaml_source.Key, document: Document) -> object:
+    value: Any = document.value
+    for part in key:
+        value = value[part]
+    return value
 
 
 def vocabulary(name: str, folders: tuple[Path, ...], root: Path) -> Vocabulary:
@@ -136,7 +182,7 @@ def _problem(error: ErrorDetails, document: Document) -> Problem:
     if error["type"] == "value_error":
         return Problem(*document.place(key), str(error["ctx"]["error"]))
     found = f", found {error['input']!r:.80}" if isinstance(error["input"], str) else ""
-    message = error["msg"].replace("Input should be", "expected").replace("valid tuple", "list")
+    message = MEMBER.sub(r"\1", error["msg"]).replace("Input should be", "expected").replace("valid tuple", "list")
     return Problem(*document.place(key), f"{name}: {message[0].lower()}{message[1:]}{found}")
 
 

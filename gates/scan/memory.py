@@ -115,6 +115,7 @@ class Memory:
         results = {
             name: {"sites": [asdict(site) for site in sites], "unparsed": unparsed, "problem": problem}
             for name, (sites, unparsed, problem) in self._now.items()
+            if not problem  # a quicker machine, or a deeper stack, may have none
         }
         results = {**dict(list(self._results.items())[-500:]), **results}
         text = json.dumps({"version": version(), "facts": self._facts, "results": results})

@@ -1,26 +1,14 @@
 """A code rule made ready: its patterns and orders compiled."""
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gates.model import Severity
-from gates.scan.automata.automaton import MARKERS
-from gates.scan.automata.grammar import OrderError
 from gates.scan.automata.order import Order
-from gates.scan.form import Constraint, EventForm, RuleForm, Shape, Vocabulary
-from gates.scan.patterns.pattern import Pattern, PatternError
-from gates.yaml_source import Key, did_you_mean
-
-AROUND = frozenset({"loop", "function", "class", "async", "module", "handler"})
-
-
-class RuleError(ValueError):
-    """A part of a rule that cannot be compiled: where in the rule, and what is wrong."""
-
-    def __init__(self, key: Key, message: str) -> None:
-        super().__init__(message)
-        self.key = key
+from gates.scan.expressions import Expression
+from gates.scan.form import RuleForm
+from gates.scan.patterns.pattern import Pattern
+from gates.yaml_source import Key
 
 
 @dataclass(frozen=True)
@@ -29,7 +17,7 @@ class Need:
 
     types: tuple[str, ...]
     equals: tuple[str, ...]
-    regex: re.Pattern[str] | None
+    regex: Expression | None
     names: tuple[str, ...]
     made_by: tuple[Pattern, ...]
     never: "Need | None"
@@ -60,8 +48,8 @@ class EventKind:
     calls: tuple[Pattern, ...]
     enters: tuple[Pattern, ...]
     leaves: tuple[Pattern, ...]
-    unless: re.Pattern[str] | None = None
-    when: re.Pattern[str] | None = None
+    unless: Expression | None = None
+    when: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +65,10 @@ class OrderRule:
 
 @dataclass(frozen=True)
 class Rule:
-    """A code rule that can be applied; `form` is what its file says, `source` the file."""
+    """A code rule that can be applied; `form` is what its file says, `source` the file.
+
+    `places` tells by the texts in the file, and by the keys of its values, where they stand.
+    """
 
     form: RuleForm
     source: str
@@ -91,6 +82,7 @@ class Rule:
     there: tuple[Pattern, ...] = ()
     when: tuple[Piece, ...] = ()
     shared: str = ""
+    places: Mapping[str | Key, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def id(self) -> str:
@@ -102,129 +94,11 @@ class Rule:
         """Return how much a broken place matters."""
         return self.form.severity
 
+    def place(self, written: str | Key) -> str:
+        """Return where in its file a text or a value stands, as `file:line:col`, or else the file."""
+        return self.places.get(written, self.source)
+
     @property
     def blocks(self) -> bool:
         """Return whether a broken place stops a task."""
         return self.form.severity in {Severity.CRITICAL, Severity.HIGH}
-
-
-def compiled(form: RuleForm, source: str, vocabulary: Callable[[str], Vocabulary]) -> Rule:
-    """Compile a rule; raise `RuleError` with the key of what cannot be."""
-    kept = _pieces(form.kept, ("kept",))
-    if form.events is not None:
-        return _order_rule(form, source, vocabulary, kept)
-    if form.require is not None:
-        there = _patterns(form.require.patterns, ("require", "pattern" if form.require.pattern else "any"))
-        return Rule(form, source, kept=kept, there=there, when=_pieces(form.require.when, ("require", "when")))
-    if form.analysis is not None:
-        return Rule(form, source, kept=kept)
-    return Rule(form, source, piece=_piece(form, ()), kept=kept)
-
-
-def _order_rule(form: RuleForm, source: str, vocabulary: Callable[[str], Vocabulary], kept: tuple[Piece, ...]) -> Rule:
-    assert form.events is not None
-    shared = vocabulary(form.events.use) if form.events.use else None
-    events = [_event(name, one, ("events", name)) for name, event in form.events.own.items() for one in event]
-    events += [
-        _event(name, one, ("events",))
-        for name, event in (shared.events if shared else {}).items()
-        for one in event
-        if name not in form.events.own
-    ]
-    where = {**(shared.where if shared else {}), **form.where}
-    names = [event.name for event in events]
-    return Rule(
-        form,
-        source,
-        kept=kept,
-        events=tuple(events),
-        needs=_needs(where, ("where",)),
-        never=_orders(form, "never", names),
-        always=_orders(form, "always", names),
-        shared=shared.model_dump_json() if shared else "",
-        required=tuple(_alternatives(item, [*names, *MARKERS], ("needs", i)) for i, item in enumerate(form.needs)),
-    )
-
-
-def _alternatives(text: str, names: list[str], key: Key) -> frozenset[str]:
-    alternatives = frozenset(word.strip() for word in text.split("|"))
-    for word in sorted(alternatives - set(names)):
-        raise RuleError(key, f"there is no event {word!r}{did_you_mean(word, names)}")
-    return alternatives
-
-
-def _orders(form: RuleForm, kind: str, names: list[str]) -> tuple[OrderRule, ...]:
-    found = []
-    for i, item in enumerate(getattr(form, kind)):
-        try:
-            order = Order.parse(item.order, names, within_turn=form.scope == "iteration")
-            unless = Order.parse(item.unless, names) if item.unless else None
-        except OrderError as error:
-            raise RuleError((kind, i), str(error)) from error
-        place = item.at if item.at != "last" else form.at or "last"
-        at = _alternatives(place, ["first", "last", "itself", *names], (kind, i))
-        found.append(OrderRule(order, item.says, at, item.again, unless))
-    return tuple(found)
-
-
-def _event(name: str, form: EventForm, key: Key) -> EventKind:
-    if not re.fullmatch(r"[a-z]\w*", name):
-        raise RuleError(key, f"expected an event's name in small letters, found {name!r}")
-    if not (form.any or form.enter or form.leave):
-        raise RuleError(key, f"the event {name!r} has no pattern")
-    unless, when = _regex(form.unless, (*key, "unless")), _regex(form.when, (*key, "when"))
-    calls, enters, leaves = (_patterns(each, key) for each in (form.any, form.enter, form.leave))
-    return EventKind(name, calls, enters, leaves, unless, when)
-
-
-def _patterns(texts: tuple[str, ...], key: Key) -> tuple[Pattern, ...]:
-    return tuple(_pattern(text, (*key, i) if len(texts) > 1 else key) for i, text in enumerate(texts))
-
-
-def _pattern(text: str, key: Key) -> Pattern:
-    try:
-        return Pattern.parse(text)
-    except PatternError as error:
-        raise RuleError(key, f"{error}, in the pattern {text!r:.80}") from error
-
-
-def _pieces(shapes: tuple[Shape, ...], key: Key) -> tuple[Piece, ...]:
-    return tuple(_piece(shape, (*key, i)) for i, shape in enumerate(shapes))
-
-
-def _piece(shape: Shape, key: Key) -> Piece:
-    words = tuple(text for text in shape.patterns if text in AROUND)
-    plain = tuple(text for text in shape.patterns if text not in AROUND)
-    return Piece(
-        patterns=_patterns(plain, (*key, "pattern" if shape.pattern else "any")),
-        words=words,
-        inside=_pieces(shape.inside, (*key, "inside")),
-        not_inside=_pieces(shape.not_inside, (*key, "not_inside")),
-        never=_pieces(shape.not_, (*key, "not")),
-        has=_pieces(shape.has, (*key, "has")),
-        not_has=_pieces(shape.not_has, (*key, "not_has")),
-        needs=_needs(shape.where, (*key, "where")),
-    )
-
-
-def _needs(where: Mapping[str, Constraint], key: Key) -> Needs:
-    return {name.removeprefix("$"): _need(constraint, (*key, name)) for name, constraint in where.items()}
-
-
-def _need(constraint: Constraint, key: Key) -> Need:
-    regex = _regex(constraint.regex, (*key, "regex"))
-    return Need(
-        types=constraint.type,
-        equals=constraint.equals,
-        regex=regex,
-        names=constraint.is_,
-        made_by=_patterns(constraint.from_, (*key, "from")),
-        never=_need(constraint.not_, (*key, "not")) if constraint.not_ else None,
-    )
-
-
-def _regex(text: str | None, key: Key) -> re.Pattern[str] | None:
-    try:
-        return re.compile(text) if text else None
-    except re.error as error:
-        raise RuleError(key, f"not a regular expression: {error}") from error

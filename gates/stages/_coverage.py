@@ -13,7 +13,7 @@ from gates.report import Section
 from gates.stages._instead import runs_nothing
 from gates.stages._stand_ins import describe_stand_ins, other_code
 from gates.stages._traced_lines import TracedLines, code_of, has_lines, lines_of, may_be_called
-from gates.stages.bound_tests import NAMED, tests_of
+from gates.stages.bound_tests import NAMED, stand_for, tests_of
 from gates.tasks.task import Criterion, Task
 
 RAW = "ExecutedLines.json"
@@ -180,7 +180,7 @@ def _unproven(
 ) -> dict[str, object]:
     """Say in which way the tests of a criterion say nothing of its code."""
     names = ", ".join(sorted({binding.name for binding in criterion.code if has_lines(binding)}))
-    said = f"{len(own)} tests stand for {criterion.id} and passed, but"
+    said = f"{stand_for(len(own), criterion)} and passed, but"
     if not touching and may_be_called(code, own):
         return {
             "location": code[0].function.location, "expected": "executed by its tests", "actual": "not known",

@@ -10,7 +10,7 @@ from gates.model import Finding, Location, Outcome
 from gates.stages._about import About
 from gates.stages._belief import BAD, LOG
 from gates.stages._instead import without_tests
-from gates.stages.bound_tests import NAMED, is_under, more, tests_of
+from gates.stages.bound_tests import NAMED, is_under, more, stand_for, tests_of
 from gates.tasks.task import Criterion, Task
 
 
@@ -106,12 +106,12 @@ def _passed(about: About, criterion: Criterion, bound: list[TestRecord], *, beli
             outcome=Outcome.UNKNOWN, location=(idle or bound)[0].location, expected="a test that asserts something",
             actual="no assertion on the code" if idle else "no assertion", evidence=LOG,
             remediation="Assert what the criterion demands.",
-            message=f"{count} tests stand for {criterion.id} and passed, but none of them {what}.",
+            message=f"{stand_for(count, criterion)} and passed, but none of them {what}.",
         )  # fmt: skip
     if believed:
         return about(
             outcome=Outcome.PASSED, location=bound[0].location, expected="all passed", evidence=LOG,
-            actual=f"{count} of {count} passed", message=f"{count} tests stand for {criterion.id}, all passed.",
+            actual=f"{count} of {count} passed", message=f"{stand_for(count, criterion)}, all passed.",
         )  # fmt: skip
     return about(
         outcome=Outcome.UNKNOWN, location=bound[0].location, expected="all passed", evidence=LOG,

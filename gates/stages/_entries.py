@@ -18,8 +18,9 @@ RULES = (
         id="EX004",
         title="Entry points run to their end",
         meaning="Each entry point of the task is run in its own process and must end with exit code 0; a callable must "
-        "return. A crash is critical and names the exception, the innermost line of the traceback that lies in the "
-        "project, and why no test caught it.",
+        "return, and what returns an exit code (`main`, or a command of pyproject.toml) must return 0. A crash is "
+        "critical and names the exception, the innermost line of the traceback that lies in the project, and why no "
+        "test caught it.",
     ),
 )
 
@@ -137,6 +138,8 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
         )  # fmt: skip
     raw = f"entry_points/{index}.stderr.txt"
     ended = seen.process
+    if ended.exit_code == 0 and seen.exit_code:
+        return Finding(**facts, **_returned_failure(seen), location=task.place(entry), evidence=raw)
     if ended.exit_code == 0:
         return Finding(
             **facts, outcome=Outcome.PASSED, severity=Severity.INFO, location=task.place(entry), evidence=raw,
@@ -151,3 +154,13 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
         message=f"`{name}`: {ended.ended}: {what}", impact=f"Users of this entry point meet this crash.{uncaught}",
         remediation=advice_on(ended.last_words) or "Mend the crash and add a test that runs this path.",
     )  # fmt: skip
+
+
+def _returned_failure(seen: EntryRun) -> dict[str, object]:
+    """Say that a command came to its end and returned an exit code that says that it failed."""
+    return {
+        "outcome": Outcome.FAILED, "severity": Severity.CRITICAL, "actual": f"returned {seen.returned}",
+        "message": f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}.",
+        "impact": "Who runs this command is told that it failed.",
+        "remediation": "Mend what makes it fail; return 0 or None for success.",
+    }  # fmt: skip

@@ -10,7 +10,7 @@ from gates.evidence.stand_ins import Instead, StandIn
 from gates.evidence.test_records import TestRecord
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.report import Section
-from gates.stages.bound_tests import tests_of
+from gates.stages.bound_tests import stand_for, tests_of
 from gates.tasks.task import Criterion, Task
 
 SAYS = {
@@ -105,7 +105,7 @@ def _finding(criterion: Criterion, symbol: str, test: TestRecord, one: StandIn, 
         severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM, criterion=criterion.id,
         location=test.location, expected="the code of the criterion", evidence="PytestRun.json",
         actual={Instead.CODE: "other code", Instead.OBJECT: "replaced", Instead.VALUE: "other values"}[one.kind],
-        message=f"{count} tests stand for {criterion.id} and passed, but {what}{f': {one.by}' if one.by else ''}.",
+        message=f"{stand_for(count, criterion)} and passed, but {what}{f': {one.by}' if one.by else ''}.",
         impact="These tests would pass whatever the code does that is shipped.",
         remediation="Run the code as it is. Look at patches in tests, fixtures, plugins and conftest.py, and at "
         "committed bytecode.",

@@ -13,6 +13,11 @@ def more(tests: list[TestRecord], what: str) -> str:
     return f"{rest} more tests {what}; all are in evidence/PytestRun.json." if rest > 0 else ""
 
 
+def stand_for(count: int, criterion: Criterion) -> str:
+    """Say how many tests stand for a criterion."""
+    return f"1 test stands for {criterion.id}" if count == 1 else f"{count} tests stand for {criterion.id}"
+
+
 def tests_of(task: Task, criterion: Criterion, run: PytestRun | None) -> list[TestRecord]:
     """Return the tests bound to a criterion, by path or node id in the task or by marker in the test."""
     wanted = f"{task.id}/{criterion.id}"

@@ -13,6 +13,7 @@ from gates import yaml_source
 from gates.errors import UsageError
 from gates.tasks.shape import is_typed, known_keys
 from gates.tasks.task import TASK_ID, Task
+from gates.terminal import printable
 from gates.yaml_source import Document, Key, Problem, SourceError, Value, did_you_mean
 
 SUFFIXES = (".yaml", ".yml")
@@ -34,6 +35,8 @@ FORMS = {
 def load(path: Path, root: Path) -> Task:
     """Load a task file; raise `UsageError` that names everything wrong in it, each with `file:line:col`."""
     shown_as = _shown(path, root)
+    if printable(shown_as) != shown_as:
+        raise UsageError(f"{printable(shown_as)}: its name is not UTF-8, so no report can name it; rename the file")
     document = yaml_source.read(path, shown_as, is_typed)
     if not isinstance(document.value, dict):
         raise SourceError(shown_as, document.text, [Problem(1, 1, "expected a mapping with the keys of a task")])

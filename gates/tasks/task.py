@@ -107,7 +107,8 @@ class Criterion(Located):
 class EntryPoint(Located):
     """Production code that must run to its end: a command, with exit code 0, or a callable, without an exception.
 
-    In a command, `{out}` is a fresh file to write to. A callable is called with `args`, in a process of its own.
+    In a command, `{out}` is a fresh file to write to. A callable is called with `args`, in a process of its own; what
+    is a console script must not return what `sys.exit` takes for a failure.
     """
 
     run: Command | None = None

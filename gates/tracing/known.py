@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
 
 from gates import __version__
 from gates.files import cache_folder
@@ -57,7 +58,7 @@ class Known(Generic[M]):
     def __init__(
         self, kind: type[M], name: str, root: Path, stamps: Stamps, *, made_by: str, fresh: bool = False
     ) -> None:
-        place = hashlib.sha256(str(root).encode()).hexdigest()[:16]
+        place = hashlib.sha256(str(root).encode(errors="surrogatepass")).hexdigest()[:16]
         self._path = cache_folder() / "trace" / f"{place}-{name}.json"
         self._head = f"{FORM} {__version__} {made_by}"
         self._entry = _Entry[kind]  # type: ignore[valid-type]  # a class made for this kind
@@ -85,11 +86,12 @@ class Known(Generic[M]):
         if not self._changed and self._new.keys() == self._old.keys():
             return
         file = self._file(head=self._head, entries=self._new)
-        with suppress(OSError):
+        with suppress(OSError, PydanticSerializationError):  # a name that is not UTF-8 is not kept
+            text = file.model_dump_json(exclude_defaults=True)
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             number, name = tempfile.mkstemp(dir=self._path.parent)
             with os.fdopen(number, "w", encoding="utf-8") as written:
-                written.write(file.model_dump_json(exclude_defaults=True))
+                written.write(text)
             Path(name).replace(self._path)
 
     def _read(self) -> dict[str, _Entry[M]]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from building import a_context, a_project, a_task, written
 
+from gates.evidence._scripts import scripts_of
 from gates.evidence._tracebacks import crash_of, innermost, warnings_of
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.executed_lines import ExecutedLines
@@ -131,6 +132,58 @@ def test_call_tells_what_it_returned(call: str, tmp_path: Path) -> None:
     one = called(tmp_path, call, *args)
     assert one.process is not None
     assert (one.process.exit_code, one.returned, one.error) == (0, returned, "")
+
+
+RETURNING = """\
+import enum
+
+
+Exit = enum.IntEnum("Exit", ["BAD"])
+
+
+def main(value=None):
+    return Exit.BAD if value == "bad" else value
+
+
+async def later(value):
+    return value
+"""
+SCRIPTS = """\
+[project.scripts]
+one = "pkg.cli:later"
+[project.gui-scripts]
+two = "pkg.window : open_it [gui]"
+[tool.poetry.scripts]
+three = {reference = "x", type = "file"}
+"""
+HANDED: dict[str, tuple[str, object, int | None]] = {
+    "nothing": ("pkg.cli:main", None, None),
+    "success": ("pkg.cli:main", 0, 0),
+    "an exit code": ("pkg.cli:main", 1, 1),
+    "a member of an enumeration": ("pkg.cli:main", "bad", 1),
+    "yes": ("pkg.cli:main", True, None),
+    "a number that counts nothing": ("pkg.cli:main", 2.5, None),
+    "a text": ("pkg.cli:main", "done", None),
+    "another function's number": ("pkg.core:add", 3, None),
+    "success of a command": ("pkg.cli:later", False, 0),
+    "nothing from a command": ("pkg.cli:later", None, 0),
+    "a text from a command": ("pkg.cli:later", "no such file", 1),
+    "yes from a command": ("pkg.cli:later", True, 1),
+}
+
+
+@pytest.mark.parametrize("case", HANDED)
+def test_what_a_command_returns_is_its_exit_code(tmp_path: Path, case: str) -> None:
+    call, value, code = HANDED[case]
+    args = (value, 0) if call.endswith("add") else (value,)
+    one = called(tmp_path, call, *args, files={"pkg/cli.py": RETURNING, "pyproject.toml": SCRIPTS})
+    assert (one.process and one.process.exit_code, one.exit_code) == (0, code)
+
+
+def test_commands_are_read_as_pyproject_writes_them(tmp_path: Path) -> None:
+    assert scripts_of(written(tmp_path, {"pyproject.toml": SCRIPTS})) == {"pkg.cli:later", "pkg.window:open_it"}
+    assert scripts_of(written(tmp_path, {"pyproject.toml": "[project"})) == set()
+    assert scripts_of(written(tmp_path, {"pyproject.toml": "project = 1"})) == set()
 
 
 def test_returned_value_is_bounded(tmp_path: Path) -> None:

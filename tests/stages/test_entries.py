@@ -91,6 +91,19 @@ def test_returned_value_is_shown() -> None:
     assert section.rows == (("x", "exit code 0", "1.00", "42"),)
 
 
+def test_command_that_returns_its_failure_fails() -> None:
+    run = EntryRun(index=0, name="x", process=a_process(), returned="1", exit_code=1)
+    (finding,) = judge(CALLING, evidence(EntryPointRuns(how="", runs=(run,))))
+    assert (finding.outcome, finding.severity, finding.actual) == (Outcome.FAILED, Severity.CRITICAL, "returned 1")
+    assert finding.message == "`x` returned 1; as a command it ends with exit code 1."
+
+
+def test_command_that_returns_success_passes() -> None:
+    run = EntryRun(index=0, name="x", process=a_process(), returned="None", exit_code=0)
+    (finding,) = judge(CALLING, evidence(EntryPointRuns(how="", runs=(run,))))
+    assert finding.outcome is Outcome.PASSED
+
+
 def test_sound_entry_points_pass_whatever_was_covered() -> None:
     task = a_task()
     for seen in (entries(task), executed(a_function(ran=False))):

@@ -13,6 +13,8 @@ from gates.stages import _rules
 from gates.tasks.task import Task
 
 OLD = "import torch\ntorch.cuda.amp.GradScaler()\n"
+OWN = WORDS.replace("x = 2", "|\n  import torch\n  torch.cuda.amp.GradScaler()  # <- here")
+OWN += "pattern: torch.cuda.amp.GradScaler(...)\n"
 TWICE = "def f(scaler, optimizer):\n    scaler.unscale_(optimizer)\n    scaler.unscale_(optimizer)\n"
 
 
@@ -64,7 +66,7 @@ def test_tag_stands_for_its_rules_and_each_entry_is_a_check(tmp_path: Path) -> N
 def test_rule_of_the_project_comes_instead_of_the_shipped_one(tmp_path: Path) -> None:
     root = written(
         tmp_path / "project",
-        {"pkg/m.py": OLD, "gates-rules/r.yaml": f"id: no-cuda-amp\n{WORDS}pattern: torch.cuda.amp.GradScaler(...)\n"},
+        {"pkg/m.py": OLD, "gates-rules/r.yaml": f"id: no-cuda-amp\n{OWN}"},
     )
     task = a_ruled_task("no-cuda-amp")
     context = a_context(root)

@@ -92,9 +92,13 @@ class Automaton:
     def _spread(self, begun: dict[Thread, int]) -> dict[Thread, int]:
         """Follow the ways on that take no word; of two beginnings in the same loop the later one stays."""
         found: dict[Thread, int] = {}
-        for (state, outer), first in sorted(begun.items(), key=lambda item: -item[1]):
-            for reached in self._closures[state]:
-                found.setdefault((reached, outer), first)
+        for (begin, outer), first in sorted(begun.items(), key=lambda item: -item[1]):
+            todo = [begin]
+            while todo:
+                state = todo.pop()
+                if (state, outer) not in found:  # else all that it leads to was reached with a later beginning
+                    found[(state, outer)] = first
+                    todo += self.states[state].free
         return found
 
 

@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 
 from gates.scan.patterns.holes import HOLE, MANY, root_of
 
+MAX_LENGTH = 5000
 _HOLES = re.compile(r"\$\$\$[A-Z_]*|\$([A-Z_][A-Z0-9_]*)|\$")
 _AFTER_KEYWORD = re.compile(rf"(=[^()=]*(?:\([^()]*\))?[^()=]*,\s*)(?:{MANY}|\.\.\.)(?=\s*[,)])")
 _ALL_ARGS = re.compile(r"(?<=[\w\])])\(\s*\.\.\.\s*\)")
@@ -38,6 +39,8 @@ class Pattern:
     @lru_cache(maxsize=4096)
     def parse(cls, text: str) -> "Pattern":
         """Compile a pattern; raise `PatternError` with the column for what is no pattern."""
+        if len(text) > MAX_LENGTH:
+            raise PatternError(f"the pattern has {len(text)} characters, expected at most {MAX_LENGTH}")
         source = _ALL_ARGS.sub(f"({MANY})", text.strip())
         for found in _HOLES.finditer(source):
             if found[0] == "$":

@@ -1,8 +1,10 @@
 """Pieces of code that fit a shape: a pattern, with what must and must not be around it and in it."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from gates.scan.endless import Work
+from gates.scan.expressions import is_found
 from gates.scan.patterns.holes import Hole, Holes, is_gap
 from gates.scan.patterns.matches import match, match_block
 from gates.scan.patterns.pattern import Pattern
@@ -25,15 +27,16 @@ AROUND: dict[str, tuple[type[ast.AST], ...]] = {
 
 
 def find(piece: Piece, module: Module, project: Project) -> Iterator[tuple[ast.AST, Holes]]:
-    """Yield the live code of a module that fits, with what its metavariables stand for."""
+    """Yield the live code of a module that fits, with what its metavariables stand for; raise `Endless` after long."""
     seen: set[ast.AST] = set()
     for pattern in piece.patterns:
         if not pattern.words <= project.words:
             continue  # nothing can fit
         if not all(_may_name(root, module, project) for root in pattern.roots):
             continue
-        for node, holes in _candidates(pattern, module, project):
-            if node not in seen and _fits_around(piece, node, holes, module, project):
+        search = _Search(pattern, module, project)
+        for node, holes in search.candidates():
+            if node not in seen and search.fits_around(piece, node, holes):
                 seen.add(node)
                 yield node, holes
 
@@ -44,42 +47,109 @@ def _may_name(root: str, module: Module, project: Project) -> bool:
     return names is None or not names.isdisjoint(module.words)
 
 
-def _candidates(pattern: Pattern, module: Module, project: Project) -> Iterator[tuple[ast.AST, Holes]]:
-    if isinstance(pattern.body, tuple):
-        yield from _statements(pattern, module, project)
-        return
-    nodes: list[ast.AST] | list[ast.Call]
-    nodes = module.calls.get(pattern.tail, []) if pattern.tail else module.live.get(type(pattern.body), [])
-    names = project.names_for(pattern.called) if pattern.called else None
-    if names is not None:
-        nodes = [call for name in names & module.calls.keys() for call in module.calls[name]]
-    if isinstance(pattern.body, ast.Name | ast.Attribute):
-        nodes = [*module.live.get(ast.Name, []), *module.live.get(ast.Attribute, [])]
-    for node in nodes:
-        holes = match(pattern, node, project.scope_at(node, module))
-        if holes is not None:
-            yield node, holes
+class _Search:
+    """The search for a pattern, and for what must or must not be around it and in it, in one module."""
 
+    def __init__(self, pattern: Pattern, module: Module, project: Project) -> None:
+        self._pattern = pattern
+        self._module = module
+        self._project = project
+        self._work = Work(pattern.text, module, sum(map(len, module.live.values())))
 
-def _statements(pattern: Pattern, module: Module, project: Project) -> Iterator[tuple[ast.AST, Holes]]:
-    assert isinstance(pattern.body, tuple)
-    if len(pattern.body) == 1:
-        for node in module.live.get(type(pattern.body[0]), []):
-            holes = match(pattern, node, project.scope_at(node, module))
+    def candidates(self) -> Iterator[tuple[ast.AST, Holes]]:
+        """Yield what fits the pattern itself."""
+        pattern, module = self._pattern, self._module
+        if isinstance(pattern.body, tuple):
+            yield from self._statements(pattern.body)
+            return
+        nodes: list[ast.AST] | list[ast.Call]
+        nodes = module.calls.get(pattern.tail, []) if pattern.tail else module.live.get(type(pattern.body), [])
+        names = self._project.names_for(pattern.called) if pattern.called else None
+        if names is not None:
+            nodes = [call for name in names & module.calls.keys() for call in module.calls[name]]
+        if isinstance(pattern.body, ast.Name | ast.Attribute):
+            nodes = [*module.live.get(ast.Name, []), *module.live.get(ast.Attribute, [])]
+        yield from self._single(nodes)
+
+    def _single(self, nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.AST, Holes]]:
+        for node in nodes:
+            holes = match(self._pattern, node, self._scope_at(node), work=self._work)
             if holes is not None:
                 yield node, holes
-        return
-    head = pattern.body[0]
-    begins = None if is_gap(head) or isinstance(head, ast.With | ast.AsyncWith) else type(head)
-    for kind, nodes in module.live.items():
-        for around in nodes if "body" in kind._fields else ():
-            for block in _blocks(around):
-                for at, first in enumerate(block):
-                    if begins is not None and type(first) is not begins:
-                        continue
-                    holes = match_block(pattern, block[at:], project.scope_at(first, module))
-                    if holes is not None:
-                        yield first, holes
+
+    def _statements(self, body: tuple[ast.stmt, ...]) -> Iterator[tuple[ast.AST, Holes]]:
+        head = body[0]
+        if len(body) == 1:
+            yield from self._single(self._module.live.get(type(head), []))
+            return
+        begins = None if is_gap(head) or isinstance(head, ast.With | ast.AsyncWith) else type(head)
+        for kind, nodes in self._module.live.items():
+            for around in nodes if "body" in kind._fields else ():
+                for block in _blocks(around):
+                    for at, first in enumerate(block):
+                        if begins is not None and type(first) is not begins:
+                            continue
+                        holes = match_block(self._pattern, block[at:], self._scope_at(first), self._work)
+                        if holes is not None:
+                            yield first, holes
+
+    def _scope_at(self, node: ast.AST) -> Scope:
+        return self._project.scope_at(node, self._module)
+
+    def fits_around(self, piece: Piece, node: ast.AST, holes: Holes) -> bool:
+        """Return whether what fits is what a piece says beside its patterns."""
+        if not all(meets(need, holes[name], self._project) for name, need in piece.needs.items() if name in holes):
+            return False
+        if piece.inside and not any(self._around(p, node, holes) for p in piece.inside):
+            return False
+        if any(self._around(p, node, holes) for p in piece.not_inside):
+            return False
+        if any(self._is(p, node, holes) for p in piece.never):
+            return False
+        if piece.has and not any(self._within(p, node, holes) for p in piece.has):
+            return False
+        return not any(self._within(p, node, holes) for p in piece.not_has)
+
+    def _is(self, piece: Piece, node: ast.AST, holes: Holes) -> bool:
+        """Return whether a node itself fits a piece; one without patterns speaks only of what is around."""
+        if not piece.patterns and not piece.words:
+            return self.fits_around(piece, node, holes)
+        for pattern in piece.patterns:
+            found = match(pattern, node, self._scope_at(node), lenient=True, work=self._work)
+            if found is not None and _agree(found, holes) and self.fits_around(piece, node, found):
+                return True
+        return False
+
+    def _around(self, piece: Piece, node: ast.AST, holes: Holes) -> bool:
+        """Return whether something around a node fits; a function ends a loop's reach, not an `if` or a `with`."""
+        inner: ast.AST = node
+        crossed = False
+        for around in self._module.ancestors(node):
+            self._work.step()
+            is_function = isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            for word in piece.words:
+                wanted = isinstance(around, AROUND[word]) and (
+                    word != "loop" or (not crossed and _in_body(around, inner))
+                )
+                if wanted and self.fits_around(piece, around, holes):
+                    return True
+            if piece.patterns and (not crossed or isinstance(around, ast.If)) and self._is(piece, around, holes):
+                return True
+            crossed = crossed or is_function
+            inner = around
+        return False
+
+    def _within(self, piece: Piece, node: ast.AST, holes: Holes) -> bool:
+        """Return whether something in a node fits."""
+        for inner in walk(node):
+            self._work.step()
+            if inner is node:
+                continue
+            if any(isinstance(inner, AROUND[word]) for word in piece.words):
+                return True
+            if piece.patterns and self._is(piece, inner, holes):
+                return True
+        return False
 
 
 def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -89,70 +159,11 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
             yield block
 
 
-def _fits_around(piece: Piece, node: ast.AST, holes: Holes, module: Module, project: Project) -> bool:
-    scope = project.scope_at(node, module)
-    if not all(meets(need, holes[name], project) for name, need in piece.needs.items() if name in holes):
-        return False
-    if piece.inside and not any(_around(p, node, holes, module, project) for p in piece.inside):
-        return False
-    if any(_around(p, node, holes, module, project) for p in piece.not_inside):
-        return False
-    if any(_is(p, node, holes, scope, module, project) for p in piece.never):
-        return False
-    if piece.has and not any(_within(p, node, holes, module, project) for p in piece.has):
-        return False
-    return not any(_within(p, node, holes, module, project) for p in piece.not_has)
-
-
-def _is(piece: Piece, node: ast.AST, holes: Holes, scope: Scope, module: Module, project: Project) -> bool:
-    """Return whether a node itself fits a piece; one without patterns speaks only of what is around."""
-    if not piece.patterns and not piece.words:
-        return _fits_around(piece, node, holes, module, project)
-    for pattern in piece.patterns:
-        found = match(pattern, node, scope, lenient=True)
-        if found is not None and _agree(found, holes) and _fits_around(piece, node, found, module, project):
-            return True
-    return False
-
-
-def _around(piece: Piece, node: ast.AST, holes: Holes, module: Module, project: Project) -> bool:
-    """Return whether something that a node stands in fits; a function ends a loop's reach, not an `if` or a `with`."""
-    inner: ast.AST = node
-    crossed = False
-    for around in module.ancestors(node):
-        is_function = isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        for word in piece.words:
-            wanted = isinstance(around, AROUND[word]) and (word != "loop" or (not crossed and _in_body(around, inner)))
-            if wanted and _fits_around(piece, around, holes, module, project):
-                return True
-        if (
-            piece.patterns
-            and (not crossed or isinstance(around, ast.If))
-            and _is(piece, around, holes, project.scope_at(around, module), module, project)
-        ):
-            return True
-        crossed = crossed or is_function
-        inner = around
-    return False
-
-
 def _in_body(loop: ast.AST, inner: ast.AST) -> bool:
     """Return whether what stands in a loop is run by each of its turns."""
     if isinstance(loop, ast.For | ast.AsyncFor | ast.While):
         return inner in loop.body or inner is getattr(loop, "test", None)
     return not (isinstance(inner, ast.comprehension) and inner is loop.generators[0])  # type: ignore[attr-defined]  # a comprehension
-
-
-def _within(piece: Piece, node: ast.AST, holes: Holes, module: Module, project: Project) -> bool:
-    """Return whether something in a node fits."""
-    for inner in walk(node):
-        if inner is node:
-            continue
-        if any(isinstance(inner, AROUND[word]) for word in piece.words):
-            return True
-        if piece.patterns and _is(piece, inner, holes, project.scope_at(inner, module), module, project):
-            return True
-    return False
 
 
 def _agree(found: Holes, holes: Holes) -> bool:
@@ -167,7 +178,7 @@ def meets(need: Need, hole: Hole, project: Project) -> bool:
     text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
     if need.equals and not {text, ast.unparse(node)} & set(need.equals):
         return False
-    if need.regex and not need.regex.search(text):
+    if need.regex and not is_found(need.regex, text, names):
         return False
     if need.names and names.dotted(node) not in need.names:
         return False

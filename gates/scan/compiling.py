@@ -1,0 +1,171 @@
+"""The compiler of code rules: what their files say made ready to be applied."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from gates.scan import analyses
+from gates.scan.automata.automaton import MARKERS
+from gates.scan.automata.grammar import OrderError
+from gates.scan.automata.order import Order
+from gates.scan.expressions import Doubted, Expression
+from gates.scan.form import Constraint, EventForm, RuleForm, Shape, Vocabulary
+from gates.scan.patterns.pattern import Pattern, PatternError
+from gates.scan.rule import EventKind, Need, Needs, OrderRule, Piece, Rule
+from gates.yaml_source import Key, did_you_mean
+
+AROUND = frozenset({"loop", "function", "class", "async", "module", "handler"})
+
+
+class RuleError(ValueError):
+    """A part of a rule that cannot be compiled: where in the rule, and what is wrong."""
+
+    def __init__(self, key: Key, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """Compiles rules; regular expressions that nobody vouches for are not trusted to come to an end."""
+
+    vouched: bool
+
+    def rule(self, form: RuleForm, source: str, vocabulary: Callable[[str], Vocabulary]) -> Rule:
+        """Compile a rule; raise `RuleError` with the key of what cannot be."""
+        kept = self._pieces(form.kept, ("kept",))
+        if form.events is not None:
+            return self._order_rule(form, source, vocabulary, kept)
+        if form.require is not None:
+            there = _patterns(form.require.patterns, ("require", "pattern" if form.require.pattern else "any"))
+            return Rule(form, source, kept=kept, there=there, when=self._pieces(form.require.when, ("require", "when")))
+        if form.analysis is not None:
+            if not self.vouched:
+                _check_analysis(form.analysis, form.options)
+            return Rule(form, source, kept=kept)
+        return Rule(form, source, piece=self._piece(form, ()), kept=kept)
+
+    def _order_rule(
+        self, form: RuleForm, source: str, vocabulary: Callable[[str], Vocabulary], kept: tuple[Piece, ...]
+    ) -> Rule:
+        assert form.events is not None
+        shared = vocabulary(form.events.use) if form.events.use else None
+        events = [self._event(name, one, ("events", name)) for name, event in form.events.own.items() for one in event]
+        events += [
+            self._event(name, one, ("events",))
+            for name, event in (shared.events if shared else {}).items()
+            for one in event
+            if name not in form.events.own
+        ]
+        where = {**(shared.where if shared else {}), **form.where}
+        names = [event.name for event in events]
+        return Rule(
+            form,
+            source,
+            kept=kept,
+            events=tuple(events),
+            needs=self._needs(where, ("where",)),
+            never=_orders(form, "never", names),
+            always=_orders(form, "always", names),
+            shared=shared.model_dump_json() if shared else "",
+            required=tuple(_alternatives(item, [*names, *MARKERS], ("needs", i)) for i, item in enumerate(form.needs)),
+        )
+
+    def _event(self, name: str, form: EventForm, key: Key) -> EventKind:
+        if not re.fullmatch(r"[a-z]\w*", name):
+            raise RuleError(key, f"expected an event's name in small letters, found {name!r}")
+        if not (form.any or form.enter or form.leave):
+            raise RuleError(key, f"the event {name!r} has no pattern")
+        unless, when = self._regex(form.unless, (*key, "unless")), self._regex(form.when, (*key, "when"))
+        calls, enters, leaves = (_patterns(each, key) for each in (form.any, form.enter, form.leave))
+        return EventKind(name, calls, enters, leaves, unless, when)
+
+    def _pieces(self, shapes: tuple[Shape, ...], key: Key) -> tuple[Piece, ...]:
+        return tuple(self._piece(shape, (*key, i)) for i, shape in enumerate(shapes))
+
+    def _piece(self, shape: Shape, key: Key) -> Piece:
+        words = tuple(text for text in shape.patterns if text in AROUND)
+        plain = tuple(text for text in shape.patterns if text not in AROUND)
+        return Piece(
+            patterns=_patterns(plain, (*key, "pattern" if shape.pattern else "any")),
+            words=words,
+            inside=self._pieces(shape.inside, (*key, "inside")),
+            not_inside=self._pieces(shape.not_inside, (*key, "not_inside")),
+            never=self._pieces(shape.not_, (*key, "not")),
+            has=self._pieces(shape.has, (*key, "has")),
+            not_has=self._pieces(shape.not_has, (*key, "not_has")),
+            needs=self._needs(shape.where, (*key, "where")),
+        )
+
+    def _needs(self, where: Mapping[str, Constraint], key: Key) -> Needs:
+        return {name.removeprefix("$"): self._need(constraint, (*key, name)) for name, constraint in where.items()}
+
+    def _need(self, constraint: Constraint, key: Key) -> Need:
+        regex = self._regex(constraint.regex, (*key, "regex"))
+        return Need(
+            types=constraint.type,
+            equals=constraint.equals,
+            regex=regex,
+            names=constraint.is_,
+            made_by=_patterns(constraint.from_, (*key, "from")),
+            never=self._need(constraint.not_, (*key, "not")) if constraint.not_ else None,
+        )
+
+    def _regex(self, text: str | None, key: Key) -> Expression | None:
+        if not text:
+            return None
+        try:
+            found = re.compile(text)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise RuleError(key, f"not a regular expression: {error}") from error
+        return found if self.vouched else Doubted(text)
+
+
+def _check_analysis(name: str, options: Mapping[str, object]) -> None:
+    """Raise `RuleError` for an analysis that there is not, and for options that it does not take."""
+    known = [module.name for module in pkgutil.iter_modules(analyses.__path__) if not module.ispkg]
+    if name.replace("-", "_") not in known:
+        names = [each.replace("_", "-") for each in known]
+        raise RuleError(("analysis",), f"there is no analysis {name!r}{did_you_mean(name, names)}")
+    look = importlib.import_module(f"{analyses.__name__}.{name.replace('-', '_')}").look
+    taken = [each.replace("_", "-") for each in list(inspect.signature(look).parameters)[1:]]
+    for option in options:
+        if option not in taken:
+            raise RuleError(
+                ("options",), f"the analysis {name!r} has no option {option!r}{did_you_mean(option, taken)}"
+            )
+
+
+def _alternatives(text: str, names: list[str], key: Key) -> frozenset[str]:
+    alternatives = frozenset(word.strip() for word in text.split("|"))
+    for word in sorted(alternatives - set(names)):
+        raise RuleError(key, f"there is no event {word!r}{did_you_mean(word, names)}")
+    return alternatives
+
+
+def _orders(form: RuleForm, kind: str, names: list[str]) -> tuple[OrderRule, ...]:
+    found = []
+    for i, item in enumerate(getattr(form, kind)):
+        try:
+            order = Order.parse(item.order, names, within_turn=form.scope == "iteration")
+            unless = Order.parse(item.unless, names) if item.unless else None
+        except OrderError as error:
+            raise RuleError((kind, i), str(error)) from error
+        place = item.at if item.at != "last" else form.at or "last"
+        at = _alternatives(place, ["first", "last", "itself", *names], (kind, i))
+        found.append(OrderRule(order, item.says, at, item.again, unless))
+    return tuple(found)
+
+
+def _patterns(texts: tuple[str, ...], key: Key) -> tuple[Pattern, ...]:
+    return tuple(_pattern(text, (*key, i) if len(texts) > 1 else key) for i, text in enumerate(texts))
+
+
+def _pattern(text: str, key: Key) -> Pattern:
+    try:
+        return Pattern.parse(text)
+    except PatternError as error:
+        raise RuleError(key, f"{error}, in the pattern {text!r:.80}") from error
