@@ -18,7 +18,7 @@ class Shipped:
     def __init__(self, real_path: Callable[[str], str]) -> None:
         self._real_path = real_path
         self._compiled: dict[str, Codes] = {}
-        self._same: dict[str, set[CodeType]] = defaultdict(set)
+        self._same: dict[str, dict[int, CodeType]] = defaultdict(dict)  # by identity: to hash a code takes long
 
     def is_as_written(self, found: object, path: str, module: ModuleType) -> bool:
         """Return whether the code of a function, its names and its module are what its file comes to."""
@@ -35,14 +35,14 @@ class Shipped:
         return ""
 
     def _is_known(self, code: CodeType, path: str) -> bool:
-        if code in self._same[path]:
+        if self._same[path].get(id(code)) is code:
             return True
         if path not in self._compiled:
             self._compiled[path] = codes_in(path)
         codes = self._compiled[path]
         known = not codes or any(are_one(code, one) for one in codes.get((code.co_name, code.co_firstlineno), ()))
         if known:
-            self._same[path].add(code)
+            self._same[path][id(code)] = code
         return known
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+from functools import cache
 from types import FunctionType, ModuleType
 
 BEFORE = dict(vars(builtins))
@@ -39,8 +40,13 @@ def _other_default(function: FunctionType, defaults: dict[str, str]) -> str:
 
 
 def _is_that(value: object, text: str) -> bool:
-    wanted = ast.literal_eval(text)
+    wanted = _read(text)
     return value is wanted or (type(value) is type(wanted) and repr(value) == repr(wanted))
+
+
+@cache
+def _read(text: str) -> object:
+    return ast.literal_eval(text)
 
 
 def _shown(value: object) -> str:

@@ -58,6 +58,7 @@ class Watched:
         self._known = 0
         self._real: dict[str, str] = {}
         self._shipped = Shipped(self._path)
+        self._strays: dict[str, str] = {}  # of each file, in one look
 
     def load(self, path: Path) -> None:
         """Read what is to be watched."""
@@ -91,6 +92,7 @@ class Watched:
         """Note what is replaced now."""
         if self._open and self._looks < LOOKS:
             self._looks += 1
+            self._strays.clear()
             seen = [(one, self._instead_of(one)) for one in self._open]
             if any(instead for _, instead in seen):
                 self._replaced += [_told(one, instead) for one, instead in seen if instead]
@@ -119,7 +121,9 @@ class Watched:
         loader = file_of(type(getattr(module, "__loader__", None)))
         if self._is_foreign(loader):
             return "code", f"what the import hook of {self._shown(loader)} made of the file"
-        if other := self._shipped.stray(function.path, module):
+        if function.path not in self._strays:
+            self._strays[function.path] = self._shipped.stray(function.path, module)
+        if other := self._strays[function.path]:
             return "code", f"{other} is not what the file says"
         held = _at(module, function.chain)
         owners = [held]
