@@ -54,3 +54,11 @@ def test_rule_that_keeps_its_examples_and_one_without_any_are_taken(tmp_path: Pa
     })  # fmt: skip
     check_rules(tmp_path / "gates-rules", tmp_path)
     assert {"mine", "other"} <= load_rules(tmp_path / "gates-rules", tmp_path).keys()
+
+
+def test_orders_speak_of_functions_of_python_by_their_plain_names(tmp_path: Path) -> None:
+    body = "events: {take: open(...), give: $F.close()}\nnever: take (not give)* take\n"
+    good = 'good: |\n  f = open("a")\n  f.close()\n  g = open("a")\n'
+    bad = 'bad: |\n  f = open("a")\n  g = open("a")  # <- here\n'
+    written(tmp_path, {"gates-rules/mine.yaml": f"id: mine\n{WORDS}{body}{good}{bad}"})
+    assert "mine" in load_rules(tmp_path / "gates-rules", tmp_path)

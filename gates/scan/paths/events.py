@@ -98,10 +98,12 @@ def tails_of(pattern: Pattern) -> Iterator[str]:
         return
     body = pattern.body if isinstance(pattern.body, tuple) else (pattern.body,)
     for part in body:
-        for node in ast.walk(part):
-            if isinstance(node, ast.Attribute) and not node.attr.startswith("__"):
-                yield node.attr
-                break
+        found = next((n for n in ast.walk(part) if isinstance(n, ast.Attribute) and not n.attr.startswith("__")), None)
+        if found is not None:
+            yield found.attr
+        else:  # a function that is called by its plain name
+            called = (n.func for n in ast.walk(part) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
+            yield from [func.id for func in called if not func.id.startswith("__")][:1]
 
 
 def _is_so(kind: EventKind, state: State, place: Place) -> bool:
