@@ -10,6 +10,14 @@ from gates.report import CriterionReport, GateReport, Trace
 from gates.stages.bound_tests import tests_of
 from gates.tasks.task import Criterion, Task
 
+BESIDE_TESTS = {
+    "entry:": "entry point",
+    "recorded:": "recorded run",
+    "calc:": "calculation",
+    "edge:": "edge case",
+    "property:": "property",
+}
+
 
 def stand(task: Task, criterion: Criterion, gates: Sequence[GateReport], run: PytestRun | None) -> CriterionReport:
     """Fold the findings of a criterion into its status and its line of the traceability matrix."""
@@ -22,7 +30,7 @@ def stand(task: Task, criterion: Criterion, gates: Sequence[GateReport], run: Py
         status=status(about),
         reasons=tuple(f"{reason(f)} ({f.waived})" if f.waived else reason(f) for f in open_or_bad),
         code=tuple(_traces(about, "code:")),
-        tests=(*_tests(task, criterion, run), *_traces(about, "entry:", "recorded:", "calc:", "edge:", "property:")),
+        tests=(*_tests(task, criterion, run), *_traces(about, *BESIDE_TESTS)),
         measures=tuple(_traces(about, "measure:", "leak:", "hot:", "regression:")),
     )
 
@@ -60,6 +68,10 @@ def _traces(findings: Sequence[Finding], *prefixes: str) -> Iterator[Trace]:
     for finding in findings:
         name = finding.subject or finding.message
         told = (name, finding.location, finding.outcome)
-        if finding.check.startswith(prefixes) and finding.outcome is not Outcome.NOT_APPLICABLE and told not in seen:
+        prefix = next(filter(finding.check.startswith, prefixes), None)
+        if prefix and finding.outcome is not Outcome.NOT_APPLICABLE and told not in seen:
             seen.add(told)
-            yield Trace(name=name, location=finding.location, outcome=finding.outcome, detail=finding.actual)
+            yield Trace(
+                name=name, kind=BESIDE_TESTS.get(prefix, ""), location=finding.location, outcome=finding.outcome,
+                detail=finding.actual,
+            )  # fmt: skip

@@ -18,6 +18,7 @@ from gates.terminal import visible
 from gates.yaml_source import did_you_mean
 
 RULE_ID = re.compile(r"[A-Z]{2}[0-9]{3}")
+LISTED = 3
 
 
 def explain(subject: str, criterion: str | None, *, root: Path, settings: Settings, out: Path | None) -> list[str]:
@@ -35,7 +36,8 @@ def explain(subject: str, criterion: str | None, *, root: Path, settings: Settin
     if criterion in known:
         return [*_rule(known[criterion]), "", *_findings(report, lambda f: f.rule == criterion, known)]
     if criterion is None:
-        return [*_verdict(task, report), "", *_findings(report, lambda f: f.blocks or f.leaves_open, known)]
+        stopping = _findings(report, lambda f: f.blocks or f.leaves_open, known)
+        return [*_verdict(task, report), "", *(stopping or map(visible, _foundation(report)))]
     asked = task.criterion(criterion)
     lines = [
         f"{task.id} {asked.id} ({asked.level.value}): {asked.text}",
@@ -56,20 +58,37 @@ def _verdict(task: Task, report: Report | None) -> list[str]:
     return [f"verdict of {report.started_at}, {commit}: {report.headline}{stale}"]
 
 
+def _foundation(report: Report | None) -> Iterator[str]:
+    """Say of each criterion what its status rests on, the first of each kind."""
+    for criterion in report.criteria if report else ():
+        yield f"{criterion.id} {criterion.status.value}: {criterion.text}"
+        yield from (f"  {'though':<12} {reason}" for reason in criterion.reasons[:LISTED])
+        for title, traces in _kinds(criterion).items():
+            yield from (f"  {title:<12} {_trace(trace)}" for trace in traces[:LISTED])
+            if len(traces) > LISTED:
+                yield f"  {title:<12} ... and {len(traces) - LISTED} more"
+
+
 def _standing(criterion: CriterionReport) -> Iterator[str]:
     yield f"status: {criterion.status.value}"
-    for title, traces in (
-        ("code", criterion.code),
-        ("test", criterion.tests),
-        ("measure", criterion.measures),
-    ):
+    for title, traces in _kinds(criterion).items():
         for trace in traces:
-            yield f"  {title:<8} {_trace(trace)}"
+            yield f"  {title:<12} {_trace(trace)}"
+
+
+def _kinds(criterion: CriterionReport) -> dict[str, list[Trace]]:
+    """Return what stands for a criterion by what it is."""
+    kinds: dict[str, list[Trace]] = {}
+    for title, traces in (("code", criterion.code), ("test", criterion.tests), ("measure", criterion.measures)):
+        for trace in traces:
+            kinds.setdefault(trace.kind or title, []).append(trace)
+    return kinds
 
 
 def _trace(trace: Trace) -> str:
     where = f" at {trace.location}" if trace.location else ""
-    return f"{trace.outcome.value:<15} {trace.name}{where}" + (f" ({trace.detail})" if trace.detail else "")
+    told = trace.detail not in {"", trace.outcome.value}
+    return f"{trace.outcome.value:<15} {trace.name}{where}" + (f" ({trace.detail})" if told else "")
 
 
 def _findings(report: Report | None, chosen: Callable[[Finding], bool], known: dict[str, RuleText]) -> list[str]:

@@ -1,10 +1,29 @@
 """The address at which the files of a commit can be read on the web, from the repository's remote."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
 SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+):(?!/)(?P<path>[^\s]+)")
 HOST = re.compile(r"[A-Za-z0-9.-]+(?::[0-9]+)?")
+
+
+@dataclass(frozen=True)
+class Web:
+    """The address that a path of a commit follows; the files of a submodule have one of their own, or none."""
+
+    base: str
+    submodules: Mapping[str, str | None] = field(default_factory=dict)
+
+    def address(self, path: str) -> str | None:
+        """Return where a file can be read, or `None` where that is not known."""
+        around = [folder for folder in self.submodules if f"{path}/".startswith(f"{folder}/")]
+        if not around:
+            return f"{quote(self.base, safe=':/-._~%')}{quote(path)}"
+        folder = max(around, key=len)
+        base = self.submodules[folder]
+        return None if base is None else f"{quote(base, safe=':/-._~%')}{quote(path[len(folder) + 1 :])}"
 
 
 def base_of(remote: str, commit: str, prefix: str = "") -> str | None:

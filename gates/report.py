@@ -94,9 +94,10 @@ class GateReport(Model):
 
 
 class Trace(Model):
-    """One thing that stands for a criterion: where it is, and how it ended."""
+    """One thing that stands for a criterion: where it is, and how it ended; `kind` says what beside a test it is."""
 
     name: str
+    kind: str = ""
     location: Location | None = None
     outcome: Outcome
     detail: str = ""

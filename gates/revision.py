@@ -10,13 +10,16 @@ import psutil
 
 from gates import __version__
 from gates.context import Context
+from gates.errors import EvidenceUnavailable
 from gates.files import files_of
+from gates.history import run_git
 from gates.model import FileDigest, Revision
-from gates.permalinks import base_of
+from gates.permalinks import Web, base_of
 from gates.tasks.task import Task
 from gates.terminal import printable
 
 CHUNK = 1024 * 1024
+SUBMODULE = b"160000 "
 
 
 def observe(task: Task, context: Context) -> Revision:
@@ -27,18 +30,47 @@ def observe(task: Task, context: Context) -> Revision:
     )
     whole = hashlib.sha256("".join(f"{file.path}\0{file.sha256}\n" for file in files).encode())
     commit = git(context.root, "rev-parse", "HEAD")
-    status = git(context.root, "status", "--porcelain", "--untracked-files=normal") if commit else None
+    status = _status(context.root) if commit else None
+    web = _web(context.root) if status == "" else None
     return Revision(
         commit=commit, dirty=None if status is None else bool(status), digest=whole.hexdigest(), files=files,
-        web=web_base(context.root) if status == "" else None,
+        web=web.base if web else None, submodules=dict(web.submodules) if web else {},
     )  # fmt: skip
 
 
-def web_base(root: Path) -> str | None:
-    """Return the address that a path of the present commit follows, or `None` where there is none to link to."""
+def web_of(root: Path) -> Web | None:
+    """Return where the files of the present commit can be read; nowhere, while the work tree differs from it."""
+    return _web(root) if _status(root) == "" else None
+
+
+def _web(root: Path) -> Web | None:
     commit, remote = git(root, "rev-parse", "HEAD"), git(root, "remote", "get-url", "origin")
     prefix = git(root, "rev-parse", "--show-prefix")
-    return base_of(remote, commit, prefix or "") if remote and commit else None
+    base = base_of(remote, commit, prefix or "") if remote and commit else None
+    return None if base is None else Web(base, _submodules(root))
+
+
+def _submodules(root: Path) -> dict[str, str | None]:
+    """Return where the files under each submodule's folder can be read; a submodule is a repository of its own."""
+    found: dict[str, str | None] = {}
+    for folder in _submodule_folders(root):
+        web = web_of(root / folder) if (root / folder / ".git").exists() else None
+        found[folder] = web.base if web else None
+        found |= {f"{folder}/{inner}": base for inner, base in (web.submodules if web else {}).items()}
+    return found
+
+
+def _submodule_folders(root: Path) -> list[str]:
+    try:
+        told = run_git(root, ("ls-files", "--stage", "-z")).stdout
+    except EvidenceUnavailable:
+        return []
+    rows = (row.partition(b"\t") for row in told.split(b"\0") if row.startswith(SUBMODULE))
+    return [printable(os.fsdecode(path)) for _, _, path in rows]
+
+
+def _status(root: Path) -> str | None:
+    return git(root, "status", "--porcelain", "--untracked-files=normal")
 
 
 def digest_file(path: Path, base: Path) -> FileDigest:

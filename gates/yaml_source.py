@@ -87,7 +87,11 @@ def read(path: Path, shown_as: str, typed: Callable[[Key], bool] = lambda _key: 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the words `; did you mean 'x'?`, or the list of what is known where nothing is near."""
     names = sorted(set(known))
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6) or [n for n in names if word and n.startswith(word)]
+    near = (
+        [name for name in names if name.casefold() == word.casefold()]
+        or difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+        or [name for name in names if word and name.startswith(word)]
+    )
     if near:
         return f"; did you mean {near[0]!r}?"
     return f"; known: {', '.join(names)}" if names else ""

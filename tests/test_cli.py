@@ -127,6 +127,7 @@ def test_pages_of_an_earlier_run_do_not_stay_beside_a_newer_verdict(tmp_path: Pa
 
 USAGE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "missing task": (("run", "T2"), ("no task 'T2' in 'tasks'", "known: T1")),
+    "task in other letters": (("run", "t1"), ("no task 't1' in 'tasks'", "did you mean 'T1'?")),
     "missing file": (("run", "tasks/T2.yaml"), ("no task file 'tasks/T2.yaml'",)),
     "directory": (("run", "tasks/"), ("tasks:1:1: expected a task file, found a directory",)),
     "unknown gate": (("run", "T1", "--gate", "perfomance"), ("did you mean 'performance'?",)),
@@ -337,7 +338,8 @@ EXPLAINED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "rule": (("PF001",), ("PF001: A target is met by its interval",)),
     "rule of the runner": (("GT002",), ("GT002: The files did not change",)),
     "code rule": (("amp-step-order",), ("amp-step-order (critical)", "good:", "bad:", "fix:")),
-    "task": (("T1",), ("verdict of ", "PASS")),
+    "task": (("T1",), ("verdict of ", "PASS", "AC1 PASS: Double a number", "  code  ", "  test  ",
+                       "  measure  ", "tests/test_core.py::test_double")),
     "criterion": (("T1", "AC1"), ("T1 AC1 (must): Double a number", "asked for in tasks/T1.yaml:9", "status: PASS",
                                    "tests/test_core.py::test_double", "evidence: evidence/pytest/run.stdout.txt")),
     "rule of a task": (("T1", "PF001"), ("PF001: A target", "ratio old/new", "actual: 2 [2, 2]",

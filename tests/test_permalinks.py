@@ -1,10 +1,15 @@
 """Addresses of files on the web, from a repository's remote; never with the password that it may hold."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
+from building import written
 
 from gates.model import Location
 from gates.permalinks import base_of
 from gates.render.escape import link
+from gates.revision import git, web_of
 
 SHA = "a" * 40
 
@@ -34,3 +39,47 @@ def test_a_link_cannot_be_left_by_the_name_of_a_file() -> None:
     shown = link(Location(path="a) [x](b|c.py", line=1, last_line=3), web)
     assert shown == f"[`a) [x](b\\|c.py:1-3`]({web}a%29%20%5Bx%5D%28b%7Cc.py#L1-L3)"
     assert link(Location(path="a.py", line=1), None) == "`a.py:1`"
+
+
+def of_git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+
+def committed(folder: Path, remote: str) -> Path:
+    of_git(written(folder, {"a.py": "A = 1\n"}), "init", "-q")
+    of_git(folder, "remote", "add", "origin", remote)
+    of_git(folder, "add", ".")
+    of_git(folder, "commit", "-qm", "one")
+    return folder
+
+
+def head(folder: Path) -> str | None:
+    return git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with two repositories in it as submodules, of which one has no address on the web."""
+    root = committed(tmp_path / "project", "git@github.com:owner/name.git")
+    committed(root / "lib" / "sub", "https://github.com/other/sub.git")
+    committed(root / "local", "../elsewhere")
+    of_git(root, "add", ".")
+    of_git(root, "commit", "-qm", "two")
+    return root
+
+
+def test_a_file_of_a_submodule_is_read_where_the_submodule_is(project: Path) -> None:
+    web = web_of(project)
+    assert web is not None
+    assert web.address("a.py") == f"https://github.com/owner/name/blob/{head(project)}/a.py"
+    inner = head(project / "lib" / "sub")
+    assert web.address("lib/sub/a.py") == f"https://github.com/other/sub/blob/{inner}/a.py"
+    assert web.address("lib/subs.py") == f"https://github.com/owner/name/blob/{head(project)}/lib/subs.py"
+    assert link(Location(path="local/a.py", line=1), web) == "`local/a.py:1`"
+
+
+@pytest.mark.parametrize("name", ["a.py", "new.py", "lib/sub/a.py"])
+def test_what_differs_from_the_commit_is_linked_to_nothing(project: Path, name: str) -> None:
+    (project / name).write_text("B = 2\n", encoding="utf-8")
+    assert web_of(project) is None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gates.config import Settings
+from gates.counted import counted
 from gates.errors import UsageError
 from gates.files import files_of
 from gates.model import SEVERITIES, Severity
@@ -89,13 +90,9 @@ def _text(broken: Sequence[tuple[Rule, Site]], found: Checked) -> Iterator[str]:
         yield f"{problem} (not checked)"
     stopping = sum(rule.form.severity in BLOCKING for rule, _ in decided)
     rest = f", {len(left):,} of {found.functions:,} functions not decided" if left else ""
-    rest += f", {_files(len(set(found.unparsed)))} not checked" if found.unparsed else ""
-    counts = f"{_files(found.files)}, {found.read} read, {len(decided)} findings"
+    rest += f", {counted(len(set(found.unparsed)), 'file')} not checked" if found.unparsed else ""
+    counts = f"{counted(found.files, 'file')}, {found.read} read, {counted(len(decided), 'finding')}"
     yield f"{counts}, {stopping} of them critical or high{rest}"
-
-
-def _files(count: int) -> str:
-    return f"{count} file{'s' if count != 1 else ''}"
 
 
 def _record(rule: Rule, site: Site) -> dict[str, object]:

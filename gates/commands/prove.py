@@ -20,7 +20,7 @@ from gates.interrupts import stop_if_interrupted, uninterrupted
 from gates.proof import PROOF, Proof
 from gates.proving import declared, page
 from gates.proving.proving import Asked, prove
-from gates.revision import web_base
+from gates.revision import web_of
 from gates.tasks import spec
 from gates.tasks.task import Task
 from gates.writable import writable
@@ -53,6 +53,7 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
     declared.check(task, path, request.root)
     out = request.out or request.root / request.settings.reports / task.id
     store.prepare(out)
+    web = web_of(request.root)  # before the faults are tried, as what they are tried on
     with guarded_folder() as folder:
         context = Context(root=request.root, evidence=folder, python=request.python, timeout_s=request.timeout_s,
                           rules=request.root / request.settings.rules)  # fmt: skip
@@ -66,7 +67,7 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
         )
         proof = _with_earlier(task, writable(prove(task, context, asked, say)), out)
     files = {
-        PAGE: page.markdown(proof, web_base(request.root)),
+        PAGE: page.markdown(proof, web),
         PROOF: proof.model_dump_json(indent=1, by_alias=True) + "\n",
     }
     _publish(out, files)

@@ -103,7 +103,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
         if unlogged := run_log.append(request.root, past):
             say(f"note: this run is not in the history: {unlogged}")
     summary = text.render(report, None)["summary.txt"]
-    first = "summary.md" if "summary.md" in files else "result.json"
+    first = next(name for name in ("summary.md", "summary.txt", "result.json") if name in files)
     return f"{summary}\nreport: {near(out / first)}\n", report.verdict.exit_code
 
 

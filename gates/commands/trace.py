@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.revision import web_base
+from gates.revision import web_of
 from gates.tasks import spec
 from gates.tracing.collecting import collect
 from gates.tracing.matrix import Kind, Matrix
@@ -26,14 +26,14 @@ class TraceRequest:
 
 
 def perform(request: TraceRequest) -> tuple[str, list[str], int]:
-    """Trace; return what goes to stdout, what is wrong with task files, and the exit code."""
+    """Trace; return what goes to stdout, what is wrong with task files or that there are none, and the exit code."""
     path = spec.find(request.task, request.root / request.settings.tasks, request.root) if request.task else None
     found = collect(request.root, request.settings, path, fresh=request.fresh)
     matrix = writable(found.matrix)
     if request.form == "json":
         page = matrix.model_dump_json(indent=1) + "\n"
     elif request.form == "markdown":
-        page = markdown(matrix, web_base(request.root))
+        page = markdown(matrix, web_of(request.root))
     else:
         page = text(matrix, whole=request.task is not None)
     if request.out is not None:
@@ -43,7 +43,14 @@ def perform(request: TraceRequest) -> tuple[str, list[str], int]:
             reason = error.strerror or error
             raise UsageError(f"{str(request.out)!r} cannot be written: {reason}; choose another file") from error
         page = ""
-    return page, list(found.broken), 2 if found.broken else _exit_code(matrix)
+    said = list(found.broken) or _nothing(matrix, request)
+    return page, said, 2 if found.broken else _exit_code(matrix)
+
+
+def _nothing(matrix: Matrix, request: TraceRequest) -> list[str]:
+    """Say why a matrix has no rows."""
+    where = request.settings.tasks
+    return [] if matrix.tasks else [f"no task file (*.yaml) in {where!r}; write {where}/ID.yaml"]
 
 
 def _exit_code(matrix: Matrix) -> int:

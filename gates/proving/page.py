@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from gates.counted import counted
+from gates.permalinks import Web
 from gates.proof import CriterionProof, End, Proof, Standing, TriedFault
 from gates.render.escape import block, cell, inline, link
 from gates.render.escape import markdown as flow
@@ -34,7 +36,7 @@ def text(proof: Proof) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def markdown(proof: Proof, web: str | None) -> str:
+def markdown(proof: Proof, web: Web | None) -> str:
     """Return a proof as a Markdown page; `web` is where the files of this revision can be read."""
     lines = [
         f"# Proof of {inline(proof.task)}: {inline(proof.title)}", "",
@@ -90,9 +92,9 @@ def _off(criterion: CriterionProof) -> str:
     return ", ".join(counts)
 
 
-def _criterion(criterion: CriterionProof, web: str | None) -> Iterator[str]:
+def _criterion(criterion: CriterionProof, web: Web | None) -> Iterator[str]:
     yield from (f"## {inline(criterion.id)}: {inline(criterion.text)}", "")
-    asked = [f"{criterion.tests} tests"] if criterion.tests else []
+    asked = [counted(criterion.tests, "test")] if criterion.tests else []
     yield from (f"{criterion.standing.value}; evidence: {', '.join([*asked, *criterion.evidence]) or 'none'}.", "")
     if criterion.problem:
         yield from (str(flow(criterion.problem)), "")
@@ -118,7 +120,7 @@ def _spoken(fault: TriedFault) -> str:
     return f"{fault.end.value} by reading only" if fault.read else fault.end.value
 
 
-def _missed(title: str, end: str, fault: TriedFault, web: str | None) -> Iterator[str]:
+def _missed(title: str, end: str, fault: TriedFault, web: Web | None) -> Iterator[str]:
     yield from (f"### {title} {link(fault.location, web)}", "", str(block(fault.diff)), "")
     asked = [*fault.tests[:LISTED], *([f"{len(fault.tests) - LISTED} more"] if len(fault.tests) > LISTED else [])]
     asked += fault.others

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from gates.counted import counted
 from gates.model import SEVERITIES, Finding, Level, Outcome, Severity, Status
 from gates.ranking import ranked
-from gates.report import GateReport, Report
+from gates.report import GateReport, Report, Trace
 
 GAPS = 3
 STRAYS = 5
@@ -255,6 +256,18 @@ def gaps(report: Report) -> list[tuple[str, str, str, str, str, str]]:
     return rows
 
 
+def tallied(traces: Iterable[Trace]) -> str:
+    """Count tests, and beside them what else was run for a criterion, each with how many of it passed."""
+    kinds: dict[str, list[Trace]] = {}
+    for trace in traces:
+        kinds.setdefault(trace.kind or "test", []).append(trace)
+    return "; ".join(
+        f"{counted(len(each), kind, 'properties' if kind == 'property' else '')}, "
+        f"{sum(trace.outcome is Outcome.PASSED for trace in each)} passed"
+        for kind, each in kinds.items()
+    )
+
+
 def _rank_of_waived(finding: Finding) -> int:
     """Put what is open before what is waived, and both before what passed: the worst of a check speaks for it."""
     if finding.waived:
@@ -274,5 +287,5 @@ def word(outcome: Outcome) -> str:
 
 OFFERED = (  # to templates
     headline, deciding, first_cause, next_step, actions, unchecked, severities, quality,
-    nothing_wrong, waived, goalposts, uncompared, strays, kinds, gaps, checks, advised, endings,
+    nothing_wrong, waived, goalposts, uncompared, strays, kinds, gaps, checks, advised, endings, tallied,
 )  # fmt: skip

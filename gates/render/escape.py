@@ -2,11 +2,11 @@
 
 import html
 import re
-from urllib.parse import quote
 
 from markupsafe import Markup
 
 from gates.model import Location
+from gates.permalinks import Web
 from gates.terminal import visible
 
 SPECIAL = re.compile(r"([\\`*|~$]|](?=[(\[:]))")
@@ -50,16 +50,18 @@ def cell(text: object) -> Markup:
     return Markup(str(code(text)).replace("|", "\\|"))  # noqa: S704  # as `code`
 
 
-def link(location: Location | None, web: str | None) -> Markup:
+def link(location: Location | None, web: Web | str | None) -> Markup:
     """Return a place as a code span for a table's cell, linked to where this revision can be read on the web."""
     if location is None:
         return Markup("-")
     shown = cell(str(location))
-    if web is None:
+    pages = Web(web) if isinstance(web, str) else web
+    address = pages.address(location.path) if pages else None
+    if address is None:
         return shown
     last = f"-L{location.last_line}" if location.last_line else ""
     lines = f"#L{location.line}{last}" if location.line else ""
-    return Markup(f"[{shown}]({quote(web, safe=':/-._~%')}{quote(location.path)}{lines})")  # noqa: S704  # quoted
+    return Markup(f"[{shown}]({address}{lines})")  # noqa: S704  # quoted
 
 
 def block(text: object) -> Markup:

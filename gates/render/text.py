@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from gates.counted import counted
 from gates.render import _views
 from gates.render.format import Format
 from gates.report import GateReport, Report
@@ -42,8 +43,7 @@ def _notes(report: Report) -> list[str]:
 
 
 def _gate(gate: GateReport) -> str:
-    many = "1 check" if gate.planned == 1 else f"{gate.planned} checks"
-    seen = f"{many}: {_views.endings(gate)}" if gate.ran else gate.not_run_because
+    seen = f"{counted(gate.planned, 'check')}: {_views.endings(gate)}" if gate.ran else gate.not_run_because
     decision = gate.decision.value if gate.ran else "NOT RUN"
     return f"stage {gate.stage}  {gate.name:<15} {decision:<14} {gate.score.total:>3}/{gate.score.of:<4} {seen}"
 

@@ -25,7 +25,8 @@ RULES = (
 def plan(task: Task) -> Iterator[Check]:
     """Plan the waivers of a task that has some."""
     if task.waivers:
-        yield Check(id="waivers", title="Waivers are in force", level=Level.ADVISORY, scored=False)
+        title = "Waivers are in force, needed and not about to end"
+        yield Check(id="waivers", title=title, level=Level.ADVISORY, scored=False)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -50,7 +50,9 @@ def _collect(root: Path, settings: Settings, wanted: Path | None, collector: "_C
     tests = collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.tests)))
     code = collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.implementation)))
     collector.save()
-    return Collected(matrix=join(asked, tests, code, criteria), broken=tuple(broken) if wanted is None else ())
+    told = tuple(broken) if wanted is None else ()
+    matrix = join(asked, tests, code, criteria).model_copy(update={"unread_tasks": len(told)})
+    return Collected(matrix=matrix, broken=told)
 
 
 class _Collector:

@@ -1,5 +1,6 @@
 """The matrix: criteria with their code and tests, tests and code without a criterion, and the gaps between them."""
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -9,6 +10,8 @@ from gates.model import Level, Location, Model
 from gates.tracing.file_facts import FileFacts, WrittenFunction, WrittenTest
 from gates.tracing.task_trace import CriterionTrace, TaskTrace
 from gates.yaml_source import did_you_mean
+
+AT_LINE = re.compile(r":(?P<line>[1-9][0-9]*)(?::[0-9]+)?: ")
 
 
 class Kind(StrEnum):
@@ -47,6 +50,7 @@ class Matrix(Model):
     loose_code: tuple[WrittenFunction, ...] = ()
     tests: int = 0
     functions: int = 0
+    unread_tasks: int = 0
 
     def by_task(self) -> dict[str, list[Row]]:
         """Return the rows of each task, by its id."""
@@ -168,7 +172,9 @@ def _loose_markers(tests: Iterable[WrittenTest], criteria: set[str]) -> Iterator
 def _unread(*groups: dict[str, FileFacts]) -> Iterator[Gap]:
     problems = {facts.problem: path for group in groups for path, facts in group.items() if facts.problem}
     for problem, path in problems.items():
-        yield Gap(kind=Kind.UNREAD, criterion="", message=problem, location=Location(path=path),
+        place = AT_LINE.match(problem.removeprefix(path))
+        line, message = (int(place["line"]), problem.removeprefix(path)[place.end() :]) if place else (None, problem)
+        yield Gap(kind=Kind.UNREAD, criterion="", message=message, location=Location(path=path, line=line),
                   remediation="Mend the file.")  # fmt: skip
 
 

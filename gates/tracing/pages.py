@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from gates.counted import counted
 from gates.model import Location
+from gates.permalinks import Web
 from gates.render.escape import cell, inline, link
 from gates.terminal import visible
 from gates.tracing.matrix import Gap, Kind, Matrix, Row
@@ -24,7 +26,7 @@ def text(matrix: Matrix, *, whole: bool) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def markdown(matrix: Matrix, web: str | None) -> str:
+def markdown(matrix: Matrix, web: Web | None) -> str:
     """Return the matrix as a Markdown page; `web` is where the files of this revision can be read."""
     rows = matrix.by_task()
     lines = ["# Traceability Matrix", ""]
@@ -73,14 +75,18 @@ def _summary(task: TaskTrace, rows: list[Row], gaps: int) -> str:
     stood = sum(
         bool(row.tests or row.criterion.measures or row.criterion.entry_points or row.criterion.calls) for row in rows
     )
-    return f"{task.id}  {len(rows)} criteria, {traced} with code, {stood} with evidence, {gaps} gaps  {task.title}"
+    many = f"{counted(len(rows), 'criterion', 'criteria')}, {traced} with code, {stood} with evidence"
+    return f"{task.id}  {many}, {counted(gaps, 'gap')}  {task.title}"
 
 
 def _totals(matrix: Matrix) -> list[str]:
+    files = counted(matrix.unread_tasks, "task file")
+    unread = f" ({files} could not be read)" if matrix.unread_tasks else ""
+    criteria, tasks = counted(len(matrix.rows), "criterion", "criteria"), counted(len(matrix.tasks), "task")
     return [
-        f"{len(matrix.rows)} criteria of {len(matrix.tasks)} tasks; {len(matrix.gaps)} gaps",
-        f"{len(matrix.loose_tests)} of {matrix.tests} tests are bound to no criterion",
-        f"{len(matrix.loose_code)} of {matrix.functions} public functions belong to no criterion",
+        f"{criteria} of {tasks}{unread}; {counted(len(matrix.gaps), 'gap')}",
+        f"{len(matrix.loose_tests)} of {counted(matrix.tests, 'test')} bound to no criterion",
+        f"{len(matrix.loose_code)} of {counted(matrix.functions, 'public function')} outside of every criterion",
     ]
 
 
@@ -98,7 +104,7 @@ def _gap(gap: Gap) -> str:
     return f"{gap.kind.value}: {where}{f'{gap.criterion}: ' if gap.criterion else ''}{gap.message}"
 
 
-def _markdown_row(row: Row, web: str | None) -> str:
+def _markdown_row(row: Row, web: Web | None) -> str:
     criterion = row.criterion
     code = [f"{cell(b.name)} {link(b.location, web) if b.location else inline(b.problem)}" for b in criterion.code]
     tests = [f"{link(test.location, web)} {cell(test.id.partition('::')[2])}" for test in row.tests]
@@ -107,7 +113,7 @@ def _markdown_row(row: Row, web: str | None) -> str:
     return f"| {criterion.id} | {inline(criterion.text)} | {criterion.level.value} | {' | '.join(cells)} |"
 
 
-def _loose(title: str, found: list[tuple[str, Location]], web: str | None) -> list[str]:
+def _loose(title: str, found: list[tuple[str, Location]], web: Web | None) -> list[str]:
     if not found:
         return [f"## {title}", "", "None.", ""]
     return [f"## {title}", "", *(f"- {link(place, web)} {cell(name)}" for name, place in found), ""]

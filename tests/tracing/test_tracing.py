@@ -1,6 +1,7 @@
 """The matrix from task files and sources alone: found, dead, missing, unread; and the cache that only saves time."""
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,6 +74,23 @@ def test_each_criterion_has_its_lines_and_its_tests(traced: Callable[..., Result
     assert "tests/test_core.py:4-5" in result.stdout
     assert "pkg/core.py:6-7" in result.stdout
     assert "TestHalf::test_of" in result.stdout
+
+
+def test_page_links_to_the_commit_only_while_nothing_differs_from_it(
+    traced: Callable[..., Result], tmp_path: Path
+) -> None:
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", *who, *words], cwd=tmp_path / "project", check=True, capture_output=True)
+
+    traced(None)
+    git("init", "-q")
+    git("remote", "add", "origin", "https://github.com/owner/name")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    assert "](https://github.com/owner/name/blob/" in traced(None, "T1", "--format", "markdown").stdout
+    changed = traced({"pkg/core.py": f"A = 1\n{CORE}"}, "T1", "--format", "markdown")
+    assert ("`pkg/core.py:2-3`" in changed.stdout, "https://" in changed.stdout) == (True, False)
 
 
 PATTERNS = TASK.replace('{symbol: "pkg.core:double"}', "{pattern: 2 * $N}").replace(
@@ -240,3 +258,9 @@ def _noting(read: list[str], original: Callable[[Path], bytes]) -> Callable[[Pat
         return original(self)
 
     return read_bytes
+
+
+def test_reason_is_given_where_there_is_nothing_to_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = CliRunner().invoke(cli, ["trace"])
+    assert (ended.exit_code, "no task file (*.yaml) in 'tasks'; write tasks/ID.yaml" in ended.stderr) == (3, True)
