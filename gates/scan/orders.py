@@ -200,8 +200,9 @@ def _stable(event: Event) -> list[str]:
 
 def _has(order: Order, word: Word, at: Event) -> bool:
     """Return whether a path has the order, for the object of one of its events or for one that is not told apart."""
-    told = [(hole, key) for event in word for hole, key in event.bound if event.name in order.names]
-    if any(not PLAIN.fullmatch(key) for hole, key in told if hole != PARAMETERS):
+    joined = {*_joined(order, word)} - {PARAMETERS}
+    told = [key for event in word for hole, key in event.bound if event.name in order.names and hole in joined]
+    if any(not PLAIN.fullmatch(key) for key in told):
         return order.search([event.name for event in word]) is not None
     found = [p for p in _projections(order, word) if at in p and not _is_alone(at, order, p)]
     return any(order.search([event.name for event in projected]) is not None for projected in (found or [word]))

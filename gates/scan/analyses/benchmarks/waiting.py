@@ -13,6 +13,7 @@ from gates.scan.program.nodes import text_of, walk
 from gates.scan.program.project import Project
 
 WAITS = {"synchronize", "item", "elapsed_time", "tolist", "numpy", "cpu", "wait_for_everyone", "barrier"}
+FOR_DEBUGGING = re.compile(r"(?i)(^|[._(])(debug|verbose)\w*($|[ )])")
 
 
 def queued(project: Project, module: Module, function: Function, span: Span, timed: list[ast.Call]) -> ast.Call | None:
@@ -35,7 +36,9 @@ def queued(project: Project, module: Module, function: Function, span: Span, tim
 
 
 def waits(project: Project, module: Module, call: ast.Call, depth: int = 3) -> bool:
-    """Return whether a call waits for the device, itself or in what it calls."""
+    """Return whether a call waits for the device, itself or in what it calls, and not for debugging alone."""
+    if any(isinstance(a, ast.If) and FOR_DEBUGGING.search(text_of(a.test)) for a in module.ancestors(call)):
+        return False
     if tail_of(call.func) in WAITS or re.search(r"(?i)sync|wait", tail_of(call.func)) or _reads(call):
         return True
     target = callee(project, module, call) if depth else None

@@ -76,12 +76,19 @@ def _of(project: Project, module: Module, function: ast.AST, node: ast.expr, hop
         return frozenset(k.arg for k in node.keywords if k.arg) if all(k.arg for k in node.keywords) else None
     if (fields := _of_fields(project, module, node)) is not None:
         return fields
+    return _called(project, module, function, node, hops)
+
+
+def _called(
+    project: Project, module: Module, function: ast.AST, node: ast.Call, hops: int, index: int | None = None
+) -> Keys | None:
+    """Return the keys of what a call returns, or of what it returns at a place of a tuple."""
     target = callee(project, module, node) if hops else None
-    return _of_call(project, module, function, node, target, hops) if target is not None else None
+    return _of_call(project, module, function, node, target, hops, index) if target is not None else None
 
 
 def _of_call(
-    project: Project, module: Module, function: ast.AST, node: ast.Call, target: Function, hops: int
+    project: Project, module: Module, function: ast.AST, node: ast.Call, target: Function, hops: int, index: int | None
 ) -> Keys | None:
     """Return the keys of all that a call may return: of a method, what each class gives that puts its own there."""
     found: set[str] = set()
@@ -94,7 +101,7 @@ def _of_call(
             continue  # left to the classes below
         if run is function or run.decorator_list:
             return None
-        keys = _of_all(project, project.scope_of(run, module).module, run, values, None, hops - 1)
+        keys = _of_all(project, project.scope_of(run, module).module, run, values, index, hops - 1)
         if keys is None:
             return None
         found |= keys
@@ -188,6 +195,8 @@ def _of_use(project: Project, module: Module, function: ast.AST, node: ast.Name,
     """Return the keys that one use of a variable puts into it; `None` for a use that may put in any."""
     parent = module.parents[node]
     if isinstance(node.ctx, ast.Store):
+        if isinstance(parent, ast.Tuple):
+            return _unpacked(project, module, function, node, parent, hops)
         plain = isinstance(parent, ast.Assign | ast.AnnAssign) and parent.value is not None
         is_whole = plain and (isinstance(parent, ast.AnnAssign) or node in getattr(parent, "targets", ()))
         return _of(project, module, function, parent.value, hops) if is_whole and parent.value is not None else None  # type: ignore[attr-defined]
@@ -210,6 +219,17 @@ def _of_use(project: Project, module: Module, function: ast.AST, node: ast.Name,
         if isinstance(parent, ast.Return | ast.Yield | ast.Tuple) or only_reads(parent, node, module)
         else None
     )
+
+
+def _unpacked(
+    project: Project, module: Module, function: ast.AST, name: ast.Name, parts: ast.Tuple, hops: int
+) -> Keys | None:
+    """Return the keys of a variable that is one of several that a call returns: `loss, figures = self.step(batch)`."""
+    around = module.parents.get(parts)
+    value = around.value if isinstance(around, ast.Assign) else None
+    if not isinstance(value, ast.Call) or any(isinstance(part, ast.Starred) for part in parts.elts):
+        return None
+    return _called(project, module, function, value, hops, parts.elts.index(name))
 
 
 def only_reads(parent: ast.AST | None, name: ast.AST, module: Module) -> bool:
