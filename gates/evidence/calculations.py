@@ -8,6 +8,7 @@ from typing import Any, Self
 from pydantic import JsonValue
 
 from gates.context import Context
+from gates.counted import counted
 from gates.errors import EvidenceUnavailable
 from gates.evidence._calculating.likeness import Unseen, differences, numbers_in
 from gates.evidence._calculating.values import encode, plain, shown
@@ -93,7 +94,7 @@ class Calculations(Evidence):
         told, ends = run_all(asked, [str(path) for path in import_roots(task, context)], inside)
         made, duration = len(asked), sum(end.duration_s for end in ends)
         record = CommandRecord(
-            purpose="calculations", argv=("calls of the project's functions", str(made)),
+            purpose="calculations", argv=(f"{counted(made, 'call')} of the project's functions",),
             ended=ends[-1].ended if ends else "not started", duration_s=round(duration, 3),
         )  # fmt: skip
         return cls(

@@ -13,6 +13,7 @@ from gates.scan.paths.events import Happening
 from gates.scan.paths.finding import parameters_of, passed_on
 from gates.scan.paths.place import Place
 from gates.scan.paths.running import Running
+from gates.scan.paths.sampling import sampled
 from gates.scan.paths.stacks import PUSHES, Run
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Closure, Value
@@ -46,6 +47,7 @@ class Calling(Running):
         self.unfinished: dict[str, int] = {}  # the most work that a class's constructor was walked for in vain
         self.entered: set[ast.AST] = set()
         self.tries = 0
+        self.depth = 0  # of blocks
         self.stack: list[ast.AST] = []
         self.frames: list[Frame] = []
         self.calls: dict[Event, tuple[Frame, ...]] = {}
@@ -67,13 +69,22 @@ class Calling(Running):
         """Walk statements."""
         raise NotImplementedError
 
-    def start(self, limit: int = MAX_WORK) -> None:
-        """Begin a new walk, of so much work at most."""
-        super().start(limit)
-        self.stack, self.entered, self.tries = [], set(), 0
+    def start(self, limit: int = MAX_WORK, *, samples: bool = False) -> None:
+        """Begin a new walk, of so much work at most; one that `samples` goes along a few of many paths."""
+        super().start(limit, samples=samples)
+        self.stack, self.entered, self.tries, self.depth = [], set(), 0, 0
         self.walked = set()
         self._quiet = {}
         self.frames, self.calls = [], {}
+
+    def joined(self, paths: Paths) -> Paths:
+        """Let paths that agree go on as one; where but a few are walked, leave out the others."""
+        found = super().joined(paths)
+        if not self.samples:
+            return found
+        kept = sampled(found, self.depth)
+        self.cut = self.cut or len(kept) < len(found)
+        return kept
 
     def matters(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
         """Return whether statements set something to what a later condition or event may tell apart."""

@@ -19,6 +19,7 @@ class Joining:
     def __init__(self, happening: Happening) -> None:
         self.happening = happening
         self.cut = False
+        self.most_words = MAX_WORDS
         self._words = frozenset(
             word for kind, _ in happening.kinds for p in (*kind.calls, *kind.enters, *kind.leaves) for word in p.words
         )
@@ -32,7 +33,7 @@ class Joining:
             paths = self._merged(paths, lambda _path: None, lambda one, other: _united(_agreeing(one, other), other))
             self.cut = self.cut or len(paths) > MAX_PATHS
             paths = paths[:MAX_PATHS]
-        return [self._thinned(path) if len(path.words) > MAX_WORDS else path for path in paths]
+        return [self._thinned(path) if len(path.words) > self.most_words else path for path in paths]
 
     def _merged(self, paths: Paths, by: Callable[[State], object], merge: Callable[[State, State], State]) -> Paths:
         found: dict[object, State] = {}
@@ -50,7 +51,7 @@ class Joining:
         self.cut = True
         ordered = sorted(path.words, key=lambda word: [(e.line, e.name) for e in _last(word)])
         kept = {tuple(e.name for e in _last(word)): word for word in ordered}
-        return path.but(words=frozenset(list(kept.values())[:MAX_WORDS]))
+        return path.but(words=frozenset(list(kept.values())[: self.most_words]))
 
 
 def _shared(one: State, other: State) -> State:

@@ -3,7 +3,7 @@
 import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gates.scan.automata.words import Event, Frame, Word
 from gates.scan.paths.beginnings import beginnings
@@ -23,7 +23,11 @@ LEAST, EACH = 100_000, 2_000  # what that may be for all together: so much, or s
 
 @dataclass(frozen=True)
 class Trace:
-    """The paths through one function, whether some were left out, and the events that the program has `anywhere`."""
+    """The paths through one function, whether some were left out, and the events that the program has `anywhere`.
+
+    Of a function that is not decided, `words` are those of a few of its paths, each a real one. Its `possible` events
+    are none where who runs it is said not to be decided in its place.
+    """
 
     path: str
     line: int
@@ -104,12 +108,23 @@ class Tracer:
             for node in known:
                 self._made[node] = self._more(node, self._made[node], limit)
         for node in known:
-            yield from (trace for trace in self._made[node] if not (trace.cut and node in self._again))
+            self._made[node] = self._sampled(node, self._made[node])
+            told = node not in self._again
+            yield from (t if told or not t.cut else replace(t, possible=frozenset()) for t in self._made[node])
 
-    def _few(self, node: ast.AST, owner: ClassInfo | None = None, limit: int = 0) -> list[Trace]:
+    def _sampled(self, node: ast.AST, found: list[Trace]) -> list[Trace]:
+        """Return the traces of a function with too many paths, with a few of those paths: what is wrong there is so."""
+        if (node, None, 0) in self._tried or not any(trace.cut and not trace.words for trace in found):
+            return found
+        self._tried.add((node, None, 0))
+        return self._few(node, limit=MAX_WORK, samples=True)
+
+    def _few(
+        self, node: ast.AST, owner: ClassInfo | None = None, limit: int = 0, *, samples: bool = False
+    ) -> list[Trace]:
         """Return the traces of a function, which are cut where it has many paths: what it runs is not decided then."""
         assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module)
-        self._walker.start(limit or FEW)
+        self._walker.start(limit or FEW, samples=samples)
         found = list(_trace(self._walker, node, self._hot.functions[node], self._possible[node], owner))
         known = self._walked if not self._walker.cut else self._begun
         known |= self._walker.walked
