@@ -3,27 +3,32 @@
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from gates.scan.automata.order import Order
 from gates.scan.automata.words import Event, Frame
 from gates.scan.blaming import blamed
 from gates.scan.paths.optimizers import FRESH, PARAMETERS
 from gates.scan.paths.traces import Trace
+from gates.scan.projecting import MARKS, PLAIN, joined, projections
 from gates.scan.rule import OrderRule, Rule
 from gates.scan.site import Site
 
-MAX_OBJECTS = 4
 MAX_CALLS = 2
 ENDS = {"first", "last", "itself"}  # the last event, and not the call of a helper that has it
-MARKS = {"start", "end", "loop", "turn", "done"}
 TURN = re.compile(r"#[\w/.]*")
 TABLE = re.compile(r"Subscript\(\w*(Dict|List)\w*\(.*torch\.optim\.")  # of optimizers that are written out together
 ASKED = re.compile(r"\w+\.optimizers\(")  # of Lightning's, which runs a training step with each batch
-ONE = r"[\w.]+(@[^#()\[\],]+)?"
-PLAIN = re.compile(  # a variable, one of Lightning's lists, what stands under a written key
-    rf"[\w.]+(@[^#()\[\]]+)?|[\w.]+\.(optimizers|lr_schedulers)\(\)\[\d+\]|Subscript\({ONE},('[^']*'|\d+),\)"
-)
 Word = Sequence[Event]
+Elsewhere = Mapping[str, Mapping[str, set[str]]]
+
+
+class Breach(NamedTuple):
+    """The events of a path that must not be so, the one of them that is to blame, and what follows."""
+
+    at: Event
+    events: Word
+    rest: Word
 
 
 def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
@@ -39,12 +44,12 @@ def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
             key = (site.path, site.line, site.message)
             if key not in broken or len(site.trace) < len(broken[key].trace):
                 broken[key] = site
-        if trace.cut and not bad and may_speak(rule, trace.possible):
+        if trace.cut and trace.told and not bad and may_speak(rule, trace.possible):
             yield Site(
                 trace.path, trace.line, trace.last_line, ok=False, undecided=True,
                 message=f"{trace.name} has more paths than were walked",
             )  # fmt: skip
-        elif words and not bad:
+        elif words and not bad and not trace.cut:
             kept.append(_kept(rule, trace, words))
     yield from broken.values()
     yield from kept
@@ -86,24 +91,50 @@ def _short(events: Sequence[Event]) -> list[str]:
 
 
 def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:
+    """Yield the places where a path has what there must not be.
+
+    Where but a few of very many paths are known, all of these that come to a place have to agree: branches in numbers
+    are often told apart by what reading does not know.
+    """
     for order in rule.never:
         if order.unless is not None and any(order.unless.search([event.name for event in word]) for word in words):
             continue
-        for word in words:
-            for projected in _projections(order.order, word):
-                span = order.order.find(tuple(event.name for event in projected))
-                if span is not None:
-                    yield _broken(rule, order, projected[span[0] : span[1]], projected[span[1] :], trace)
+        found = [list(_breaches(order, word)) for word in words]
+        for breach in itertools.chain(*found):
+            if not trace.cut or _is_agreed(breach.at, words, found):
+                yield _broken(rule, order, breach, trace)
 
 
-def _broken(rule: Rule, order: OrderRule, events: Word, rest: Word, found: Trace) -> Site:
-    real = [event for event in events if event.name not in MARKS] or list(events)
+def _breaches(order: OrderRule, word: Word) -> Iterator[Breach]:
+    for projected in projections(order.order, word):
+        span = order.order.find(tuple(event.name for event in projected))
+        if span is not None:
+            events = projected[span[0] : span[1]]
+            yield Breach(_place(order, events), events, projected[span[1] :])
+
+
+def _place(order: OrderRule, events: Word) -> Event:
+    """Return the event of a breach that is to blame."""
+    real = _real(events)
     here = real[0] if "first" in order.at else real[-1]
-    if not order.at & ENDS:
-        here = next((event for event in real if event.name in order.at), here)
+    return here if order.at & ENDS else next((event for event in real if event.name in order.at), here)
+
+
+def _real(events: Word) -> Word:
+    return [event for event in events if event.name not in MARKS] or list(events)
+
+
+def _is_agreed(at: Event, words: Sequence[Word], found: Sequence[Sequence[Breach]]) -> bool:
+    """Return whether each path that comes to a place has a breach there."""
+    there = [breaches for word, breaches in zip(words, found, strict=True) if any(map(at.is_at, word))]
+    return all(any(at.is_at(breach.at) for breach in breaches) for breaches in there)
+
+
+def _broken(rule: Rule, order: OrderRule, breach: Breach, found: Trace) -> Site:
+    real = _real(breach.events)
     trace = tuple(_told(event, found) for event in real)
     says = order.says or rule.form.problem
-    place = (None if "itself" in order.at else blamed(here, real, rest, found)) or here
+    place = (None if "itself" in order.at else blamed(breach.at, real, breach.rest, found)) or breach.at
     return Site(place.path, place.line, place.last_line, ok=False, message=says, trace=trace)
 
 
@@ -113,7 +144,7 @@ def _told(event: Event, found: Trace) -> str:
     return f"{event.where} (from {', '.join(by[:MAX_CALLS])})" if by else event.where
 
 
-def _elsewhere(found: Iterable[Trace]) -> dict[str, dict[str, set[str]]]:
+def _elsewhere(found: Iterable[Trace]) -> Elsewhere:
     """Return for each class which events its methods have, by method: what one leaves out another may do."""
     result: dict[str, dict[str, set[str]]] = {}
     for trace in found:
@@ -122,6 +153,13 @@ def _elsewhere(found: Iterable[Trace]) -> dict[str, dict[str, set[str]]]:
             for owner in {trace.owner, trace.name.rpartition(".")[0]}:  # a class may inherit the method
                 result.setdefault(owner, {})[trace.name] = names
     return result
+
+
+def _of_class(trace: Trace, words: Sequence[Word], elsewhere: Elsewhere) -> tuple[set[str], set[str]]:
+    """Return the events of a trace, and those of the other methods of its class."""
+    methods = elsewhere.get(trace.owner or "", {})
+    others = (names for name, names in methods.items() if name != trace.name)
+    return {event.name for word in words for event in word}, set().union(*others)
 
 
 def _to_blame(at: Event, order: Order, trace: Trace, found: Iterable[Trace]) -> Event | Frame:
@@ -140,13 +178,11 @@ def _always(
     rule: Rule,
     trace: Trace,
     words: Sequence[Word],
-    elsewhere: Mapping[str, Mapping[str, set[str]]],
+    elsewhere: Elsewhere,
     found: Iterable[Trace],
 ) -> Iterator[Site]:
     """Yield a place for each object of which no path has what there must be."""
-    own = {event.name for word in words for event in word}
-    methods = elsewhere.get(trace.owner or "", {})
-    other = set().union(*(names for name, names in methods.items() if name != trace.name)) if methods else set()
+    own, other = _of_class(trace, words, elsewhere)
     for order in rule.always:
         if (set(order.order.positive) - MARKS - own) & other:
             continue  # another method of the class, which whoever uses it calls in turn
@@ -200,88 +236,14 @@ def _stable(event: Event) -> list[str]:
 
 def _has(order: Order, word: Word, at: Event) -> bool:
     """Return whether a path has the order, for the object of one of its events or for one that is not told apart."""
-    joined = {*_joined(order, word)} - {PARAMETERS}
-    told = [key for event in word for hole, key in event.bound if event.name in order.names and hole in joined]
+    shared = {*joined(order, word)} - {PARAMETERS}
+    told = [key for event in word for hole, key in event.bound if event.name in order.names and hole in shared]
     if any(not PLAIN.fullmatch(key) for key in told):
         return order.search([event.name for event in word]) is not None
-    found = [p for p in _projections(order, word) if at in p and not _is_alone(at, order, p)]
+    found = [p for p in projections(order, word) if at in p and not _is_alone(at, order, p)]
     return any(order.search([event.name for event in projected]) is not None for projected in (found or [word]))
 
 
 def _is_alone(at: Event, order: Order, word: Word) -> bool:
     """Return whether an event that knows of its optimizer by what it was made with is all that speaks of that one."""
     return at.name == "scheduler" and not any(e.name in order.positive and e.name not in MARKS for e in word)
-
-
-def _projections(order: Order, word: Word) -> Iterator[Word]:
-    """Yield the path once for each choice of the objects that several of its events must share."""
-    joined = _joined(order, word)
-    if not joined:
-        yield word
-        return
-    objects = {hole: _objects(order, word, hole) for hole in joined}
-    holes = [hole for hole in joined if len(objects[hole]) > 1]
-    if not holes:
-        yield word
-        return
-    for choice in itertools.product(*(objects[hole][:MAX_OBJECTS] for hole in holes)):
-        chosen = dict(zip(holes, choice, strict=True))
-        if not _together(chosen, word):
-            continue
-        yield [event for event in word if not _is_foreign(event, chosen, order, word)]
-
-
-def _together(chosen: Mapping[str, str], word: Word) -> bool:
-    """Return whether objects that the path tells of together are chosen together: each scaler with its optimizers."""
-    for one, other in itertools.permutations(chosen, 2):
-        if PARAMETERS in (one, other):
-            continue
-        beside = {b[other] for b in map(dict, (e.bound for e in word)) if b.get(one) == chosen[one] and other in b}
-        if beside and chosen[other] not in beside:
-            return False
-    return True
-
-
-def _joined(order: Order, word: Word) -> list[str]:
-    """Return the metavariables that several events of an order must agree on."""
-    counted: dict[str, set[str]] = {}
-    for event in word:
-        if event.name in order.names:
-            for hole, _ in event.bound:
-                counted.setdefault(hole, set()).add(event.name)
-    twice = {name for name in order.positive if order.positive.count(name) > 1}
-    return sorted(hole for hole, names in counted.items() if len(hole) > 0 and (len(names) > 1 or names & twice))
-
-
-def _objects(order: Order, word: Word, hole: str) -> list[str]:
-    found = [dict(event.bound).get(hole) for event in word if event.name in order.names]
-    return list(dict.fromkeys(key for key in found if key is not None))
-
-
-def _is_foreign(event: Event, chosen: Mapping[str, str], order: Order, word: Word) -> bool:
-    """Return whether an event is about other objects than those chosen, so that it does not count here."""
-    if event.name not in order.names:
-        return False
-    bound = dict(event.bound)
-    for hole, key in chosen.items():
-        other = bound.get(hole)
-        if other is None or other == key:
-            continue
-        if event.name in order.positive:
-            return True
-        sure = PLAIN.fullmatch(other) and PLAIN.fullmatch(key) and (hole != PARAMETERS or _is_known(key, word))
-        if sure and _all_tell(hole, order, word):
-            return True
-    return False
-
-
-def _is_known(key: str, word: Word) -> bool:
-    """Return whether some optimizer of the path is known to be for a module; the same one may have another name."""
-    return any(bound.get(PARAMETERS) == key and "O" in bound for bound in (dict(event.bound) for event in word))
-
-
-def _all_tell(hole: str, order: Order, word: Word) -> bool:
-    """Return whether the events that an order asks for all say which object they are about."""
-    asked = [event for event in word if event.name in order.positive and event.name not in MARKS]
-    telling = [event for event in asked if hole in dict(event.bound)]
-    return bool(telling) if hole == PARAMETERS else len(telling) == len(asked)

@@ -206,3 +206,28 @@ def test_star_imports_in_a_circle_give_nothing() -> None:
     project = project_of({"a.py": b"from b import *\n", "b.py": b"from a import *\n"})
     assert project.classes == {}
     assert project.starred("name", project.modules["a.py"]) is None
+
+
+WIDE = "".join(
+    f"    if a{n}:\n        scaler.scale(loss{n}).backward()\n    x{n} = GradScaler() if b{n} else None\n    if x{n}:\n        x{n}.update()\n"
+    for n in range(16)
+)
+
+
+SCALED = "scaler.scale(last).backward()"
+
+
+@pytest.mark.parametrize(
+    ("ending", "found"),
+    [
+        (f"{SCALED}; clip(ps, 1.0)", [85]),
+        (f"{SCALED}; scaler.unscale_(optimizer); clip(ps, 1.0)", []),
+        ("clip(ps, 1.0)", []),
+    ],
+    ids=["on all of them", "on none", "on some"],
+)
+def test_of_too_many_paths_a_few_that_agree_show_what_is_wrong(ending: str, found: list[int]) -> None:
+    body = f"from torch.amp import GradScaler\ndef f(scaler, optimizer, ps):\n{WIDE}    {ending}\n    scaler.step(optimizer)\n"
+    judged = sites(ORDER, HEAD + body)
+    assert [site.line for site in judged if not site.ok and not site.undecided] == found
+    assert bool([site for site in judged if site.undecided]) is not bool(found)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import FUNCTIONS, Comprehension, broken, callee, constant, function_of
 from gates.scan.analyses.reading.common_objects import put_beside, read_attributes
-from gates.scan.analyses.reading.engines import step_of_output, step_of_transform
+from gates.scan.analyses.reading.engines import step_of_batch_end, step_of_output, step_of_transform
 from gates.scan.analyses.reading.held import (
     Made,
     adds_key,
@@ -170,7 +170,7 @@ def _of_name(project: Project, module: Module, node: ast.Name, hops: int) -> lis
     for other in uses:
         more: list[Origin] = []
         if isinstance(other, ast.arg):
-            more = _passed(project, module, body, node.id, hops) if isinstance(body, FUNCTIONS) and hops else []
+            more = _taken(project, module, body, node.id, hops) if isinstance(body, FUNCTIONS) and hops else []
         elif isinstance(other, ast.Name) and isinstance(other.ctx, ast.Store) and other in module.parents:
             more = _stored(project, module, body, other, hops)
         else:
@@ -247,10 +247,11 @@ def _is_handed_on(node: ast.AST, module: Module) -> bool:
     return not (adds_key(parent, node) or only_reads(parent, node, module))
 
 
-def _passed(project: Project, module: Module, function: ast.AST, name: str, hops: int) -> list[Origin]:
-    """Return what all calls of a function pass for a parameter; none where one of them is not known."""
-    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-        return []
+def _taken(project: Project, module: Module, function: Function, name: str, hops: int) -> list[Origin]:
+    """Return what a framework or all calls of a function pass for a parameter; none where one of them is not known."""
+    step = step_of_batch_end(project, function, name)
+    if step is not None:
+        return [step]
     found: list[Origin] = []
     bound = project.scope_of(function, module).owner is not None
     for call, there in project.named.get(function.name, [])[:20]:

@@ -21,6 +21,7 @@ from gates.scan.analyses.precision.parts import Part, by_name, saved_together, t
 from gates.scan.analyses.precision.precision import is_scaler, scalers
 from gates.scan.analyses.precision.resuming import SAVE, asked_in_loops, is_for, loads_unsaved, saves_unloaded
 from gates.scan.analyses.precision.stores import handed_over, is_given_later, kept_beside, with_scaler
+from gates.scan.analyses.precision.unhanded import unhanded
 from gates.scan.analyses.reading.code import broken, calls, class_of, functions
 from gates.scan.analyses.reading.flow import runs
 from gates.scan.program.classes import ClassInfo
@@ -47,6 +48,7 @@ def look(project: Project) -> Iterator[Site]:
         if "state_dict" in module.calls or "load_state_dict" in module.calls:
             saved = list(_saving(project, module))
             yield from saved or _loading(project, module)
+            yield from unhanded(project, module)
     for info in project.classes.values():
         yield from _unkept(project, info)
 

@@ -9,7 +9,7 @@ from gates.scan.paths.rows import additions, rows
 from gates.scan.paths.sorting import in_order, sort_in_place
 from gates.scan.paths.values import Value
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.module import Named, tail_of
+from gates.scan.program.module import Function, Named, tail_of
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
@@ -116,6 +116,9 @@ def _written(node: ast.expr, place: Place, hops: int) -> list[Value] | None:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and hops:
         left, right = (_written(part, place, hops - 1) for part in (node.left, node.right))
         return [*left, *right] if left is not None and right is not None else None
+    held = place.find(node) if isinstance(node, ast.Name | ast.Attribute) else None
+    if held is not None and isinstance(held.rest, tuple) and held.node is None:
+        return list(held.rest)
     behind = place.through(node) if isinstance(node, ast.Name | ast.Attribute) and hops else None
     return _written(behind[0], behind[1], hops - 1) if behind is not None else None
 
@@ -178,9 +181,17 @@ def _passed(name: str, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
     owner = found[0].owner
     called = owner.node.name if owner is not None and function.name == "__init__" else function.name
     for call, module in scope.project.named.get(called, [])[:MAX_CALLERS]:
-        value = argument(call, function, name, bound=owner is not None)
+        value = argument(call, function, name, bound=owner is not None) or _starred(call, function, name, owner)
         if value is not None:
             yield value, scope.project.scope_at(call, module)
+
+
+def _starred(call: ast.Call, function: Function, name: str, owner: ClassInfo | None) -> ast.expr | None:
+    """Return what a call passes for `*name`, as a tuple."""
+    if function.args.vararg is None or function.args.vararg.arg != name:
+        return None
+    before = len(function.args.posonlyargs) + len(function.args.args) - (owner is not None)
+    return ast.copy_location(ast.Tuple(call.args[before:], ast.Load()), call)
 
 
 def _added(name: str, place: Place, hops: int) -> Iterator[Value]:

@@ -102,9 +102,12 @@ class Looping(Calling):
         return self.bound(target, Value(f"{source.key}[{turn}]"), path, scope, target)
 
     def while_loop(self, node: ast.While, paths: Paths, scope: Scope) -> Paths:
-        """Walk a loop that goes on while a condition holds: two turns."""
+        """Walk a loop that goes on while a condition holds: two turns; one of a loop that only tries again."""
         if node not in self.hot:
             return self.forgotten([node], paths, scope, node)
+        if isinstance(node.body[-1], ast.Return | ast.Break | ast.Raise):
+            once = (self._turns(node, path, scope, 1, lambda each, _turn: each, marked=False) for path in paths)
+            return [each for after in once for each in after]
         found: Paths = []
         for path in paths:
             is_machine = self._goes_on(node.test, path, scope) is not None  # whose turns are no turns of a training

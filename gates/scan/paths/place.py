@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ from gates.scan.program.scope import Scope
 MAX_KEY, KEPT_KEY = 2000, 200
 MAX_HOPS = 4
 ITSELF = frozenset({"to", "cuda", "cpu", "train", "eval", "requires_grad_"})  # what a module's method returns
+SETTLED = re.compile(r"_*(uses?|supports?)_")  # what is asked so is the same in each turn of a loop
 PARTIAL = "functools.partial"
 STABLE = frozenset(
     {
@@ -131,7 +133,8 @@ class Place:
             return self.key(node.func.value)
         if isinstance(node, ast.Call):
             inside = ", ".join([*map(self.key, node.args), *(f"{k.arg}={self.key(k.value)}" for k in node.keywords)])
-            again = self.turns and tail_of(node.func) not in STABLE
+            name = tail_of(node.func)
+            again = self.turns and name not in STABLE and not SETTLED.match(name)
             return _bounded(f"{self.key(node.func)}({inside})" + (f"#{self.turns}" if again else ""))
         if isinstance(node, ast.Await | ast.Starred | ast.NamedExpr):
             return self.key(node.value)

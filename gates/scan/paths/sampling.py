@@ -6,6 +6,7 @@ from gates.scan.paths.state import State
 
 MOST = 16  # half as many in each block as in the one around it
 MOST_WORDS = 16
+SPAN, SCATTER = 2**32, 2654435761  # Knuth's multiplicative hashing: 2**32 over the golden ratio
 
 
 def sampled(paths: Iterable[State], depth: int) -> list[State]:
@@ -17,9 +18,10 @@ def sampled(paths: Iterable[State], depth: int) -> list[State]:
 
 
 def _unlike(paths: list[State], most: int) -> list[State]:
-    """Return those that are the least alike: neighbours came out of the same branches."""
+    """Return some from all over: what follows each other came out of the same branches, what is so far apart, too."""
     if len(paths) <= most:
         return paths
     if most == 1:
         return [max(paths, key=lambda path: max(word.length for word in path.words))]
-    return [paths[at * (len(paths) - 1) // (most - 1)] for at in range(most)]
+    chosen = sorted(range(len(paths)), key=lambda at: at * SCATTER % SPAN)
+    return [paths[at] for at in sorted(chosen[:most])]

@@ -17,6 +17,7 @@ from gates.scan.program.project import Project
 from gates.scan.ways.hot import Hot
 
 FEW = 400  # the work that each function gets before any gets more
+SAMPLED = 10_000  # what those get of which but a few paths are walked
 FURTHER = (2_000, 7_000, MAX_WORK)  # what those get that need more, all of them so much before any gets the rest
 LEAST, EACH = 100_000, 2_000  # what that may be for all together: so much, or so much for each that has events
 
@@ -25,8 +26,8 @@ LEAST, EACH = 100_000, 2_000  # what that may be for all together: so much, or s
 class Trace:
     """The paths through one function, whether some were left out, and the events that the program has `anywhere`.
 
-    Of a function that is not decided, `words` are those of a few of its paths, each a real one. Its `possible` events
-    are none where who runs it is said not to be decided in its place.
+    Of a function that is cut, `words` are those of a few of its paths, each a real one; it is `told` of as not decided
+    where who runs it is not, in its place.
     """
 
     path: str
@@ -39,6 +40,7 @@ class Trace:
     possible: frozenset[str]
     calls: Mapping[Event, tuple[Frame, ...]] = field(default_factory=dict)
     anywhere: frozenset[str] = frozenset()
+    told: bool = True
 
 
 class Tracer:
@@ -110,14 +112,22 @@ class Tracer:
         for node in known:
             self._made[node] = self._sampled(node, self._made[node])
             told = node not in self._again
-            yield from (t if told or not t.cut else replace(t, possible=frozenset()) for t in self._made[node])
+            yield from (trace if told else replace(trace, told=False) for trace in self._made[node])
 
     def _sampled(self, node: ast.AST, found: list[Trace]) -> list[Trace]:
         """Return the traces of a function with too many paths, with a few of those paths: what is wrong there is so."""
-        if (node, None, 0) in self._tried or not any(trace.cut and not trace.words for trace in found):
+        key, is_spent = (node, None, 0), self._spent["sampled"] > self._meant // 2
+        if key in self._tried or is_spent or not any(trace.cut and not trace.words for trace in found):
             return found
-        self._tried.add((node, None, 0))
-        return self._few(node, limit=MAX_WORK, samples=True)
+        self._tried.add(key)
+        found = self._few(node, limit=SAMPLED, samples=True)
+        self._spent["sampled"] += self._walker.work
+        return found
+
+    @property
+    def _meant(self) -> int:
+        """Return the work that all functions of a kind may come to together."""
+        return max(LEAST, EACH * len(self._hot.kinds))
 
     def _few(
         self, node: ast.AST, owner: ClassInfo | None = None, limit: int = 0, *, samples: bool = False
@@ -139,9 +149,8 @@ class Tracer:
     def _more(self, node: ast.AST, found: list[Trace], limit: int, owner: ClassInfo | None = None) -> list[Trace]:
         """Return the traces of a function walked further, where that was cut and there is work left for it."""
         key = (node, owner.name if owner else None, limit)
-        meant = max(LEAST, EACH * len(self._hot.kinds))
         part = "inherited" if owner is not None else "left" if node in self._hot.run else "first"
-        is_spent = self._spent[part] > (meant // 2 if limit == MAX_WORK else meant)
+        is_spent = self._spent[part] > (self._meant // 2 if limit == MAX_WORK else self._meant)
         if key in self._tried or not any(trace.cut for trace in found) or is_spent:
             return found
         self._tried.add(key)

@@ -8,6 +8,10 @@ from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import below, children, walk
 
 INNER = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+PASSING = frozenset(  # what gives of what it is handed
+    {"cast", "copy", "dict", "enumerate", "filter", "getattr", "iter", "list", "next", "partial", "reversed", "sorted",
+     "tuple", "zip"}
+)  # fmt: skip
 SETTING = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr
 
 
@@ -66,8 +70,13 @@ def _names(nodes: Iterable[ast.AST], hot: Container[object]) -> set[str]:
             found.add(node.id)
         elif isinstance(node, ast.Global | ast.Nonlocal):
             found |= set(node.names)
-        elif isinstance(node, ast.Call) and node not in hot and tail_of(node.func)[:1].islower():
+        elif isinstance(node, ast.Call) and node not in hot and _tells_nothing(tail_of(node.func)):
             todo.append(node.func)
         else:
             todo += children(node)
     return found
+
+
+def _tells_nothing(name: str) -> bool:
+    """Return whether what a function gives is no part of what it is handed."""
+    return name[:1].islower() and name not in PASSING

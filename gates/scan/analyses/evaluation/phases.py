@@ -16,7 +16,7 @@ from gates.scan.program.project import Project
 
 def half_set(project: Project) -> Iterator[tuple[Module, Function, ast.Call]]:
     """Yield the forward passes that nothing ever puts into evaluation mode, though some of their calls train not."""
-    if any(map(_sets_off, project.modules.values())):
+    if any(map(sets_off, project.modules.values())):
         return
     for module in project.modules.values():
         for function in functions(module) if "train" in module.calls else ():
@@ -26,7 +26,7 @@ def half_set(project: Project) -> Iterator[tuple[Module, Function, ast.Call]]:
                 yield module, function, forward
 
 
-def _sets_off(module: Module) -> bool:
+def sets_off(module: Module) -> bool:
     """Return whether a file puts any model into evaluation mode, or may."""
     fields = [n for n in module.live.get(ast.Attribute, []) if isinstance(n, ast.Attribute)]
     named = any(n.attr == "eval" or (n.attr == "training" and isinstance(n.ctx, ast.Store)) for n in fields)

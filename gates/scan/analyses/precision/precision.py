@@ -113,6 +113,8 @@ def _is_either(node: ast.expr, scope: Scope) -> bool:
 
 def _behind(node: ast.expr, scope: Scope, hops: int) -> str | None:
     """Return the type of numbers that a name is by what it is handed, or made of by default."""
+    if isinstance(node, ast.Attribute) and node.attr == "value" and hops and (kept := behind_of(node.value, scope)):
+        return type_named(ast.copy_location(ast.Attribute(kept[0], "value", ast.Load()), node), kept[1], hops - 1)
     told = _told(node, scope, hops - 1) if hops else set()
     if len(told - {None}) > 1 or (told and None not in told):
         return told.pop() if len(told) == 1 else None

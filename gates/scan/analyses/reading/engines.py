@@ -1,13 +1,16 @@
-"""What the step of an Ignite engine returns, where its metrics and handlers take it: `engine.state.output`."""
+"""What a framework hands on of what a step returns: Ignite to metrics and handlers, Lightning to callbacks."""
 
 import ast
+import re
 
 from gates.scan.analyses.reading.code import keyword
 from gates.scan.analyses.reading.running import Origin
-from gates.scan.program.module import Module
+from gates.scan.program.module import Function, Module
 from gates.scan.program.nodes import text_of
 from gates.scan.program.project import Project
 
+BATCH_END = re.compile(r"on_(?P<phase>train|validation|test)_batch_end")
+STEPS = {"train": "training_step", "validation": "validation_step", "test": "test_step"}
 ENGINES = frozenset({"ignite.engine.Engine", "ignite.engine.engine.Engine"})
 
 
@@ -47,3 +50,12 @@ def _step(project: Project, module: Module, engine: ast.expr) -> Origin | None:
 def _called(node: ast.expr) -> ast.Call:
     """Return a call of a function where it is handed over."""
     return ast.copy_location(ast.Call(node, [], []), node)
+
+
+def step_of_batch_end(project: Project, function: Function, name: str) -> Origin | None:
+    """Return the one step of the program that Lightning hands the output of to a method that a batch ends with."""
+    told = BATCH_END.fullmatch(function.name)
+    if told is None or name != "outputs" or name not in {arg.arg for arg in function.args.args}:
+        return None
+    steps = [info.methods[step] for info in project.classes.values() if (step := STEPS[told["phase"]]) in info.methods]
+    return Origin(steps[0], None, sure=True) if len(steps) == 1 else None

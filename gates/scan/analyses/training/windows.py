@@ -223,8 +223,26 @@ def is_asked_each_turn(project: Project, module: Module, node: ast.AST, own: set
         return True
     if loop is not None or function is None or not hops or any(does(project, module, c, backs, 2) for c in found):
         return False
+    callers = list(Origins(project).called(function))
+    if not callers and not found:
+        return _is_fired(project, module, function)
     return any(
         is_asked_each_turn(project, there, call, {call, *calls(call)}, hops - 1)
-        for call, there in Origins(project).called(function)
+        for call, there in callers
         if call not in own
+    )
+
+
+def _is_fired(project: Project, module: Module, function: Function) -> bool:
+    """Return whether a method that nobody calls by its name is handed on by an object that gathers gradients in turns.
+
+    It is the one method that steps, such as the handler of an event that is fired after each backward pass.
+    """
+    owner = project.scope_of(function, module).owner
+    if owner is None or project.named.get(function.name):
+        return False
+    others = [call for method in owner.methods.values() if method is not function for call in calls(method)]
+    in_turns = (call for call in others if loop_of(call, module) is not None)
+    return any(backs(project, module, call) for call in in_turns) and not any(
+        does(project, module, call, steps, 3) for call in others
     )

@@ -1,0 +1,91 @@
+"""A path as far as one object is concerned: events of a rule of order that are about the same optimizer and scaler."""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from gates.scan.automata.order import Order
+from gates.scan.automata.words import Event
+from gates.scan.paths.optimizers import PARAMETERS
+
+MAX_OBJECTS = 4
+MARKS = {"start", "end", "loop", "turn", "done"}
+ONE = r"[\w.]+(@[^#()\[\],]+)?"
+PLAIN = re.compile(  # a variable, one of Lightning's lists, what stands under a written key
+    rf"[\w.]+(@[^#()\[\]]+)?|[\w.]+\.(optimizers|lr_schedulers)\(\)\[\d+\]|Subscript\({ONE},('[^']*'|\d+),\)"
+)
+Word = Sequence[Event]
+
+
+def projections(order: Order, word: Word) -> Iterator[Word]:
+    """Yield the path once for each choice of the objects that several of its events must share."""
+    shared = joined(order, word)
+    if not shared:
+        yield word
+        return
+    objects = {hole: _objects(order, word, hole) for hole in shared}
+    holes = [hole for hole in shared if len(objects[hole]) > 1]
+    if not holes:
+        yield word
+        return
+    for choice in itertools.product(*(objects[hole][:MAX_OBJECTS] for hole in holes)):
+        chosen = dict(zip(holes, choice, strict=True))
+        if not _together(chosen, word):
+            continue
+        yield [event for event in word if not _is_foreign(event, chosen, order, word)]
+
+
+def _together(chosen: Mapping[str, str], word: Word) -> bool:
+    """Return whether objects that the path tells of together are chosen together: each scaler with its optimizers."""
+    for one, other in itertools.permutations(chosen, 2):
+        if PARAMETERS in (one, other):
+            continue
+        beside = {b[other] for b in map(dict, (e.bound for e in word)) if b.get(one) == chosen[one] and other in b}
+        if beside and chosen[other] not in beside:
+            return False
+    return True
+
+
+def joined(order: Order, word: Word) -> list[str]:
+    """Return the metavariables that several events of an order must agree on."""
+    counted: dict[str, set[str]] = {}
+    for event in word:
+        if event.name in order.names:
+            for hole, _ in event.bound:
+                counted.setdefault(hole, set()).add(event.name)
+    twice = {name for name in order.positive if order.positive.count(name) > 1}
+    return sorted(hole for hole, names in counted.items() if len(hole) > 0 and (len(names) > 1 or names & twice))
+
+
+def _objects(order: Order, word: Word, hole: str) -> list[str]:
+    found = [dict(event.bound).get(hole) for event in word if event.name in order.names]
+    return list(dict.fromkeys(key for key in found if key is not None))
+
+
+def _is_foreign(event: Event, chosen: Mapping[str, str], order: Order, word: Word) -> bool:
+    """Return whether an event is about other objects than those chosen, so that it does not count here."""
+    if event.name not in order.names:
+        return False
+    bound = dict(event.bound)
+    for hole, key in chosen.items():
+        other = bound.get(hole)
+        if other is None or other == key:
+            continue
+        if event.name in order.positive:
+            return True
+        sure = PLAIN.fullmatch(other) and PLAIN.fullmatch(key) and (hole != PARAMETERS or _is_known(key, word))
+        if sure and _all_tell(hole, order, word):
+            return True
+    return False
+
+
+def _is_known(key: str, word: Word) -> bool:
+    """Return whether some optimizer of the path is known to be for a module; the same one may have another name."""
+    return any(bound.get(PARAMETERS) == key and "O" in bound for bound in (dict(event.bound) for event in word))
+
+
+def _all_tell(hole: str, order: Order, word: Word) -> bool:
+    """Return whether the events that an order asks for all say which object they are about."""
+    asked = [event for event in word if event.name in order.positive and event.name not in MARKS]
+    telling = [event for event in asked if hole in dict(event.bound)]
+    return bool(telling) if hole == PARAMETERS else len(telling) == len(asked)
