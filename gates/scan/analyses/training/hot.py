@@ -250,6 +250,11 @@ def _trains(project: Project, module: Module, node: ast.AST, depth: int) -> bool
     return known[(node, depth)]
 
 
+def _runs_backward(project: Project, module: Module, call: ast.Call) -> bool:
+    target = callee(project, module, call)
+    return is_backward(call) or (target is not None and any(map(is_backward, calls(target))))
+
+
 def _takes(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
     around_steps = any(_trains(project, module, loop, depth) for loop in inner(node, *LOOPS))
     for call in calls(node):
@@ -257,6 +262,8 @@ def _takes(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
             isinstance(a, REPEATS) for a in _between(call, node, module)
         ):
             continue
+        if around_steps and isinstance(node, LOOPS) and not _runs_backward(project, module, call):
+            continue  # what is left over after the loop inside
         if around_steps and any(isinstance(a, ast.If) and is_guard(a.test) for a in _between(call, node, module)):
             continue  # what an accumulation left over
         if is_backward(call) or (is_optimizer_step(call) and not runs_closure(project, module, call)):
