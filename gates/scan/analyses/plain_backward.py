@@ -4,13 +4,15 @@ import ast
 import itertools
 from collections.abc import Iterator
 
+from gates.scan.analyses.precision.precision import is_scaler
 from gates.scan.analyses.reading.code import broken, calls, is_backward
 from gates.scan.analyses.training.frameworks import framed
 from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import text_of
 from gates.scan.program.project import Project
 from gates.scan.site import Site
 
-WORDS = ("backward*",)
+WORDS = ("backward*", "caler*")
 INSTEAD = {
     "Accelerate": "{}.backward(loss)",
     "Fabric": "{}.backward(loss)",
@@ -20,7 +22,10 @@ INSTEAD = {
 
 
 def look(project: Project) -> Iterator[Site]:
-    """Yield each `loss.backward()` in a function whose training a framework steps."""
+    """Yield each `loss.backward()` in a function whose training a framework steps, and each scaled loss thrown away."""
+    for module in project.modules.values():
+        for call in _thrown_away(project, module):
+            yield broken(module, call, "the scaled loss is thrown away: scale() changes nothing in place")
     for found in project.once(framed):
         if found.framework == "DeepSpeed" and not _steps(found.function, found.name):
             continue
@@ -34,6 +39,15 @@ def look(project: Project) -> Iterator[Site]:
                 continue  # both ways, each in its branch
             instead = INSTEAD[found.framework].format(found.name)
             yield broken(found.module, call, f"{found.framework} scales the loss in {instead}, which this goes past")
+
+
+def _thrown_away(project: Project, module: Module) -> Iterator[ast.Call]:
+    """Yield the calls that scale a loss for nothing: what they return is used by no one."""
+    for call in module.calls.get("scale", ()):
+        held = call.func.value if isinstance(call.func, ast.Attribute) else None
+        is_loss = isinstance(module.parents.get(call), ast.Expr) and any("loss" in text_of(arg) for arg in call.args)
+        if is_loss and held is not None and is_scaler(held, project.scope_at(call, module)):
+            yield call
 
 
 def _steps(function: ast.AST, name: str) -> bool:

@@ -19,6 +19,8 @@ WHOLE = re.compile(r"(?i)(^|[^a-z])(total|n|count|seen|len|size|numel|num|exampl
 USED = re.compile(r"(?i)(^|[^a-z])(mfu|hfu|utili[sz]ation|util|occupancy)([^a-z]|$)")
 MOST = re.compile(r"(?i)(^|[^a-z])(peak|available|max|maximum|theoretical|promised|rated|capacity)([^a-z]|$)")
 LAPS = re.compile(r"(?i)(^|[^a-z])(p\d\d|median|mean|avg|average|quantile|percentile)([^a-z]|$)")  # as of times
+PER = re.compile(r"(?:^|_)([a-z]{4,}?)(?:e?s)?_per_")
+TIMED = re.compile(r"time|(^|_)(per|secs?|seconds|ms|duration)(_|$)")
 LABEL = re.compile(r"([A-Za-z][\w -]{2,30}?)\s*[:=]?\s*$")
 BEHIND = re.compile(r"(?i)\s*[x×]?\s+(faster|speed-?up)\b")  # noqa: RUF001  # as it is written in reports
 BETTER = re.compile(r"(?i)improve|gain|faster|quicker")
@@ -46,7 +48,7 @@ def _problem(project: Project, module: Module, name: str, value: ast.expr) -> st
     if SAVED.search(name):
         problem = _saving(value, module) or _left(name, value, module)
         return f": {problem}" if problem else None
-    if RATE.search(name) and any(_is_inverse(project, module, *pair) for pair in _quotients(value)):
+    if RATE.search(name) and any(_is_inverse(project, module, name, *pair) for pair in _quotients(value)):
         return " divides a time by what was done in it, upside down"
     if ACCURACY.search(words(name)):
         sides = [[words(tail_text(side)) for side in pair] for pair in _quotients(value)]
@@ -80,9 +82,14 @@ def _is_turned(project: Project, module: Module, over_: ast.expr, under_: ast.ex
     return (over(left) and not told[1]) or (under(right) and not told[0])
 
 
-def _is_inverse(project: Project, module: Module, left: ast.expr, right: ast.expr) -> bool:
-    """Return whether a rate divides a time by a count."""
-    return unit(project, module, left) == "time" and unit(project, module, right) is None
+def _is_inverse(project: Project, module: Module, name: str, left: ast.expr, right: ast.expr) -> bool:
+    """Return whether a rate divides a time by a count, or anything by what it says that there are so many of."""
+    if unit(project, module, left) == "time" and unit(project, module, right) is None:
+        return True
+    counted = PER.search(name.lower())
+    texts = [tail_text(side).lower() for side in (left, right)]
+    told = [counted is not None and counted[1] in text and not TIMED.search(text) for text in texts]
+    return told == [False, True]
 
 
 def _grown(project: Project, module: Module, value: ast.expr) -> str | None:

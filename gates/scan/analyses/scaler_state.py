@@ -22,6 +22,7 @@ from gates.scan.analyses.precision.precision import is_scaler, scalers
 from gates.scan.analyses.precision.resuming import SAVE, asked_in_loops, is_for, loads_unsaved, saves_unloaded
 from gates.scan.analyses.precision.stores import handed_over, is_given_later, kept_beside, with_scaler
 from gates.scan.analyses.precision.unhanded import unhanded
+from gates.scan.analyses.precision.unkept import unkept
 from gates.scan.analyses.reading.code import broken, calls, class_of, functions
 from gates.scan.analyses.reading.flow import runs
 from gates.scan.program.classes import ClassInfo
@@ -50,7 +51,7 @@ def look(project: Project) -> Iterator[Site]:
             yield from saved or _loading(project, module)
             yield from unhanded(project, module)
     for info in project.classes.values():
-        yield from _unkept(project, info)
+        yield from unkept(project, info)
 
 
 def _saving(project: Project, module: Module) -> Iterator[Site]:
@@ -80,22 +81,6 @@ def _first(call: ast.Call, module: Module) -> ast.AST:
     around = module.parents.get(call)
     beside = around.values if isinstance(around, ast.Dict) else [call]
     return next(v for v in beside if isinstance(v, ast.Call) and tail_of(v.func) == tail_of(call.func))
-
-
-def _unkept(project: Project, info: ClassInfo) -> Iterator[Site]:
-    """Yield the state that a class returns, where it lacks the key under which the class looks for its scaler's."""
-    saving, loading = (info.methods.get(verb) for verb in ("state_dict", "load_state_dict"))
-    if saving is None or loading is None:
-        return
-    scope = project.scope_of(loading, info.scope.module)
-    asked = [c for c in calls(loading) if tail_of(c.func) == "load_state_dict" and c.args and is_of_scaler(c, scope)]
-    keys = [c.args[0].slice for c in asked if isinstance(c.args[0], ast.Subscript)]
-    wanted = {key.value for key in keys if isinstance(key, ast.Constant)}
-    kept = {n.value for n in walk(saving) if isinstance(n, ast.Constant)}
-    made = [n.value for n in inner(saving, ast.Return) if isinstance(n, ast.Return)]
-    is_plain = all(isinstance(d, ast.Dict) and None not in d.keys for d in made) and len(made) == 1
-    if is_plain and wanted and not wanted & kept and not any(is_of_scaler(c, scope) for c in calls(saving)):
-        yield broken(info.scope.module, made[0] or saving, "the state lacks the scaler's, which is loaded from it")
 
 
 def _together(project: Project, module: Module, body: Function, verb: str, word: str) -> Iterator[Site]:

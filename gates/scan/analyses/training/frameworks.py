@@ -40,6 +40,7 @@ def framed(project: Project) -> Iterator[Framed]:
             found = (
                 _made(project, module, function)
                 or _handed(project, module, function)
+                or _kept(project, module, function)
                 or _manual(project, module, function)
             )
             if found is not None:
@@ -74,6 +75,18 @@ def _handed(project: Project, module: Module, function: Function) -> tuple[str, 
         }  # fmt: skip
         if framework and asked & ASKED:
             return framework, arg.arg
+    return None
+
+
+def _kept(project: Project, module: Module, function: Function) -> tuple[str, str] | None:
+    """Return the framework whose object the instance of a method keeps, and which the method lets run backward."""
+    scope = project.scope_of(function, module)
+    for call in calls(function):
+        held = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "backward" else None
+        is_own = isinstance(held, ast.Attribute) and tail_of(held.value) == scope.self_name
+        framework = MAKERS.get(project.types.of(held, scope) or "") if is_own and held is not None else None
+        if framework and isinstance(held, ast.Attribute):
+            return framework, held.attr
     return None
 
 
