@@ -1,0 +1,49 @@
+"""Gradients that a function unscales each time, though it leaves the step to the call that its caller asks it of."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from gates.scan.analyses.precision.precision import is_scaler, is_step
+from gates.scan.analyses.reading.branches import rest_of
+from gates.scan.analyses.reading.code import broken, calls, function_of, is_backward
+from gates.scan.program.module import Function, Module
+from gates.scan.program.nodes import inner, walk
+from gates.scan.program.project import Project
+from gates.scan.program.signatures import parameters
+from gates.scan.site import Site
+
+WORDS = ("unscale_",)
+ASKED = re.compile(r"(?i)update|step|sync|accum|boundary|last|final")  # what callers ask for once in a window
+
+
+def look(project: Project) -> Iterator[Site]:
+    """Yield each `unscale_` that stands after a backward pass and outside of the branch that steps."""
+    for module in project.modules.values():
+        for call in module.calls.get("unscale_", ()):
+            function = function_of(call, module)
+            held = call.func.value if isinstance(call.func, ast.Attribute) else None
+            if function is None or held is None or not is_scaler(held, project.scope_at(call, module)):
+                continue
+            if any(is_backward(c) and c.lineno < call.lineno for c in calls(function)):
+                branch = _asked(project, module, function)
+                if branch is not None and call not in {n for statement in branch[1] for n in walk(statement)}:
+                    said = f"gradients are unscaled with each call, and stepped only where {branch[0]} is true"
+                    yield broken(module, call, said)
+
+
+def _asked(project: Project, module: Module, function: Function) -> tuple[str, list[ast.stmt]] | None:
+    """Return the parameter that says whether a function steps, with the statements that run only then."""
+    stepping = [call for call in calls(function) if is_step(project, module, call.func)]
+    for node in inner(function, ast.If) if stepping else ():
+        if not isinstance(node, ast.If):
+            continue
+        turned = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
+        test = node.test.operand if isinstance(node.test, ast.UnaryOp) and turned else node.test
+        if not isinstance(test, ast.Name) or test.id not in parameters(function) or not ASKED.search(test.id):
+            continue
+        branch = (node.orelse or rest_of(module, node)) if turned else node.body
+        within = {n for statement in branch for n in walk(statement)}
+        if all(call in within for call in stepping):
+            return test.id, branch
+    return None
