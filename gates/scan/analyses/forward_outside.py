@@ -184,16 +184,12 @@ def _is_own(project: Project, owner: ClassInfo, function: object) -> bool:
 
 
 def _use_autocast(project: Project, found: Iterable[Source]) -> bool:
-    """Return whether any function that a loss comes from enters autocast."""
-    bodies = {source.body: source.scope for source in found}
-    bodies |= {
-        b: project.scope_of(b, m) for s in found for c, m in s.through if (b := _body(project, c, m)) is not None
-    }
+    """Return whether a file that a loss comes from enters autocast, be it in another function."""
+    modules = [source.module for source in found] + [module for source in found for _, module in source.through]
+    files = {module.path: module for module in modules}
+    blocks = ((node, module) for module in files.values() for node in module.live.get(ast.With, ()))
     return any(
-        any(True for _ in contexts_of(node, scope))
-        for body, scope in bodies.items()
-        for node in inner(body, ast.With)
-        if isinstance(node, ast.With)
+        isinstance(node, ast.With) and any(contexts_of(node, project.scope_at(node, module))) for node, module in blocks
     )
 
 

@@ -22,6 +22,6 @@ def _unlike(paths: list[State], most: int) -> list[State]:
     if len(paths) <= most:
         return paths
     if most == 1:
-        return [max(paths, key=lambda path: max(word.length for word in path.words))]
+        return [max(paths, key=lambda path: max((word.length for word in path.words), default=0))]
     chosen = sorted(range(len(paths)), key=lambda at: at * SCATTER % SPAN)
     return [paths[at] for at in sorted(chosen[:most])]

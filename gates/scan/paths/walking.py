@@ -29,8 +29,10 @@ class Walker(Looping):
         """Walk statements; paths that ended wait at the end of the block."""
         depth = max((len(path.guards) for path in paths), default=0)
         self.depth += 1
-        after = self._steps(body, paths, scope)
-        self.depth -= 1
+        try:
+            after = self._steps(body, paths, scope)
+        finally:
+            self.depth -= 1
         return [p.but(guards=p.guards[:depth]) if len(p.guards) > depth else p for p in after]
 
     def _steps(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
