@@ -7,15 +7,21 @@ from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.traces import Trace
 
 INNOCENT = {"clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
-BEFORE = {"clip": {"unscale", "unscale_once", "unscale_by_hand"}}  # what must come before something
+BEFORE = {  # what must come before something
+    "clip": {"unscale", "unscale_once", "unscale_by_hand"},
+    "update": {"step"},
+    "scheduler": {"step", "plain_step"},
+}
 BLOCKS = {"autocast_enter"}
+ENDING = ("step", "backward")
 Word = Sequence[Event]
 
 
 def blamed(here: Event, events: Word, rest: Word, found: Trace) -> Frame | None:
     """Return the place to blame for an event of a broken order, before the rest of a path; none for the event's own."""
     by_helper = _helper_call(here, events, found) or _again_in_helper(here, events, found)
-    return by_helper or _too_early(here, rest, found) or _in_block(here, events, found)
+    follows = [*events[list(events).index(here) + 1 :], *rest] if here in events else rest
+    return by_helper or _too_early(here, follows, found) or _in_block(here, events, found)
 
 
 def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:
@@ -43,9 +49,9 @@ def _again_in_helper(here: Event, events: Word, found: Trace) -> Frame | None:
 
 def _too_early(here: Event, rest: Word, found: Trace) -> Frame | None:
     """Return the element of a list that acts in its turn before another which should have come first."""
-    frames = found.calls.get(here, ())
-    step = itertools.takewhile(lambda event: not event.name.endswith(("step", "backward")), rest)
-    later = next((event for event in step if event.name in BEFORE.get(here.name, ())), None)
+    frames, wanted = found.calls.get(here, ()), BEFORE.get(here.name, set())
+    later = next((event for event in rest if event.name in wanted or event.name.endswith(ENDING)), None)
+    later = later if later is not None and later.name in wanted else None
     others = found.calls.get(later, ()) if later is not None else ()
     pairs = (pair for pair in zip(frames, others, strict=False) if pair[0] != pair[1])
     one, other = next(pairs, (None, None))

@@ -192,13 +192,24 @@ def _always(
                 continue
             if any(_has(order.order, word, at) for word in about):
                 continue
-            if not trace.cut:
+            if not trace.cut or _are_seen(order, about, trace):
                 says = order.says or rule.form.problem
                 place = _to_blame(at, order.order, trace, found)
                 yield Site(place.path, place.line, place.last_line, ok=False, message=says, trace=tuple(
                     _told(event, trace) for event in about[0] if event.name not in MARKS
                 ))  # fmt: skip
             break
+
+
+def _are_seen(order: OrderRule, about: Sequence[Word], trace: Trace) -> bool:
+    """Return whether a few of very many paths come to all places that may be what there must be."""
+    events = {event for word in about for event in word}
+    wanted = set(order.order.positive) - order.at
+    return len(about) > 1 and all(
+        any(e.path == spot.path and spot.line <= e.line <= spot.last_line for e in events)
+        for spot in trace.spots
+        if spot.name in wanted
+    )
 
 
 def _is_at(event: Event, order: OrderRule, rule: Rule) -> bool:
@@ -225,6 +236,8 @@ def _kept_open(word: Word, at: Event, trace: Trace) -> bool:
     lines = [int(where[1]) for where in made if where[0] == trace.path and len(where) > 1 and where[1].isdecimal()]
     outside = any(not trace.line <= line <= trace.last_line for line in lines)
     outside = outside or any(hole == "O" and (TABLE.match(key) or ASKED.match(key)) for hole, key in at.bound)
+    backward = any(event.name in {"backward", "scaled_backward"} for event in word)
+    outside = outside or (backward and any(hole == "O" and key.startswith("__init__.") for hole, key in at.bound))
     whole = "zero_grad" not in trace.anywhere and not any(event.name == "loop" for event in word)
     return trace.owner is not None and outside and whole
 

@@ -227,7 +227,7 @@ SCALED = "scaler.scale(last).backward()"
     ids=["on all of them", "on none", "on some"],
 )
 def test_of_too_many_paths_a_few_that_agree_show_what_is_wrong(ending: str, found: list[int]) -> None:
-    body = f"from torch.amp import GradScaler\ndef f(scaler, optimizer, ps):\n{WIDE}    {ending}\n    scaler.step(optimizer)\n"
+    body = f"from torch.amp import GradScaler\ndef f(scaler, optimizer, ps):\n{WIDE}    {ending}\n    scaler.step(optimizer); scaler.update()\n"
     judged = sites(ORDER, HEAD + body)
     assert [site.line for site in judged if not site.ok and not site.undecided] == found
     assert bool([site for site in judged if site.undecided]) is not bool(found)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.precision.precision import is_scaler, is_step
 from gates.scan.analyses.reading.branches import rest_of
-from gates.scan.analyses.reading.code import broken, calls, function_of, is_backward
+from gates.scan.analyses.reading.code import broken, calls, constant, function_of, is_backward, loop_of
 from gates.scan.program.module import Function, Module
-from gates.scan.program.nodes import inner, walk
+from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.signatures import parameters
 from gates.scan.site import Site
@@ -40,10 +40,20 @@ def _asked(project: Project, module: Module, function: Function) -> tuple[str, l
             continue
         turned = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
         test = node.test.operand if isinstance(node.test, ast.UnaryOp) and turned else node.test
-        if not isinstance(test, ast.Name) or test.id not in parameters(function) or not ASKED.search(test.id):
+        is_asked = isinstance(test, ast.Name) and test.id in parameters(function) and ASKED.search(test.id)
+        if not is_asked and (turned or not _is_full(test) or loop_of(node, module) is not None):
             continue
         branch = (node.orelse or rest_of(module, node)) if turned else node.body
         within = {n for statement in branch for n in walk(statement)}
         if all(call in within for call in stepping):
-            return test.id, branch
+            return text_of(test), branch
     return None
+
+
+def _is_full(test: ast.expr) -> bool:
+    """Return whether a condition asks if a window of micro-batches is full: `self.seen % self.window == 0`."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq) or len(test.ops) > 1:
+        return False
+    rest = test.left
+    is_rest = isinstance(rest, ast.BinOp) and isinstance(rest.op, ast.Mod) and not isinstance(rest.right, ast.Constant)
+    return is_rest and constant(test.comparators[0]) == 0

@@ -10,7 +10,7 @@ from gates.scan.analyses.evaluation.modes import forgets, is_made_here, is_set, 
 from gates.scan.analyses.evaluation.phases import half_set
 from gates.scan.analyses.evaluation.put_back import only_put_back
 from gates.scan.analyses.evaluation.scores import reckons_score
-from gates.scan.analyses.evaluation.sibling_phases import never_set
+from gates.scan.analyses.evaluation.sibling_phases import left_out, never_set
 from gates.scan.analyses.evaluation.switches import SETS, is_restored, turns_off
 from gates.scan.analyses.evaluation_gradients import places_of
 from gates.scan.analyses.reading.code import MODEL, broken, callee, function_of
@@ -50,7 +50,7 @@ def look(project: Project) -> Iterator[Site]:
     told = {callee(project, each.module, each.forward) for each in evaluated} | {each.function for each in evaluated}
     for module, forward in only_put_back(project):
         yield broken(module, forward, MESSAGE)
-    for module, function, forward in (*half_set(project), *never_set(project)):
+    for module, function, forward in (*half_set(project), *never_set(project), *left_out(project)):
         if function not in told:
             yield broken(module, forward, MESSAGE)
     for found in evaluated:

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses.precision.contexts import around, casts, contexts_of, entered_by
+from gates.scan.analyses.precision.contexts import around, casts, contexts_of, decorating, entered_by
 from gates.scan.analyses.precision.precision import WHOLE as FLOAT32
 from gates.scan.analyses.precision.precision import is_scaler, type_named
 from gates.scan.analyses.reading.code import broken, callee, calls, constant, functions, inner, keyword
@@ -277,7 +277,10 @@ def _covered(project: Project, module: Module, node: ast.AST) -> bool:
         if any(_may_cast(project, module, item.context_expr) for item in entered):
             return True
         if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
-            return any(CAST.search(text) or NO_GRAD.search(text) for text in map(ast.unparse, outer.decorator_list))
+            texts = map(ast.unparse, outer.decorator_list)
+            scope = project.scope_at(outer, module)
+            own = any(True for d in outer.decorator_list for _ in decorating(d, scope))
+            return own or any(CAST.search(text) or NO_GRAD.search(text) for text in texts)
     return False
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gates.scan.analyses.precision.finiteness import BAD, FINITE
-from gates.scan.analyses.precision.guards import Answer, Switch, finite, mixed, named, switches
+from gates.scan.analyses.precision.guards import Answer, Switch, finite, misnamed, mixed, named, switches
 from gates.scan.analyses.precision.precision import BRAIN, autocasts, dtype_of, is_scaler, is_step, option, scalers
 from gates.scan.analyses.precision.rejections import cleared, denial
 from gates.scan.analyses.precision.unusable import absent, of_disabled, use
 from gates.scan.analyses.reading.absence import lacking, loads
 from gates.scan.analyses.reading.branches import rest_of
-from gates.scan.analyses.reading.code import broken, callee, calls, constant, function_of, module_of, nodes
+from gates.scan.analyses.reading.code import broken, callee, calls, constant, function_of, functions, module_of, nodes
 from gates.scan.analyses.training import windows
 from gates.scan.analyses.training.boundaries import Boundary
 from gates.scan.program.known import SCALER as SCALERS
@@ -41,6 +41,7 @@ def look(project: Project) -> Iterator[Site]:
             yield from _branches(project, module, node)
         yield from cleared(project, module)
         yield from _switches(project, module)
+        yield from _misnamed(project, module)
 
 
 def _absences(module: Module, node: ast.If) -> Iterator[Site]:
@@ -139,6 +140,13 @@ def _branches(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
             yield _asked(module, node, fine, "the optimizer steps where gradients are not finite, and only there")
         elif (told := denial(good)) is not None:
             yield _asked(module, node, fine, f"where it is finite the program says {told!r}")
+
+
+def _misnamed(project: Project, module: Module) -> Iterator[Site]:
+    """Find functions that promise to tell of finite gradients, and tell of others."""
+    for function in functions(module):
+        if (place := misnamed(project, module, function)) is not None:
+            yield broken(module, place, f"{function.name}() is true where gradients are not finite")
 
 
 def _plain(branch: list[ast.stmt]) -> bool:

@@ -8,7 +8,6 @@ from gates.scan.analyses.precision.precision import is_scaler
 from gates.scan.analyses.reading.code import broken, calls, is_backward
 from gates.scan.analyses.training.frameworks import framed
 from gates.scan.program.module import Module, tail_of
-from gates.scan.program.nodes import text_of
 from gates.scan.program.project import Project
 from gates.scan.site import Site
 
@@ -45,8 +44,8 @@ def _thrown_away(project: Project, module: Module) -> Iterator[ast.Call]:
     """Yield the calls that scale a loss for nothing: what they return is used by no one."""
     for call in module.calls.get("scale", ()):
         held = call.func.value if isinstance(call.func, ast.Attribute) else None
-        is_loss = isinstance(module.parents.get(call), ast.Expr) and any("loss" in text_of(arg) for arg in call.args)
-        if is_loss and held is not None and is_scaler(held, project.scope_at(call, module)):
+        is_lost = isinstance(module.parents.get(call), ast.Expr) and len(call.args) == 1
+        if is_lost and held is not None and is_scaler(held, project.scope_at(call, module)):
             yield call
 
 

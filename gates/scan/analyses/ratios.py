@@ -25,7 +25,7 @@ LABEL = re.compile(r"([A-Za-z][\w -]{2,30}?)\s*[:=]?\s*$")
 BEHIND = re.compile(r"(?i)\s*[x×]?\s+(faster|speed-?up)\b")  # noqa: RUF001  # as it is written in reports
 BETTER = re.compile(r"(?i)improve|gain|faster|quicker")
 WORDS = ("improve*", "gain*", "speed*", "faster*", "saved*", "saving*", "reduction*", "reduced*", "acceleration*",
-         "throughput*", "per_sec*", "_per_s*", "accuracy*", "mfu*", "hfu*", "utili*",
+         "throughput*", "rate", "per_sec*", "_per_s*", "accuracy*", "mfu*", "hfu*", "utili*",
          "occupancy*")  # fmt: skip
 
 
@@ -48,7 +48,9 @@ def _problem(project: Project, module: Module, name: str, value: ast.expr) -> st
     if SAVED.search(name):
         problem = _saving(value, module) or _left(name, value, module)
         return f": {problem}" if problem else None
-    if RATE.search(name) and any(_is_inverse(project, module, name, *pair) for pair in _quotients(value)):
+    if (RATE.search(name) or name == "rate") and any(
+        _is_inverse(project, module, name, *pair) for pair in _quotients(value)
+    ):
         return " divides a time by what was done in it, upside down"
     if ACCURACY.search(words(name)):
         sides = [[words(tail_text(side)) for side in pair] for pair in _quotients(value)]

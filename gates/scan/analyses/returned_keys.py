@@ -20,6 +20,7 @@ from gates.scan.analyses.reading.held import (
 from gates.scan.analyses.reading.keys import Keys, keys_returned, keys_yielded, only_reads, values_under
 from gates.scan.analyses.reading.records import absent_fields
 from gates.scan.analyses.reading.running import Origin, iterated_over, run_by
+from gates.scan.analyses.reading.written import keys_written
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, kept, text_of, walk
 from gates.scan.program.parameters import argument
@@ -40,6 +41,7 @@ def look(project: Project) -> Iterator[Site]:
                 wanted = _keys_of(node, module)
                 if wanted:
                     yield from _missing(project, module, node, wanted)
+                    yield from _unwritten(project, module, node, wanted)
         for read, info, fields in absent_fields(project, module):
             where = f"{info.scope.module.path}:{info.node.lineno}"
             yield broken(module, read, f"{info.node.name} ({where}) has no field {read.attr!r}: {', '.join(fields)}")
@@ -61,6 +63,17 @@ def _keys_of(node: ast.Subscript, module: Module) -> list[str]:
         if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
             break
     return []
+
+
+def _unwritten(project: Project, module: Module, node: ast.Subscript, wanted: list[str]) -> Iterator[Site]:
+    """Yield a read of a key that a dictionary lacks which is written out."""
+    known = keys_written(project, module, node.value)
+    absent = [key for key in wanted if known is not None and key not in known[0] | project.once(_added)[0]]
+    if known is not None and absent and not _is_asked(node, module, absent):
+        keys, made, there = known
+        listed, text = ", ".join(sorted(keys)), ", ".join(map(repr, absent))
+        said = f"{text_of(node.value)} ({there.path}:{made.lineno}) has no key {text}, its keys: {listed}"
+        yield broken(module, node, said, ("its keys are written in", there, made))
 
 
 def _missing(project: Project, module: Module, node: ast.Subscript, wanted: list[str]) -> Iterator[Site]:

@@ -59,7 +59,7 @@ def _saving(project: Project, module: Module) -> Iterator[Site]:
     yield from _asking(project, module, "state_dict", "saved")
     for body in functions(module):
         yield from _together(project, module, body, "state_dict", "saved")
-        yield from _handed(project, module, body)
+        yield from _handed(project, module, body, "state_dict", "saved")
 
 
 def _loading(project: Project, module: Module) -> Iterator[Site]:
@@ -67,6 +67,7 @@ def _loading(project: Project, module: Module) -> Iterator[Site]:
     yield from _asking(project, module, "load_state_dict", "loaded")
     for body in functions(module):
         yield from _together(project, module, body, "load_state_dict", "loaded")
+        yield from _handed(project, module, body, "load_state_dict", "loaded")
 
 
 def _asking(project: Project, module: Module, verb: str, word: str) -> Iterator[Site]:
@@ -113,9 +114,12 @@ def _together(project: Project, module: Module, body: Function, verb: str, word:
             yield broken(there.module, node, f"the optimizer is {word}, its scaler is not")
 
 
-def _handed(project: Project, module: Module, body: Function) -> Iterator[Site]:
-    """Yield where the optimizer, and not the scaler that is at hand, is given to what saves all that it is given."""
-    for call, scope, parts in handed_over(project, module, body, "state_dict"):
+def _handed(project: Project, module: Module, body: Function, verb: str, word: str) -> Iterator[Site]:
+    """Yield where the optimizer, and not the scaler that is at hand, is given to what saves all that it is given.
+
+    Or to what loads that.
+    """
+    for call, scope, parts in handed_over(project, module, body, verb):
         if len(parts) < 2 or not any(OPTIMIZER.search(name) for name, _ in parts):
             continue
         if any(MIXED.search(name) or is_scaler(n, scope) or is_keeping(project, n, scope) for name, n in parts):
@@ -124,8 +128,8 @@ def _handed(project: Project, module: Module, body: Function) -> Iterator[Site]:
         is_there = _has_scaler(project, around or scope.module.tree, scope) or _makes_keeper(project, scope)
         if not is_there or is_given_later(project, call, scope):
             continue
-        if not any(deals(project, m, m.tree, "state_dict") for m in (scope.module, module)):
-            yield broken(scope.module, call, "the optimizer is handed over to be saved, its scaler is not")
+        if not any(deals(project, m, m.tree, verb) for m in (scope.module, module)):
+            yield broken(scope.module, call, f"the optimizer is handed over to be {word}, its scaler is not")
 
 
 def _is_hosted(project: Project, asked: Iterable[ast.Call], scope: Scope, parts: Iterable[Part] = ()) -> bool:

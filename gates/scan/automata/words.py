@@ -27,7 +27,8 @@ class Event(NamedTuple):
 class Frame(NamedTuple):
     """A call that a walk is inside of, and whether it runs a function, or an own method that nothing overrides.
 
-    It was `listed` where the list is written out that its object is an element of.
+    It was `listed` where the list is written out that its object is an element of; its column tells one element from
+    the next.
     """
 
     path: str
@@ -35,6 +36,7 @@ class Frame(NamedTuple):
     last_line: int
     is_plain: bool
     listed: "Frame | None" = None
+    column: int = 0
 
 
 class Word:

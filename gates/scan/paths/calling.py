@@ -5,34 +5,33 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 from gates.scan.automata.words import Event, Frame
-from gates.scan.paths.candidates import candidates
-from gates.scan.paths.conditions import branch
 from gates.scan.paths.contexts import is_manager
 from gates.scan.paths.counting import MAX_WORK
 from gates.scan.paths.events import Happening
 from gates.scan.paths.finding import parameters_of, passed_on
+from gates.scan.paths.listed import key_of, listed
+from gates.scan.paths.picking import Picking
 from gates.scan.paths.place import Place
-from gates.scan.paths.running import Running
 from gates.scan.paths.sampling import sampled
 from gates.scan.paths.stacks import PUSHES, Run
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.classes import ClassInfo
+from gates.scan.program.dispatching import dispatch_of
 from gates.scan.program.known import OPTIMIZER
 from gates.scan.program.module import Function, tail_of
-from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
 from gates.scan.program.scope import PREPARES, Scope
-from gates.scan.program.types import is_choice
 from gates.scan.ways.concerns import Concerns
 from gates.scan.ways.hooks import hooks_of
 from gates.scan.ways.hot import Hot
 
 MAX_DEPTH = 6
+BLOCKS = frozenset({"autocast_enter", "autocast_exit"})  # where a few of many paths are walked, no more is looked up
 Paths = list[State]
 
 
-class Calling(Running):
+class Calling(Picking):
     """Runs calls; the statements of the functions that these run are left to the walk."""
 
     prepares = PREPARES
@@ -79,11 +78,14 @@ class Calling(Running):
 
     def joined(self, paths: Paths) -> Paths:
         """Let paths that agree go on as one; where but a few are walked, leave out the others."""
-        found = super().joined(paths)
+        return self.few(super().joined(paths), self.depth)
+
+    def few(self, paths: Paths, depth: int) -> Paths:
+        """Return the paths, a few of them where no more are walked so many blocks down."""
         if not self.samples:
-            return found
-        kept = sampled(found, self.depth)
-        self.cut = self.cut or len(kept) < len(found)
+            return paths
+        kept = sampled(paths, depth)
+        self.cut = self.cut or len(kept) < len(paths)
         return kept
 
     def matters(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
@@ -94,18 +96,10 @@ class Calling(Running):
         """Return whether it may matter to a path what a variable of a function is."""
         return scope.function is None or self._concerns.bears(name, scope.function)
 
-    def _of_choice(self, node: ast.Call, chosen: ast.IfExp, paths: Paths, scope: Scope) -> Run:
-        """Run the method of what is chosen of two: `(scaler.scale(loss) if scaler else loss).backward()`."""
-        found: Run = []
-        for path in paths:
-            for side, truth in branch(chosen.test, path, self.place(path, scope)):
-                found += self.call(kept(node, _sides)[not truth], [side], scope)
-        return found
-
     def call(self, node: ast.Call, paths: Paths, scope: Scope) -> Run:
         """Run a call: what it is made of, then the event that it is, or the function that it runs."""
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.IfExp):
-            return self._of_choice(node, node.func.value, paths, scope)
+            return self.of_choice(node, node.func.value, paths, scope)
         parts = [node.func.value] if isinstance(node.func, ast.Attribute) else []
         parts += [arg.value if isinstance(arg, ast.Starred) else arg for arg in node.args]
         parts += [keyword.value for keyword in node.keywords]
@@ -118,8 +112,8 @@ class Calling(Running):
             return [(after, Value("None")) for path in paths for after in self.pushed_on(node, path, scope)]
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"__enter__", "__exit__"}:
             return [(each, Value("None")) for path in paths for each in self.crossed(node, node.func, path, scope)]
-        paths = [side for path in paths for side in self._sorted(node.func, path, scope)]
-        paths = [side for path in paths for side in self._picked(node.func, path, scope)]
+        paths = [side for path in paths for side in self.sorted_by(node.func, path, scope)]
+        paths = [side for path in paths for side in self.picked(node.func, path, scope)]
         return [each for path in paths for each in self._happens(node, path, scope)]
 
     def _passing(self, part: ast.expr, path: State, value: Value, scope: Scope) -> State:
@@ -138,57 +132,13 @@ class Calling(Running):
         self.calls.setdefault(happened[0], tuple(self.frames))
         if own:  # such as a step that clears at its end
             return self._inlined(node, path.happens(happened[0]), scope, place)
-        ran = self._closures(node, path, scope)
+        ran = [self.touched(node, each, scope) for each in self._closures(node, path, scope)]
         return [(begun.happens(happened[0]), self.made(node, begun, scope)) for begun in ran]
 
     def _is_own_optimizer(self, inner: Closure) -> bool:
         """Return whether a function is a method of an optimizer of the program's own, which may step another."""
         owner = inner.scope.owner
         return owner is not None and self.project.types.is_a(owner.name, OPTIMIZER) is True
-
-    def _sorted(self, func: ast.expr, path: State, scope: Scope) -> Paths:
-        """Fork by the classes that the object of a method may be of, where it is one of several."""
-        held = func.value if isinstance(func, ast.Attribute) else None
-        if not isinstance(held, ast.Name | ast.Attribute):
-            return [path]
-        place = self.place(path, scope)
-        known = place.find(held)
-        made = known.node if known is not None else None
-        chosen = isinstance(made, ast.Call) and known.place is not None and is_choice(made.func, known.place.scope)  # type: ignore[union-attr]  # it made something
-        chosen = chosen or (isinstance(made, ast.Name) and known is not None and known.type is None)
-        if known is not None and (known.owner is not None or (made is not None and not chosen)):
-            return [path]
-        kinds = self.project.alternatives.of(held, scope)
-        found: Paths = []
-        for kind in kinds:
-            value = Value(f"{place.key(held)}.as_{kind.node.name}", owner=kind)
-            if isinstance(held, ast.Name):
-                found.append(path.binds(held.id, value))
-            else:
-                found.append(path.stores(f"{place.key(held.value)}.{held.attr}", value))
-        return found or [path]
-
-    def _picked(self, func: ast.expr, path: State, scope: Scope) -> Paths:
-        """Fork by the functions of which a key that nobody tells picks one; those without events stay together."""
-        place = self.place(path, scope)
-        value = place.find(func) or (Value("", func, place) if isinstance(func, ast.Subscript | ast.Call) else None)
-        known = candidates(value.node, value.place) if value is not None and value.closure is None else None
-        if known is None:
-            return [path]
-        picks = {f"{known[0]} == {name!r}": function for name, function in known[1].items()}
-        told = {about: function for about, function in picks.items() if path.assumed.get(about)} or picks
-        hot = [about for about in told if path.assumed.get(about) is not False and self._is_hot(told[about], path)]
-        found: Paths = []
-        for about in hot:
-            found.append(_called_as(func, told[about], path.assumes(about, truth=True), place))
-            path = path.assumes(about, truth=False)
-        return found if found and len(found) == len(told) else [*found, path]
-
-    def _is_hot(self, function: Value, path: State) -> bool:
-        """Return whether a value is a function that may come to an event."""
-        made, place = function.node, function.place
-        closure = self.behind(made, place, path) if made is not None and place is not None else None
-        return closure is not None and closure.node in self.hot
 
     def _closures(self, node: ast.Call, path: State, scope: Scope) -> Paths:
         """Run the function that is passed to an event, as `optimizer.step(closure)` does first."""
@@ -201,7 +151,21 @@ class Calling(Running):
 
     def _inlined(self, node: ast.Call, path: State, scope: Scope, place: Place) -> Run:
         closure = self.closure(node.func, path, scope)
-        if closure is None or closure.node not in self.hot or closure.node in self.stack or is_manager(closure.node):
+        if closure is None:
+            return [self.built(node, path, scope)]
+        return [
+            e for side, one in self.dispatched(closure, node, place, path) for e in self._ran(node, one, side, scope)
+        ]
+
+    def _ran(self, node: ast.Call, closure: Closure, path: State, scope: Scope) -> Run:
+        """Walk the function that a call runs."""
+        place = self.place(path, scope)
+        if (
+            closure.node not in self.hot
+            or closure.node in self.stack
+            or is_manager(closure.node)
+            or (self.samples and self.hot.possible(closure.node) <= BLOCKS)
+        ):
             return [self.built(node, path, scope)]  # what a context manager does begins where it is entered
         if len(self.stack) >= MAX_DEPTH:
             return [(path, self.made(node, path, scope))]
@@ -217,9 +181,13 @@ class Calling(Running):
             return [(path, self._quiet[about] or self.made(node, path, scope))]
         is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
         sole = is_own and self.project.method_names[tail_of(node.func)] == 1
-        is_plain = (closure.scope.owner is None or sole) and closure.node not in self._hooks
-        listed = _listed(closure.bound[0]) if closure.bound else None
-        self.frames.append(Frame(scope.module.path, node.lineno, node.end_lineno or node.lineno, is_plain, listed))
+        is_picked = closure.node in self.project.once(dispatch_of)[0].generic
+        is_plain = (closure.scope.owner is None or sole) and closure.node not in self._hooks and not is_picked
+        acting = arguments if is_picked else closure.bound
+        key = key_of(node.func)
+        written = listed(place.value(key), in_line=True) if key is not None else None
+        written = written or (listed(acting[0], in_line=is_picked) if acting else None)
+        self.frames.append(Frame(scope.module.path, node.lineno, node.end_lineno or node.lineno, is_plain, written))
         found = self.enter(closure, arguments, named, path)
         self.frames.pop()
         if len(found) == 1 and found[0][0].words == path.words and found[0][0].heap.keys() == path.heap.keys():
@@ -269,31 +237,3 @@ class Calling(Running):
             return found
 
         return inner([d for d in node.decorator_list if d in self.hot], [path])
-
-
-def _listed(value: Value) -> Frame | None:
-    """Return where an object is made as an element of a list, whose order says which of them acts first."""
-    made, module = value.node, value.place.scope.module if value.place is not None else None
-    around = module.parents.get(made) if module is not None and isinstance(made, ast.Call) else None
-    if module is None or not isinstance(made, ast.Call) or not isinstance(around, ast.List | ast.Tuple):
-        return None
-    return Frame(module.path, made.lineno, made.end_lineno or made.lineno, is_plain=False)
-
-
-def _sides(node: ast.Call) -> tuple[ast.Call, ast.Call]:
-    """Return the calls of a method of the one and of the other side of a choice."""
-    assert isinstance(node.func, ast.Attribute)
-    assert isinstance(node.func.value, ast.IfExp)
-    one, other = (
-        ast.copy_location(ast.Attribute(part, node.func.attr, ast.Load()), node.func)
-        for part in (node.func.value.body, node.func.value.orelse)
-    )
-    return tuple(ast.copy_location(ast.Call(func, node.args, node.keywords), node) for func in (one, other))  # type: ignore[return-value]  # two
-
-
-def _called_as(func: ast.expr, function: Value, path: State, place: Place) -> State:
-    """Return the path on which what a call names is one function."""
-    if isinstance(func, ast.Name):
-        return path.binds(func.id, function)
-    key = f"{place.key(func.value)}.{func.attr}" if isinstance(func, ast.Attribute) else place.key(func)
-    return path.stores(place.spot(func) if isinstance(func, ast.Call) else key, function)

@@ -40,7 +40,8 @@ def _unsorted(node: ast.expr, place: Place) -> list[Value] | None:
     """Return the values of a list as it was when it was made."""
     found = _written(node, place, MAX_HOPS)
     if found:
-        return found if 0 < len(found) <= (MAX_OBJECTS if all(map(is_object, found)) else MAX_ELEMENTS) else None
+        is_told = all(is_object(each) or isinstance(each.constant, str) for each in found)
+        return found if 0 < len(found) <= (MAX_OBJECTS if is_told else MAX_ELEMENTS) else None
     kept = rows(node, place) or hooks(node, place)
     if kept:
         return kept if len(kept) <= MAX_OBJECTS else None

@@ -13,6 +13,7 @@ from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.classes import ClassInfo
+from gates.scan.program.dispatching import Handler, dispatch_of
 from gates.scan.program.module import Function, Named, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
@@ -75,6 +76,32 @@ class Finding(Contexts):
                 owner = place.owner_of(node)
                 return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
         return None
+
+    def dispatched(self, closure: Closure, node: ast.Call, place: Place, path: State) -> list[tuple[State, Closure]]:
+        """Return what a function runs that goes by the class of what it is handed; each where that is not known."""
+        handlers = self.project.once(dispatch_of)[0].handlers.get(closure.node, [])
+        if not handlers or not node.args:
+            return [(path, closure)]
+        handed = place.value(node.args[0])
+        owner = self.project.classes.get(handed.type or "")
+        if handed.type is not None:
+            kinds = [info.name for info in self.project.order_of(owner)] if owner is not None else [handed.type]
+            fitting = [each for kind in kinds for each in handlers if each.kind == kind]
+            return [(path, self._handling(fitting[0], closure) if fitting else closure)]
+        found: list[tuple[State, Closure]] = []
+        for each in handlers:
+            about = f"{handed.key} is a {each.kind}"
+            known = path.assumed.get(about)
+            if known is not False and each.function in self.hot:
+                found.append((path.assumes(about, truth=True), self._handling(each, closure)))
+            if known:
+                return found or [(path, closure)]
+            path = path.assumes(about, truth=False)
+        return [*found, (path, closure)]
+
+    def _handling(self, handler: Handler, closure: Closure) -> Closure:
+        """Return a registered function, bound as the one that it is registered with."""
+        return replace(closure, node=handler.function, scope=self.project.scope_of(handler.function, handler.module))
 
     def _partial(self, node: ast.Call, place: Place, path: State) -> Closure | None:
         inner = self.behind(node.args[0], place, path)

@@ -9,9 +9,11 @@ from gates.scan.automata.words import Event
 from gates.scan.paths.calling import Calling
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.elements import elements, is_object
+from gates.scan.paths.listed import key_of
 from gates.scan.paths.stacks import Run
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
+from gates.scan.program.dispatching import handlers_of
 from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import inner
 from gates.scan.program.scope import Scope
@@ -52,7 +54,9 @@ class Looping(Calling):
                 element = known[turn - 1] if known else None
                 return self._loop_target(node.target, element, value, turn, each, scope)
 
-            found += self._turns(node, path, scope, count, bind, marked=not known or not _hands_round(node, known))
+            found += self._turns(
+                node, path, scope, count, bind, marked=not known or not self._hands_round(node, known, scope)
+            )
         return found
 
     def _interleaved(self, node: ast.For | ast.AsyncFor, path: State, scope: Scope) -> Paths:
@@ -153,6 +157,25 @@ class Looping(Calling):
             result.append(done.but(ended=ended, turns=outer, guards=guards, assumed=assumed))
         return _levelled(result, path)
 
+    def _hands_round(self, node: ast.For | ast.AsyncFor, known: list[Value], scope: Scope) -> bool:
+        """Return whether a loop does no more than let objects of the program's own act, as one for callbacks does."""
+        body: list[ast.stmt] = node.body
+        while len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse:
+            body = body[0].body
+        call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+        func = call.func if isinstance(call, ast.Call) else None
+        acting = func.args[0] if isinstance(func, ast.Call) and tail_of(func.func) == "getattr" and func.args else func
+        acting = acting.value if isinstance(acting, ast.Attribute) else acting
+        if isinstance(call, ast.Call) and call.args and handlers_of(self.project, call, scope):
+            acting = call.args[0]
+        key = key_of(func) if func is not None else None
+        if key is not None and all(isinstance(value.constant, str) for value in known):
+            return isinstance(key, ast.Name) and key.id == tail_of(node.target)
+        is_one = isinstance(acting, ast.Name) and isinstance(node.target, ast.Name) and acting.id == node.target.id
+        return is_one and all(
+            value.closure is not None or value.owner is not None or is_object(value) for value in known
+        )
+
     def _goes_on(self, test: ast.expr, path: State, scope: Scope) -> bool | None:
         """Return whether a comparison is known to hold, as of the state of a machine; `None` where that is open."""
         if not isinstance(test, ast.Compare):
@@ -164,19 +187,6 @@ class Looping(Calling):
         """Return a mark between events."""
         line = getattr(node, "lineno", 1)
         return Event(name, (), scope.module.path, line, line)
-
-
-def _hands_round(node: ast.For | ast.AsyncFor, known: list[Value]) -> bool:
-    """Return whether a loop does no more than let objects of the program's own act, as one for callbacks does."""
-    body: list[ast.stmt] = node.body
-    while len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse:
-        body = body[0].body
-    call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
-    func = call.func if isinstance(call, ast.Call) else None
-    acting = func.args[0] if isinstance(func, ast.Call) and tail_of(func.func) == "getattr" and func.args else func
-    acting = acting.value if isinstance(acting, ast.Attribute) else acting
-    is_one = isinstance(acting, ast.Name) and isinstance(node.target, ast.Name) and acting.id == node.target.id
-    return is_one and all(value.closure is not None or value.owner is not None or is_object(value) for value in known)
 
 
 def _levelled(paths: Paths, before: State) -> Paths:

@@ -13,6 +13,7 @@ from gates.scan.paths.stacks import Run
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
 from gates.scan.program.module import tail_of
+from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
 Paths = list[State]
@@ -125,8 +126,11 @@ class Running(Counting):
         """Return the value of an expression that has no events; what a call makes is another object each time."""
         value = self.place(path, scope).value(node)
         if isinstance(node, ast.Call) and value.node is node:
-            name = tail_of(node.func)
-            if name[:1].isupper() or name[:4] in {"get_", "make", "buil", "crea"}:
+            picked = (
+                node.func if isinstance(node.func, ast.Call) else None
+            )  # a class: `getattr(torch.optim, name)(...)`
+            name = tail_of(picked.func if picked is not None else node.func)
+            if picked is not None or name[:1].isupper() or name[:4] in {"get_", "make", "buil", "crea"}:
                 return replace(value, key=f"{name}@{scope.module.path}:{node.lineno}{self.tag(path)}")
         return value
 
@@ -160,14 +164,32 @@ class Running(Counting):
 
     def touched(self, node: ast.expr, path: State, scope: Scope) -> State:
         """Forget the attributes of the own instance that a method sets which is not walked."""
-        func = node.func if isinstance(node, ast.Call) else None
-        if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name)) or not scope.self_class:
+        if not isinstance(node, ast.Call) or not scope.self_class:
             return path
-        instance = path.names.get(func.value.id)
+        func, own = node.func, scope.self_name
+        held = func.value.id if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) else ""
+        instance = path.names.get(held or own or "")
         owner = scope.self_class if instance is None else instance.owner
-        method = self.project.method(owner, func.attr) if func.value.id == scope.self_name and owner else None
-        for name in sorted(self.project.attributes_set(method[0], owner)) if method and owner else ():
+        if owner is not None and held and held == own and isinstance(func, ast.Attribute):
+            method = self.project.method(owner, func.attr)
+            names = self.project.attributes_set(method[0], owner) if method else frozenset()
+        elif own and any(isinstance(arg, ast.Name) and arg.id == own for arg in node.args):
+            names = _set_elsewhere(
+                self.project, scope, self.stack
+            )  # as by `scaler.step(self)`, which calls the own `step`
+            instance = path.names.get(own)
+        else:
+            return path
+        for name in sorted(names):
             key = f"{instance.key if instance else 'self'}.{name}"
             if key in path.heap or any(key in known for known in path.assumed):
                 path = path.stores(key, Value(f"{key}@{func.lineno}{self.tag(path)}"))
         return path
+
+
+def _set_elsewhere(project: Project, scope: Scope, running: list[ast.AST]) -> frozenset[str]:
+    """Return the attributes that methods set which others may call: no special ones, and none that is running."""
+    owner = scope.self_class
+    methods = owner.methods.items() if owner is not None else ()
+    others = (body for name, body in methods if body not in (scope.function, *running) and not name.startswith("_"))
+    return frozenset().union(*(project.attributes_set(body, owner) for body in others)) if owner else frozenset()

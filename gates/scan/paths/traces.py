@@ -14,9 +14,10 @@ from gates.scan.paths.walking import Walker
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module
 from gates.scan.program.project import Project
-from gates.scan.ways.hot import Hot
+from gates.scan.ways.hot import Hot, Possible
 
 FEW = 400  # the work that each function gets before any gets more
+BEGUN = 3  # where a few of many paths are walked, from no more beginnings than so many blocks down
 SAMPLED = 10_000  # what those get of which but a few paths are walked
 FURTHER = (2_000, 7_000, MAX_WORK)  # what those get that need more, all of them so much before any gets the rest
 LEAST, EACH = 100_000, 2_000  # what that may be for all together: so much, or so much for each that has events
@@ -26,8 +27,8 @@ LEAST, EACH = 100_000, 2_000  # what that may be for all together: so much, or s
 class Trace:
     """The paths through one function, whether some were left out, and the events that the program has `anywhere`.
 
-    Of a function that is cut, `words` are those of a few of its paths, each a real one; it is `told` of as not decided
-    where who runs it is not, in its place.
+    Of a function that is cut, `words` are those of a few of its paths, each a real one, and `spots` is where it may
+    come to events; it is `told` of as not decided where who runs it is not, in its place.
     """
 
     path: str
@@ -41,6 +42,7 @@ class Trace:
     calls: Mapping[Event, tuple[Frame, ...]] = field(default_factory=dict)
     anywhere: frozenset[str] = frozenset()
     told: bool = True
+    spots: frozenset[Possible] = frozenset()
 
 
 class Tracer:
@@ -116,7 +118,7 @@ class Tracer:
 
     def _sampled(self, node: ast.AST, found: list[Trace]) -> list[Trace]:
         """Return the traces of a function with too many paths, with a few of those paths: what is wrong there is so."""
-        key, is_spent = (node, None, 0), self._spent["sampled"] > self._meant // 2
+        key, is_spent = (node, None, 0), self._spent["sampled"] > self._meant
         if key in self._tried or is_spent or not any(trace.cut and not trace.words for trace in found):
             return found
         self._tried.add(key)
@@ -200,7 +202,7 @@ def _trace(
     start, end = (Event(name, (), module.path, line, line) for name in ("start", "end"))
     try:
         root = Word().then(start)
-        states = beginnings(walker, node, scope, owner)
+        states = walker.few(beginnings(walker, node, scope, owner), BEGUN)
         walker.allow(len(states))
         for state in states:
             beginning = state.but(words=frozenset({root}))
@@ -230,6 +232,7 @@ def _trace(
             possible,
             walker.calls,
             walker.anywhere,
+            spots=walker.hot.spots(node) if walker.cut and words else frozenset(),
         )
 
 

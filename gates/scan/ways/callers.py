@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from gates.scan.program.classes import ClassInfo
+from gates.scan.program.dispatching import dispatch_of
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import below
 from gates.scan.program.scope import Scope
@@ -48,6 +49,9 @@ class Callers:
         """Yield them in groups, some more than once."""
         function, owner = self._function, self._scope.owner
         yield from self._under(function.name)
+        generic = self._project.once(dispatch_of)[0].generic.get(function)
+        if generic is not None:
+            yield from Callers(generic[0], self._project.scope_of(*generic))
         if function in self._project.once(hooks_of)[0].functions:
             yield from self._in_lists()
         if owner is None:
@@ -121,7 +125,9 @@ class Callers:
         if isinstance(alias, str):
             yield from self._under(alias)
         is_loose = is_loose or isinstance(alias, str)
-        if {(alias, is_loose), (alias, False)} & self._held or self._scope.owner is not None:
+        if {(alias, is_loose), (alias, False)} & self._held or (
+            self._scope.owner is not None and isinstance(alias, str)
+        ):
             return
         self._held.add((alias, is_loose))
         yield Group((alias, is_loose), map(_spot, self._mentions.held_by(alias)), is_loose)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.scope import Scope
 
+MAX_BLOCKS = 20
 Holder = str | tuple[str, Scope]  # an attribute by its name, or a variable and the scope that it is of
 
 
@@ -19,6 +20,8 @@ def holders_of(node: ast.expr, module: Module, scope: Scope) -> Iterator[Holder]
             return
         if isinstance(around, ast.keyword | ast.Call):
             yield from _handed(here, around, module, scope)
+        if isinstance(around, ast.Yield):
+            yield from _entered(scope)
         is_partial = isinstance(around, ast.Call) and around.func is not here and tail_of(around.func) == "partial"
         if not isinstance(around, ast.IfExp | ast.BoolOp) and not is_partial:
             return
@@ -51,6 +54,15 @@ def held(target: ast.expr, scope: Scope) -> Iterator[Holder]:
         yield target.attr
     elif isinstance(target, ast.Name) and (found := scope.lookup(target.id)) is not None:
         yield target.id, found[0]
+
+
+def _entered(scope: Scope) -> Iterator[Holder]:
+    """Yield what blocks take of the context manager that a function is, which yields it: `with steps() as step`."""
+    name = getattr(scope.function, "name", "")
+    for call, module in scope.project.named.get(name, ())[:MAX_BLOCKS]:
+        item = module.parents.get(call)
+        if isinstance(item, ast.withitem) and item.optional_vars is not None:
+            yield from held(item.optional_vars, scope.project.scope_at(call, module))
 
 
 def _handed(node: ast.AST, around: ast.keyword | ast.Call, module: Module, scope: Scope) -> Iterator[Holder]:

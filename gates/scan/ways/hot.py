@@ -4,15 +4,26 @@ import ast
 from collections import defaultdict, deque
 from collections.abc import Container, Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 from gates.scan.paths.events import Happening
 from gates.scan.program.module import Module
 from gates.scan.program.project import Project
 from gates.scan.ways.callers import Callers, Group
 from gates.scan.ways.leads import Leads
+from gates.scan.ways.mention import Mention
 from gates.scan.ways.suspects import Suspects
 
 LEAST, EACH = 300, 4  # marked functions, in all or for each with events, beyond which no doubtful way is gone
+
+
+class Possible(NamedTuple):
+    """Where something stands that may be an event."""
+
+    name: str
+    path: str
+    line: int
+    last_line: int
 
 
 class Hot:
@@ -22,6 +33,7 @@ class Hot:
         self.project = project
         self.functions: dict[ast.AST, Module] = {}
         self.kinds: dict[ast.AST, set[str]] = defaultdict(set)
+        self._spots: dict[ast.AST, set[Possible]] = defaultdict(set)
         self._hot: set[ast.AST] = set()
         self._leads = Leads()
         self._spread(self._begun(happening))
@@ -41,6 +53,10 @@ class Hot:
                         self._count(mention.node, mention.module, kind.name)
                     elif suspects.may_be(pattern, mention, needs):
                         found += self._mark(mention.node, mention.module, kind.name)
+                    if mention.node in self._hot and (
+                        pattern.tail is not None or isinstance(mention.node.ctx, ast.Store)
+                    ):
+                        self._note(mention, kind.name)
                     for other in suspects.entered(mention) if pattern in kind.enters else suspects.handed(mention):
                         found += self._mark(other.node, other.module, kind.name)
         return found
@@ -51,6 +67,11 @@ class Hot:
             if around in self.functions:
                 self.kinds[around].add(kind)
                 return
+
+    def _note(self, mention: Mention, kind: str) -> None:
+        """Remember where something stands that may be an event of a kind."""
+        node, path = mention.node, mention.module.path
+        self._spots[mention.around].add(Possible(kind, path, node.lineno, node.end_lineno or node.lineno))
 
     def _mark(self, node: ast.AST, module: Module, kind: str = "") -> list[ast.AST]:
         """Mark what a mention stands in, up to its function; return the functions that are now known to be hot."""
@@ -120,6 +141,11 @@ class Hot:
     def possible(self, function: ast.AST) -> frozenset[str]:
         """Return the names of the events that a function may come to, by all that it may run."""
         return self._possible.get(function, frozenset())
+
+    def spots(self, function: ast.AST) -> frozenset[Possible]:
+        """Return where a function may come to events by itself, each by its name and its lines."""
+        reached = self._leads.reach_without(function, self._leads.opened)
+        return frozenset().union(*(self._spots.get(each, ()) for each in (function, *reached)))
 
     def sure(self, function: ast.AST) -> frozenset[str]:
         """Return those that a function may come to by itself, where nobody tells of what class its arguments are."""

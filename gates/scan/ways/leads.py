@@ -60,15 +60,19 @@ class Leads:
     def reach(self, function: ast.AST) -> frozenset[ast.AST]:
         """Return what a function may run, by whatever it runs."""
         if function not in self._reach:
-            seen: set[ast.AST] = set()
-            todo = list(self._leads.get(function, ()))
-            while todo:
-                here = todo.pop()
-                if here not in seen:
-                    seen.add(here)
-                    todo += self._leads.get(here, ())
-            self._reach[function] = frozenset(seen)
+            self._reach[function] = self.reach_without(function, frozenset())
         return self._reach[function]
+
+    def reach_without(self, function: ast.AST, without: frozenset[ast.AST]) -> frozenset[ast.AST]:
+        """Return what a function may run, but for what only some ways lead to."""
+        seen: set[ast.AST] = set()
+        todo = list(self._leads.get(function, ()))
+        while todo:
+            here = todo.pop()
+            if here not in seen and here not in without:
+                seen.add(here)
+                todo += self._leads.get(here, ())
+        return frozenset(seen)
 
     def spread(
         self,

@@ -41,6 +41,9 @@ TRAIN = re.compile(
 BATCHES = re.compile(r"(?i)loader|batches|dataset|(^|_)data$")
 WORDS = ("eval*", "Eval*", "Valid*", "no_grad", "inference_mode", "ppl", "valid*", "accuracy*", "estimate*",
          "test", "val_loader", "perplexity*", "score*", "predict*")  # fmt: skip
+TESTED = re.compile(
+    r"(?i)^(test|val|valid|validation|eval|dev)_(loss|acc|accuracy|score|error|err|metric|f1|iou|bleu|wer|ppl)"
+)
 KEPT_BACK = re.compile(
     r"(?i)(^|_)(val|valid|validation|held_?out)_?(loader|data|dataloader|set|dataset|ds|dl|batches|iter|split|x|data_loader)s?$"
 )
@@ -95,6 +98,7 @@ def _of(project: Project, function: Function | ast.Module, module: Module) -> It
     owner = None if isinstance(function, ast.Module) else function
     for loop in inner(function, *LOOPS, ast.ListComp, ast.GeneratorExp):
         held = HELD.search(_over(loop)) is not None and not TRAIN.search(_over(loop))
+        held = held or _is_tested(module, loop)
         told = not named and not held and _is_told(project, module, function, loop)
         told = told or (_is_inference(project, function) and BATCHES.search(_over(loop)) is not None)
         if not (named or held or told) or trains(loop if held and not named else function):
@@ -108,6 +112,15 @@ def _of(project: Project, function: Function | ast.Module, module: Module) -> It
     yield from _shared(project, function, module)
     if "torch" in {name.partition(".")[0] for name in module.aliases.values()}:
         yield from _at_once(project, function, module, named=named)
+
+
+def _is_tested(module: Module, loop: ast.AST) -> bool:
+    """Return whether a loop without gradients keeps figures that it calls those of a test."""
+    entered = [*_entered(module, loop), *(i.context_expr for w in inner(loop, ast.With) for i in w.items)]  # type: ignore[attr-defined]  # blocks
+    if not any(NO_GRAD.search(text_of(context)) for context in entered):
+        return False
+    stored = (n for n in inner(loop, ast.Name) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    return any(TESTED.search(n.id) for n in stored)
 
 
 def _shared(project: Project, function: Function | ast.Module, module: Module) -> Iterator[Evaluation]:

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 from gates.scan.analyses.evaluation.phases import sets_off
@@ -12,7 +13,8 @@ from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of
 from gates.scan.program.project import Project
 
-EVALUATES = re.compile(r"(?i)^(valid|eval|test|dev)|(valid|eval)\w*$|Test\w*$")
+EVALUATES = re.compile(r"(?i:^(valid|eval|test|dev)|(valid|eval)\w*$)|^Val(?=[A-Z_])|Test\w*$")
+STEPS = re.compile(r"(val|validation|test|eval|predict)(_step)?")
 WITHOUT = re.compile(r"\b(no_grad|inference_mode)\(\)")
 
 
@@ -28,6 +30,38 @@ def never_set(project: Project) -> Iterator[tuple[Module, Function, ast.Call]]:
             found = _forward(heir) if EVALUATES.search(heir.node.name) and not _trains(heir) else None
             if found is not None:
                 yield heir.scope.module, *found
+
+
+def left_out(project: Project) -> Iterator[tuple[Module, Function, ast.Call]]:
+    """Yield the forward passes of classes that evaluate in training mode, where a class beside them sets it off first.
+
+    Both fill in the same method of one base, as a loop for validation and one for tests do.
+    """
+    by_base: dict[str, list[ClassInfo]] = defaultdict(list)
+    for info in project.classes.values():
+        for base in info.bases if EVALUATES.search(info.node.name) else ():
+            by_base[base or ""].append(info)
+    for heirs in by_base.values():
+        setting = {name for each in heirs for name, method in each.methods.items() if _sets_off(method)}
+        for heir in heirs if setting else ():
+            family = [method for each in project.order_of(heir) for method in each.methods.values()]
+            if heir.twice or not setting & heir.methods.keys() or any(map(_sets_off, family)):
+                continue
+            found = ((m, call) for m in heir.methods.values() for call in calls(m) if _evaluates(call))
+            yield from ((heir.scope.module, method, call) for method, call in [*found][:1])
+
+
+def _sets_off(method: Function) -> bool:
+    """Return whether a method puts a model into evaluation mode."""
+    made = (c.func for c in calls(method) if tail_of(c.func) == "eval" and not c.args)
+    return any(isinstance(func, ast.Attribute) and MODEL.search(tail_of(func.value)) for func in made)
+
+
+def _evaluates(call: ast.Call) -> bool:
+    """Return whether a call is a forward pass: of a model itself, or by the method of one for it."""
+    func = call.func
+    is_step = isinstance(func, ast.Attribute) and STEPS.fullmatch(func.attr) and MODEL.search(tail_of(func.value))
+    return bool(is_step) or is_call_of_model(call)
 
 
 def _trains(info: ClassInfo) -> bool:

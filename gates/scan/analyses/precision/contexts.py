@@ -8,7 +8,7 @@ from gates.scan.analyses.reading.code import constant, keyword
 from gates.scan.analyses.settings.defaults import behind_of, callers_pass
 from gates.scan.analyses.settings.settings import setting
 from gates.scan.program.module import Binding, Function, Module, is_property, tail_of
-from gates.scan.program.nodes import inner
+from gates.scan.program.nodes import inner, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
@@ -160,6 +160,16 @@ def around(project: Project, module: Module, node: ast.AST) -> Iterator[tuple[as
         else:
             continue
         yield from (made for made in found if made is not None)
+
+
+def decorating(decorator: ast.expr, scope: Scope) -> Iterator[Context]:
+    """Yield the calls that make the contexts which a decorator of the program's own may run a function in."""
+    named = scope.dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
+    target, module = scope.project.functions.get(named or "", (None, scope.module))
+    taken = {node.arg for node in walk(target) if isinstance(node, ast.arg)} if target is not None else set()
+    for node in walk(target) if target is not None else ():
+        if isinstance(node, ast.With) and any(tail_of(c.func) in taken for c in inner(node, ast.Call)):  # type: ignore[attr-defined]  # calls
+            yield from contexts_of(node, scope.project.scope_at(node, module))
 
 
 def _pushed(block: ast.With | ast.AsyncWith, node: ast.AST | None) -> Iterator[ast.Call]:

@@ -10,7 +10,10 @@ from gates.scan.program.nodes import text_of
 from gates.scan.program.project import Project
 
 BAD, FINITE = {"isnan", "isinf"}, {"isfinite"}
-BROKEN = re.compile(r"(?i)^found_inf$|^overflow(ed)?$|^skipped$")
+BROKEN = re.compile(
+    r"(?i)^(found|has|had|saw|any)_(inf|nan|overflow)s?$|^(inf|nan|overflow)s?_(detected|found|seen)$"
+    r"|^overflow(ed)?$|^skipped$"
+)
 INFINITY = re.compile(r"^float\('\+?(inf|infinity)'\)$|^(torch|math|np|numpy)\.inf$")
 COUNTS = {"sum", "count_nonzero"}
 
@@ -18,7 +21,7 @@ COUNTS = {"sum", "count_nonzero"}
 def is_finite(_project: Project, module: Module, test: ast.expr) -> bool | None:
     """Return whether numbers are finite where an expression is true; `None` where it does not ask that."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        told = [ask(test) for ask in (_is_number, _is_below, _is_none_bad)]
+        told = [ask(test) for ask in (_is_number, _is_below, _is_none_bad, _is_none_found)]
         return next((each for each in told if each is not None), _has_kept_scale(module, test))
     tail = tail_of(test.func) if isinstance(test, ast.Call) else ""
     if tail in BAD | FINITE:
@@ -50,6 +53,15 @@ def _is_none_bad(test: ast.Compare) -> bool | None:
     if (isinstance(op, ast.Gt | ast.NotEq) and least == 0) or (isinstance(op, ast.GtE) and least == 1):
         return False
     return True if (isinstance(op, ast.Eq) and least == 0) or (isinstance(op, ast.Lt) and least == 1) else None
+
+
+def _is_none_found(test: ast.Compare) -> bool | None:
+    """Return what `found_inf > 0` says."""
+    if not isinstance(test.left, ast.Name | ast.Attribute) or not BROKEN.search(tail_of(test.left)):
+        return None
+    if constant(test.comparators[0]) != 0 or isinstance(constant(test.comparators[0]), bool):
+        return None
+    return {ast.Gt: False, ast.NotEq: False, ast.Eq: True}.get(type(test.ops[0]))
 
 
 def _has_kept_scale(module: Module, test: ast.Compare) -> bool | None:

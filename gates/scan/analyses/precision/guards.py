@@ -26,6 +26,7 @@ SAYS_BAD = re.compile(
     r"(?i)overflow|bad|nan|(^|_)inf|skip|non_?finite|not_finite|infinite|invalid|diverge|unstable|explod"
 )
 SAYS_FINE = re.compile(r"(?i)finite|(^|_)(ok|okay|good|healthy|valid|sane|stable)(_|$)")
+PROMISES = re.compile(r"(?i)(^|_)((is|are|all)_(all_)?finite|(and|should|may|can)_(continue|proceed|step))(_|$)")
 HALF = {"float16", "fp16", "half", "16", 16, "16-mixed", "amp"}
 OTHER = {"float32", "fp32", "full", "32", 32, "32-true", "bfloat16", "bf16", "bf16-mixed", "no", "none", "off"}
 TURNS = {"not_", "logical_not", "logical_not_"}
@@ -69,6 +70,17 @@ Ask = Callable[[Project, Module, ast.expr], "bool | None"]
 def finite(project: Project, module: Module, test: ast.expr) -> Answer | None:
     """Return whether gradients are finite where a condition is true; `None` where it does not ask that."""
     return _answer(project, module, test, is_finite, MAX_HOPS)
+
+
+def misnamed(project: Project, module: Module, function: Function) -> ast.AST | None:
+    """Return where a function says that gradients are finite where they are not, which its name promises to tell."""
+    if not PROMISES.search(function.name):
+        return None
+    last = function.body[-1]
+    if not isinstance(last, ast.Return) or last.value is None:
+        return None
+    found = _answer(project, module, last.value, is_finite, MAX_HOPS)
+    return last if found is not None and not found.holds else None
 
 
 def mixed(project: Project, module: Module, test: ast.expr) -> Answer | None:

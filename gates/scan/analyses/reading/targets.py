@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.program.classes import ClassInfo
+from gates.scan.program.dispatching import dispatch_of
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
@@ -96,7 +97,9 @@ class Targets:
         scope = self._project.scope_at(call, module)
         known = self._project.types.function(call, scope)
         found = [known] if known is not None else list(self._unknown(call, scope))
-        return list(dict.fromkeys([*found, *(other for one in found for other in self._overriding(one, call, scope))]))
+        found += [other for one in found for other in self._overriding(one, call, scope)]
+        handlers = self._project.once(dispatch_of)[0].handlers
+        return list(dict.fromkeys([*found, *(each.function for one in found for each in handlers.get(one, ()))]))
 
     def entered(self, item: ast.expr, module: Module) -> list[Function]:
         """Return what runs where a block begins and ends with a context manager of the program."""

@@ -120,8 +120,17 @@ def _several(node: ast.expr, scope: Scope) -> list[ast.expr]:
 
 def is_nothing(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> bool:
     """Return whether a setting is `None` by default."""
+    if _is_set_below(node, scope):
+        return False
     behind = (scope.through(node) or next(defaults(node, scope), None)) if hops else None
     return is_none(node) or (behind is not None and is_nothing(behind[0], behind[1], hops - 1))
+
+
+def _is_set_below(node: ast.expr, scope: Scope) -> bool:
+    """Return whether classes that extend the own one set an attribute of it otherwise."""
+    if not isinstance(node, ast.Attribute) or tail_of(node.value) != scope.self_name or scope.self_class is None:
+        return False
+    return any(node.attr in info.attributes for info in scope.project.below(scope.self_class))
 
 
 def outcome(node: ast.expr, scope: Scope, hops: int, meant: Meant = setting) -> Made | None:

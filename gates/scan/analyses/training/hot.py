@@ -164,7 +164,17 @@ def _is_small(project: Project, module: Module, loop: ast.AST) -> bool:
     if any(call in run_by and tail_of(call.func) == tail_of(loop.target) for call in calls(loop)):
         return True
     is_listed = _is_listed(project, module, loop, over)
-    return is_listed or passes_on(loop, module) or SMALL.search(tail_of(over)) is not None
+    return is_listed or passes_on(loop, module) or _lets_act(project, loop) or SMALL.search(tail_of(over)) is not None
+
+
+def _lets_act(project: Project, loop: ast.For) -> bool:
+    """Return whether a loop does no more than call a method of the program on each of some objects that are kept."""
+    made = [each.value for each in loop.body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
+    acting = [c.func.value for c in made if isinstance(c.func, ast.Attribute) and c.func.attr in project.by_method]
+    is_all = len(acting) == len(loop.body) and all(isinstance(each, ast.Name) for each in acting)
+    return (
+        is_all and isinstance(loop.iter, ast.Attribute) and {tail_of(each) for each in acting} == {tail_of(loop.target)}
+    )
 
 
 def _is_listed(project: Project, module: Module, loop: ast.For, over: ast.expr) -> bool:

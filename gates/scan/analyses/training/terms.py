@@ -13,6 +13,7 @@ from gates.scan.program.project import Project
 
 INDICES = frozenset({"argmax", "argmin", "argsort", "round", "floor", "ceil", "sign", "eq", "len"})
 LOSS = re.compile(r"(?i)(loss|crit|criterion)(_?fn|_?func|_?f)?$")
+TERM = re.compile(r"(?i)(^|_)loss$|^loss_")
 COUNTS = re.compile(r"(?i)^n$|^n_|^num|count|len|size|tokens|weight|scale|acc|hits|correct|^_")
 
 
@@ -26,7 +27,8 @@ def parts(project: Project, module: Module, body: ast.AST) -> set[str]:
             wanted |= set(_operands(node.value))
     found: set[str] = set()
     for node in sorted(made, key=lambda n: n.lineno):
-        kept = _names(node) if _is_result(project, module, node) else _made_on(project, module, node, found)
+        is_kept = _is_result(project, module, node) or _is_loss(module, node)
+        kept = _names(node) if is_kept else _made_on(project, module, node, found)
         found |= kept
         other |= _names(node) - kept
     held = summed(body) if wanted else set()
@@ -93,6 +95,26 @@ def _is_result(project: Project, module: Module, node: ast.Assign) -> bool:
     named_as = project.scope_at(call, module).dotted(call.func) or ""
     is_loss = LOSS.search(tail_of(call.func)) is not None or named_as.startswith("torch.nn.functional.")
     return (is_loss and bool(call.args)) or is_forward(project, module, call)
+
+
+def _is_loss(module: Module, node: ast.Assign) -> bool:
+    """Return whether an assignment makes what is called a loss of other values, and does not cut it off from them."""
+    made, target = node.value, node.targets[0]
+    if not isinstance(target, ast.Name) or not TERM.search(target.id) or not isinstance(made, ast.Call | ast.BinOp | ast.UnaryOp):
+        return False
+    cut = any(isinstance(part, ast.Call) and tail_of(part.func) in CUT for part in _chain(made))
+    return not cut and not is_ungraded(node, module) and any(_operands(made))
+
+
+def _chain(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield an expression and those that its methods are called on: of `a.mean().item()`, `a.mean()`, too."""
+    while True:
+        node = node.operand if isinstance(node, ast.UnaryOp) else node
+        yield node
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return
 
 
 def _made_on(project: Project, module: Module, node: ast.Assign, results: Container[str]) -> set[str]:
