@@ -100,7 +100,11 @@ def _is_result(project: Project, module: Module, node: ast.Assign) -> bool:
 def _is_loss(module: Module, node: ast.Assign) -> bool:
     """Return whether an assignment makes what is called a loss of other values, and does not cut it off from them."""
     made, target = node.value, node.targets[0]
-    if not isinstance(target, ast.Name) or not TERM.search(target.id) or not isinstance(made, ast.Call | ast.BinOp | ast.UnaryOp):
+    if (
+        not isinstance(target, ast.Name)
+        or not TERM.search(target.id)
+        or not isinstance(made, ast.Call | ast.BinOp | ast.UnaryOp)
+    ):
         return False
     cut = any(isinstance(part, ast.Call) and tail_of(part.func) in CUT for part in _chain(made))
     return not cut and not is_ungraded(node, module) and any(_operands(made))
