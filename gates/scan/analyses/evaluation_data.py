@@ -169,6 +169,9 @@ def _target(call: ast.Call, module: Module) -> str:
     """Return what the result of a call is called."""
     parent = module.parents.get(call)
     while isinstance(parent, ast.Attribute | ast.Call | ast.Subscript | ast.Tuple):
+        if isinstance(parent, ast.Call) and tail_of(parent.func) == "append" and isinstance(parent.func, ast.Attribute):
+            kept = parent.func.value
+            return tail_of(kept.value if isinstance(kept, ast.Subscript) else kept)
         parent = module.parents.get(parent)
     if isinstance(parent, ast.Assign):
         return " ".join(tail_text(t) if not isinstance(t, ast.Tuple) else text_of(t) for t in parent.targets).strip()

@@ -26,6 +26,7 @@ WARM = re.compile(r"(?i)(^|_)warm_?up(_steps|_updates)?$")
 LENGTH = re.compile(r"(?i)step|total|iter|max|epoch|length|(^|_)(n|num|len)(_|$)")
 BATCHES = re.compile(r"(?i)batch_?size|^(bs|batch|range|enumerate|epochs?|world_size)$")
 PLAIN = re.compile(r"(?i)scaler|amp|fp16|half|mixed|precision|finite|isnan|isinf|\b(is_)?train(ing)?\b")
+FABRIC = re.compile(r"(lightning|pytorch_lightning)\.(fabric\b|Fabric$|seed_everything$)|lightning_fabric\b")
 ASKS = frozenset({"isinstance", "hasattr", "callable"})
 PROBLEM = "the schedule steps with each micro-batch, and was sized in steps of the optimizer, which are fewer"
 
@@ -65,8 +66,9 @@ def _steps_by_itself(project: Project, info: ClassInfo) -> bool:
 
 
 def _framed(module: Module, made: list[Origin]) -> bool:
-    """Return whether a framework may wrap what steps, and skip where it accumulates."""
-    return any(FRAMEWORKS.search(name) for m in (module, *(o.module for o in made)) for name in m.aliases.values())
+    """Return whether a framework may wrap what steps, and skip where it accumulates; Fabric knows of no schedules."""
+    names = {name for m in (module, *(o.module for o in made)) for name in m.aliases.values()}
+    return any(FRAMEWORKS.search(name) and not FABRIC.match(name) for name in names)
 
 
 def _around(project: Project, call: ast.Call, module: Module) -> Iterator[tuple[ast.AST, Module]]:
@@ -89,8 +91,11 @@ def _runs_ahead(project: Project, call: ast.Call, root: ast.AST, module: Module,
     """Return whether a schedule steps with each backward pass of a turn, and the optimizer more seldom than that."""
     found = reached(project, module, root)
     ticks = [each for each in found if each.call is call]
-    passes = [each for each in found if _is_own_backward(each.call) and all(map(_is_plain, each.guards))]
-    if not passes or not ticks or not all(_is_always(each, call) for each in ticks):
+    backward = [each for each in found if _is_own_backward(each.call)]
+    both = {g.test for each in ticks for g in each.guards} & {g.test for each in backward for g in each.guards}
+    both = {test for test in both if test is not None and not any(isinstance(n, ast.Mod) for n in walk(test))}
+    passes = [each for each in backward if all(g.test in both or _is_plain(g) for g in each.guards)]
+    if not passes or not ticks or not all(_is_always(each, call, both) for each in ticks):
         return False
     steps = _steps(project, found)
     if steps:
@@ -99,8 +104,9 @@ def _runs_ahead(project: Project, call: ast.Call, root: ast.AST, module: Module,
 
 
 def _is_own_backward(call: ast.Call) -> bool:
-    """Return whether a call is the backward pass of a loss, and not of a framework that is handed one."""
-    return is_backward(call) and not call.args
+    """Return whether a call is the backward pass of a loss, and not of a framework that may scale it: Fabric apart."""
+    is_fabric = isinstance(call.func, ast.Attribute) and tail_of(call.func.value) in {"fabric", "_fabric"}
+    return is_backward(call) and (not call.args or is_fabric)
 
 
 def _steps(project: Project, found: list[Reached]) -> list[Reached]:
@@ -119,10 +125,11 @@ def _is_plain(guard: Guard) -> bool:
     return _is_steady(guard.test) or PLAIN.search(text_of(guard.test)) is not None
 
 
-def _is_always(tick: Reached, call: ast.Call) -> bool:
-    """Return whether a schedule steps wherever there is one."""
+def _is_always(tick: Reached, call: ast.Call, both: set[ast.expr | None]) -> bool:
+    """Return whether a schedule steps wherever there is one, under no condition but those of the backward pass."""
     stepped = text_of(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-    return all(g.test is not None and (text_of(g.test) == stepped or _is_steady(g.test)) for g in tick.guards)
+    tests = [g.test for g in tick.guards if g.test is None or g.test not in both]
+    return all(test is not None and (text_of(test) == stepped or _is_steady(test)) for test in tests)
 
 
 def _is_steady(test: ast.expr) -> bool:

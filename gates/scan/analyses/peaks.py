@@ -12,10 +12,13 @@ from gates.scan.analyses.benchmarks.benching import is_baseline, is_benchmark, i
 from gates.scan.analyses.benchmarks.gathering import gathered
 from gates.scan.analyses.benchmarks.resets import RESETS, is_set_back
 from gates.scan.analyses.reading.code import (
+    FUNCTIONS,
     Comprehension,
+    Told,
     broken,
     callee,
     calls,
+    class_of,
     constant,
     function_of,
     nodes,
@@ -45,11 +48,11 @@ def look(project: Project) -> Iterator[Site]:
         for call, name in found:
             if not _starts_afresh(project) and _is_compared(project, call, module):
                 way = begun(project, module, call)
-                yield broken(module, call, f"{name}() holds the peak of all that ran before", *way)
+                yield _told_at(module, call, f"{name}() holds the peak of all that ran before", *way)
             elif (turn := _unset(project, module, call)) is not None:
                 arms = [("arms", there, turn) for there in project.modules.values() if turn in there.parents]
                 way = [*arms, *begun(project, module, call)]
-                yield broken(module, call, f"{name}() holds the peak of the arms that ran before", *way)
+                yield _told_at(module, call, f"{name}() holds the peak of the arms that ran before", *way)
             elif (function := function_of(call, module)) is not None and not is_set_back(project, function):
                 yield from _inherited(project, module, function, call)
         read = [*(call for call, _ in found), *_through(project, module)]
@@ -103,10 +106,19 @@ def _inherited(project: Project, module: Module, function: Function, reading: as
             yield broken(there, second, said, ("it is read in", module, reading))
         elif not is_told:
             at = f"{there.path}:{second.lineno}"
-            yield broken(
-                module, reading, f"{name}() holds the peak of the arm that ran before, too, when {at} runs another"
-            )
+            said = f"{name}() holds the peak of the arm that ran before, too, when {at} runs another"
+            yield _told_at(module, reading, said)
             is_told = True
+
+
+def _told_at(module: Module, reading: ast.Call, said: str, *way: Told) -> Site:
+    """Return where a peak should be set back that a context manager reads when it is left: where it is entered."""
+    function, owner = function_of(reading, module), class_of(reading, module)
+    methods = {each.name: each for each in owner.body if isinstance(each, FUNCTIONS)} if owner is not None else {}
+    entering = methods.get("__enter__")
+    if entering is None or function is None or function.name != "__exit__":
+        return broken(module, reading, said, *way)
+    return broken(module, entering.body[0], said, ("it is read in", module, reading), *way)
 
 
 def _readings(module: Module) -> Iterator[tuple[ast.Call, str]]:

@@ -19,7 +19,7 @@ from gates.scan.paths.values import Closure, Value
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.dispatching import dispatch_of
 from gates.scan.program.known import OPTIMIZER
-from gates.scan.program.module import Function, tail_of
+from gates.scan.program.module import Function, is_abstract, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import PREPARES, Scope
 from gates.scan.ways.concerns import Concerns
@@ -126,6 +126,7 @@ class Calling(Picking):
         place = self.place(path, scope)
         happened = self.happening.of_call(node, place, path)
         inner = self.closure(node.func, path, scope) if happened is not None else None
+        inner = None if inner is not None and is_abstract(inner.node) else inner  # one of those that fill it in runs
         own = self.hot.possible(inner.node) if inner is not None and self._is_own_optimizer(inner) else frozenset()
         if happened is None or (inner is not None and not happened[1]) or happened[0].name in own:
             return self._inlined(node, path, scope, place)

@@ -296,6 +296,12 @@ def definitions(node: ast.AST, *, lambdas: bool) -> Iterator[Function | ast.Lamb
             stack.extend(children(child))
 
 
+def is_abstract(node: ast.AST) -> bool:
+    """Return whether a method is there to be filled in by others."""
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else []
+    return any(tail_of(decorator) == "abstractmethod" for decorator in decorators)
+
+
 def is_property(function: Function) -> bool:
     """Return whether a method is read like an attribute, so that a call of it calls what it returns."""
     return any(tail_of(decorator) in PROPERTIES for decorator in function.decorator_list)
