@@ -63,6 +63,13 @@ def _speaks(rule: Rule, word: Word) -> bool:
     return bool(names & (wanted - MARKS))
 
 
+def bears_on(rule: Rule, possible: frozenset[str]) -> bool:
+    """Return whether a function with some events may break the rule, or do what another one of its class leaves out."""
+    needed = set().union(*(set(order.order.positive) - order.at for order in rule.always)) - MARKS
+    needed -= set().union(*rule.required)
+    return may_speak(rule, possible) or bool(possible & needed)
+
+
 def may_speak(rule: Rule, possible: frozenset[str]) -> bool:
     """Return whether a function whose paths were not all walked may have one that the rule speaks of."""
     if not all(possible & alternatives or alternatives & MARKS for alternatives in rule.required):

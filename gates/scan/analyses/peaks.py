@@ -112,13 +112,12 @@ def _inherited(project: Project, module: Module, function: Function, reading: as
 
 
 def _told_at(module: Module, reading: ast.Call, said: str, *way: Told) -> Site:
-    """Return where a peak should be set back that a context manager reads when it is left: where it is entered."""
+    """Return where a peak is read; a context manager that reads it when it is left is entered in another place."""
     function, owner = function_of(reading, module), class_of(reading, module)
     methods = {each.name: each for each in owner.body if isinstance(each, FUNCTIONS)} if owner is not None else {}
-    entering = methods.get("__enter__")
-    if entering is None or function is None or function.name != "__exit__":
-        return broken(module, reading, said, *way)
-    return broken(module, entering.body[0], said, ("it is read in", module, reading), *way)
+    entering = methods.get("__enter__") if function is not None and function.name == "__exit__" else None
+    begun = (("begins", module, entering.body[0]),) if entering is not None and not way else ()
+    return broken(module, reading, said, *way, *begun)
 
 
 def _readings(module: Module) -> Iterator[tuple[ast.Call, str]]:

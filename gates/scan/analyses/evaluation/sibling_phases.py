@@ -14,7 +14,8 @@ from gates.scan.program.nodes import inner, text_of
 from gates.scan.program.project import Project
 
 EVALUATES = re.compile(r"(?i:^(valid|eval|test|dev)|(valid|eval)\w*$)|^Val(?=[A-Z_])|Test\w*$")
-STEPS = re.compile(r"(val|validation|test|eval|predict)(_step)?")
+STEPS = re.compile(r"(val|validation|test|eval|predict)_step")
+PHASE = re.compile(r"(?i)validation|valid|val|evaluation|eval|test|dev")
 WITHOUT = re.compile(r"\b(no_grad|inference_mode)\(\)")
 
 
@@ -35,13 +36,13 @@ def never_set(project: Project) -> Iterator[tuple[Module, Function, ast.Call]]:
 def left_out(project: Project) -> Iterator[tuple[Module, Function, ast.Call]]:
     """Yield the forward passes of classes that evaluate in training mode, where a class beside them sets it off first.
 
-    Both fill in the same method of one base, as a loop for validation and one for tests do.
+    Both fill in the same method of one base and differ by their phase's name alone, as `ValLoop` and `TestLoop` do.
     """
-    by_base: dict[str, list[ClassInfo]] = defaultdict(list)
+    alike: dict[tuple[str | None, str], list[ClassInfo]] = defaultdict(list)
     for info in project.classes.values():
         for base in info.bases if EVALUATES.search(info.node.name) else ():
-            by_base[base or ""].append(info)
-    for heirs in by_base.values():
+            alike[(base, PHASE.sub("", info.node.name))].append(info)
+    for heirs in alike.values():
         setting = {name for each in heirs for name, method in each.methods.items() if _sets_off(method)}
         for heir in heirs if setting else ():
             family = [method for each in project.order_of(heir) for method in each.methods.values()]
