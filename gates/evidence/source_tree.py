@@ -16,9 +16,9 @@ from gates.evidence.watchful import Watchful, watchful
 from gates.files import files_of
 from gates.model import Location
 from gates.syntax import SourceModule, Unparsed
-from gates.tasks.calculation import Called
+from gates.tasks.calls import called_for
 from gates.tasks.code_binding import CodeBinding
-from gates.tasks.task import EntryPoint, Task
+from gates.tasks.task import Task
 
 
 class SourceTree(Evidence):
@@ -113,10 +113,6 @@ def _called_for(task: Task) -> Iterator[CodeBinding]:
     """Yield the symbols of each criterion without tests, as reached from each function that stands for it."""
     for criterion in task.criteria:
         symbols = [binding for binding in criterion.code if binding.symbol]
-        parts: tuple[EntryPoint | Called, ...] = (
-            *task.entry_points, *task.calculations, *task.edge_cases, *task.properties,
-        )  # fmt: skip
-        calls = {part.call for part in parts if criterion.id in part.criteria and part.call}
-        for binding, call in itertools.product(symbols, sorted(calls)):
+        for binding, call in itertools.product(symbols, called_for(task, criterion)):
             if not criterion.tests and binding.symbol != call:
                 yield binding.model_copy(update={"reached_from": call})

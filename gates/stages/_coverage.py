@@ -3,17 +3,18 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
+from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.test_records import TestRecord
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
-from gates.stages._instead import runs_nothing
+from gates.stages._instead import INSTEAD, runs_nothing
 from gates.stages._stand_ins import describe_stand_ins, other_code
 from gates.stages._traced_lines import TracedLines, code_of, has_lines, lines_of, may_be_called
 from gates.stages.bound_tests import NAMED, stand_for, tests_of
+from gates.tasks.calls import measured_by
 from gates.tasks.task import Criterion, Task
 
 RAW = "ExecutedLines.json"
@@ -34,11 +35,12 @@ RULES = (
         id="EX006",
         title="The tests of a criterion execute its code",
         meaning="Tests that stand for a criterion and never run a line of the code that it is traced to prove nothing "
-        "of it. Neither do those that put something else in the place of a symbol before they assert anything, that "
-        "run other code under its name than its file holds, or that change the constants and functions of Python that "
-        "it reads, and those that assert nothing but what holds whatever the code does. It is said only where nothing "
-        "else could have run that code: no other process, no fixture shared by several tests, no import, no cache, no "
-        "entry point.",
+        "of it: of each symbol that it names, a line must run. Neither do those that put something else in the place "
+        "of a symbol before they assert anything, that run other code under its name than its file holds, or that "
+        "change the constants and functions of Python that it reads, and those that assert nothing but what holds "
+        "whatever the code does. It is not judged where something else may have run that code for them: another "
+        "process, a fixture shared by several tests, a cache that was filled before, an entry point. Code that was "
+        "seen to run at import alone, or that nobody could see, is unknown.",
     ),
 )
 
@@ -156,6 +158,9 @@ def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: Ev
     contexts = {name for lines in code for name in lines.contexts}
     touching = own & set(named_tests(contexts))
     standing = [test for test in bound if test.asserts and test.id in touching]
+    idle = _idle(task, criterion, seen, evidence, {test.id for test in standing}) if standing else None
+    if idle is not None:
+        return idle
     if standing or (touching and not any(test.asserts for test in bound)):  # of the latter BL002 speaks
         return Finding.model_validate({
             **aside, "outcome": Outcome.PASSED, "actual": f"{len(touching)} of {len(own)} tests",
@@ -167,12 +172,60 @@ def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: Ev
             **aside, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged",
             "message": f"Whether the tests of {criterion.id} execute its code was not judged: {why_not}.",
         })  # fmt: skip
-    return Finding.model_validate({
-        **facts, "outcome": Outcome.UNKNOWN, "level": criterion.level, "criterion": criterion.id,
-        "severity": Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
+    unseen = _unseen(functions, contexts, seen, own)
+    told = _not_told(criterion, code, own, unseen) if unseen else {
         "impact": "These tests would pass whatever that code does.",
         **_unproven(criterion, [test for test in bound if test.id in touching], own, code),
-    })  # fmt: skip
+    }  # fmt: skip
+    return Finding.model_validate({**facts, **_open(criterion), **told})
+
+
+def _open(criterion: Criterion) -> dict[str, object]:
+    """Return what leaves a criterion open."""
+    return {
+        "outcome": Outcome.UNKNOWN, "level": criterion.level, "criterion": criterion.id,
+        "severity": Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
+    }  # fmt: skip
+
+
+def _idle(
+    task: Task, criterion: Criterion, seen: ExecutedLines, evidence: EvidenceSet, standing: set[str]
+) -> Finding | None:
+    """Return what leaves a criterion open of which the tests ran one symbol and never another."""
+    tree = evidence.get(SourceTree)
+    beside = (part for parts, *_ in INSTEAD for name in parts for part in getattr(task, name))
+    if any(criterion.id in part.criteria for part in beside) or measured_by(task, criterion):
+        return None  # these may run the others
+    for binding in criterion.code if tree is not None else ():
+        code = lines_of(binding, tree, seen) if binding.symbol and tree is not None else []
+        contexts = {name for lines in code for name in lines.contexts}
+        functions = [lines.function for lines in code]
+        if not code or standing & set(named_tests(contexts)) or may_be_called(code, standing):
+            continue
+        if _excuse(task, criterion, functions, contexts, seen, standing):
+            continue
+        unseen = _unseen(functions, contexts, seen, standing)
+        told = _not_told(criterion, code, standing, unseen) if unseen else {
+            "location": code[0].function.location, "expected": "each symbol executed by its tests",
+            "actual": "not executed", "impact": f"They would pass whatever {binding.name} does.",
+            "message": f"{stand_for(len(standing), criterion)} and passed, but none executed a line of {binding.name}.",
+            "remediation": "Bind tests that run it, or leave it out of the criterion.",
+        }  # fmt: skip
+        check = f"code:reached:{criterion.id}"
+        return Finding.model_validate({
+            "rule": "EX006", "check": check, "evidence": RAW, "subject": binding.name, **_open(criterion), **told
+        })  # fmt: skip
+    return None
+
+
+def _not_told(criterion: Criterion, code: list[TracedLines], own: set[str], why: str) -> dict[str, object]:
+    """Say that nobody saw whether the tests of a criterion ran its code."""
+    names = ", ".join(sorted({lines.function.name for lines in code}))
+    return {
+        "location": code[0].function.location, "expected": "executed by its tests", "actual": "not seen",
+        "message": f"{stand_for(len(own), criterion)} and passed, but none was seen to execute {names}: {why}.",
+        "remediation": "Let the tests call it themselves, with lines noted from the start.",
+    }  # fmt: skip
 
 
 def _unproven(
@@ -213,12 +266,21 @@ def _excuse(
         return "an entry point runs it"
     if any(function.compiled for function in functions):
         return "its code is compiled, and no line of it is seen"
-    if any(function.cached for function in functions):
+    if contexts and any(function.cached for function in functions):
         return "its code may be answered from a cache"
+    if any(name.startswith("fixture:") for name in contexts):
+        return "its code ran in a fixture that tests share"
+    return seen.child(own)
+
+
+def _unseen(functions: list[FunctionLines], contexts: set[str], seen: ExecutedLines, own: set[str]) -> str:
+    """Return why nobody saw whether tests ran some code, or nothing where it was seen that they did not."""
     if any(function.location.path in seen.early for function in functions):
         return EARLY
-    if len(named_tests(contexts)) < len(contexts):
-        return "its code ran in a fixture that tests share, or at import"
+    if any(function.cached for function in functions):
+        return "it may be answered from a cache, and never ran"
+    if contexts - {f"{TEST}{name}" for name in named_tests(contexts)}:
+        return "it ran at import, or between tests"
     return seen.doubt(own)
 
 

@@ -9,7 +9,8 @@ from gates.evidence.reach import Reached
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Outcome
 from gates.stages._about import About
-from gates.tasks.calculation import Calculation, EdgeCase, Property
+from gates.tasks.calls import called_by, measured_by
+from gates.tasks.code_binding import CodeBinding
 from gates.tasks.measurement import Measurement
 from gates.tasks.task import Criterion, EntryPoint, Task
 
@@ -54,12 +55,6 @@ def without_tests(about: About, task: Task, criterion: Criterion, tree: SourceTr
     )  # fmt: skip
 
 
-def measured_by(task: Task, criterion: Criterion) -> list[Measurement]:
-    """Return the measurements that a criterion asks for."""
-    asked = {measure.from_ for measure in criterion.measures}
-    return [measurement for measurement in task.measurements if measurement.id in asked]
-
-
 def astray(part: object, criterion: Criterion, tree: SourceTree | None) -> str:
     """Return why a part of the task cannot run the code of a criterion, or nothing where it may."""
     symbols = [binding for binding in criterion.code if binding.symbol]
@@ -67,14 +62,22 @@ def astray(part: object, criterion: Criterion, tree: SourceTree | None) -> str:
         return ""
     if isinstance(part, Measurement):
         commands = [part.run, *(command for arm in part.arms.values() for command in (arm.call, arm.run, arm.time))]
-        idle = [isinstance(command, Sequence) and runs_nothing(command) for command in commands if command]
-        return f"the commands of measurement {part.id} call nothing" if idle and all(idle) else ""
+        commands = [command for command in commands if command]
+        idle = [isinstance(command, Sequence) and runs_nothing(command) for command in commands]
+        if idle and all(idle):
+            return f"the commands of measurement {part.id} call nothing"
+        calls = called_by(part)
+        return _past(calls, symbols, tree) if all(command in calls for command in commands) else ""
     if isinstance(part, EntryPoint) and part.run:
         return f"`{part.name}` calls nothing" if runs_nothing(part.run) else ""
-    called = part.call if isinstance(part, EntryPoint | Calculation | EdgeCase | Property) else None
-    traces = [tree.stands_for(called, binding) for binding in symbols] if called and tree else []
+    return _past(called_by(part), symbols, tree)
+
+
+def _past(calls: Sequence[str], symbols: Sequence[CodeBinding], tree: SourceTree | None) -> str:
+    """Return why functions that are called do not come to some code, or nothing where one may."""
+    traces = [tree.stands_for(call, binding) for call in calls for binding in symbols] if tree else []
     past = bool(traces) and all(trace is not None and trace.reached is Reached.NO for trace in traces)
-    return f"{called} does not call {', '.join(binding.name for binding in symbols)}" if past else ""
+    return f"{' and '.join(calls)} does not call {', '.join(binding.name for binding in symbols)}" if past else ""
 
 
 def runs_nothing(command: Sequence[str]) -> bool:
@@ -94,12 +97,13 @@ def _programs(command: Sequence[str]) -> Iterator[str]:
 
 
 def _calls(code: str) -> bool:
-    """Return whether a program may call anything: what it imports may do so, too."""
+    """Return whether a program may call anything; to import a function's module is not to call it."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
-    return not all(isinstance(statement, ast.Pass) or _is_constant(statement) for statement in tree.body)
+    idle = (ast.Pass, ast.Import, ast.ImportFrom)
+    return not all(isinstance(statement, idle) or _is_constant(statement) for statement in tree.body)
 
 
 def _is_constant(statement: ast.stmt) -> bool:

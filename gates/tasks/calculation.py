@@ -155,6 +155,8 @@ class Property(Called):
             raise ValueError(f"'in' names the argument {loose[0]!r}, 'over' has {len(self.over)} (from 0)")
         if self.law in {"inverse", "equal"} and self.with_ is None:
             raise ValueError(f"'{self.law}' needs the other function under 'with'")
+        if self.law == "equal" and self.with_ == self.call:
+            raise ValueError(f"'with' names {self.call} itself, which is equal to itself whatever it does")
         if self.with_ is not None and self.law not in {"inverse", "equal"}:
             raise ValueError("'with' goes with 'inverse' and 'equal'")
         if (self.law == "bounded") != (self.bounds is not None):

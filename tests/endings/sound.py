@@ -114,7 +114,12 @@ ODD: tuple[tuple[str, str], ...] = (
     ),
     (
         "catches a failed assertion",
-        ("import pytest\ndef test_it():\n    with pytest.raises(AssertionError): assert 1 == 2\n"),
+        (
+            "import pytest\n"
+            "def check(right): assert right\n"
+            "def test_it():\n"
+            "    with pytest.raises(AssertionError): check(1 == 2)\n"
+        ),
     ),
     ("warns", DOES.format("warnings", "", "warnings.warn('old', DeprecationWarning)")),
     (

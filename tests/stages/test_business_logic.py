@@ -248,7 +248,7 @@ IDLE: dict[str, tuple[list[str], Outcome]] = {
     "nothing": (["true"], U),
     "a program of nothing": (["python", "-c", "pass"], U),
     "a word": (["/bin/echo", "ok"], U),
-    "an import": (["python", "-c", "import pkg.core"], N),
+    "an import": (["python", "-c", "import pkg.core"], U),
     "a call": (["python", "-c", "from pkg.core import double; double(2)"], N),
     "a program of its own": (["pkg-double", "2"], N),
     "an option that only looks like one": (["pkg", "-c", "pass"], N),

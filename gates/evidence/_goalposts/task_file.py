@@ -16,14 +16,15 @@ from gates.tasks.task import Criterion, EntryPoint, Measure, Task
 from gates.tasks.types import Located
 from gates.tasks.waiver import Waiver
 
-SILENT = {"line", "path", "digest", "id", "text", "title", "timeout_s", "reason", "owner", "name", "claims"}
-AT_LEAST = ("at_least",)
+SILENT = {"line", "path", "digest", "id", "text", "title", "timeout_s", "reason", "owner", "name"}
+AT_LEAST = ("at_least", "examples", "epochs", "restarts", "pairs")  # fewer of these see less
 UPPER = {"at_most", "below", "host_reads", "synchronisations", "empty_cache", "stall_share", "warn_at", "block_at",
          "failure_rate"}  # fmt: skip
-TOLERANCES = {"tolerance", "relative", "rel", "abs", "rtol", "atol", "within"}
+TOLERANCES = {"tolerance", "tolerance_bytes", "relative", "rel", "abs", "rtol", "atol", "within"}
+ASKED = {"proof"}  # where it is gone, nothing is asked
 DEMANDS = {"finite", "raises", "warns", "says", "same_result"}  # without a value they ask for nothing
 PATHS = {"implementation", "tests"}
-SETS = {"criteria", "uses", "rules", "needs"}
+SETS = {"criteria", "uses", "rules", "needs", "claims"}
 IDENTITIES = ("id", "symbol", "rule", "pattern", "name", "call", "run")
 LEVELS = tuple(Level)
 PLACES = {"in", "reached_from"}  # where code must stand, and what must call it
@@ -82,6 +83,8 @@ def _models(before: Model, after: Model, where: Where, fate: Fate) -> Iterator[M
             yield from _items(key, old or (), new or (), where, fate)
         elif isinstance(old, Model) and isinstance(new, Model):
             yield from _models(old, new, where.at(new, key), fate)
+        elif isinstance(old, Model) and new is None and key in ASKED:
+            yield where.move(Part.BAR, key, "asked for", "removed")
         elif isinstance(old, tuple) and isinstance(new, tuple) and key in {*PATHS, *SETS, "when"}:
             yield from _words_of(key, old, new, where, fate)
         else:

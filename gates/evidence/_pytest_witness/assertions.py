@@ -151,7 +151,7 @@ def _held_after(leave: Callable[..., Any]) -> Callable[..., Any]:
     def __exit__(*args: object) -> object:  # noqa: N807  # in the place of one
         __tracebackhide__ = True
         swallowed = leave(*args)
-        if swallowed and _waits_for_another(args[0], args[1], args[3]):
+        if swallowed and (_waits_for_another(args[0], args[1], args[3]) or _fails_here(args[1], args[3])):
             _hide(args[1], args[3])
         elif swallowed and not _waits_for_all(args[0], args[1]):
             executed[1] = executed[0]
@@ -171,6 +171,16 @@ def _waits_for_another(waiting: object, raised: object, trace: object) -> bool:
     last = [*traceback.walk_tb(trace)][-1:] if isinstance(trace, TracebackType) else []
     own = any(os.path.realpath(frame.f_code.co_filename) in counted for frame, _ in last)
     return own and len(_expected(waiting)) > 1 and _is_failure(raised)
+
+
+def _fails_here(raised: object, trace: object) -> bool:
+    """Return whether what a test expects is that its own assertion fails, which is to expect that the code is wrong."""
+    files = (
+        [frame.f_code.co_filename for frame, _ in traceback.walk_tb(trace)] if isinstance(trace, TracebackType) else []
+    )
+    own = [os.path.realpath(file) in counted for file in files]
+    elsewhere = any(watched.is_inside(file) for file in files[1:])
+    return _is_failure(raised) and own[:1] == [True] and not elsewhere
 
 
 def _expected(waiting: object) -> set[object]:

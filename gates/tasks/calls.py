@@ -1,0 +1,33 @@
+"""The functions of the project that a part of a task calls."""
+
+from gates.tasks.calculation import Called
+from gates.tasks.concurrent import Concurrent
+from gates.tasks.hot_path import HotPath
+from gates.tasks.leak import Leak
+from gates.tasks.measurement import Measurement
+from gates.tasks.scale import Scale
+from gates.tasks.task import Criterion, EntryPoint, Task
+from gates.tasks.training_step import TrainingStep
+
+Calling = Called | Concurrent | EntryPoint | HotPath | Leak | Scale | TrainingStep
+
+
+def called_by(part: object) -> tuple[str, ...]:
+    """Return the functions that a part of a task calls; those of all arms of a measurement."""
+    if isinstance(part, Measurement):
+        return tuple(dict.fromkeys(arm.call for arm in part.arms.values() if arm.call))
+    return (part.call,) if isinstance(part, Calling) and part.call else ()
+
+
+def measured_by(task: Task, criterion: Criterion) -> list[Measurement]:
+    """Return the measurements that a criterion asks for."""
+    asked = {measure.from_ for measure in criterion.measures}
+    return [measurement for measurement in task.measurements if measurement.id in asked]
+
+
+def called_for(task: Task, criterion: Criterion) -> list[str]:
+    """Return the functions that are called for a criterion in the place of tests."""
+    listed = (task.entry_points, task.calculations, task.edge_cases, task.properties, task.leaks, task.hot_paths,
+              task.concurrency, task.scaling, task.training_steps)  # fmt: skip
+    parts = [part for some in listed for part in some if criterion.id in part.criteria]
+    return sorted({call for part in (*parts, *measured_by(task, criterion)) for call in called_by(part)})
