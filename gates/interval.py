@@ -21,7 +21,10 @@ LEVEL = 0.95
 METHOD = "median with sign-test interval"
 NEEDED = 6
 FAR = 5  # times sqrt(n): ten standard deviations of Bin(n, 1/2)
-UNITS = {"s": ("s",), "ms": ("ms",), "us": ("us",), "ns": ("ns",), "bytes": ("B", "bytes")}  # that names end in
+UNITS = {  # that names end in
+    "s": ("s",), "ms": ("ms",), "us": ("us",), "ns": ("ns",), "bytes": ("B", "bytes"), "kb": ("KB", "kB", "KiB"),
+    "mb": ("MB", "MiB"), "gb": ("GB", "GiB"), "kib": ("KiB",), "mib": ("MiB",), "gib": ("GiB",),
+}  # fmt: skip
 TIME_UNITS = frozenset({"s", "ms", "us", "ns"})
 IMPLAUSIBLE = 40.0  # of a log ratio: no two arms of one benchmark are 17 orders of magnitude apart
 

@@ -148,7 +148,7 @@ def test_nothing_below_or_at_zero_has_a_ratio(kind: str, bad: float) -> None:
 
 
 @pytest.mark.parametrize(("name", "unit"), [("step_time_s", "ms"), ("step_time_s", "min"), ("wait_ms", "s"),
-                                            ("peak_memory_bytes", "MiB")])  # fmt: skip
+                                            ("peak_memory_bytes", "MiB"), ("peak_memory_mb", "GB")])  # fmt: skip
 def test_level_in_another_unit_than_its_limit_is_no_number(name: str, unit: str) -> None:
     asked = Measure.model_validate(a_measure(of=name, ratio=None, value="old", at_least=None, at_most=2.0))
     metric = Metric(unit=unit, direction="lower", paired=True, arms={"old": (1.5,) * 8, "new": (1.0,) * 8})

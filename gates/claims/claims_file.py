@@ -77,6 +77,10 @@ class ClaimedMeasure(Model):
     def _one(self) -> Self:
         if sum(kind is not None for kind in (self.ratio, self.reduction, self.difference, self.arm)) != 1:
             raise ValueError("expected exactly one of 'ratio', 'reduction', 'difference' and 'arm'")
+        if self.tolerance and self.tolerance >= math.fabs(self.value) > 0:
+            raise ValueError(
+                f"'tolerance': {self.tolerance:g} is as large as the value {self.value:g}: it claims nothing"
+            )
         return self
 
 

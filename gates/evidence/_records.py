@@ -68,7 +68,7 @@ class Records:
         inside = telling.get("path") and telling["line"] > 0 and self._is_inside(telling["path"])
         crash = Location(path=self._shown(telling["path"]), line=telling["line"]) if inside else None
         written = self._written_at(plan)
-        own = self._own(plan)
+        own, is_counted = self._own(plan), self._absolute(plan["path"]) in counted
         return TestRecord(
             id=test_id,
             location=Location(path=self._shown(plan["path"]), line=max(plan["line"], 1)),
@@ -79,7 +79,7 @@ class Records:
             crash=crash,
             subtests_left_out=sum(event["subtest"] and event["outcome"] == "skipped" for event in seen),
             marks=tuple(plan["marks"]),
-            executed=_executed(ran, written, counted=self._absolute(plan["path"]) in counted),
+            executed=_executed(ran, written, counted=is_counted),
             executed_around=ran["around"] if ran else None,
             first_assertion=written.assertion if written else None,
             reruns=sum(event["outcome"] == "rerun" for event in seen),
@@ -89,7 +89,7 @@ class Records:
             settled=written.settled if written else None,
             vain=ran.get("vain") or None if ran else None,
             mistaken=(written.mistaken if written else None) or (ran.get("mistaken") or None if ran else None),
-            unreached=self._unreached(plan, written) if ran and ran["asserted"] else None,
+            unreached=self._unreached(plan, written) if ran and (ran["asserted"] or is_counted) else None,
             replaced=tuple(StandIn(**one) for one in ran.get("replaced", ())) if ran else (),
         )
 

@@ -108,6 +108,13 @@ def _passed(about: About, criterion: Criterion, bound: list[TestRecord], *, beli
             remediation="Assert what the criterion demands.",
             message=f"{stand_for(count, criterion)} and passed, but none of them {what}.",
         )  # fmt: skip
+    if believed and not any(test.executed or test.executed_around for test in bound):
+        return about(
+            outcome=Outcome.UNKNOWN, location=bound[0].location, expected="a test that is seen to assert something",
+            actual="assertions not counted", evidence=LOG,
+            remediation="Let pytest rewrite its assertions: no `--assert=plain`, no PYTEST_DONT_REWRITE.",
+            message=f"{stand_for(count, criterion)} and passed, but nobody counted what they assert.",
+        )  # fmt: skip
     if believed:
         return about(
             outcome=Outcome.PASSED, location=bound[0].location, expected="all passed", evidence=LOG,

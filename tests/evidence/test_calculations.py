@@ -322,6 +322,12 @@ TRIED: dict[str, tuple[dict[str, Any], Outcome, str]] = {
         PASSED,
         "",
     ),
+    "order of one": (
+        {"call": "pkg.core:mean", "property": "order-free", "over": [{"lists": {"floats": [-9, 9]}, "size": [1, 1]}]},
+        UNKNOWN,
+        "",
+    ),
+    "sign of nothing": ({"call": "pkg.core:square", "property": "even", "over": [{"integers": [0, 0]}]}, UNKNOWN, ""),
     "scaled": (
         {"call": "pkg.core:mean", "property": "homogeneous", "over": [{"lists": {"floats": [-9, 9]}, "size": [1, 9]}]},
         PASSED,

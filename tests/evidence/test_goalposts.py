@@ -37,6 +37,16 @@ def with_bounds(bounds: list[float | None]) -> Task:
     return a_task(properties=[stated])
 
 
+def with_examples(count: int) -> Task:
+    stated = {"name": "kept", "call": "pkg.core:double", "property": "finite", "examples": count,
+              "over": [{"floats": [0, 1]}], "line": 9}  # fmt: skip
+    return a_task(properties=[stated])
+
+
+def with_leak(kept: int | None) -> Task:
+    return a_task(leaks=[{"call": "pkg.core:epoch", "tolerance_bytes": kept, "line": 9}])
+
+
 SPEED = "AC1 ratio old/new of step_time_s"
 TASKS: dict[str, tuple[Task, Task, list[tuple[Part, str]]]] = {
     "nothing": (a_task(), a_task(), []),
@@ -50,6 +60,14 @@ TASKS: dict[str, tuple[Task, Task, list[tuple[Part, str]]]] = {
                                   [(BAR, f"{SPEED} at_least: 1.5 -> removed")]),
     "any device": (with_measure(on="cuda"), with_measure(on="any"), [(BAR, f"{SPEED} seen on: cuda -> any")]),
     "one device": (with_measure(on="any"), with_measure(on="cuda"), [(CHANGED, f"{SPEED} seen on: any -> cuda")]),
+    "claims removed": (a_task(claims=["a.yaml", "b.yaml"]), a_task(claims=["a.yaml"]),
+                       [(BAR, "claims b.yaml: asked for -> removed")]),
+    "proof removed": (a_task(proof={"killed_at_least": 0.9, "line": 3}), a_task(),
+                      [(BAR, "proof: asked for -> removed")]),
+    "fewer examples": (with_examples(100), with_examples(2), [(BAR, "kept examples: 100 -> 2")]),
+    "more examples": (with_examples(2), with_examples(100), []),
+    "a leak may keep more": (with_leak(None), with_leak(10**7),
+                             [(BAR, "pkg.core:epoch() tolerance_bytes: exact -> 10000000")]),
     "only when": (with_measure(), with_measure(when=["bf16"]), [(BAR, f"{SPEED} applies only when: always -> bf16")]),
     "always again": (with_measure(when=["bf16"]), with_measure(), []),
     "measure is a wish": (with_measure(), with_measure(level="should"), [(BAR, f"{SPEED} level: must -> should")]),

@@ -8,6 +8,7 @@ import pytest
 from building import a_context, a_criterion, a_task, all_evidence, evidence, pytest_options, written
 
 from gates.evidence.pytest_run import PytestRun
+from gates.evidence.test_records import TestOutcome
 from gates.model import Decision, Finding, Outcome
 from gates.stages import _criterion_tests, _suite
 from gates.verdict import decide
@@ -339,13 +340,40 @@ class TestIt(unittest.TestCase):
             check(0)
     def test_regex(self):
         with self.assertRaisesRegex(AssertionError, ""):
-            self.assertTrue(False)
+            check(0)
 """
 
 
 def test_failure_that_a_test_asks_for_is_none(tmp_path: Path) -> None:
     run = run_of(tmp_path, EXPECTED)
     assert [test.id for test in run.tests if not test.passed] == []
+
+
+AGAINST = """
+import pytest, unittest
+def double(x): return x
+def test_raises():
+    with pytest.raises(AssertionError):
+        assert double(2) == 4
+def test_noted():
+    try:
+        assert double(2) == 4
+    except AssertionError:
+        known = True
+    else:
+        known = False
+    assert known
+class TestIt(unittest.TestCase):
+    def test_raises(self):
+        with self.assertRaises(AssertionError):
+            self.assertEqual(double(2), 4)
+"""
+
+
+def test_test_that_wants_its_own_assertion_to_fail_stands_for_nothing(tmp_path: Path) -> None:
+    run = run_of(tmp_path, AGAINST)
+    assert [test.outcome for test in run.tests] == [TestOutcome.PASSED] * 3
+    assert [test.id for test in run.tests if test.passed] == []
 
 
 def test_test_with_two_ends_fails_and_names_both(tmp_path: Path) -> None:

@@ -1,13 +1,17 @@
 """Workers, run for real: what they tell is checked, and whatever they do ends in a reason."""
 
+import copy
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 from arming import a_folder, started
 
+from gates.measuring._worker import digest
 from gates.measuring.bench import Bench, Worker
 from gates.measuring.wire import ArmFailed
 
@@ -203,3 +207,44 @@ def test_a_peak_of_memory_that_is_none_is_refused(bench: Bench, tmp_path: Path, 
     worker.hello()
     with pytest.raises(ArmFailed, match="answered peak_memory_bytes"):
         worker.collect()
+
+
+class Result:
+    def __init__(self, loss: float) -> None:
+        self.loss = loss
+
+
+def nested(end: int) -> list[object]:
+    found: list[object] = [end]
+    for _ in range(9):
+        found = [found]
+    return found
+
+
+UNLIKE: dict[str, tuple[object, object]] = {
+    "sets": ({1}, {2}),
+    "records": (Result(1.0), Result(2.0)),
+    "ends of long lists": ([0] * 9000 + [1], [0] * 9000 + [2]),
+    "deep lists": (nested(1), nested(2)),
+    "decimals": (Decimal("0.1"), Decimal("0.2")),
+    "paths": (Path("a"), Path("b")),
+    "keys": ({1: 0}, {2: 0}),
+}
+
+
+@pytest.mark.parametrize("case", UNLIKE)
+def test_results_that_differ_anywhere_have_other_digests(case: str) -> None:
+    one, other = UNLIKE[case]
+    assert digest(one) == digest(copy.deepcopy(one)) != ""
+    assert digest(one) != digest(other)
+
+
+def test_result_that_says_no_more_than_where_it_lies_has_no_digest() -> None:
+    assert digest([object()]) == ""
+
+
+def test_arrays_are_compared_to_their_last_element() -> None:
+    one, other = np.zeros(9001), np.zeros(9001)
+    assert digest(one) == digest(other)
+    other[-1] = 1
+    assert digest(one) != digest(other)

@@ -103,11 +103,9 @@ EXCUSES: dict[str, tuple[ExecutedLines, str]] = {
     "a child of its own test": (elsewhere(children={f"test:{TEST}": "python"}), "another process"),
     "a child of a shared fixture": (elsewhere(children={"fixture:server": "python"}), "another process"),
     "a shared fixture": (elsewhere(contexts=("fixture:shared",)), "a fixture that tests share"),
-    "an import": (elsewhere(contexts=("",)), "at import"),
     "a cache": (elsewhere(functions=(a_function(cached=True),)), "cache"),
     "a compiler": (elsewhere(functions=(a_function(told=False, compiled=True),)), "compiled"),
     "no function": (elsewhere(functions=(a_function(line=50),)), "no code of its own"),
-    "a run that died": (elsewhere(doubts=("it died",)), "it died"),
 }
 
 
@@ -117,6 +115,50 @@ def test_nothing_is_said_where_something_else_may_have_run_the_code(case: str) -
     (finding,) = findings(seen, "EX006")
     assert (finding.outcome, finding.criterion) == (N, None)
     assert why in finding.message
+
+
+NOT_SEEN: dict[str, tuple[ExecutedLines, str]] = {
+    "an import": (elsewhere(contexts=("",)), "it ran at import, or between tests"),
+    "a cache that nobody filled": (elsewhere(functions=(a_function(cached=True, ran=False),)), "never ran"),
+    "an import before the lines": (elsewhere(early=("pkg/core.py",)), "before lines were noted"),
+    "a tracer that was taken away": (elsewhere(lost=(f"test:{TEST}",)), "took the tracer away"),
+    "a run that died": (elsewhere(doubts=("it died",)), "it died"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_SEEN)
+def test_code_that_nobody_saw_running_for_its_tests_is_unknown(case: str) -> None:
+    seen, why = NOT_SEEN[case]
+    (finding,) = findings(seen, "EX006")
+    assert (finding.outcome, finding.criterion) == (U, "AC1")
+    assert "none was seen to execute double" in finding.message
+    assert why in finding.message
+
+
+TWO = a_task(
+    entry_points=[], criteria=[a_criterion(code=[{"symbol": "pkg.core:double"}, {"symbol": "pkg.core:halve"}])]
+)
+PLACES = {"double": Location(path="pkg/core.py", line=1, last_line=2), "halve": Location(path="pkg/core.py", line=5)}
+BOTH = SourceTree(how="", files=1, rules=(), unparsed=(), symbols=tuple(
+    SymbolTrace(symbol=f"pkg.core:{name}", wanted=(), location=place) for name, place in PLACES.items()
+))  # fmt: skip
+
+
+def test_symbol_that_no_test_runs_leaves_its_criterion_open() -> None:
+    seen = executed(a_function(), a_function("halve", line=5, ran=False))
+    (finding,) = findings(seen, "EX006", TWO, tree=BOTH)
+    assert (finding.outcome, finding.criterion, finding.subject) == (U, "AC1", "pkg.core:halve")
+    assert finding.message.endswith("none executed a line of pkg.core:halve.")
+    (finding,) = findings(executed(a_function(), a_function("halve", line=5)), "EX006", TWO, tree=BOTH)
+    assert finding.outcome is P
+
+
+def test_symbol_that_no_test_runs_may_be_run_by_what_else_stands_for_its_criterion() -> None:
+    step = {"call": "pkg.core:halve", "name": "half", "args": [2], "expected": 1, "criteria": ["AC1"], "line": 7}
+    task = a_task(entry_points=[], criteria=list(TWO.criteria), edge_cases=[step])
+    seen = executed(a_function(), a_function("halve", line=5, ran=False))
+    (finding,) = findings(seen, "EX006", task, tree=BOTH)
+    assert finding.outcome is P
 
 
 def test_child_of_another_test_excuses_nothing() -> None:

@@ -42,7 +42,7 @@ def _same(change: Callable[["Trial", Inputs, Any], Inputs], sign: int = 1) -> La
 
     def holds(trial: "Trial", inputs: Inputs, extra: Any) -> bool | None:  # noqa: ANN401  # JSON
         changed = change(trial, inputs, extra)
-        if change is not _unchanged and list(changed) == list(inputs):
+        if sign == 1 and change is not _unchanged and list(changed) == list(inputs):
             return False  # which tries nothing
         _alike(trial, inputs, changed, sign, trial.scale)
         return None
