@@ -72,7 +72,7 @@ CLAIMS = {
 }  # fmt: skip
 WRONG = {
     "claims: []\n": "claims",
-    "claims:\n- measure: {arm: new, of: step_time_s, value: 9, tolerance: 10}\n": "'tolerance': 10 is not below the value 9",
+    "claims:\n- measure: {arm: new, of: step_time_s, value: 9, tolerance: 10}\n": "'tolerance': 10 is as large as",
     "other: 1\n": "expected a key 'claims'",
     "claims:\n  - {tests: {passd: 1}}\n": "did you mean",
     "claims:\n  - {tests: {}}\n": "expected a count",
