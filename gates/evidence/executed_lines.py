@@ -172,8 +172,9 @@ class ExecutedLines(Evidence):
 
     def doubt(self, tests: Iterable[str] | None = None) -> str:
         """Return what may have run unseen in some tests (in all where none is named), or nothing."""
-        named = None if tests is None else {f"{TEST}{test}" for test in tests}
-        if started := self.child(tests):
+        asked = None if tests is None else list(tests)
+        named = None if asked is None else {f"{TEST}{test}" for test in asked}
+        if started := self.child(asked):
             return started
         for name in self.lost:
             if named is None or name in named:

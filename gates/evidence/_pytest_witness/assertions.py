@@ -24,7 +24,7 @@ from .asserting import asserts, blocks_of, catches_failures, expects_failure, gi
 from .insertions import call, held, placed
 from .looks import look_at, look_at_values, values_in
 from .settled import Settled
-from .swallowing import is_quiet, swallows, waits
+from .swallowing import is_quiet, only_notes, swallows, waits
 from .vain import Vain
 from .watched import Watched
 
@@ -95,6 +95,15 @@ def _hides() -> None:
     _hide(kind, trace)
 
 
+def _notes() -> None:
+    """Note the line of an assertion of which a handler only says that it failed: it was to fail."""
+    kind, _, trace = sys.exc_info()
+    if _fails_here(kind, trace):
+        _hide(kind, trace)
+    else:
+        failed.clear()
+
+
 def _hide(kind: object, trace: object) -> None:
     places = [*traceback.walk_tb(trace)] if isinstance(trace, TracebackType) and _is_failure(kind) else []
     own = [line for frame, line in places if os.path.realpath(frame.f_code.co_filename) in counted]
@@ -102,7 +111,7 @@ def _hide(kind: object, trace: object) -> None:
 
 
 REACHED = {"executed": executed, "asserts": _asserts, "enters": _enters, "leaves": _leaves, "looks": watched.look,
-           "fails": failed.__setitem__, "sees": failed.clear, "hides": _hides, "each": vain.each,
+           "fails": failed.__setitem__, "sees": failed.clear, "hides": _hides, "notes": _notes, "each": vain.each,
            "all_of": vain.all_of, "value": vain.value, "titled": vain.titled}  # fmt: skip
 
 
@@ -179,7 +188,7 @@ def _fails_here(raised: object, trace: object) -> bool:
         [frame.f_code.co_filename for frame, _ in traceback.walk_tb(trace)] if isinstance(trace, TracebackType) else []
     )
     own = [os.path.realpath(file) in counted for file in files]
-    elsewhere = any(watched.is_inside(file) for file in files[1:])
+    elsewhere = any(watched.is_inside(file) for file in files[1:])  # such as in a helper that is tested
     return _is_failure(raised) and own[:1] == [True] and not elsewhere
 
 
@@ -271,7 +280,8 @@ def _counted(statement: ast.stmt, settled: Settled, seen: set[int] | None) -> li
 def _seeing(statement: ast.stmt, handler: ast.ExceptHandler) -> ast.stmt:
     """Return the statement that says that a handler has seen a failure, or that it lets it pass for none."""
     first = handler.body[0]
-    return call("hides" if is_quiet(statement) and not waits(handler) else "sees", first)
+    quiet = "hides" if is_quiet(statement) else "notes" if only_notes(statement) else "sees"
+    return call("sees" if waits(handler) else quiet, first)
 
 
 def _telling(statement: ast.stmt, number: ast.Constant) -> ast.stmt:

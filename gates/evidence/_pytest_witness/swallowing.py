@@ -19,12 +19,25 @@ def swallows(node: ast.AST) -> bool:
 
 def is_quiet(node: ast.AST) -> bool:
     """Return whether a `try` goes on after a failed assertion as after one that held: it notes nothing."""
-    if not isinstance(node, ast.Try | ast.TryStar) or expects_failure(node):
-        return False
-    if not all(_sets_constant(statement) for statement in node.orelse):
+    if not isinstance(node, ast.Try | ast.TryStar) or node.orelse or expects_failure(node):
         return False
     handlers = [handler for handler in node.handlers if catches_failures(handler)]
-    return bool(handlers) and _ends_with_it(node.body) and all(map(_does_nothing, handlers))
+    return bool(handlers) and _ends_with_it(node.body) and all(_does_nothing(node, handler) for handler in handlers)
+
+
+def only_notes(node: ast.AST) -> bool:
+    """Return whether all that comes of a failed assertion of a `try` is that a variable holds another constant."""
+    if not isinstance(node, ast.Try | ast.TryStar) or expects_failure(node) or not _ends_with_it(node.body):
+        return False
+    handlers = [handler for handler in node.handlers if catches_failures(handler)]
+    said = [statement for handler in handlers for statement in handler.body]
+    return bool(said) and all(map(_sets_constant, [*said, *node.orelse]))
+
+
+def _sets_constant(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
+        return False
+    return all(isinstance(target, ast.Name) for target in statement.targets)
 
 
 def waits(handler: ast.ExceptHandler) -> bool:
@@ -39,8 +52,9 @@ def _ends_with_it(body: list[ast.stmt]) -> bool:
     return all(isinstance(statement, ast.Assert | ast.Expr) for statement in body[first:])
 
 
-def _does_nothing(handler: ast.ExceptHandler) -> bool:
-    return all(_tells_only(statement) or _sets_constant(statement) for statement in handler.body)
+def _does_nothing(node: ast.Try | ast.TryStar, handler: ast.ExceptHandler) -> bool:
+    made = {name.id for s in node.body if isinstance(s, ast.Assign) for name in s.targets if isinstance(name, ast.Name)}
+    return all(_tells_only(statement) or _replaces(statement, made) for statement in handler.body)
 
 
 def _tells_only(statement: ast.stmt) -> bool:
@@ -52,8 +66,8 @@ def _tells_only(statement: ast.stmt) -> bool:
     return isinstance(value, ast.Constant)
 
 
-def _sets_constant(statement: ast.stmt) -> bool:
-    """Return whether a constant takes the place of what the code came to, or says that an assertion failed."""
+def _replaces(statement: ast.stmt, made: set[str]) -> bool:
+    """Return whether a constant takes the place of what the code came to."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
         return False
-    return all(isinstance(target, ast.Name) for target in statement.targets)
+    return all(isinstance(target, ast.Name) and target.id in made for target in statement.targets)
