@@ -172,11 +172,10 @@ def digest(value: object) -> str:
 
     It is empty where some part of it says no more of itself than where it lies in memory.
     """
-    try:
+    with suppress(Exception):
         told = repr(_plain(value, frozenset()))
-    except (TypeError, RecursionError):
-        return ""
-    return hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+        return hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+    return ""
 
 
 def _plain(value: Any, around: frozenset[int]) -> object:  # noqa: ANN401  # whatever a project returns

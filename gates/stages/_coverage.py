@@ -266,7 +266,7 @@ def _excuse(
         return "an entry point runs it"
     if any(function.compiled for function in functions):
         return "its code is compiled, and no line of it is seen"
-    if contexts and any(function.cached for function in functions):
+    if any(contexts) and any(function.cached for function in functions):  # not at import alone
         return "its code may be answered from a cache"
     if any(name.startswith("fixture:") for name in contexts):
         return "its code ran in a fixture that tests share"

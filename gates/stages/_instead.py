@@ -77,7 +77,8 @@ def _past(calls: Sequence[str], symbols: Sequence[CodeBinding], tree: SourceTree
     """Return why functions that are called do not come to some code, or nothing where one may."""
     traces = [tree.stands_for(call, binding) for call in calls for binding in symbols] if tree else []
     past = bool(traces) and all(trace is not None and trace.reached is Reached.NO for trace in traces)
-    return f"{' and '.join(calls)} does not call {', '.join(binding.name for binding in symbols)}" if past else ""
+    verb = "do" if len(calls) > 1 else "does"
+    return f"{' and '.join(calls)} {verb} not call {', '.join(one.name for one in symbols)}" if past else ""
 
 
 def runs_nothing(command: Sequence[str]) -> bool:
