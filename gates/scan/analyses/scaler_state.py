@@ -74,7 +74,22 @@ def _asking(project: Project, module: Module, verb: str, word: str) -> Iterator[
     for body in (*functions(module), module.tree):
         call = _lacking(project, module, body, verb)
         if call is not None:
-            yield broken(module, _first(call, module), f"the optimizer is {word}, its scaler is not")
+            said, heir = f"the optimizer is {word}, its scaler is not", _filled_in(project, module, body)
+            way = ((f"the optimizer is {word} in", module, call),) if heir is not None else ()
+            yield broken(*(heir or (module, _first(call, module))), said, *way)
+
+
+def _filled_in(project: Project, module: Module, body: Body) -> tuple[Module, ast.stmt] | None:
+    """Return where the one class with a scaler does more than its base in the same method, and leaves that out, too."""
+    owner = project.scope_of(body, module).owner
+    if owner is None or isinstance(body, ast.Module):
+        return None
+    heirs = [info for info in keeping_below(project, owner) if body.name in info.methods]
+    found = [(info.scope.module, info.methods[body.name]) for info in heirs]
+    if len(found) != 1:
+        return None
+    there, method = found[0]
+    return there, next((s for s in method.body if "super()" in text_of(s)), method)
 
 
 def _first(call: ast.Call, module: Module) -> ast.AST:
