@@ -1,10 +1,17 @@
-"""The one option of this suite, golden files are rewritten only where somebody asks for it; its signals; its state."""
+"""The one option of this suite, golden files are rewritten only where somebody asks for it; its signals; its state.
+
+No property is one of time: a busy machine may take its time to make an example.
+"""
 
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
