@@ -23,7 +23,8 @@ def main() -> None:
     asked, target = json.loads(sys.argv[1]), Path(sys.argv[2])
     sys.argv, sys.excepthook = [asked["call"]], _print
     sys.path[:1] = asked["paths"][:1]
-    sys.path += [path for path in asked["paths"][1:] if path not in sys.path]
+    first = next((at for at, path in enumerate(sys.path) if path.endswith("-packages")), len(sys.path))
+    sys.path[first:first] = asked["paths"][1:]  # before any copy that is installed
     module, _, names = asked["call"].partition(":")
     try:
         found: Any = importlib.import_module(module)

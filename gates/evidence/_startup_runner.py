@@ -91,7 +91,8 @@ def imports(asked: dict[str, object]) -> Iterator[Facts]:
     assert isinstance(modules, list) and isinstance(preload, list) and isinstance(paths, list)
     assert isinstance(limit_s, float | int)
     sys.path[:1] = paths[:1]
-    sys.path += [path for path in paths[1:] if path not in sys.path]
+    first = next((at for at, path in enumerate(sys.path) if path.endswith("-packages")), len(sys.path))
+    sys.path[first:first] = paths[1:]  # before any copy that is installed
     gc.disable()  # a collection in each fork would copy all that was loaded
     for name in preload:
         with warnings.catch_warnings(record=True) as caught:

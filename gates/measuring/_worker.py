@@ -64,7 +64,8 @@ class Worker:
     def __init__(self, asked: Told) -> None:
         sys.argv = [asked["call"]]
         sys.path[:1] = asked["paths"][:1]
-        sys.path += [path for path in asked["paths"][1:] if path not in sys.path]
+        first = next((at for at, path in enumerate(sys.path) if path.endswith("-packages")), len(sys.path))
+        sys.path[first:first] = asked["paths"][1:]  # before any copy that is installed
         self._threads = int(asked["threads"])
         make = _found(asked["call"])
         self._set_threads()

@@ -112,7 +112,8 @@ def _passed(about: About, criterion: Criterion, bound: list[TestRecord], *, beli
         return about(
             outcome=Outcome.UNKNOWN, location=bound[0].location, expected="a test that is seen to assert something",
             actual="assertions not counted", evidence=LOG,
-            remediation="Let pytest rewrite its assertions: no `--assert=plain`, no PYTEST_DONT_REWRITE.",
+            remediation="Let pytest rewrite what asserts: no `--assert=plain`, no PYTEST_DONT_REWRITE, and "
+            "`pytest.register_assert_rewrite` for modules that hold inherited tests and helpers.",
             message=f"{stand_for(count, criterion)} and passed, but nobody counted what they assert.",
         )  # fmt: skip
     if believed:

@@ -405,6 +405,18 @@ def test_property(tried: tuple[Calculations, dict[str, Outcome]], case: str) -> 
     assert text in (run.broken.seen if run.broken else "")
 
 
+def test_code_of_the_tree_is_called_and_no_copy_that_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "def count():\n    return {}\n"
+    root = written(tmp_path / "project", {"src/counted/core.py": code.format(2), "src/counted/__init__.py": ""})
+    copy = written(tmp_path / "site-packages", {"counted/core.py": code.format(1), "counted/__init__.py": ""})
+    monkeypatch.setenv("PYTHONPATH", str(copy))
+    task = a_task(implementation=["src/counted"], calculations=[table("counted.core:count", expected=2)])
+    seen = Calculations.collect(task, a_context(root, timeout_s=60))
+    assert [finding.outcome for finding in judge(task, evidence(seen))] == [PASSED]
+
+
 def test_property_without_hypothesis_is_unknown_and_says_what_to_install(tmp_path: Path) -> None:
     hidden = {"hypothesis.py": "raise ImportError('hidden')\n"}
     written(tmp_path / "project", hidden)

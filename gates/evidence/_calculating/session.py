@@ -37,7 +37,8 @@ def main() -> None:
     tell = _Teller(result_path, asked.pop("secret"))
     sys.argv = ["gates"]
     sys.path.insert(0, asked["paths"][0])
-    sys.path += [path for path in asked["paths"][1:] if path not in sys.path]
+    first = next((at for at, path in enumerate(sys.path) if path.endswith("-packages")), len(sys.path))
+    sys.path[first:first] = asked["paths"][1:]  # before any copy that is installed
     with open(stacks_path, "w", encoding="utf-8") as stacks:  # noqa: PTH123
         for call in asked["calls"]:
             tell({"begun": call["id"]})

@@ -21,7 +21,8 @@ def asked() -> tuple[dict[str, Any], Teller]:
     tell = Teller(sys.argv[2], question["secret"])
     sys.argv = [question.get("call") or question["shared"]]
     sys.path[:1] = question["paths"][:1]
-    sys.path += [path for path in question["paths"][1:] if path not in sys.path]
+    first = next((at for at, path in enumerate(sys.path) if path.endswith("-packages")), len(sys.path))
+    sys.path[first:first] = question["paths"][1:]  # before any copy that is installed
     return question, tell
 
 

@@ -23,7 +23,8 @@ def begun() -> tuple[dict[str, Any], Journal]:
     asked, send = json.loads(sys.argv[1]), attached(os.environ.pop("GATES_WITNESS"))
     sys.argv, sys.excepthook = [asked["call"]], _print
     sys.path[:1] = asked["paths"][:1]
-    sys.path += [path for path in asked["paths"][1:] if path not in sys.path]
+    first = next((at for at, path in enumerate(sys.path) if path.endswith("-packages")), len(sys.path))
+    sys.path[first:first] = asked["paths"][1:]  # before any copy that is installed
     journal = Journal(send, asked["root"])
     journal.tell("start", torch=torch.__version__, cuda=torch.cuda.is_available())
     return asked, journal
