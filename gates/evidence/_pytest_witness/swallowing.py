@@ -68,6 +68,5 @@ def _tells_only(statement: ast.stmt) -> bool:
 
 def _replaces(statement: ast.stmt, made: set[str]) -> bool:
     """Return whether a constant takes the place of what the code came to."""
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
-        return False
-    return all(isinstance(target, ast.Name) and target.id in made for target in statement.targets)
+    named = {target.id for target in getattr(statement, "targets", ()) if isinstance(target, ast.Name)}
+    return _sets_constant(statement) and named <= made

@@ -126,11 +126,9 @@ class Running(Counting):
         """Return the value of an expression that has no events; what a call makes is another object each time."""
         value = self.place(path, scope).value(node)
         if isinstance(node, ast.Call) and value.node is node:
-            picked = (
-                node.func if isinstance(node.func, ast.Call) else None
-            )  # a class: `getattr(torch.optim, name)(...)`
-            name = tail_of(picked.func if picked is not None else node.func)
-            if picked is not None or name[:1].isupper() or name[:4] in {"get_", "make", "buil", "crea"}:
+            is_picked = isinstance(node.func, ast.Call)  # a class: `getattr(torch.optim, name)(...)`
+            name = tail_of(node.func.func if isinstance(node.func, ast.Call) else node.func)
+            if is_picked or name[:1].isupper() or name[:4] in {"get_", "make", "buil", "crea"}:
                 return replace(value, key=f"{name}@{scope.module.path}:{node.lineno}{self.tag(path)}")
         return value
 
@@ -174,9 +172,8 @@ class Running(Counting):
             method = self.project.method(owner, func.attr)
             names = self.project.attributes_set(method[0], owner) if method else frozenset()
         elif own and any(isinstance(arg, ast.Name) and arg.id == own for arg in node.args):
-            names = _set_elsewhere(
-                self.project, scope, self.stack
-            )  # as by `scaler.step(self)`, which calls the own `step`
+            # `scaler.step(self)` calls the own `step`
+            names = _set_elsewhere(self.project, scope, self.stack)
             instance = path.names.get(own)
         else:
             return path

@@ -27,8 +27,6 @@ class Dispatch:
     def __init__(self, project: Project) -> None:
         self.handlers: dict[ast.AST, list[Handler]] = defaultdict(list)
         self.generic: dict[ast.AST, tuple[Function, Module]] = {}
-        if not DISPATCHES & {word for module in project.modules.values() for word in DISPATCHES & module.words}:
-            return
         for call, module in _registering(project):
             function = module.parents.get(call)
             asked = call.func if isinstance(call, ast.Call) else call
