@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from gates.evidence.bound_tests import tests_of
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome
 from gates.model import Finding, Level, Outcome, Status
 from gates.ranking import ranked, reason
 from gates.report import CriterionReport, GateReport, Trace
-from gates.stages.bound_tests import tests_of
 from gates.tasks.task import Criterion, Task
 
 BESIDE_TESTS = {

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from gates.model import Decision
 from gates.pipeline import Progress
 from gates.report import GateReport
 from gates.stages.gate import Gate
@@ -30,4 +31,5 @@ def _line(report: GateReport) -> str:
     head = f"[stage {report.stage}] {report.name}:"
     if not report.ran:
         return f"{head} NOT RUN: {report.not_run_because}"
-    return f"{head} {report.decision.value} ({report.duration_s:g} s)"
+    so_far = " so far" if report.decision is Decision.PASS else ""  # what later gates see may take it back
+    return f"{head} {report.decision.value}{so_far} ({report.duration_s:g} s)"

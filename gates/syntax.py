@@ -117,6 +117,16 @@ def live_nodes(node: ast.AST) -> Iterator[ast.AST]:
         left.extend(reversed(held))
 
 
+def own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
+    """Yield the nodes of a function's body, without those of the functions and classes inside of it."""
+    edge: list[ast.AST] = [*function.body]
+    while edge:
+        node = edge.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            edge.extend(ast.iter_child_nodes(node))
+
+
 def _dead_fields(node: ast.AST) -> set[str]:
     """Return the parts of a node that its own constant condition keeps from running."""
     if isinstance(node, Comprehension):

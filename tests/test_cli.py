@@ -83,7 +83,10 @@ def test_every_digest_of_the_evidence_is_that_of_the_file(passing: tuple[Path, E
 
 def test_second_run_prints_the_same_bytes_but_for_times(passing: tuple[Path, Ended], tmp_path: Path) -> None:
     project, _ = passing
-    assert gates(project, "run", "T1", "--out", tmp_path).code == 0
+    ended = gates(project, "run", "T1", "--out", tmp_path)
+    assert ended.code == 0
+    assert f"next:  gates explain T1 --out {tmp_path}" in ended.out
+    assert "business-logic: PASS so far" in ended.err  # what later gates see may take it back
     for page in PAGES:
         first, second = ((folder / page).read_text(encoding="utf-8") for folder in (project / "reports/T1", tmp_path))
         assert timeless(first) == timeless(second)

@@ -39,7 +39,7 @@ from gates import pipeline, registry
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.goalposts import Mode, Part
-from gates.evidence.kind import Evidence, EvidenceSet
+from gates.evidence.kind import Derived, Evidence, EvidenceSet
 from gates.evidence.test_records import TestOutcome
 from gates.model import Decision, Finding, Outcome, Revision
 from gates.render.format import Format
@@ -53,7 +53,7 @@ from gates.stages.gate import Gate
 from gates.tasks.task import Task
 
 GATES = pipeline.discover()
-KINDS = registry.classes(gates.evidence, Evidence)
+KINDS = [kind for kind in registry.classes(gates.evidence, Evidence) if kind is not Derived]
 RULES = load_rules()
 FORMATS = registry.values(gates.render, Format)
 FOREIGN = {"_recorder", "_emulated"}  # programs for the tested project's interpreter, with its torch

@@ -1,5 +1,6 @@
 """What `gates run` does: load, check what can be checked before anything runs, run, publish."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -102,7 +103,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             past = past.model_copy(update={"numbers": ()})
         if unlogged := run_log.append(request.root, past):
             say(f"note: this run is not in the history: {unlogged}")
-    summary = text.render(report, None)["summary.txt"]
+    summary = text.summary(report, f" --out {shlex.quote(str(near(request.out)))}" if request.out else "")
     first = next(name for name in ("summary.md", "summary.txt", "result.json") if name in files)
     return f"{summary}\nreport: {near(out / first)}\n", report.verdict.exit_code
 

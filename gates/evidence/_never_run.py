@@ -1,11 +1,11 @@
 """Calls that are written in live code, and may all the same never come to anything."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from gates.scan.program.module import Module
 from gates.scan.program.scope import Scope
-from gates.syntax import constant_truth, never_loops
+from gates.syntax import constant_truth, never_loops, own_nodes
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 LAZY = frozenset({"map", "filter", "functools.partial"})
@@ -40,17 +40,7 @@ def is_dropped(call: ast.Call, named: str | None, units: Iterable[ast.AST], modu
 def _yields(unit: ast.AST) -> bool:
     if not isinstance(unit, Function) or unit.decorator_list:
         return False
-    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in _own(unit))
-
-
-def _own(function: Function) -> Iterator[ast.AST]:
-    """Yield the nodes of a function, without those of the functions inside of it."""
-    edge: list[ast.AST] = list(function.body)
-    while edge:
-        node = edge.pop()
-        yield node
-        if not isinstance(node, Function | ast.Lambda | ast.ClassDef):
-            edge.extend(ast.iter_child_nodes(node))
+    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(unit))
 
 
 def _is_unread(value: ast.expr, module: Module) -> bool:

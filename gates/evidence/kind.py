@@ -28,6 +28,20 @@ class Evidence(Model):
         raise NotImplementedError
 
 
+class Derived(Evidence):
+    """Something observed that rests on what was observed before."""
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Observe the world with nothing seen before."""
+        return cls.derive(task, context, EvidenceSet())
+
+    @classmethod
+    def derive(cls, task: Task, context: Context, seen: "EvidenceSet") -> Self:
+        """Observe the world as far as what was seen asks for it; raise `EvidenceUnavailable` where nothing can be."""
+        raise NotImplementedError
+
+
 class EvidenceSet:
     """At most one piece of evidence of each kind, and for those that are missing the reason."""
 
@@ -56,7 +70,8 @@ class EvidenceSet:
             return
         stop_if_interrupted()
         try:
-            self._present[kind] = writable(kind.collect(task, context))
+            found = kind.derive(task, context, self) if issubclass(kind, Derived) else kind.collect(task, context)
+            self._present[kind] = writable(found)
         except EvidenceUnavailable as error:
             self._missing[kind] = printable(str(error))
 

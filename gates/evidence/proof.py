@@ -28,7 +28,7 @@ class LastProof(Evidence):
     def collect(cls, task: Task, context: Context) -> Self:
         """Read the proof from the folder of the task's reports."""
         try:
-            path = context.root / config.load(context.root).reports / task.id / PROOF
+            path = config.reports_of(context.root) / task.id / PROOF
         except UsageError as error:
             raise EvidenceUnavailable(str(error)) from error
         if not path.is_file():

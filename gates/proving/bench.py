@@ -7,10 +7,11 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gates import process
@@ -25,6 +26,7 @@ from gates.tasks.task import Task
 PACKAGE = "gates_prove_worker"
 WORKER = Path(__file__).with_name("_worker")
 EXTRA_S = 60.0
+NO_FILES: Mapping[str, str] = MappingProxyType({})
 TELL_S = 10.0
 Told = dict[str, Any]
 
@@ -88,7 +90,7 @@ class Bench:
     def _run(self, argv: list[str], scratch: Path, env: dict[str, str]) -> ProcessRun:
         return process.run(
             argv, cwd=self.look.root, timeout_s=self.look.timeout_s, log=scratch / "run",
-            env={**env, "PYTHONPATH": self._paths(self.look.root), "TMPDIR": str(scratch / "temporary")},
+            env={**env, "PYTHONPATH": self.paths(self.look.root), "TMPDIR": str(scratch / "temporary")},
         )  # fmt: skip
 
     def try_all(
@@ -96,7 +98,7 @@ class Bench:
         took: Callable[[list[Told]], None],
     ) -> None:  # fmt: skip
         """Try faults in all copies at once until the time is up; what is done is handed over from time to time."""
-        scratch = self._fresh("tries")
+        scratch = self._fresh(f"tries-{secrets.token_hex(4)}")
         (scratch / "claims").mkdir()
         (scratch / "faults.json").write_text(json.dumps(faults), encoding="utf-8")
         copies = [self._copy(number, root, scratch) for number, root in enumerate(self._copies)]
@@ -116,9 +118,9 @@ class Bench:
             )  # fmt: skip
 
     @contextmanager
-    def faulty(self, name: str = "", text: str = "") -> Iterator[Context]:
-        """Put a fault, if one is given, into the copy that is looked at; nothing that is done there stays."""
-        if name:
+    def faulty(self, files: Mapping[str, str] = NO_FILES) -> Iterator[Context]:
+        """Put files with faults, if any, into the copy that is looked at; nothing that is done there stays."""
+        for name, text in files.items():
             self._looked.put(name, text)
         try:
             yield replace(self.look, evidence=self._fresh(f"other-{secrets.token_hex(4)}"))
@@ -130,11 +132,11 @@ class Bench:
         (own / "tmp").mkdir(parents=True)
         return {
             "root": str(root), "scratch": str(own), "temporary": str(own / "tmp"),
-            "results": str(own / "results.jsonl"), "pythonpath": self._paths(root),
+            "results": str(own / "results.jsonl"), "pythonpath": self.paths(root),
             "arguments": ["--maxfail=1", f"--rootdir={root}"],
         }  # fmt: skip
 
-    def _paths(self, root: Path) -> str:
+    def paths(self, root: Path) -> str:
         """Return where modules are imported from: the copy comes before all that is installed."""
         roots = [str(path) for path in module_roots(self._task, replace(self.look, root=root))]
         return process.joined_paths(os.pathsep.join([str(self._plugin), *roots]))

@@ -132,10 +132,10 @@ class _Tries:
         name, criterion = fault.location.path, case.criterion
         answer = None
         if case.parts and not late:
-            with self._bench.faulty(name, fault.text) as context:
+            with self._bench.faulty({name: fault.text}) as context:
                 answer = others.notices(case.ran, others.look(self._task, criterion, context, run=True))
         if answer is None and not (case.parts and late) and any(a.outcome is Outcome.PASSED for a in case.read):
-            with self._bench.faulty(name, fault.text) as context:
+            with self._bench.faulty({name: fault.text}) as context:
                 answer = others.notices(case.read, others.look(self._task, criterion, context, run=False))
         told = known or _tried(case, fault, End.SURVIVED)
         asked = (*(() if late else case.parts), *(("code",) if case.read else ()))

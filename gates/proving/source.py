@@ -3,6 +3,7 @@
 import ast
 import difflib
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -74,6 +75,23 @@ class Text:
         for node, text in sorted(parts, key=lambda part: self.span(part[0]), reverse=True):
             first, last = self.span(node)
             raw = raw[:first] + text.encode("utf-8") + raw[last:]
+        return raw.decode("utf-8")
+
+    def with_heads(self, heads: Mapping[ast.FunctionDef | ast.AsyncFunctionDef, str]) -> str:
+        """Return the text with a statement of one line before all else that functions do; docstrings stay first."""
+        raw = self.text.encode("utf-8")
+        for function, text in sorted(heads.items(), key=lambda pair: pair[0].lineno, reverse=True):
+            statement = function.body[is_docstring(function.body[0]) and len(function.body) > 1]
+            parts = (node for node in ast.walk(statement) if isinstance(node, ast.expr | ast.stmt))
+            line = self._starts[min(node.lineno for node in parts) - 1]  # a decorator stands above its function
+            begin = line + statement.col_offset
+            indent = raw[line:begin]
+            if indent.strip():  # it stands on the line of its `def`
+                start = self._starts[function.lineno - 1]
+                indent = raw[start : start + function.col_offset] + b" "
+                raw = raw[:begin] + b"\n" + indent + raw[begin:]
+                begin += 1 + len(indent)
+            raw = raw[:begin] + text.encode("utf-8") + b"\n" + indent + raw[begin:]
         return raw.decode("utf-8")
 
     def diff(self, text: str) -> str:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from gates.errors import EvidenceUnavailable
+from gates.evidence.bound_tests import is_under
 from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
 from gates.evidence.noted_lines import noting
 from gates.model import Location
 from gates.proving.bench import Bench, Session, Told
 from gates.proving.source import Text
-from gates.stages.bound_tests import is_under
 from gates.tasks.task import Criterion, Task
 
 STARTUP_S, LEAST_S = 0.5, 5.0

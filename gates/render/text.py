@@ -13,7 +13,13 @@ MOVED = "goalpost moved: "
 
 def render(report: Report, _templates: Path | None) -> dict[str, str]:
     """Return the summary as plain text, a line for each gate and each criterion."""
+    return {"summary.txt": summary(report)}
+
+
+def summary(report: Report, options: str = "") -> str:
+    """Return the summary; `options` are those by which the next command finds the reports."""
     command, purpose = _views.next_step(report)
+    command += options if command.startswith("gates explain") else ""
     task, verdict, score = report.task, report.verdict, report.score
     ended = f"exit code {verdict.exit_code}, score {score.total}/{score.of}"
     lines = [
@@ -26,7 +32,7 @@ def render(report: Report, _templates: Path | None) -> dict[str, str]:
         "",
         *(f"{c.id:<6} {c.status.value:<16} {c.text}" for c in report.criteria),
     ]
-    return {"summary.txt": "\n".join(visible(line) for line in lines) + "\n"}
+    return "\n".join(visible(line) for line in lines) + "\n"
 
 
 def _notes(report: Report) -> list[str]:

@@ -18,6 +18,7 @@ from gates.scan.rule import EventKind, Need, Needs, OrderRule, Piece, Rule
 from gates.yaml_source import Key, did_you_mean
 
 AROUND = frozenset({"loop", "function", "class", "async", "module", "handler"})
+HOLE = re.compile(r"\$[A-Z]+")
 
 
 class RuleError(ValueError):
@@ -62,6 +63,9 @@ class Compiler:
         ]
         where = {**(shared.where if shared else {}), **form.where}
         names = [event.name for event in events]
+        self._check_of(
+            form, [text for each in (form.events, shared) if each for text in HOLE.findall(each.model_dump_json())]
+        )
         return Rule(
             form,
             source,
@@ -73,6 +77,13 @@ class Compiler:
             shared=shared.model_dump_json() if shared else "",
             required=tuple(_alternatives(item, [*names, *MARKERS], ("needs", i)) for i, item in enumerate(form.needs)),
         )
+
+    @staticmethod
+    def _check_of(form: RuleForm, holes: list[str]) -> None:
+        for kind, items in (("never", form.never), ("always", form.always)):
+            for i, item in enumerate(items):
+                if item.of and item.of not in holes:
+                    raise RuleError((kind, i), f"no event binds {item.of!r}{did_you_mean(item.of, holes)}")
 
     def _event(self, name: str, form: EventForm, key: Key) -> EventKind:
         if not re.fullmatch(r"[a-z]\w*", name):
@@ -150,7 +161,7 @@ def _orders(form: RuleForm, kind: str, names: list[str]) -> tuple[OrderRule, ...
     found = []
     for i, item in enumerate(getattr(form, kind)):
         try:
-            order = Order.parse(item.order, names, within_turn=form.scope == "iteration")
+            order = Order.parse(item.order, names, within_turn=form.scope == "iteration", of=item.of.removeprefix("$"))
             unless = Order.parse(item.unless, names) if item.unless else None
         except OrderError as error:
             raise RuleError((kind, i), str(error)) from error

@@ -92,10 +92,12 @@ class OrderForm(Model):
     """An order that a rule forbids or demands, and what it says of it.
 
     With `again`, what is demanded is demanded only of an event that happens once more in another turn of a loop.
-    What is forbidden is not held against a function of which some path has the order `unless`.
+    What is forbidden is not held against a function of which some path has the order `unless`. With `of`, a
+    metavariable, a path is looked at once for each of its objects, though but one event of the order binds it.
     """
 
     order: Text
+    of: Annotated[str, Field(pattern=r"^(\$[A-Z]+)?$")] = ""
     says: str = ""
     again: bool = False
     unless: Text | None = None

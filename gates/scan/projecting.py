@@ -49,12 +49,16 @@ def _together(chosen: Mapping[str, str], word: Word) -> bool:
 def joined(order: Order, word: Word) -> list[str]:
     """Return the metavariables that several events of an order must agree on."""
     counted: dict[str, set[str]] = {}
+    told: set[str] = set()
     for event in word:
         if event.name in order.names:
-            for hole, _ in event.bound:
+            for hole, key in event.bound:
+                told |= {key} if hole == order.of else set()
                 counted.setdefault(hole, set()).add(event.name)
     twice = {name for name in order.positive if order.positive.count(name) > 1}
-    return sorted(hole for hole, names in counted.items() if len(hole) > 0 and (len(names) > 1 or names & twice))
+    apart = order.of if all(map(PLAIN.fullmatch, told)) else ""  # what a loop goes over may be left out by turns
+    shared = (hole for hole, names in counted.items() if hole == apart or len(names) > 1 or names & twice)
+    return sorted(filter(None, shared))
 
 
 def _objects(order: Order, word: Word, hole: str) -> list[str]:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from gates.evidence.bound_tests import tests_of
 from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
@@ -13,7 +14,7 @@ from gates.report import Section
 from gates.stages._instead import INSTEAD, runs_nothing
 from gates.stages._stand_ins import describe_stand_ins, other_code
 from gates.stages._traced_lines import TracedLines, code_of, has_lines, lines_of, may_be_called
-from gates.stages.bound_tests import NAMED, stand_for, tests_of
+from gates.stages.bound_tests import NAMED, stand_for
 from gates.tasks.calls import measured_by
 from gates.tasks.task import Criterion, Task
 

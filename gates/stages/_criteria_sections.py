@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gates.evidence.bound_tests import tests_of
 from gates.evidence.calculations import Calculations
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
@@ -11,7 +12,6 @@ from gates.evidence.symbols import SymbolTrace
 from gates.report import Section
 from gates.stages._architecture import architecture_rows
 from gates.stages._execution_sections import LISTED, listed
-from gates.stages.bound_tests import tests_of
 from gates.tasks.task import Task
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gates.evidence.bound_tests import is_under, tests_of
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
@@ -10,7 +11,7 @@ from gates.model import Finding, Location, Outcome
 from gates.stages._about import About
 from gates.stages._belief import BAD, LOG
 from gates.stages._instead import without_tests
-from gates.stages.bound_tests import NAMED, is_under, more, stand_for, tests_of
+from gates.stages.bound_tests import NAMED, more, stand_for
 from gates.tasks.task import Criterion, Task
 
 

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
+from gates.evidence.bound_tests import tests_of
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.report import Section
-from gates.stages.bound_tests import tests_of
 from gates.tasks.task import Task
 
 SLOWEST = 10

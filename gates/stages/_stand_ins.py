@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from gates.evidence.bound_tests import tests_of
 from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
@@ -10,7 +11,7 @@ from gates.evidence.stand_ins import Instead, StandIn
 from gates.evidence.test_records import TestRecord
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.report import Section
-from gates.stages.bound_tests import stand_for, tests_of
+from gates.stages.bound_tests import stand_for
 from gates.tasks.task import Criterion, Task
 
 SAYS = {

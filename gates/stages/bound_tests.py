@@ -1,8 +1,7 @@
-"""Which tests stand for a criterion."""
+"""How tests that stand for a criterion are told of."""
 
-from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestRecord
-from gates.tasks.task import Criterion, Task
+from gates.tasks.task import Criterion
 
 NAMED = 50  # so many tests have a finding of their own; the rest share one
 
@@ -16,19 +15,3 @@ def more(tests: list[TestRecord], what: str) -> str:
 def stand_for(count: int, criterion: Criterion) -> str:
     """Say how many tests stand for a criterion."""
     return f"1 test stands for {criterion.id}" if count == 1 else f"{count} tests stand for {criterion.id}"
-
-
-def tests_of(task: Task, criterion: Criterion, run: PytestRun | None) -> list[TestRecord]:
-    """Return the tests bound to a criterion, by path or node id in the task or by marker in the test."""
-    wanted = f"{task.id}/{criterion.id}"
-    return [
-        test
-        for test in (run.tests if run else ())
-        if wanted in test.criteria or any(is_under(test.id, path) for path in criterion.tests)
-    ]
-
-
-def is_under(test_id: str, path: str) -> bool:
-    """Return whether a test is a node id, or lies in the file, folder or class that a path names."""
-    path = path.rstrip("/")
-    return test_id == path or test_id.startswith((f"{path}::", f"{path}/", f"{path}["))

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from gates.evidence.calculations import Calculations
+from gates.evidence.called_code import CalledCode
 from gates.evidence.code_rules import CodeRules
+from gates.evidence.emptied_code import EmptiedCode
 from gates.evidence.emulated import Emulated
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.goalposts import Goalposts
@@ -18,8 +20,10 @@ from gates.model import Check, Finding
 from gates.report import Section
 from gates.stages import (
     _calculations,
+    _commands,
     _criteria,
     _data_integrity,
+    _emptied,
     _emulated,
     _goalposts,
     _loose_ends,
@@ -35,6 +39,8 @@ from gates.tasks.task import Task
 PARTS = (
     _criteria,
     _loose_ends,
+    _emptied,
+    _commands,
     _rules,
     _waivers,
     _calculations,
@@ -75,6 +81,8 @@ GATE = Gate(
         CodeRules,
         PytestRun,
         ExecutedLines,
+        EmptiedCode,
+        CalledCode,
         KnownCriteria,
         Calculations,
         Recording,

@@ -11,6 +11,10 @@ from gates.tasks.training_step import TrainingStep
 
 Calling = Called | Concurrent | EntryPoint | HotPath | Leak | Scale | TrainingStep
 
+# parts of a task that stand for criteria by running or measuring something
+BESIDE = ("entry_points", "calculations", "edge_cases", "properties", "training_steps", "recorded_tests", "leaks",
+          "hot_paths", "concurrency", "scaling", "regressions")  # fmt: skip
+
 
 def called_by(part: object) -> tuple[str, ...]:
     """Return the functions that a part of a task calls; those of all arms of a measurement."""
@@ -31,3 +35,9 @@ def called_for(task: Task, criterion: Criterion) -> list[str]:
               task.concurrency, task.scaling, task.training_steps)  # fmt: skip
     parts = [part for some in listed for part in some if criterion.id in part.criteria]
     return sorted({call for part in (*parts, *measured_by(task, criterion)) for call in called_by(part)})
+
+
+def stands_beside(task: Task, criterion: Criterion) -> str:
+    """Return, in words, what stands for a criterion beside tests by running or measuring something, or nothing."""
+    found = [name for name in BESIDE if any(criterion.id in part.criteria for part in getattr(task, name))]
+    return " and ".join(name.replace("_", " ") for name in [*found, *(["measures"] if criterion.measures else [])])

@@ -108,6 +108,7 @@ def test_memory_is_off_where_the_environment_says_so(tmp_path: Path, monkeypatch
         ("pattern: f()\nevents: amp", "1:1", "exactly one of"),
         ("events: amp\nnever: clip clap", "9:8", "no event 'clap'; did you mean 'clip'?"),
         ("events: amp\nnever: clip*", "9:8", "matches where there is no event"),
+        ("events: amp\nnever: {order: clip, of: $Q}", "9:8", "no event binds '$Q'"),
         ("events: amqp\nnever: clip", "8:9", "no vocabulary of events 'amqp'"),
         ("events: amp\nnever: clip\nneeds: [clop]", "10:9", "no event 'clop'"),
         ("pattern: f($X)\nwhere: {$X: {regex: '('}}", "9:21", "not a regular expression"),

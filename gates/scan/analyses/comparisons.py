@@ -43,6 +43,8 @@ COUNTS = re.compile(
 )
 COUNTED = re.compile(r"(?i)(^|_)(asserted|reached|met|achieved|exceed(ed|s)?|allowed)(_|$)")
 FILTERS = re.compile(r"(?i)(^|[_ ])(scores?|ious?|errors?)(?=[_ ]|$)")  # what single things are chosen by
+AT_LEAST = re.compile(r"(?i)(^|[^a-z])(at[ _]least|minimum|floor|no[ _]less|lower[ _]bound)([^a-z]|$)")
+AT_MOST = re.compile(r"(?i)(^|[^a-z])(at[ _]most|maximum|ceiling|no[ _]more|upper[ _]bound)([^a-z]|$)")
 WORST = re.compile(r"(?i)(^|[_ ])(worst|permitted|acceptable|tolerated|promised|claimed)(_|$)")
 STOPS = re.compile(r"(?i)stop|done|reached|converged|finish|exit|complete")
 WRONG = re.compile(r"(?i)fail|problem|error|violation|regression|bad|broken")
@@ -163,12 +165,22 @@ def _turned(module: Module, compare: ast.Compare, name: str, *, wanted: bool) ->
     right = _scaled(right)
     if not _is_bar(right) and not _is_margin(right):
         return None
-    larger = _is_better_larger(left, right, module, told=COUNTED.search(name) is None)
+    larger = _is_said_larger(compare, module)
+    if larger is None:
+        larger = _is_better_larger(left, right, module, told=COUNTED.search(name) is None)
     if larger is None or below is not (wanted is larger):
         return None
     if larger:
         return f"{text_of(compare)} is true where the {'gain is small' if wanted else 'gain is large'}"
     return f"{text_of(compare)} is true where the {'loss is large' if wanted else 'loss is small'}"
+
+
+def _is_said_larger(compare: ast.Compare, module: Module) -> bool | None:
+    """Return whether a value should be above its bar, as the class around says: `AtLeast`, `AtMost`."""
+    around = next((a for a in module.ancestors(compare) if isinstance(a, ast.ClassDef)), None)
+    name = words(around.name) if around is not None else ""
+    low, high = AT_LEAST.search(name) is not None, AT_MOST.search(name) is not None
+    return low if low is not high else None
 
 
 def _is_better_larger(value: ast.expr, bar: ast.expr, module: Module, *, told: bool) -> bool | None:

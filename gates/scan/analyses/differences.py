@@ -19,9 +19,12 @@ WORDS = ("baseline*", "fp32*", "float32", "reference*", "control*", "eager*", "b
          "ref_*", "expected*", "naive*", "plain*", "vanilla*", "atol", "rtol", "tolerance*", "golden*",
          "double", "ref", "tol", "diff", "drift*", "parity*")  # fmt: skip
 BAR = re.compile(r"(?i)tol|eps|delta|thresh|limit|max_|margin|within")
+RELATIVE = re.compile(r"(?i)^(rel|relative|bound|slack|allowed)$")
 CLOSE = re.compile(r"(?i)(^|[^a-z])([ar]?tol|tols|tolerances?|eps|epsilon)([^a-z]|$)")
 ALIKE = re.compile(r"(?i)close|equal|same|match|parity|agree|identical|equivalen|consisten|within|accurate|toleran")
 SAME = re.compile(r"(?i)(^|[^a-z])(same|equal|identical|match(es)?|agrees?|alike|equivalent|consistent)([^a-z]|$)")
+WITHIN = re.compile(r"^(Within|Close|Same|Equal|Parity|Match|Agree)|(Within|Close|Same|Equal|Parity|Match|Tolerance)$")
+ASKS = re.compile(r"^_*(check|passes|passed|holds|ok|judge|verify|__call__|test|met|satisfied)")
 REFERENCE = re.compile(r"(?i)(^|[^a-z])(ref|refs|references?|fp32|float32|expected|eager|golden)([^a-z]|$)")
 MINE = re.compile(
     r"(?i)(^|[^a-z])(lr|old|new|before|after|decay|start|end|prev|last|begin|t0|now)([^a-z]|$)|improv|patience|best|early|"
@@ -50,7 +53,7 @@ def look(project: Project) -> Iterator[Site]:
                 continue
             if _is_close(left) and not _is_close(bar):
                 left, bar = bar, left
-            if not _is_bar(bar):
+            if not _is_bar(bar) and not _is_relative(bar, node, module):
                 continue
             way = Way()
             found = behind(project, left, module, way)
@@ -114,6 +117,11 @@ def _is_bar(node: ast.expr) -> bool:
     return BAR.search(tail_text(node)) is not None or (isinstance(node, ast.BinOp | ast.Call) and _is_close(node))
 
 
+def _is_relative(bar: ast.expr, node: ast.Compare, module: Module) -> bool:
+    """Return whether a bar is called a share, in a function that asks if two are the same: `gap <= rel`."""
+    return RELATIVE.search(tail_of(bar)) is not None and _is_asked_alike(node, module, function_of(node, module))
+
+
 def _tolerances(node: ast.expr) -> list[ast.expr]:
     """Return the names that a bar is reckoned of: of `atol + rtol * abs(ref)`, each."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult | ast.Div):
@@ -135,6 +143,9 @@ def _is_asked_alike(node: ast.Compare, module: Module, function: Function | None
     """Return whether a comparison asks if two are the same: by its function's name, or by that of its answer."""
     if function is not None and ALIKE.search(function.name) is not None:
         return True
+    owner = next((a for a in module.ancestors(node) if isinstance(a, ast.ClassDef)), None)
+    if owner is not None and WITHIN.search(owner.name) and function is not None and ASKS.search(function.name):
+        return True
     outer = module.parents.get(node)
     targets = outer.targets if isinstance(outer, ast.Assign) else []
     return any(SAME.search(words(tail_text(target))) for target in targets)
@@ -143,14 +154,17 @@ def _is_asked_alike(node: ast.Compare, module: Module, function: Function | None
 def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module, *, alike: bool) -> bool:
     """Return whether a difference is that of two arms, or of a value and what it should be close to."""
     left, right = _told(_plain(node.left), module), _told(_plain(node.right), module)
-    if MINE.search(words(left)) or MINE.search(words(right)) or not left.strip() or not right.strip():
+    if not left.strip() or not right.strip():
+        return False
+    against = alike and REFERENCE.search(words(right)) is not None  # where what is new is no later time
+    if MINE.search(NEW.sub(" ", words(left)) if against else words(left)) or MINE.search(words(right)):
         return False
     if is_baseline(left) and is_candidate(right):
         return alike or by_name(left) is not True or by_name(right) is not True  # else it is a drop of a score
     if is_candidate(left) and is_baseline(right):
         return True
     close = _is_close(bar)
-    is_known = is_baseline(right) or REFERENCE.search(words(right)) is not None
+    is_known = any(is_baseline(each) or REFERENCE.search(words(each)) is not None for each in (left, right))
     return (close and (is_baseline(left) or is_baseline(right) or alike)) or (alike and is_known)
 
 

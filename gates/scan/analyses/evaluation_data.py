@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+from gates.scan.analyses.evaluation.chosen_on import chosen_on_training
 from gates.scan.analyses.evaluation.compared import compared_on_training
 from gates.scan.analyses.evaluation.evaluating import HELD, KEPT_BACK, NAMED, TRAIN
 from gates.scan.analyses.evaluation.folds import scored_in_fold
@@ -52,6 +53,7 @@ def look(project: Project) -> Iterator[Site]:
         yield from _scored_on(module)
         yield from scored_in_fold(module)
         yield from compared_on_training(project, module)
+        yield from chosen_on_training(project, module)
         for function in functions(module):
             yield from evaluated_in_place(module, function)
             if NAMED.search(function.name):

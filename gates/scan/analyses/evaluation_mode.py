@@ -42,6 +42,7 @@ OFF = re.compile(r"(?i)eval(?=\()|\.eval\b|eval_?mode|\btraining\b|\.train\((?!\
 HARMLESS = WRAPS | PREPARES | {"print", "len", "summary", "id", "isinstance"}
 PLAIN = frozenset({"range", "len", "zip", "int", "float", "max", "min", "list", "tuple", "enumerate", "super", "sum"})
 DEPTH = 4
+PUT_OFF = re.compile(r"\.eval\(\)")
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -69,12 +70,22 @@ def _in_eval_mode(project: Project, found: Evaluation) -> bool:
         return True
     if is_made_here(found) and not _is_raw(project, found):
         return True
-    if function is not None and rests(project, found.module, function):
+    if (function is not None and rests(project, found.module, function)) or _is_handed_off(project, found):
         return True
     if function is not None and (_is_of_others(found, function) or _is_set_late(found, function)):
         return False
     model = model_of(found) if function is not None and not _is_of_helper(project, found) else None
     return is_set(project, found.module, found.function or found.module.tree, HOPS, model)
+
+
+def _is_handed_off(project: Project, found: Evaluation) -> bool:
+    """Return whether a helper is handed a model that was put off where it was made: `deepcopy(model).eval()`."""
+    if callee(project, found.module, found.forward) is None:
+        return False
+    scope = project.scope_at(found.forward, found.module)
+    given = [each for each in found.forward.args if isinstance(each, ast.Attribute)]
+    made = (origin.node for each in given for origin in Origins(project).of(each, scope))
+    return any(isinstance(node, ast.Call) and PUT_OFF.search(text_of(node)) for node in made)
 
 
 def _is_of_helper(project: Project, found: Evaluation) -> bool:

@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from gates.scan.analyses.precision.finiteness import BAD, FINITE
+from gates.scan.analyses.precision.finiteness import BAD, FINITE, is_blind
 from gates.scan.analyses.precision.guards import Answer, Switch, finite, misnamed, mixed, named, switches
 from gates.scan.analyses.precision.precision import BRAIN, autocasts, dtype_of, is_scaler, is_step, option, scalers
 from gates.scan.analyses.precision.rejections import cleared, denial
-from gates.scan.analyses.precision.unusable import absent, of_disabled, use
+from gates.scan.analyses.precision.unusable import absent, loaded_off, of_disabled, use
 from gates.scan.analyses.reading.absence import lacking, loads
 from gates.scan.analyses.reading.branches import rest_of
 from gates.scan.analyses.reading.code import broken, callee, calls, constant, function_of, functions, module_of, nodes
@@ -35,6 +35,9 @@ def look(project: Project) -> Iterator[Site]:
             yield from _absences(module, node)
         for node in branches if {"step", "backward"} & module.calls.keys() else ():
             yield from _windows(project, module, node)
+        for test in nodes(module, ast.Compare) if "get_scale" in module.calls else ():
+            if isinstance(test, ast.Compare) and is_blind(test, module):
+                yield broken(module, test, "the loss scale is held against itself, so that no skipped step is seen")
         if not _is_concerned(project, module):
             continue
         for node in branches:
@@ -120,7 +123,7 @@ def _branches(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
             said = f"{name} is None where {text_of(call.func)}() is called"
             yield broken(module, node, said, ("it is called in", module, call))
             return
-    if (call := of_disabled(test, no, scope)) is not None:
+    if (call := of_disabled(test, no, scope) or loaded_off(node.test, node.body, scope)) is not None:
         said = f"{text_of(call.func)}() is called only where the scaler is off"
         yield broken(module, node, said, ("it is called in", module, call))
         return

@@ -30,6 +30,8 @@ from gates.scan.site import Site
 WORDS = ("return {", "return dict(", "yield {", '"] = ', "'] = ", ", {", "= {", "asdict", "TypedDict", "= dict(",
          "NamedTuple")  # fmt: skip
 HOPS = 3
+TWINS = {"load_state_dict": "state_dict", "set_state": "get_state", "__setstate__": "__getstate__"}
+WRITTEN_ALONE = {"forward", "__getitem__", "__call__", *TWINS.values()}
 PLAIN = {"no_grad", "inference_mode", "enable_grad", "staticmethod", "autocast", "record_function"}
 
 
@@ -153,7 +155,7 @@ def _overridden(project: Project, module: Module, target: Function) -> bool:
         return True
     if scope.owner is None or project.method_names[target.name] <= 1:
         return False
-    return bool(project.extending.get(scope.owner.name)) or target.name not in {"forward", "__getitem__", "__call__"}
+    return bool(project.extending.get(scope.owner.name)) or target.name not in WRITTEN_ALONE
 
 
 def _origins(project: Project, module: Module, node: ast.expr, hops: int = HOPS) -> list[Origin]:
@@ -262,7 +264,7 @@ def _is_handed_on(node: ast.AST, module: Module) -> bool:
 
 def _taken(project: Project, module: Module, function: Function, name: str, hops: int) -> list[Origin]:
     """Return what a framework or all calls of a function pass for a parameter; none where one of them is not known."""
-    step = step_of_batch_end(project, function, name)
+    step = step_of_batch_end(project, function, name) or _of_twin(project, module, function)
     if step is not None:
         return [step]
     found: list[Origin] = []
@@ -277,6 +279,13 @@ def _taken(project: Project, module: Module, function: Function, name: str, hops
             return []
         found += more
     return found
+
+
+def _of_twin(project: Project, module: Module, function: Function) -> Origin | None:
+    """Return the method that gives what another one of its class takes back: `state_dict`, of `load_state_dict`."""
+    owner = project.scope_of(function, module).owner
+    twin = owner.methods.get(TWINS.get(function.name, "")) if owner is not None else None
+    return Origin(twin, None, sure=False) if twin is not None and len(function.args.args) == 2 else None
 
 
 def _of_attribute(project: Project, module: Module, node: ast.Attribute) -> list[Origin]:

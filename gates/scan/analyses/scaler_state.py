@@ -22,7 +22,7 @@ from gates.scan.analyses.precision.precision import is_scaler, scalers
 from gates.scan.analyses.precision.resuming import SAVE, asked_in_loops, is_for, loads_unsaved, saves_unloaded
 from gates.scan.analyses.precision.stores import handed_over, is_given_later, kept_beside, with_scaler
 from gates.scan.analyses.precision.unhanded import unhanded
-from gates.scan.analyses.precision.unkept import unkept
+from gates.scan.analyses.precision.unkept import unkept, unloaded
 from gates.scan.analyses.reading.code import broken, calls, class_of, functions
 from gates.scan.analyses.reading.flow import runs
 from gates.scan.program.classes import ClassInfo
@@ -52,6 +52,7 @@ def look(project: Project) -> Iterator[Site]:
             yield from unhanded(project, module)
     for info in project.classes.values():
         yield from unkept(project, info)
+        yield from unloaded(project, info)
 
 
 def _saving(project: Project, module: Module) -> Iterator[Site]:

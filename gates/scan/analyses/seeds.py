@@ -25,6 +25,7 @@ from gates.scan.analyses.benchmarks.drawn_seeds import (
     shown,
     sown,
 )
+from gates.scan.analyses.benchmarks.held_to_same import held_to_same
 from gates.scan.analyses.benchmarks.one_seed import one_seed
 from gates.scan.analyses.benchmarks.unsown import unsown
 from gates.scan.analyses.reading.code import (
@@ -46,6 +47,9 @@ from gates.scan.site import Site
 WORDS = ("seed*",)
 SEEDING = re.compile(r"(?i)seed")
 DATA = re.compile(r"(?i)worker|spawn|generate_state")
+ARMED = frozenset(
+    {"amp", "use_amp", "precision", "dtype", "fp16", "bf16", "mixed", "mixed_precision", "compile", "half"}
+)
 NAMES = frozenset({"seed", "base_seed", "manual_seed", "random_seed", "rng_seed", "random_state"})
 SEEDS = {"manual_seed", "seed_everything", "set_seed", "manual_seed_all"}
 
@@ -61,9 +65,11 @@ def look(project: Project) -> Iterator[Site]:
         yield from _by_turn(project, module)
         yield from _by_draw(project, module)
         yield from _by_entry(module)
+        yield from _by_copy(module)
         yield from _by_function(project, module)
         yield from one_seed(project, module)
         yield from unsown(module)
+        yield from held_to_same(module)
 
 
 def _speaks(project: Project, module: Module) -> bool:
@@ -126,6 +132,19 @@ def _by_draw(project: Project, module: Module) -> Iterator[Site]:
     for place, seed in _seeds(project, module):
         if is_chosen_by_arm(seed) or is_drawn_for_each(project, module, seed):
             yield broken(module, place, f"{text_of(seed)}: each arm has a seed of its own")
+
+
+def _by_copy(module: Module) -> Iterator[Site]:
+    """Find a copy of an arm's settings that turns its precision, and its seed: `replace(plain, amp=True, seed=7)`."""
+    for call in module.calls.get("replace", ()):
+        given = {k.arg: k.value for k in call.keywords if k.arg is not None}
+        seed = next((value for name, value in given.items() if name in NAMES), None)
+        if seed is None or not call.args or not ARMED & given.keys():
+            continue
+        own = text_of(call.args[0])
+        fields = {text_of(n) for n in walk(seed) if isinstance(n, ast.Attribute)}
+        if isinstance(seed, ast.BinOp) and any(field.startswith(f"{own}.") for field in fields):
+            yield broken(module, seed, f"{text_of(seed)}: each arm has a seed of its own")
 
 
 def _seeds(project: Project, module: Module) -> Iterator[tuple[ast.AST, ast.expr]]:

@@ -11,17 +11,21 @@ MAX_KEPT = 10_000
 
 @dataclass(frozen=True)
 class Order:
-    """A compiled expression; `names` are the events that it speaks of, `positive` those that it asks for, in order."""
+    """A compiled expression; `names` are the events that it speaks of, `positive` those that it asks for, in order.
+
+    `of` is the metavariable whose objects are looked at one by one, though but one event binds it.
+    """
 
     text: str
     names: frozenset[str]
     positive: tuple[str, ...]
     _automaton: Automaton = field(repr=False, compare=False)
+    of: str = ""
     _within_turn: bool = field(default=False, repr=False, compare=False)
     _found: dict[tuple[str, ...], tuple[int, int] | None] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def parse(cls, text: str, events: Iterable[str], *, within_turn: bool = False) -> "Order":
+    def parse(cls, text: str, events: Iterable[str], *, within_turn: bool = False, of: str = "") -> "Order":
         """Compile an expression; raise `OrderError` for one that is broken, unknown or matches nothing at all.
 
         `within_turn` keeps `any` and `not` from crossing into the next turn of a loop.
@@ -31,7 +35,7 @@ class Order:
         automaton = Automaton(tuple(parser.states), last)
         if automaton.is_empty:
             raise OrderError("the expression matches where there is no event at all; ask for one", 1)
-        return cls(text, frozenset(parser.names), tuple(parser.positive), automaton, within_turn)
+        return cls(text, frozenset(parser.names), tuple(parser.positive), automaton, of, within_turn)
 
     def find(self, word: tuple[str, ...]) -> tuple[int, int] | None:
         """Return what `search` does; of many paths that differ in events not spoken of only one is searched."""

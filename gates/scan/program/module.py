@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from gates.scan.program.nodes import SINGLE, below, children, walk
+from gates.stub import is_hollow
 from gates.syntax import SourceModule, constant_truth, leaves, live_statements, origin
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -297,9 +298,10 @@ def definitions(node: ast.AST, *, lambdas: bool) -> Iterator[Function | ast.Lamb
 
 
 def is_abstract(node: ast.AST) -> bool:
-    """Return whether a method is there to be filled in by others."""
-    decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else []
-    return any(tail_of(decorator) == "abstractmethod" for decorator in decorators)
+    """Return whether a method is there to be filled in by others: it says so by a decorator, or refuses to run."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    return is_hollow(node) or any(tail_of(decorator) == "abstractmethod" for decorator in node.decorator_list)
 
 
 def is_property(function: Function) -> bool:

@@ -10,7 +10,7 @@ from gates.scan.analyses.benchmarks.waiting import origins_of
 from gates.scan.analyses.reading.code import callee, constant, function_of, tail_text
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.program.module import Module, tail_of
-from gates.scan.program.nodes import inner
+from gates.scan.program.nodes import inner, text_of
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
 
@@ -112,6 +112,18 @@ def _of_call(project: Project, module: Module, node: ast.Call, hops: int) -> Ite
                 yield unit(project, there, returned.value, hops)
     elif node.args:
         yield unit(project, module, node.args[0], hops)
+        if tail_of(node.func) in {"sum", "mean", "fsum", "median"} and isinstance(node.args[0], ast.Attribute):
+            yield from _of_listed(project, module, node.args[0], hops)
+
+
+def _of_listed(project: Project, module: Module, held: ast.Attribute, hops: int) -> Iterator[Unit | None]:
+    """Yield the units of what a class appends to a list of its own: `self.spans.append(clock() - self.mark)`."""
+    scope = project.scope_at(held, module)
+    if scope.owner is None or not isinstance(held.value, ast.Name) or held.value.id != scope.self_name:
+        return
+    for call in (each for method in scope.owner.methods.values() for each in inner(method, ast.Call)):
+        if isinstance(call, ast.Call) and call.args and text_of(call.func) == f"{text_of(held)}.append":
+            yield unit(project, module, call.args[0], hops)
 
 
 def _listed_as(node: ast.Name, body: ast.AST) -> Iterator[Unit | None]:

@@ -19,7 +19,7 @@ from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.project import Project
 
 NAMED = re.compile(
-    r"(?i)^_*(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|val|accuracy|estimate_loss|estimate|"
+    r"(?i)^_*(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|vali|val|accuracy|estimate_loss|estimate|"
     r"perplexity|ppl|bits_per_(byte|char)|compute_(accuracy|perplexity|ppl|metrics|wer|bleu|miou|map|auc)|"
     r"(get|calc|calculate|check|measure)_(acc|accuracy|ppl|perplexity)|"
     r"(eval|val)_(model|loop|epoch|step|one_epoch|ppl|perplexity)|test|test_(model|epoch|loop))"
@@ -29,7 +29,7 @@ SURE = re.compile(r"(?i)evaluate|validat|accuracy|perplexity")
 EVALUATOR = re.compile(r"(?i)(evaluator|validator|evaluation|validation)(loop|runner|hook)?$")
 RUNS = frozenset({"__call__", "run", "loop", "epoch", "score", "compute", "predict", "execute", "perform"})
 HELD = re.compile(
-    r"(?i)(^|_)(val|valid|validation|test|dev|eval|held|hold_?out|hold(?=_?(set|loader|data|ds|dl)))(_?(loader|data|set|ds|dl|dataset|dataloader|batches|"
+    r"(?i)(^|_)(val|vali|valid|validation|test|dev|eval|held|hold_?out|hold(?=_?(set|loader|data|ds|dl)))(_?(loader|data|set|ds|dl|dataset|dataloader|batches|"
     r"iter|iterator|split))?s?(_|$)"
 )
 TRAIN = re.compile(
@@ -45,7 +45,7 @@ TESTED = re.compile(
     r"(?i)^(test|val|valid|validation|eval|dev)_(loss|acc|accuracy|score|error|err|metric|f1|iou|bleu|wer|ppl)"
 )
 KEPT_BACK = re.compile(
-    r"(?i)(^|_)(val|valid|validation|held_?out)_?(loader|data|dataloader|set|dataset|ds|dl|batches|iter|split|x|data_loader)s?$"
+    r"(?i)(^|_)(val|vali|valid|validation|held_?out)_?(loader|data|dataloader|set|dataset|ds|dl|batches|iter|split|x|data_loader)s?$"
 )
 HELD_INPUT = re.compile(
     r"(?i)^(x|inputs?|data|images?|features?|batch|tokens?|ids)_(val|valid|validation|held_?out)$|"
@@ -53,6 +53,7 @@ HELD_INPUT = re.compile(
 )
 READS = frozenset({"item", "detach", "argmax", "cpu", "numpy", "tolist", "topk", "eq", "sum", "max"})
 GRADIENTS = re.compile(r"requires_grad|set_grad_enabled")
+STATISTICS = re.compile(r"\.(running_(mean|var)|momentum)\b|update_bn")  # which are taken in training mode
 INFERENCE = re.compile(
     r"(?i)^_*(run_)?(predict|predictions|inference|infer)(_(all|loader|dataset|epoch|loop|set|batches))?$|"
     r"^_*(get|collect|gather|compute)_(predictions|preds|logits|outputs)$"
@@ -96,7 +97,8 @@ def _is_test(module: Module) -> bool:
 def _of(project: Project, function: Function | ast.Module, module: Module) -> Iterator[Evaluation]:
     named = not isinstance(function, ast.Module) and _is_named(function, project, module)
     owner = None if isinstance(function, ast.Module) else function
-    for loop in inner(function, *LOOPS, ast.ListComp, ast.GeneratorExp):
+    takes_statistics = owner is not None and STATISTICS.search(text_of(owner)) is not None
+    for loop in inner(function, *LOOPS, ast.ListComp, ast.GeneratorExp) if not takes_statistics else ():
         held = HELD.search(_over(loop)) is not None and not TRAIN.search(_over(loop))
         held = held or _is_tested(module, loop)
         told = not named and not held and _is_told(project, module, function, loop)

@@ -25,7 +25,8 @@ def misnamed(module: Module) -> Iterator[Site]:
             name = tail_of(target)
             if not _is_held(name) or not isinstance(target, ast.Name | ast.Attribute):
                 continue
-            if (_is_of_training(value) or _is_of_whole(value, module)) and not _is_divided(name, module):
+            made = _is_of_training(value) or _is_of_whole(value, module) or _is_as_for_training(value, module)
+            if made and not _is_divided(name, module):
                 yield broken(module, value, f"{name} is made of the data of the training")
     for node in nodes(module, ast.Return, ast.IfExp):
         if isinstance(node, ast.IfExp):
@@ -58,6 +59,47 @@ def _is_of_whole(value: ast.expr, module: Module) -> bool:
         if function_of(call, module) is around and any(_is_held(n) for n in names) and first.id not in names[:2]:
             return call.lineno < value.lineno
     return False
+
+
+def _is_as_for_training(value: ast.expr, module: Module) -> bool:
+    """Return whether a loader is made of the very part that the training's is made of: both of `data["train"]`."""
+    own = _loaded(value)
+    if not isinstance(own, ast.Subscript) or not TRAIN.search(str(constant(own.slice) or tail_of(own.slice))):
+        return False
+    if not isinstance(value, ast.Call) or not _is_whole(value, module):
+        return False
+    for node in nodes(module, ast.Assign):
+        for target, other in _pairs(node) if isinstance(node, ast.Assign) else ():
+            loaded = _loaded(other)
+            if TRAIN.search(tail_of(target)) and loaded is not None and text_of(loaded) == text_of(own):
+                return function_of(other, module) is function_of(value, module)
+    return False
+
+
+def _loaded(value: ast.expr) -> ast.expr | None:
+    """Return what a loader is made of."""
+    if not isinstance(value, ast.Call) or not tail_of(value.func).endswith(("DataLoader", "Loader")):
+        return None
+    return value.args[0] if value.args else keyword(value, "dataset")
+
+
+def _is_whole(call: ast.Call, module: Module) -> bool:
+    """Return whether a loader takes all of its data: nothing that it is passed, written out elsewhere too, chooses."""
+    options = {k.arg for k in call.keywords if k.arg is not None}
+    for more in (k.value for k in call.keywords if k.arg is None):
+        written = [
+            n.value for n in nodes(module, ast.Assign)
+            if isinstance(n, ast.Assign) and any(text_of(t) == text_of(more) for t in n.targets)
+        ]  # fmt: skip
+        if len(written) != 1:
+            return False
+        if isinstance(written[0], ast.Call) and tail_of(written[0].func) == "dict":
+            options |= {k.arg or "" for k in written[0].keywords}
+        elif isinstance(written[0], ast.Dict):
+            options |= {str(constant(key) or "") for key in written[0].keys}
+        else:
+            return False
+    return not options & {"sampler", "batch_sampler", "indices", "subset", ""}
 
 
 def _pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:

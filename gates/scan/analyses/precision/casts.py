@@ -3,10 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses.precision.precision import BRAIN, HALF, type_named
+from gates.scan.analyses.precision.precision import BRAIN, HALF, scalers, type_named
+from gates.scan.analyses.reading.code import keyword
 from gates.scan.analyses.settings.defaults import callers_pass
 from gates.scan.analyses.settings.tables import table_of
 from gates.scan.program.module import Module
+from gates.scan.program.nodes import text_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
@@ -42,8 +44,40 @@ def is_short(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> bool:
         return HALF in kinds and kinds <= {HALF, BRAIN}
     if not isinstance(node, ast.Name) or not hops:
         return False
+    if _is_short_where_scaled(node, scope):
+        return True
     made = scope.through(node)
     if made is not None:
         return is_short(*made, hops - 1)
     given = list(callers_pass(node.id, scope))
     return bool(given) and all(is_short(*each, hops - 1) for each in given)
+
+
+def _is_short_where_scaled(node: ast.Name, scope: Scope) -> bool:
+    """Return whether a type is float16 on the very branch on which a scaler of the file is switched on."""
+    found = scope.lookup(node.id)
+    if found is None or len(found[1]) < 2:
+        return False
+    values = [b.node for b in found[1] if isinstance(b.node, ast.expr)]
+    halves = [value for value in values if found[0].dotted(value) in {HALF, "torch.half"}]
+    switches = [keyword(call, "enabled") for call, _ in scalers(scope.project, scope.module)]
+    on = {pair for switch in switches if (pair := _asked(switch)) is not None}
+    return bool(on) and any(on & set(_branch(value, found[0].module)) for value in halves)
+
+
+def _asked(test: ast.expr | None) -> tuple[str, str] | None:
+    """Return what is compared with what: `kind == "fp16"`."""
+    is_one = isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)
+    return (text_of(test.left), text_of(test.comparators[0])) if is_one and isinstance(test, ast.Compare) else None
+
+
+def _branch(node: ast.AST, module: Module) -> Iterator[tuple[str, str]]:
+    """Yield what holds where a node stands, by `if` and by `case`: which thing is of which value."""
+    below: ast.AST = node
+    for around in module.ancestors(node):
+        if isinstance(around, ast.If) and below in around.body and (pair := _asked(around.test)) is not None:
+            yield pair
+        case = below.pattern if isinstance(below, ast.match_case) else None
+        if isinstance(around, ast.Match) and isinstance(case, ast.MatchValue):
+            yield text_of(around.subject), text_of(case.value)
+        below = around

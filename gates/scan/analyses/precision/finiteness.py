@@ -3,7 +3,7 @@
 import ast
 import re
 
-from gates.scan.analyses.reading.code import constant, function_of
+from gates.scan.analyses.reading.code import calls, constant, function_of
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import text_of
@@ -83,3 +83,23 @@ def _scale_made(body: ast.AST, node: ast.expr, line: int) -> int | None:
     values = set_before(body, node.id, line) if isinstance(node, ast.Name) else []
     asked = isinstance(values[0][0], ast.Call) and tail_of(values[0][0].func) == "get_scale" if values else False
     return values[0][1] if asked else None
+
+
+def is_blind(test: ast.Compare, module: Module) -> bool:
+    """Return whether the loss scale is held against itself: nothing was called since it was kept."""
+    kept = [side for side in (test.left, *test.comparators) if isinstance(side, ast.Name)]
+    now = [side for side in (test.left, *test.comparators) if isinstance(side, ast.Call)]
+    body = function_of(test, module) or module.tree
+    if len(kept) != 1 or len(now) != 1 or tail_of(now[0].func) != "get_scale":
+        return False
+    values = set_before(body, kept[0].id, test.lineno)
+    if not values or text_of(values[0][0]) != text_of(now[0]):
+        return False
+    between = (c for c in calls(body) if values[0][1] < c.lineno < test.lineno)
+    return _is_beside(values[0][0], test, module) and not any(between)
+
+
+def _is_beside(one: ast.AST, other: ast.AST, module: Module) -> bool:
+    """Return whether two nodes stand in statements of the same block."""
+    blocks = [{id(each) for each in module.ancestors(node) if hasattr(each, "body")} for node in (one, other)]
+    return blocks[0] <= blocks[1]

@@ -65,8 +65,19 @@ def dtype_of(call: ast.Call, scope: Scope) -> str | None:
         given = args[1]
     if given is not None:
         return type_named(given, scope)
+    if any(k.arg is None and not _is_written(k.value, scope) for k in call.keywords):
+        return None
     device = option(call, "device_type", scope) or (args[0] if args and not old else None)
     return HALF if old or constant(device) == "cuda" else None
+
+
+def _is_written(options: ast.expr, scope: Scope) -> bool:
+    """Return whether `**options` are written out, so that what they lack is known, too."""
+    made = scope.through(options) if not isinstance(options, ast.Dict | ast.Call) else (options, scope)
+    if made is None:
+        return False
+    node = made[0]
+    return isinstance(node, ast.Dict) or (isinstance(node, ast.Call) and tail_of(node.func) == "dict")
 
 
 def option(call: ast.Call, name: str, scope: Scope) -> ast.expr | None:

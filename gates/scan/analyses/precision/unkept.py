@@ -1,4 +1,4 @@
-"""States that a class returns without that of its scaler, which it looks for where it loads them."""
+"""States that a class returns without that of its scaler, which it loads, or loads without that which it returns."""
 
 import ast
 from collections.abc import Iterator
@@ -26,6 +26,28 @@ def unkept(project: Project, info: ClassInfo) -> Iterator[Site]:
     is_plain = len(made) == 1 and _is_known(made[0], project.scope_of(saving, info.scope.module))
     if is_plain and wanted and not wanted & kept and not any(is_of_scaler(c, scope) for c in calls(saving)):
         yield broken(info.scope.module, made[0] or saving, "the state lacks the scaler's, which is loaded from it")
+
+
+def unloaded(project: Project, info: ClassInfo) -> Iterator[Site]:
+    """Yield where a class loads the state that it returns with its scaler's, and nothing of it asks for that one."""
+    saving, loading = (info.methods.get(verb) for verb in ("state_dict", "load_state_dict"))
+    if saving is None or loading is None or not any(calls(loading)):
+        return
+    scope = project.scope_of(saving, info.scope.module)
+    kept = [call for call in calls(saving) if tail_of(call.func) == "state_dict" and is_of_scaler(call, scope)]
+    above = (owner.methods.get("load_state_dict") for owner in project.ancestors_of(info))
+    family = [loading, *(method for method in above if method is not None)]
+    elsewhere = ((c, project.scope_at(c, there)) for c, there in project.named.get("load_state_dict", ()))
+    if not kept or any(_may_load(method) for method in family) or any(is_of_scaler(*each) for each in elsewhere):
+        return
+    first = next((c for c in calls(loading) if tail_of(c.func) == "load_state_dict"), None)
+    yield broken(info.scope.module, first or loading, "the scaler's state is returned, and never loaded")
+
+
+def _may_load(loading: ast.AST) -> bool:
+    """Return whether a method speaks of a scaler, or goes over what it loads by names that are not written out."""
+    reads = {tail_of(call.func) for call in calls(loading)} & {"setattr", "getattr", "vars"}
+    return bool(reads) or "scal" in text_of(loading).lower() or any(isinstance(node, ast.For) for node in walk(loading))
 
 
 def _key(node: ast.expr) -> ast.expr | None:

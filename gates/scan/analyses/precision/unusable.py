@@ -2,8 +2,8 @@
 
 import ast
 
-from gates.scan.analyses.precision.precision import is_scaler
-from gates.scan.analyses.reading.code import calls, constant
+from gates.scan.analyses.precision.precision import is_scaler, scalers
+from gates.scan.analyses.reading.code import calls, constant, keyword
 from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import text_of, walk
 from gates.scan.program.scope import Scope
@@ -38,6 +38,17 @@ def of_disabled(test: ast.expr, no: list[ast.stmt], scope: Scope) -> ast.Call | 
     name = text_of(test.func.value)
     used = (c for s in no for c in calls(s) if isinstance(c.func, ast.Attribute) and text_of(c.func.value) == name)
     return next((c for c in used if tail_of(c.func) in {*USED, "load_state_dict"}), None)
+
+
+def loaded_off(test: ast.expr, yes: list[ast.stmt], scope: Scope) -> ast.Call | None:
+    """Return what loads a scaler's state only where the setting is off that switches the scalers of the file on."""
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    off = {text_of(part.operand) for part in parts if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not)}
+    switches = [keyword(call, "enabled") for call, _ in scalers(scope.project, scope.module)] if off else []
+    if not switches or not all(switch is not None and text_of(switch) in off for switch in switches):
+        return None
+    made = (c for s in yes for c in calls(s) if tail_of(c.func) == "load_state_dict")
+    return next((c for c in made if isinstance(c.func, ast.Attribute) and is_scaler(c.func.value, scope)), None)
 
 
 def use(branch: list[ast.stmt], name: str) -> ast.Call | None:

@@ -72,9 +72,10 @@ def _given(project: Project, module: Module, body: ast.AST, name: str, hops: int
 
 
 def spread(project: Project, module: Module, call: ast.Call) -> list[Made]:
-    """Return what stands in the container that is all that a call passes on: `compare(*rows)`."""
-    star = call.args[0] if len(call.args) == 1 and not call.keywords else None
-    value = star.value if isinstance(star, ast.Starred) else None
+    """Return what stands in the container that is all that a call passes on: `compare(*rows)`, `compare(**rows)`."""
+    alone = [*call.args, *call.keywords]
+    star = alone[0] if len(alone) == 1 else None
+    value = star.value if isinstance(star, ast.Starred) or (isinstance(star, ast.keyword) and not star.arg) else None
     if isinstance(value, ast.Name):
         return held(project, value.id, function_of(call, module) or module.tree, module)
     return [(made, module) for made in _held_by(value, ()) or ()]
@@ -229,6 +230,8 @@ def _used(node: ast.Name, uses: Uses, module: Module, path: Sequence[int] = ()) 
     """Return what one use of a container puts into it; `None` for a use that may put in, or change, anything."""
     parent = module.parents[node]
     above = module.parents.get(parent)
+    if isinstance(parent, ast.keyword) and parent.arg is None:
+        return []  # `**rows` passes on what stands there, and not the container
     if isinstance(parent, ast.Subscript) and parent.value is node:
         if isinstance(parent.ctx, ast.Load):
             return [] if _is_left(parent, uses, module) else None

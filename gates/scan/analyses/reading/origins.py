@@ -12,13 +12,14 @@ from gates.scan.analyses.reading.call_sites import MAX_SITES, calls_of
 from gates.scan.analyses.reading.constructors import declared, passed_for
 from gates.scan.analyses.reading.containers import Path, Way, element, places_in, taken_from
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.module import Binding, Function, Module, tail_of
+from gates.scan.program.module import Binding, Function, Module, is_abstract, tail_of
 from gates.scan.program.nodes import inner, walk
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
 from gates.scan.program.scope import SAME, Scope
 
 MAX_FOUND, MAX_ASKED, MAX_WORK = 120, 4, 4_000
+MAX_HEIRS = 8
 Sites = Iterable[tuple[ast.Call, Module]]
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 ADDS = frozenset({"append", "add", "insert", "appendleft", "register", "extend"})
@@ -230,15 +231,16 @@ class Origins:
 
     def _call(self, node: ast.Call, scope: Scope, path: Path) -> Iterator[Way]:
         tail = tail_of(node.func)
-        target = self._project.types.function(node, scope)
+        targets = self._targets(node, scope)
         made = self._project.classes.get(scope.dotted(node.func) or "") if path else None
         if made is not None:
             yield from self._kept_in(made, path)
-        elif target is not None:
-            inside = self._project.scope_of(target, scope.module)
-            for result in inner(target, ast.Return):
-                if isinstance(result, ast.Return) and result.value is not None:
-                    yield result.value, inside, path
+        elif targets:
+            for target in targets:
+                inside = self._project.scope_of(target, scope.module)
+                for result in inner(target, ast.Return):
+                    if isinstance(result, ast.Return) and result.value is not None:
+                        yield result.value, inside, path
         elif isinstance(node.func, ast.Attribute) and tail in SAME:
             yield node.func.value, scope, path
         elif isinstance(node.func, ast.Attribute) and tail in FETCHES:
@@ -246,6 +248,16 @@ class Origins:
             yield from ((default, scope, path) for default in node.args[1:2])
         elif path:
             yield from taken_from(node, tail, scope, path)
+
+    def _targets(self, node: ast.Call, scope: Scope) -> list[Function]:
+        """Return what a call runs: of a method that a class leaves to those that extend it, theirs."""
+        target = self._project.types.function(node, scope)
+        holder = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if target is None or not is_abstract(target) or holder is None:
+            return [target] if target is not None else []
+        owner = scope.class_of(holder)
+        below = (info.methods.get(target.name) for info in (self._project.below(owner) if owner is not None else ()))
+        return [each for each in below if each is not None and not is_abstract(each)][:MAX_HEIRS] or [target]
 
     def _kept_in(self, owner: ClassInfo, path: Path) -> Iterator[Way]:
         """Yield what is in an object of a class that is a container: what it makes by itself for a key it lacks."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from gates.scan.analyses.reading.called import Called, Made, called
 from gates.scan.analyses.reading.code import constant, keyword
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.module import Function, is_property, tail_of
-from gates.scan.program.nodes import inner, is_none
+from gates.scan.program.module import Function, Module, is_property, tail_of
+from gates.scan.program.nodes import inner, is_none, text_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 from gates.scan.program.signatures import parameters
@@ -16,6 +16,7 @@ KINDS = frozenset({"torch.half", "torch.float16", "torch.bfloat16", "torch.float
 MAX_CALLERS = 20
 MAX_HOPS = 4
 COPIES = frozenset({"dict", "copy", "deepcopy", "MappingProxyType", "OrderedDict", "defaultdict", "create"})
+NAMESPACES = frozenset({"SimpleNamespace", "Namespace", "CN", "CfgNode", "ConfigDict", "EasyDict", "AttrDict", "Munch"})
 FIELDS = frozenset({"field", "Field", "attrib", "ib"})
 
 
@@ -28,7 +29,7 @@ def defaults(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> Iterator[Mad
         if owner is not None:
             yield from _of_field(scope.project, owner, node.attr)
         else:
-            yield from _of_option(scope.project, node.attr)
+            yield from [*_of_option(scope.project, node.attr)] or _of_namespace(scope.project, node.attr)
 
 
 def _of_parameter(name: str, scope: Scope) -> Iterator[Made]:
@@ -138,6 +139,30 @@ def _of_option(project: Project, name: str) -> Iterator[Made]:
         if (default := keyword(call, "default")) is not None and name in _names(call)
     ]
     yield from found if len(found) == 1 else ()
+
+
+def _of_namespace(project: Project, name: str) -> Iterator[Made]:
+    """Yield what a name is in a namespace of settings that is written out, where one alone has it."""
+    made = project.once(_namespaces)
+    found = [(value, project.scope_at(c, m)) for c, m in made if (value := keyword(c, name)) is not None]
+    for call, module in made:
+        stored = module.parents.get(call)
+        names = {text_of(target) for target in stored.targets} if isinstance(stored, ast.Assign) else set()
+        set_later = [
+            (node, target) for node in module.live.get(ast.Assign, ()) if names
+            for target in node.targets if isinstance(target, ast.Attribute) and target.attr == name  # type: ignore[attr-defined]
+        ]  # fmt: skip
+        found += [(n.value, project.scope_at(n, module)) for n, t in set_later if text_of(t.value) in names]  # type: ignore[attr-defined]
+    yield from found if len(found) == 1 else ()
+
+
+def _namespaces(project: Project) -> Iterator[tuple[ast.Call, Module]]:
+    """Yield the calls that make a namespace of settings, under whatever name it was imported."""
+    for module in project.modules.values():
+        names = {local for local, dotted in module.aliases.items() if dotted.rpartition(".")[2] in NAMESPACES}
+        for call in (c for tail in (names | NAMESPACES) & module.calls.keys() for c in module.calls[tail]):
+            if not call.args:
+                yield call, module
 
 
 def choices(project: Project, name: str) -> ast.expr | None:

@@ -1,0 +1,220 @@
+"""Whether the tests of a criterion notice that its code does nothing: in a copy each symbol of it is emptied."""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from gates.config import reports_of
+from gates.context import Context
+from gates.counted import counted
+from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence.bound_tests import tests_of
+from gates.evidence.executed_lines import ExecutedLines
+from gates.evidence.kind import Derived, EvidenceSet
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.source_tree import SourceTree
+from gates.guardian import guarded_folder
+from gates.model import CommandRecord, Location, Model
+from gates.proof import NOTICED, End
+from gates.proving.bench import Bench, Told
+from gates.proving.emptying import Emptying, emptyings
+from gates.proving.source import Text, compiles
+from gates.proving.targets import STARTUP_S, Baseline
+from gates.tasks.calls import stands_beside
+from gates.tasks.code_binding import CodeBinding
+from gates.tasks.task import Criterion, Task
+
+LEAST_S = 60.0
+SHARE = 2.0  # of the time that the test run took
+COPIES = 2
+SLOW_S = (1.0, 10.0)
+UNCALLED = "its tests do not call it in a copy"
+WHY = {End.BROKEN: "nothing runs without it", End.UNSTEADY: "its tests do not pass in a copy"}
+
+
+class EmptiedSymbol(Model):
+    """A symbol of a criterion, and what its tests said when it did nothing: `by` is the one that noticed.
+
+    `why` says why nobody can tell; `tests` counts those that were asked.
+    """
+
+    criterion: str
+    symbol: str
+    location: Location
+    end: End = End.NOT_TRIED
+    by: str = ""
+    message: str = ""
+    tests: int = 0
+    why: str = ""
+
+    @property
+    def noticed(self) -> bool:
+        """Return whether a test noticed."""
+        return self.end in NOTICED
+
+    @property
+    def ended(self) -> bool:
+        """Return whether nothing more can be learnt: a test noticed, or none can tell."""
+        return self.noticed or (bool(self.why) and self.why != UNCALLED)
+
+    @property
+    def unnoticed(self) -> bool:
+        """Return whether tests ran the emptied code, and all passed."""
+        return self.end is End.SURVIVED
+
+
+class EmptiedCode(Derived):
+    """The symbols of all criteria that stand on tests alone, each tried with an empty body."""
+
+    symbols: tuple[EmptiedSymbol, ...]
+
+    @classmethod
+    def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
+        """Empty each symbol that passed tests run, in a copy, and let them run again."""
+        run, tree, lines = seen.get(PytestRun), seen.get(SourceTree), seen.get(ExecutedLines)
+        if run is None or not run.complete or tree is None or lines is None:
+            raise EvidenceUnavailable("what the tests run was not seen")
+        begun = time.monotonic()
+        baseline = _baseline(run, lines)
+        subjects = [*_subjects(task, tree, run, baseline, context)]
+        tried = [subject for subject in subjects if subject.tries]
+        if not tried:
+            return cls(how="nothing to empty", symbols=tuple(subject.told for subject in subjects))
+        with guarded_folder() as folder:
+            try:
+                trial = _Trial(task, replace(context, evidence=folder), baseline, run.process.duration_s)
+                trial.try_all(tried)
+            except UsageError as error:
+                raise EvidenceUnavailable(str(error)) from error
+        command = CommandRecord(
+            purpose="tests without the code that they stand for", argv=("python", "-m", "pytest"),
+            ended=f"{counted(len(tried), 'symbol')} emptied", duration_s=round(time.monotonic() - begun, 1),
+        )  # fmt: skip
+        how = "the tests of each criterion, run in a copy in which its code does nothing"
+        return cls(how=how, commands=(command,), symbols=tuple(subject.told for subject in subjects))
+
+
+@dataclass
+class _Subject:
+    """A symbol to be emptied, and the tests that may notice, slow ones last."""
+
+    told: EmptiedSymbol
+    file: Text | None
+    tries: list[Emptying]
+    tests: list[str]
+
+
+def _baseline(run: PytestRun, lines: ExecutedLines) -> Baseline:
+    seconds = {test.id: test.duration_s for test in run.tests}
+    around_s = max(STARTUP_S, run.process.duration_s - sum(seconds.values()))
+    peak_bytes = run.process.peak_memory_bytes or 0
+    return Baseline(seconds=seconds, lines=lines, around_s=around_s, peak_bytes=peak_bytes)
+
+
+def _subjects(task: Task, tree: SourceTree, run: PytestRun, baseline: Baseline, context: Context) -> Iterator[_Subject]:
+    unstable = {test.id for test, _ in run.unstable}
+    for criterion in task.criteria:
+        own = [t.id for t in tests_of(task, criterion, run) if t.passed and t.id not in unstable]
+        for binding in criterion.code if own else ():
+            if binding.symbol and (places := tree.ways(binding)):
+                yield _subject(task, criterion, binding, places, own, baseline, context)
+
+
+def _subject(
+    task: Task, criterion: Criterion, binding: CodeBinding, places: tuple[Location, ...], own: list[str],
+    baseline: Baseline, context: Context,
+) -> _Subject:  # fmt: skip
+    told = EmptiedSymbol(criterion=criterion.id, symbol=binding.name, location=places[0])
+
+    def not_judged(why: str) -> _Subject:
+        return _Subject(told.model_copy(update={"why": why}), None, [], [])
+
+    if beside := stands_beside(task, criterion):
+        return not_judged(f"{beside} stand for it, too")
+    if len({place.path for place in places}) > 1:
+        return not_judged("it is defined in several files")
+    try:
+        file = Text.read(context.root, places[0].path)
+        tries = emptyings(file, places, binding.name)
+    except (OSError, SyntaxError, ValueError) as error:
+        return not_judged(f"its file cannot be rewritten: {error}")
+    if not tries:
+        return not_judged("it has no body")
+    if not all(compiles(each.text(file, Path("mark"))) for each in tries):
+        return not_judged("its file cannot be rewritten")
+    functions = {function for each in tries for function in each.functions}
+    places = tuple(Location(path=file.path, line=node.lineno, last_line=node.end_lineno) for node in functions)
+    asking = {test for place in places for test in baseline.noticing(place, own)}
+    tests = [test for test in sorted(own, key=lambda test: _pace(baseline.seconds.get(test, 0))) if test in asking]
+    return _Subject(told.model_copy(update={"tests": len(tests)}), file, tries, tests)
+
+
+def _pace(seconds: float) -> int:
+    """Return how slow a test is, roughly: the order must not be another one with each run."""
+    return sum(seconds > limit for limit in SLOW_S)
+
+
+class _Trial:
+    """Puts the emptied files into copies and reads what the tests say of them."""
+
+    def __init__(self, task: Task, context: Context, baseline: Baseline, tests_s: float) -> None:
+        self._task = task
+        self._context = context
+        self._baseline = baseline
+        self._deadline = time.time() + max(LEAST_S, SHARE * tests_s)
+        self._marks = context.evidence / "marks"
+        self._marks.mkdir()
+
+    def try_all(self, subjects: list[_Subject]) -> None:
+        """Empty each in one way after the other until a test notices."""
+        jobs = min(COPIES, len(subjects), os.cpu_count() or 1)
+        bench = Bench(self._task, self._context, reports_of(self._context.root), jobs)
+        files = list(dict.fromkeys(test.split("::")[0] for subject in subjects for test in subject.tests))
+        session = bench.session(None, ["--collect-only", *files], {})
+        collected = {event["id"] for event in session.of("collected")}
+        packages: list[str] = next((event["packages"] for event in session.of("finished")), [])
+        for subject in subjects:
+            subject.tests = [test for test in subject.tests if test in collected]
+            if not subject.tests:
+                subject.told = subject.told.model_copy(update={"why": "pytest collects none of its tests in a copy"})
+        for turn in range(max(len(subject.tries) for subject in subjects)):
+            left = [each for each in subjects if each.tests and len(each.tries) > turn and not each.told.ended]
+            asked = {f"{turn}-{number}": subject for number, subject in enumerate(left)}
+            results = self._tried(asked, turn, bench, packages) if asked else {}
+            for name, subject in asked.items():
+                self._take(subject, results.get(name), self._marks / name)
+
+    def _tried(self, asked: dict[str, _Subject], turn: int, bench: Bench, packages: list[str]) -> dict[str, Told]:
+        faults = [self._fault(name, subject, subject.tries[turn]) for name, subject in asked.items()]
+        results: dict[str, Told] = {}
+        bench.try_all(
+            faults, packages=packages, peak_bytes=self._baseline.peak_bytes, deadline=self._deadline,
+            say=lambda _: None, took=lambda lines: results.update({line["id"]: line for line in lines}),
+        )  # fmt: skip
+        return results
+
+    def _fault(self, name: str, subject: _Subject, emptying: Emptying) -> Told:
+        assert subject.file is not None
+        limit_s = self._baseline.limit_s(subject.tests)
+        return {
+            "id": name, "file": subject.file.path, "text": emptying.text(subject.file, self._marks / name),
+            "tests": subject.tests, "all": subject.tests, "limit_s": limit_s, "limit_all_s": limit_s,
+        }  # fmt: skip
+
+    @staticmethod
+    def _take(subject: _Subject, result: Told | None, mark: Path) -> None:
+        """Note what came of one way to empty a symbol; that one was called and missed stays known."""
+        told: dict[str, object]
+        if result is None:
+            told = {"end": End.NOT_TRIED, "why": "the time for it was up"}
+        else:
+            end = End(result["end"])
+            told = {"end": end, "by": result["by"], "message": result["message"], "why": WHY.get(end, "")}
+            if end is End.SURVIVED and not mark.exists():
+                told = {"end": End.NOT_TRIED, "why": UNCALLED}
+        if subject.told.unnoticed and told["end"] not in NOTICED:
+            return
+        subject.told = subject.told.model_copy(update=told)

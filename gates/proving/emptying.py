@@ -1,0 +1,128 @@
+"""Functions without their bodies: extreme mutation, after Niedermayr, Juergens and Wagner (2016).
+
+A function that tests run and that can be emptied without any of them failing is called pseudo-tested: they would pass
+whatever it does.
+"""
+
+import ast
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gates.model import Location
+from gates.proving.giving import Function, gives, values
+from gates.proving.source import Text, is_docstring
+from gates.syntax import own_nodes
+
+MAKES = frozenset({"__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__"})
+NO_BODY = frozenset({"overload", "abstractmethod"})
+# whether a module that is being imported, and no program or doctest, is among the callers
+IMPORTING = (
+    'any(f.f_code.co_name == "<module>" and f.f_globals.get("__name__") != "__main__" '
+    'and not f.f_code.co_filename.startswith("<doctest") '
+    'for f, _ in __import__("traceback").walk_stack(__import__("sys")._getframe()))'
+)
+REFUSED = 'raise RuntimeError("taken away to see who calls it")'
+MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
+
+
+@dataclass(frozen=True)
+class Emptying:
+    """Functions whose bodies are taken away together, and which of two values each gives back then."""
+
+    functions: tuple[Function, ...]
+    turn: int = 0
+
+    def text(self, file: Text, mark: Path) -> str:
+        """Return a file's text with functions that leave a mark when they are called, and do nothing else."""
+        return _headed(file, {function: _end(function, self.turn) for function in self.functions}, mark)
+
+
+def raising(file: Text, functions: Iterable[Function], mark: Path) -> str:
+    """Return a file's text with functions that leave a mark when they are called, and raise."""
+    return _headed(file, dict.fromkeys(functions, REFUSED), mark)
+
+
+def _headed(file: Text, ends: Mapping[Function, str], mark: Path) -> str:
+    """Return a file's text with functions that mark and end, unless a module that is being imported calls them."""
+    flags = os.O_CREAT | os.O_WRONLY
+    marked = f'__import__("os").close(__import__("os").open({str(mark)!r}, {flags}, 0o600))'
+    return file.with_heads({function: f"if not {IMPORTING}: {marked}; {end}" for function, end in ends.items()})
+
+
+def bodies(file: Text, places: Iterable[Location], name: str) -> list[Function]:
+    """Return the functions of a symbol that have a body: of a class its methods."""
+    return list(dict.fromkeys(each for emptying in emptyings(file, places, name) for each in emptying.functions))
+
+
+def emptyings(file: Text, places: Iterable[Location], name: str) -> list[Emptying]:
+    """Return the ways to empty a symbol, to be tried until something notices; none where it has no body.
+
+    Functions give two values back in turn. Of a class what makes its objects comes last.
+    """
+    found = list(dict.fromkeys(node for place in places for node in _defined(file.tree, place, name)))
+    methods = [each for node in found if isinstance(node, ast.ClassDef) for each in node.body]
+    listed = [each for each in (*found, *methods) if isinstance(each, Function) and not _is_empty(each)]
+    acting = tuple(each for each in listed if each.name not in MAKES or each in found)
+    tries = [Emptying(acting)]
+    if any(gives(each) and not _manages(each) for each in acting):
+        tries.append(Emptying(acting, 1))
+    if len(listed) > len(acting):
+        tries.append(Emptying(tuple(listed)))
+    return [each for each in tries if each.functions]
+
+
+def _end(function: Function, turn: int) -> str:
+    """Return the statements that an emptied function ends with; what yields still does."""
+    if _manages(function):
+        return "yield; return"
+    if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(function)):
+        return "yield ...; return" if turn else "return"
+    return f"return {values(function)[turn]}"
+
+
+def _defined(tree: ast.Module, place: Location, name: str) -> Iterator[Function | ast.ClassDef]:
+    """Yield the definitions of a symbol in its lines: by its name, or what begins there where it has another."""
+    first, last = place.line or 1, place.last_line or place.line or 1
+    within = [
+        node for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and first <= _first(node) and (node.end_lineno or 0) <= last
+    ]  # fmt: skip
+    named = [node for node in within if node.name == re.split(r"[.:]", name)[-1]]
+    yield from (
+        named[:1]
+        if named and isinstance(named[0], ast.ClassDef)
+        else named or [node for node in within if _first(node) == first][:1]
+    )
+
+
+def _first(node: Function | ast.ClassDef) -> int:
+    return min((each.lineno for each in node.decorator_list), default=node.lineno)
+
+
+def _is_empty(node: Function) -> bool:
+    """Return whether a function does nothing that could be taken away."""
+    if _decorated(node) & NO_BODY:
+        return True
+    return all(
+        isinstance(each, ast.Pass | ast.Raise) or is_docstring(each)
+        or (isinstance(each, ast.Return) and (each.value is None or _is_none(each.value)))
+        for each in node.body
+    )  # fmt: skip
+
+
+def _manages(node: Function) -> bool:
+    return bool(_decorated(node) & MANAGERS)
+
+
+def _decorated(node: Function) -> set[str]:
+    found = (each.func if isinstance(each, ast.Call) else each for each in node.decorator_list)
+    return {each.attr if isinstance(each, ast.Attribute) else each.id for each in found
+            if isinstance(each, ast.Attribute | ast.Name)}  # fmt: skip
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

@@ -1,0 +1,102 @@
+"""The part of the business logic gate on commands: do those that stand for a criterion call its code?"""
+
+from collections.abc import Iterator
+
+from gates.evidence.called_code import CalledCode, CommandCall, commands_of
+from gates.evidence.kind import EvidenceSet
+from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.report import Section
+from gates.tasks.task import Criterion, Task
+
+RAW = "CalledCode.json"
+RULES = (
+    RuleText(
+        id="BL017",
+        title="Commands that stand for a criterion call its code",
+        meaning="The commands of measurements and entry points that stand for a criterion which is traced to functions "
+        "run once more, in a copy in which these functions leave a mark and raise. A command that ends well all the "
+        "same and left no mark does not call them: what it measures is something else, and the criterion is unknown. "
+        "One of several arms that calls them is enough; an entry point is asked only where no test stands for the "
+        "criterion. A command that fails before it calls them says nothing here.",
+    ),
+)
+
+
+def plan(task: Task) -> Iterator[Check]:
+    """Plan a check for each criterion that commands stand for."""
+    for criterion in _asked(task):
+        title = f"The commands that stand for {criterion.id} call its code"
+        yield Check(
+            id=f"called:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id, scored=False
+        )
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Leave open each criterion of which a measurement, or all that stands for it, ended well without its code."""
+    seen = evidence.get(CalledCode)
+    for criterion in _asked(task):
+        own = [call for call in seen.calls if call.criterion == criterion.id] if seen else []
+        past = _past(criterion, own)
+        if past is not None:
+            yield _uncalled(task, criterion, past)
+        else:
+            yield _told(criterion, own, "" if seen else evidence.why_missing(CalledCode))
+
+
+def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell of each command whether it called the code of its criterion."""
+    seen = evidence.get(CalledCode)
+    if seen is not None and seen.calls:
+        yield Section(
+            title="Commands and the Code That They Stand For",
+            text="Each command ran once more, in a copy in which the code of its criterion leaves a mark and raises.",
+            columns=("Criterion", "Command", "Calls the code"),
+            rows=tuple((call.criterion, f"{call.part}: {' '.join(call.command)}", _says(call)) for call in seen.calls),
+        )
+
+
+def _asked(task: Task) -> list[Criterion]:
+    return [c for c in task.criteria if any(binding.symbol for binding in c.code) and any(commands_of(task, c))]
+
+
+def _past(criterion: Criterion, own: list[CommandCall]) -> CommandCall | None:
+    """Return a command that was seen to call nothing of a criterion, where its part of the task asks for it."""
+    for part in dict.fromkeys(call.part for call in own):
+        calls = [call for call in own if call.part == part]
+        if all(call.ended_well and not call.called for call in calls) and not (
+            part == "entry point" and criterion.tests
+        ):
+            return calls[0]
+    return None
+
+
+def _uncalled(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
+    names = ", ".join(binding.name for binding in criterion.code)
+    return Finding(
+        rule="BL017", check=f"called:{criterion.id}", criterion=criterion.id, level=criterion.level,
+        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
+        location=task.place(criterion), subject=call.part, evidence=RAW, expected="a command that calls it",
+        actual="not called", message=f"`{' '.join(call.command)}` ({call.part}) ended well without calling {names}: "
+        f"it says nothing of {criterion.id}.", impact="It would say the same whatever that code does.",
+        remediation="Let it call the code, or trace the criterion to the code that it calls.",
+    )  # fmt: skip
+
+
+def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding:
+    called = [call for call in own if call.called]
+    facts = {"rule": "BL017", "check": f"called:{criterion.id}", "criterion": criterion.id, "evidence": RAW,
+             "level": Level.ADVISORY, "severity": Severity.INFO}  # fmt: skip
+    if called:
+        return Finding.model_validate({
+            **facts, "outcome": Outcome.PASSED, "actual": f"{len(called)} of {len(own)} commands",
+            "message": f"{len(called)} of the {len(own)} commands that stand for {criterion.id} call its code.",
+        })  # fmt: skip
+    why = missing or ("no command came so far" if own else "something else than functions is bound to it")
+    return Finding.model_validate({
+        **facts, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged",
+        "message": f"Whether the commands that stand for {criterion.id} call its code was not judged: {why}.",
+    })  # fmt: skip
+
+
+def _says(call: CommandCall) -> str:
+    return "yes" if call.called else "**no**" if call.ended_well else "not known: it failed before"

@@ -1,0 +1,99 @@
+"""The part of the business logic gate on emptied code: would the tests of a criterion pass without it?"""
+
+from collections.abc import Iterator
+
+from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
+from gates.evidence.kind import EvidenceSet
+from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.report import Section
+from gates.tasks.task import Criterion, Task
+
+RAW = "EmptiedCode.json"
+RULES = (
+    RuleText(
+        id="BL016",
+        title="The tests of a criterion notice that its code does nothing",
+        meaning="Each symbol that a criterion is traced to is emptied in a copy, its body taken away, and the tests of "
+        "the criterion run again. Where all of them pass, and the emptied code was seen to be called, they would pass "
+        "whatever that code does, and leave the criterion open (in the literature such code is called pseudo-tested). "
+        "It is not judged where something else stands for the criterion, too, where its code has no body, or where the "
+        "tests cannot be run in a copy. `gates prove` asks more: it puts many small faults in.",
+    ),
+)
+
+
+def plan(task: Task) -> Iterator[Check]:
+    """Plan a check for each criterion that is traced to symbols."""
+    for criterion in _traced(task):
+        title = f"The tests of {criterion.id} notice that its code does nothing"
+        yield Check(
+            id=f"emptied:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id, scored=False
+        )
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Leave open each criterion whose tests pass without its code; what could not be tried is only told."""
+    seen = evidence.get(EmptiedCode)
+    for criterion in _traced(task):
+        own = [symbol for symbol in seen.symbols if symbol.criterion == criterion.id] if seen else []
+        pseudo = [symbol for symbol in own if symbol.unnoticed]
+        yield from (_unnoticed(criterion, symbol) for symbol in pseudo)
+        if not pseudo:
+            yield _told(criterion, own, "" if seen else evidence.why_missing(EmptiedCode))
+
+
+def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell of each emptied symbol which test noticed."""
+    seen = evidence.get(EmptiedCode)
+    if seen is None or not seen.symbols:
+        return
+    yield Section(
+        title="Tests Without the Code That They Stand For",
+        text="Each symbol was emptied in a copy, and the tests of its criterion ran again: one of them has to notice.",
+        columns=("Criterion", "Symbol", "Tests asked", "Noticed by"),
+        rows=tuple(
+            (one.criterion, f"{one.symbol} ({one.location})", str(one.tests) if one.tests else "-", _noticed_by(one))
+            for one in seen.symbols
+        ),
+    )  # fmt: skip
+
+
+def _traced(task: Task) -> list[Criterion]:
+    return [criterion for criterion in task.criteria if any(binding.symbol for binding in criterion.code)]
+
+
+def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
+    tests = "its test passes" if symbol.tests == 1 else f"all {symbol.tests} tests that run it pass"
+    return Finding(
+        rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=criterion.level,
+        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
+        location=symbol.location, subject=symbol.symbol, evidence=RAW, expected="a test that notices",
+        actual="nothing noticed", message=f"Without the body of {symbol.symbol} {tests}: nothing of {criterion.id} "
+        "is seen to depend on it.", impact="The tests would pass whatever that code does.",
+        remediation="Assert on what it returns, raises or changes, or leave it out of the criterion.",
+    )  # fmt: skip
+
+
+def _told(criterion: Criterion, own: list[EmptiedSymbol], missing: str) -> Finding:
+    """Say that the tests of a criterion notice, or why that was not judged."""
+    facts = {"rule": "BL016", "check": f"emptied:{criterion.id}", "criterion": criterion.id, "evidence": RAW,
+             "level": Level.ADVISORY, "severity": Severity.INFO}  # fmt: skip
+    noticed = [symbol for symbol in own if symbol.noticed]
+    if noticed:
+        rest = next((f"; {symbol.symbol} was not judged: {symbol.why}" for symbol in own if not symbol.noticed), "")
+        names = ", ".join(symbol.symbol for symbol in noticed)
+        return Finding.model_validate({
+            **facts, "outcome": Outcome.PASSED, "actual": f"{len(noticed)} of {len(own)} symbols",
+            "message": f"The tests of {criterion.id} fail without the body of {names}{rest}.",
+        })  # fmt: skip
+    why = missing or next((symbol.why for symbol in own), "no passed test stands for it")
+    return Finding.model_validate({
+        **facts, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged",
+        "message": f"Whether the tests of {criterion.id} notice that its code does nothing was not judged: {why}.",
+    })  # fmt: skip
+
+
+def _noticed_by(symbol: EmptiedSymbol) -> str:
+    if symbol.noticed:
+        return symbol.by or symbol.end.value
+    return "**none**" if symbol.unnoticed else f"not judged: {symbol.why}"

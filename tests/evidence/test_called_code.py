@@ -1,0 +1,95 @@
+"""Commands that stand for a criterion are asked whether they call its code, in a real project."""
+
+import json
+from pathlib import Path
+
+import pytest
+from building import GOOD, a_context, raw_samples, written
+
+from gates.errors import EvidenceUnavailable
+from gates.evidence.called_code import CalledCode, CommandCall
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.source_tree import SourceTree
+from gates.tasks import spec
+
+CORE = """\
+def double(x):
+    return x * 2
+
+
+class Shop:
+    def __init__(self):
+        self.goods = []
+
+    def put(self, name):
+        self.goods.append(name)
+
+
+TABLE = {1: 2}
+"""
+SAMPLES = json.dumps(raw_samples())
+WRITE = f"import sys\nopen(sys.argv[1], 'w').write('''{SAMPLES}''')\n"
+FILES = {
+    "pkg/core.py": CORE,
+    "calls.py": "from pkg.core import double\ndouble(2)\n" + WRITE,
+    "imports.py": "import pkg.core\n" + WRITE,
+    "fails.py": "raise SystemExit('no device')\n",
+    "child.py": "import subprocess, sys\nsubprocess.run([sys.executable, 'calls.py', sys.argv[1]])\n",
+    "methods.py": "from pkg.core import Shop\nShop()\n" + WRITE,
+}
+TASK = """\
+id: T1
+title: Called
+implementation: [pkg]
+tests: [tests]
+entry_points:
+  - {run: [python, -c, "import pkg.core"], criteria: [ENTRY]}
+criteria:
+"""
+
+
+def seen(folder: Path, *asked: tuple[str, str, str]) -> dict[str, CommandCall]:
+    """The calls of criteria, each with its symbol and the file that its measurement runs."""
+    criteria = "".join(
+        f'  - {{id: {name}, text: {name}, code: [{{symbol: "pkg.core:{symbol}"}}], measures: [{{from: m_{name}, '
+        "ratio: [old, new], of: step_time_s, at_least: 1}]}\n" for name, symbol, _ in asked
+    )  # fmt: skip
+    entry = '  - {id: ENTRY, text: Enter, code: [{symbol: "pkg.core:double"}]}\n'
+    runs = "".join(f'  - {{id: m_{name}, run: [python, {file}, "{{out}}"]}}\n' for name, _, file in asked)
+    root = written(folder, {**GOOD, **FILES, "tasks/T1.yaml": f"{TASK}{criteria}{entry}measurements:\n{runs}"})
+    task, evidence, context = spec.load(root / "tasks/T1.yaml", root), EvidenceSet(), a_context(root)
+    for kind in (SourceTree, CalledCode):
+        evidence.collect(kind, task, context)
+    found = evidence.get(CalledCode)
+    assert found, evidence.why_missing(CalledCode)
+    assert (root / "pkg/core.py").read_text(encoding="utf-8") == CORE
+    return {call.criterion: call for call in found.calls}
+
+
+def test_what_a_command_calls_is_seen_in_its_children_too(tmp_path: Path) -> None:
+    calls = seen(
+        tmp_path / "project", ("CALLS", "double", "calls.py"), ("IMPORTS", "double", "imports.py"),
+        ("FAILS", "double", "fails.py"), ("CHILD", "double", "child.py"), ("MADE", "Shop", "methods.py"),
+        ("TABLE", "TABLE", "calls.py"),
+    )  # fmt: skip
+    assert {name: (call.called, call.ended_well) for name, call in calls.items()} == {
+        "CALLS": (True, False),
+        "IMPORTS": (False, True),
+        "FAILS": (False, False),
+        "CHILD": (True, True),  # it takes no notice of how its child ended
+        "MADE": (True, False),
+        "ENTRY": (False, True),
+    }
+    assert calls["IMPORTS"].part == "measurement m_IMPORTS"
+
+
+def test_where_no_command_stands_for_functions_there_is_nothing_to_see(tmp_path: Path) -> None:
+    root = written(tmp_path / "project", {**GOOD, "tasks/T1.yaml": "id: T1\ntitle: T\nimplementation: [pkg]\n"
+                   "criteria:\n  - {id: AC1, text: A, code: [{symbol: 'pkg.core:double'}]}\n"})  # fmt: skip
+    task = spec.load(root / "tasks/T1.yaml", root)
+    with pytest.raises(EvidenceUnavailable, match="the code was not seen"):
+        CalledCode.collect(task, a_context(root))
+    evidence = EvidenceSet()
+    evidence.collect(SourceTree, task, a_context(root))
+    with pytest.raises(EvidenceUnavailable, match="no command stands for"):
+        CalledCode.derive(task, a_context(root), evidence)

@@ -1,0 +1,172 @@
+"""Tests that pass without the code that they stand for are seen to, in a real project; the others are not."""
+
+from collections.abc import Iterator
+
+import pytest
+from building import GOOD, a_context, written
+
+from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
+from gates.evidence.executed_lines import ExecutedLines
+from gates.evidence.kind import EvidenceSet
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.source_tree import SourceTree
+from gates.proof import End
+from gates.tasks import spec
+
+CORE = """\
+import contextlib
+import functools
+import os
+
+KEPT = []
+
+
+def double(x):
+    return x * 2
+
+
+def codes(text):
+    return [ord(letter) for letter in text]
+
+
+def keep(x):
+    KEPT.append(x)
+
+
+class Shop:
+    def __init__(self):
+        self.goods = {}
+
+    def put(self, name, count):
+        self.goods[name] = count
+
+
+@contextlib.contextmanager
+def switched(name):
+    os.environ[name] = "on"
+    yield
+    del os.environ[name]
+
+
+@functools.lru_cache
+def cached(x):
+    return x + 1
+
+
+TABLE = {1: 2}
+"""
+PROGRAM = "[sys.executable, '-c', 'from pkg.core import double; assert double(2) == 4']"
+# of each criterion the symbol that it is traced to, and its tests
+CRITERIA = {
+    "VALUE": ("double", "assert double(3) == 6"),
+    "ITSELF": ("double", "assert double(3) == double(3)"),
+    "TYPE": ("codes", "assert isinstance(codes('a'), list)"),
+    "EMPTY": ("codes", "assert all(code > 0 for code in codes(''))\n    assert len(codes('a')) < 9"),
+    "EFFECT": ("keep", "keep(3)\n    assert KEPT[-1] == 3"),
+    "NO_EFFECT": ("keep", "keep(3)\n    assert KEPT is not None"),
+    "MADE": ("Shop", "assert isinstance(Shop(), Shop)"),
+    "USED": ("Shop", "shop = Shop()\n    shop.put('a', 3)\n    assert shop.goods == {'a': 3}"),
+    "ENTERED": ("switched", "with switched('LAMP'):\n        assert os.environ['LAMP'] == 'on'"),
+    "NOT_ASKED": ("switched", "with switched('LAMP'):\n        assert os.environ"),
+    "CHILD": (
+        "double",
+        f"done = subprocess.run({PROGRAM})\n    assert done is not None",
+    ),
+    "CHILD_HEARD": (
+        "double",
+        f"subprocess.run({PROGRAM}, check=True)\n    assert double(0) == 0",
+    ),
+    "DATA": ("double", "assert double(3) == int(open('tests/data/result.json').read())"),
+    "CACHED": ("cached", "assert cached(1) == 2"),
+    "FIXTURE": ("double", "assert six == 6"),
+    "CONSTANT": ("TABLE", "assert TABLE[1] == 2"),
+    "COUNTED": ("double", "assert double(1) == double(1)"),
+    "ELSEWHERE": ("double", "assert elsewhere.double(3) == 6"),
+    "SKIPPED": ("double", "pytest.skip('not today')"),
+}  # fmt: skip
+HEAD = """\
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pkg.core import KEPT, TABLE, Shop, cached, codes, double, keep, switched
+
+
+@pytest.fixture(scope="session")
+def six():
+    return double(3)
+
+
+@pytest.fixture
+def elsewhere():
+    found = importlib.util.spec_from_file_location("elsewhere", os.environ["ELSEWHERE"])
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+"""
+USES = {"FIXTURE": "six", "ELSEWHERE": "elsewhere"}
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, EmptiedSymbol]]:
+    tests = HEAD + "\n\n".join(
+        f"def test_{name.lower()}({USES.get(name, '')}):\n    {body}\n" for name, (_, body) in CRITERIA.items()
+    )
+    criteria = "\n".join(
+        f'  - {{id: {name}, text: {name}, code: [{{symbol: "pkg.core:{symbol}"}}], '
+        f'tests: ["tests/test_core.py::test_{name.lower()}"]}}' for name, (symbol, _) in CRITERIA.items()
+    )  # fmt: skip
+    table = "calculations: [{call: pkg.core:double, criteria: [COUNTED], table: [{args: [2], expected: 4}]}]"
+    task = f"id: T1\ntitle: Emptied\nimplementation: [pkg]\ntests: [tests]\n{table}\ncriteria:\n{criteria}\n"
+    root = written(
+        tmp_path_factory.mktemp("emptied"),
+        {
+            **GOOD,
+            "pkg/core.py": CORE,
+            "tests/test_core.py": tests,
+            "tests/data/result.json": "6",
+            "tasks/T1.yaml": task,
+        },
+    )
+    loaded, evidence, context = spec.load(root / "tasks/T1.yaml", root), EvidenceSet(), a_context(root)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("ELSEWHERE", str(root / "pkg/core.py"))
+        before = (root / "pkg/core.py").read_bytes()
+        for kind in (PytestRun, SourceTree, ExecutedLines, EmptiedCode):
+            evidence.collect(kind, loaded, context)
+    found = evidence.get(EmptiedCode)
+    assert found, evidence.why_missing(EmptiedCode)
+    assert (root / "pkg/core.py").read_bytes() == before
+    yield {symbol.criterion: symbol for symbol in found.symbols}
+
+
+@pytest.mark.parametrize("name", ["VALUE", "EFFECT", "USED", "ENTERED", "CHILD_HEARD", "DATA", "CACHED", "FIXTURE"])
+def test_a_test_that_asserts_on_it_notices(seen: dict[str, EmptiedSymbol], name: str) -> None:
+    assert seen[name].noticed, seen[name]
+    assert seen[name].by == f"tests/test_core.py::test_{name.lower()}"
+
+
+@pytest.mark.parametrize("name", ["ITSELF", "TYPE", "EMPTY", "NO_EFFECT", "MADE", "NOT_ASKED", "CHILD"])
+def test_a_test_that_would_pass_whatever_it_does_is_seen(seen: dict[str, EmptiedSymbol], name: str) -> None:
+    assert seen[name].end is End.SURVIVED, seen[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("CONSTANT", "it has no body"),
+        ("ELSEWHERE", "its tests do not call it in a copy"),
+        ("COUNTED", "calculations stand for it, too"),
+    ],
+)
+def test_what_cannot_be_tried_is_told_with_its_reason(seen: dict[str, EmptiedSymbol], name: str, why: str) -> None:
+    assert (seen[name].end, seen[name].why) == (End.NOT_TRIED, why)
+
+
+def test_a_test_that_did_not_pass_is_not_asked(seen: dict[str, EmptiedSymbol]) -> None:
+    assert "SKIPPED" not in seen

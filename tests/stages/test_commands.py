@@ -1,0 +1,57 @@
+"""Commands that never call the code that they stand for leave its criterion open."""
+
+from building import a_criterion, a_measure, a_task, evidence
+
+from gates.evidence.called_code import CalledCode, CommandCall
+from gates.evidence.kind import EvidenceSet
+from gates.model import Finding, Level, Outcome, Severity
+from gates.stages import _commands
+from gates.tasks.task import Task
+
+MEASURED = a_task(criteria=[a_criterion(measures=[a_measure()], tests=[])], entry_points=[])
+ENTRY = {"run": ["python", "-m", "pkg"], "criteria": ["AC1"], "line": 6}
+
+
+def a_call(*, called: bool = False, ended_well: bool = True, part: str = "measurement bench") -> CommandCall:
+    return CommandCall(criterion="AC1", part=part, command=("python", "b.py"), called=called, ended_well=ended_well)
+
+
+def judged(*calls: CommandCall, task: Task = MEASURED) -> Finding:
+    (finding,) = _commands.judge(task, evidence(CalledCode(how="in a copy", calls=calls)))
+    return finding
+
+
+def test_a_measurement_that_ends_well_without_the_code_says_nothing() -> None:
+    found = judged(a_call())
+    assert (found.outcome, found.level, found.severity) == (Outcome.UNKNOWN, Level.MUST, Severity.HIGH)
+    assert found.message.startswith("`python b.py` (measurement bench) ended well without calling pkg.core:double")
+    assert found.leaves_open
+
+
+def test_one_arm_that_calls_the_code_is_enough() -> None:
+    found = judged(a_call(), a_call(called=True, ended_well=False))
+    assert (found.outcome, found.actual) == (Outcome.PASSED, "1 of 2 commands")
+
+
+def test_a_command_that_fails_before_says_nothing() -> None:
+    found = judged(a_call(ended_well=False))
+    assert (found.outcome, found.level) == (Outcome.NOT_APPLICABLE, Level.ADVISORY)
+
+
+def test_an_entry_point_is_asked_where_no_test_stands_for_the_criterion() -> None:
+    alone = a_task(criteria=[a_criterion(tests=[])], entry_points=[ENTRY])
+    beside = a_task(criteria=[a_criterion()], entry_points=[ENTRY])
+    assert judged(a_call(part="entry point"), task=alone).outcome is Outcome.UNKNOWN
+    assert judged(a_call(part="entry point"), task=beside).outcome is Outcome.NOT_APPLICABLE
+
+
+def test_what_was_not_seen_is_told() -> None:
+    (found,) = _commands.judge(MEASURED, EvidenceSet(why="no copy could be made"))
+    assert (found.outcome, found.level) == (Outcome.NOT_APPLICABLE, Level.ADVISORY)
+    assert "no copy could be made" in found.message
+
+
+def test_the_report_tells_of_each_command() -> None:
+    seen = CalledCode(how="", calls=(a_call(), a_call(called=True), a_call(ended_well=False)))
+    (section,) = _commands.describe(MEASURED, evidence(seen))
+    assert [row[2] for row in section.rows] == ["**no**", "yes", "not known: it failed before"]

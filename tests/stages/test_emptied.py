@@ -1,0 +1,68 @@
+"""Emptied code in the report: what no test noticed leaves its criterion open, and what was not tried is told."""
+
+import pytest
+from building import a_criterion, a_task, evidence
+
+from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
+from gates.evidence.kind import EvidenceSet
+from gates.model import Finding, Level, Location, Outcome, Severity
+from gates.proof import End
+from gates.stages import _emptied
+
+TASK = a_task(criteria=[a_criterion()])
+
+
+def a_symbol(name: str = "double", end: End = End.KILLED, **changes: object) -> EmptiedSymbol:
+    facts = {"criterion": "AC1", "symbol": f"pkg.core:{name}", "location": Location(path="pkg/core.py", line=1),
+             "end": end, "by": "tests/test_core.py::test_double", "tests": 2}  # fmt: skip
+    return EmptiedSymbol.model_validate({**facts, **changes})
+
+
+def judged(*symbols: EmptiedSymbol, level: str = "must") -> Finding:
+    seen = evidence(EmptiedCode(how="in a copy", symbols=symbols))
+    (finding,) = _emptied.judge(a_task(criteria=[a_criterion(level=level)]), seen)
+    return finding
+
+
+def test_a_criterion_whose_tests_notice_is_told_and_stays() -> None:
+    found = judged(a_symbol())
+    assert (found.outcome, found.level) == (Outcome.PASSED, Level.ADVISORY)
+    assert found.message == "The tests of AC1 fail without the body of pkg.core:double."
+
+
+@pytest.mark.parametrize(("level", "severity"), [("must", Severity.HIGH), ("should", Severity.MEDIUM)])
+def test_what_no_test_notices_leaves_its_criterion_open(level: str, severity: Severity) -> None:
+    found = judged(a_symbol(), a_symbol("halve", End.SURVIVED), level=level)
+    assert (found.outcome, found.level, found.severity) == (Outcome.UNKNOWN, Level(level), severity)
+    assert found.message.startswith("Without the body of pkg.core:halve all 2 tests that run it pass")
+    assert found.leaves_open is (level == "must")
+
+
+def test_each_symbol_that_is_missed_by_all_is_named() -> None:
+    seen = evidence(EmptiedCode(how="", symbols=(a_symbol("a", End.SURVIVED), a_symbol("b", End.SURVIVED, tests=1))))
+    messages = [finding.message for finding in _emptied.judge(TASK, seen)]
+    assert messages[0].startswith("Without the body of pkg.core:a all 2 tests that run it pass")
+    assert messages[1].startswith("Without the body of pkg.core:b its test passes")
+
+
+def test_what_was_not_tried_is_told_with_its_reason_and_asks_nothing() -> None:
+    found = judged(a_symbol(end=End.NOT_TRIED, why="it has no body"))
+    assert (found.outcome, found.level) == (Outcome.NOT_APPLICABLE, Level.ADVISORY)
+    assert found.message.endswith("was not judged: it has no body.")
+    beside = judged(a_symbol(), a_symbol("TABLE", End.NOT_TRIED, why="it has no body"))
+    assert beside.outcome is Outcome.PASSED
+    assert beside.message.endswith("; pkg.core:TABLE was not judged: it has no body.")
+
+
+def test_without_a_look_nothing_is_judged() -> None:
+    (found,) = _emptied.judge(TASK, EvidenceSet(why="the tests did not run"))
+    assert (found.outcome, found.level) == (Outcome.NOT_APPLICABLE, Level.ADVISORY)
+    assert "the tests did not run" in found.message
+
+
+def test_the_report_names_who_noticed() -> None:
+    symbols = (a_symbol(), a_symbol("halve", End.SURVIVED), a_symbol("TABLE", End.NOT_TRIED, why="it has no body"))
+    (section,) = _emptied.describe(TASK, evidence(EmptiedCode(how="", symbols=symbols)))
+    assert [row[3] for row in section.rows] == [
+        "tests/test_core.py::test_double", "**none**", "not judged: it has no body",
+    ]  # fmt: skip
