@@ -14,6 +14,8 @@ from bar import unmoved
 from covering import executed, started
 
 from gates.context import Context
+from gates.evidence.called_code import CalledCode, CommandCall, commands_of
+from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.known_criteria import KnownCriteria
@@ -25,6 +27,7 @@ from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.model import CommandRecord, Finding, Location, Outcome, Severity
 from gates.pipeline import discover
 from gates.process import ProcessRun, Stream
+from gates.proof import End
 from gates.samples import Samples
 from gates.tasks.task import Task
 
@@ -197,12 +200,31 @@ def evidence(*pieces: Evidence) -> EvidenceSet:
 def all_evidence(task: Task, *instead: Evidence) -> EvidenceSet:
     """Everything that a task asks for, seen and good, save for the pieces given instead."""
     good: list[Evidence] = [
-        a_run(), a_tree(task), entries(task), measured(), executed(), started(), unmoved(), known_criteria(task)
+        a_run(), a_tree(task), entries(task), measured(), executed(), started(), unmoved(), known_criteria(task),
+        missed(), called(task),
     ]  # fmt: skip
     seen = evidence(*good, *instead)
     for kind in {kind for gate in discover() for kind in gate.uses} - {type(piece) for piece in seen.present()}:
         seen._missing[kind] = "the task asks for none"
     return seen
+
+
+def missed() -> EmptiedCode:
+    """The symbol of AC1, emptied, and the test that noticed."""
+    noticed = EmptiedSymbol(
+        criterion="AC1", symbol="pkg.core:double", location=Location(path="pkg/core.py", line=1, last_line=3),
+        end=End.KILLED, by="tests/test_core.py::test_double", tests=1,
+    )  # fmt: skip
+    return EmptiedCode(how="in a copy", symbols=(noticed,))
+
+
+def called(task: Task) -> CalledCode:
+    """The commands of a task, each of which calls the code of its criterion."""
+    calls = tuple(
+        CommandCall(criterion=criterion.id, part=part, command=command, called=True, ended_well=False)
+        for criterion in task.criteria for part, command, _ in commands_of(task, criterion)
+    )  # fmt: skip
+    return CalledCode(how="in a copy", calls=calls)
 
 
 def known_criteria(task: Task, *more: str, unread: tuple[str, ...] = ()) -> KnownCriteria:
@@ -242,6 +264,8 @@ measurements:
 
 MEASURES = """\
 import json, pathlib, sys, time
+from pkg.core import double
+double(1)
 samples = json.loads({0!r})
 samples["metrics"]["step_time_s"]["arms"]["old"][0] += time.time_ns() % 10**6 / 1e15  # no clock gives the same twice
 pathlib.Path(sys.argv[1]).write_text(json.dumps(samples))

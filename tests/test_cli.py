@@ -240,7 +240,7 @@ def test_crash_of_the_tool_is_4_and_never_looks_like_a_verdict(tmp_path: Path, c
 
 
 def bench(content: str) -> str:
-    return f"import sys\nopen(sys.argv[1], 'w').write({content!r})\n"
+    return f"import sys\nfrom pkg.core import double\ndouble(1)\nopen(sys.argv[1], 'w').write({content!r})\n"
 
 
 def one_value(value: object) -> str:

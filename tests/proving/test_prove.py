@@ -279,7 +279,8 @@ def test_without_the_library_the_command_says_what_to_install(tmp_path: Path) ->
 
 
 VACUOUS = {
-    "tasks/T1.yaml": SMALL["tasks/T1.yaml"] + "proof: {killed_at_least: 0.5}\n",
+    "tasks/T1.yaml": SMALL["tasks/T1.yaml"] + "proof: {killed_at_least: 0.5}\n"
+    'entry_points: [{run: [python, -c, "import pkg.core; pkg.core.double(1)"], criteria: [AC1]}]\n',
     "pkg/core.py": "def double(x):\n    if x:\n        return x + x\n    return 0\n",
     "tests/test_core.py": (
         "from pkg.core import double\ndef test_nothing():\n    seen = [double(2)]\n    assert len(seen) == 1\n"
@@ -314,7 +315,7 @@ def test_ctrl_c_keeps_what_was_tried(tmp_path: Path) -> None:
         limit = time.monotonic() + 50
         while "faults to try" not in running.stderr.readline():
             assert time.monotonic() < limit
-        while not any(path.stat().st_size for path in tmp_path.glob("gates-*/tries/*/results.jsonl")):
+        while not any(path.stat().st_size for path in tmp_path.glob("gates-*/tries-*/*/results.jsonl")):
             assert time.monotonic() < limit
             time.sleep(0.05)
         running.send_signal(signal.SIGINT)
