@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -46,8 +47,15 @@ def find_root(start: Path) -> Path:
 
 
 def interpreter(named: str | None, folder: Path) -> str | None:
-    """Return an interpreter that is named by a path as one that holds in every folder; a bare word stays one."""
-    if not named or not {"/", os.sep} & set(named):
+    """Return an interpreter that is named by a path as one that holds in every folder; a bare word stays one.
+
+    Raises `UsageError` where there is none of that name.
+    """
+    if not named:
+        return named
+    if not {"/", os.sep} & set(named):
+        if shutil.which(named) is None:
+            raise UsageError(f"no interpreter {named!r}: no program of that name is on the PATH; name one by its path")
         return named
     path = Path(os.path.abspath(folder / Path(named).expanduser()))  # noqa: PTH100  # the link is the environment
     if not path.is_file():

@@ -121,17 +121,18 @@ def _rule(rule: RuleText) -> list[str]:
 def _code_rule(rule: Rule) -> list[str]:
     form = rule.form
 
-    def examples(title: str, texts: tuple[str, ...]) -> Iterator[str]:
-        for text in texts:
+    def shortest(title: str, texts: tuple[str, ...]) -> Iterator[str]:
+        if texts:
             yield f"  {title}:"
-            yield from (f"    {line}" for line in text.splitlines())
+            yield from (f"    {line}" for line in min(texts, key=len).splitlines())
 
     lines = [
         f"{rule.id} ({rule.severity.value}): {form.problem}",
         f"  impact: {form.impact}",
         f"  fix: {form.fix}",
         *([f"  tags: {', '.join(form.tags)}"] if form.tags else []),
-        *examples("good", form.good),
-        *examples("bad", form.bad),
+        *shortest("good", form.good),
+        *shortest("bad", form.bad),
+        *([f"  {more} more examples: {rule.source}"] if (more := len(form.good) + len(form.bad) - 2) > 0 else []),
     ]
     return [visible(line) for line in lines]

@@ -328,6 +328,13 @@ def test_list_names_a_broken_task_and_shows_the_others(tmp_path: Path) -> None:
     assert "error: tasks/T2.yaml:1:1: missing key" in ended.err
 
 
+def test_explain_shows_the_shortest_example_of_each_kind_and_where_the_others_are(tmp_path: Path) -> None:
+    ended = gates(a_project(tmp_path), "explain", "amp-clip-before-unscale")
+    assert ended.code == 0
+    assert [line for line in ended.out.splitlines() if line in {"  good:", "  bad:"}] == ["  good:", "  bad:"]
+    assert "more examples: gates/rules/amp-clip-before-unscale.yaml" in ended.out.splitlines()[-1]
+
+
 def test_list_and_explain_show_no_control_characters(tmp_path: Path) -> None:
     evil = (LIGHT % "double").replace("Doubling", '"\\e[2J\\u202eevil"').replace("Double a number", '"\\e]0;evil"')
     project = a_project(tmp_path, {"tasks/T1.yaml": evil})

@@ -122,7 +122,9 @@ def test_folders_of_the_file_are_used_from_below(tmp_path: Path) -> None:
 def test_interpreter_is_a_path_that_holds_in_every_folder_and_must_be_there(tmp_path: Path) -> None:
     written(tmp_path, {"env/bin/python": ""})
     assert config.interpreter("env/bin/python", tmp_path) == str(tmp_path / "env/bin/python")
-    assert config.interpreter("python3.12", tmp_path) == "python3.12"
+    assert config.interpreter("sh", tmp_path) == "sh"
     assert config.interpreter(None, tmp_path) is None
     with pytest.raises(UsageError, match="no interpreter 'env/python': there is no file"):
         config.interpreter("env/python", tmp_path)
+    with pytest.raises(UsageError, match="no program of that name is on the PATH"):
+        config.interpreter("python-of-nobody", tmp_path)

@@ -87,9 +87,11 @@ def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding
     facts = {"rule": "BL017", "check": f"called:{criterion.id}", "criterion": criterion.id, "evidence": RAW,
              "level": Level.ADVISORY, "severity": Severity.INFO}  # fmt: skip
     if called:
+        share = "Each command" if len(called) == len(own) else f"{len(called)} of the {len(own)} commands"
+        verbs = ("stands", "calls") if len(called) == len(own) else ("stand", "call")
         return Finding.model_validate({
             **facts, "outcome": Outcome.PASSED, "actual": f"{len(called)} of {len(own)} commands",
-            "message": f"{len(called)} of the {len(own)} commands that stand for {criterion.id} call its code.",
+            "message": f"{share} that {verbs[0]} for {criterion.id} {verbs[1]} its code.",
         })  # fmt: skip
     why = missing or ("no command came so far" if own else "something else than functions is bound to it")
     return Finding.model_validate({
