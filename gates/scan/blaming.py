@@ -48,14 +48,21 @@ def _again_in_helper(here: Event, events: Word, found: Trace) -> Frame | None:
 
 
 def _too_early(here: Event, rest: Word, found: Trace) -> Frame | None:
-    """Return the element of a list that acts in its turn before another which should have come first."""
+    """Return what acts before another that should have come first: a list's element, or the call of a helper."""
     frames, wanted = found.calls.get(here, ()), BEFORE.get(here.name, set())
     later = next((event for event in rest if event.name in wanted or event.name.endswith(ENDING)), None)
     later = later if later is not None and later.name in wanted else None
     others = found.calls.get(later, ()) if later is not None else ()
     pairs = (pair for pair in zip(frames, others, strict=False) if pair[0] != pair[1])
     one, other = next(pairs, (None, None))
-    return one.listed if one is not None and other is not None and one[:2] == other[:2] else None
+    if one is None or other is None:
+        return None
+    if one[:2] == other[:2]:
+        return one.listed
+    depth = frames.index(one)
+    inside = {event.name for event, calls in found.calls.items() if calls[: depth + 1] == frames[: depth + 1]}
+    alone = inside == {here.name} and one.path == other.path
+    return one if alone and all(frame.direct for frame in frames[depth:]) else None
 
 
 def _in_block(here: Event, events: Word, found: Trace) -> Frame | None:

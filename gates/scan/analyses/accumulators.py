@@ -250,18 +250,36 @@ def _handed_to_start(project: Project, module: Module, body: ast.AST) -> Iterato
             continue
         bound = project.scope_of(target, module).owner is not None
         for parameter in starting[target]:
-            given = argument(call, target, parameter, bound=bound)
-            yield from named(given) if given is not None else ()
+            name, _, field = parameter.partition(".")
+            given = argument(call, target, name, bound=bound)
+            if given is not None and field:
+                yield from _read_as(body, f"{text_of(given)}.{field}")
+            elif given is not None:
+                yield from named(given)
+
+
+def _read_as(body: ast.AST, field: str) -> Iterator[str]:
+    """Yield a field of an object, as it is written, and the names that a body gives it."""
+    yield field
+    for node in inner(body, ast.Assign):
+        if isinstance(node, ast.Assign) and text_of(node.value) == field:
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
 
 
 def _starting(project: Project) -> Iterator[dict[Function, frozenset[str]]]:
-    """Yield the parameters of each function from which it starts a backward pass."""
+    """Yield the parameters of each function, or the fields of these, from which it starts a backward pass."""
     found: dict[Function, frozenset[str]] = {}
     for module in project.modules.values():
         for function in functions(module) if "backward" in module.calls else ():
             arguments = function.args
             given = {arg.arg for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-            if begun := starts(function) & given - {"self"}:
+            begun = starts(function)
+            read = {
+                text_of(n.value) for n in inner(function, ast.Assign)
+                if isinstance(n, ast.Assign) and isinstance(n.value, ast.Attribute) and tail_of(n.targets[0]) in begun
+                and isinstance(n.value.value, ast.Name) and n.value.value.id in given - {"self"}
+            }  # fmt: skip
+            if begun := (begun & given - {"self"}) | read:
                 found[function] = frozenset(begun)
     yield found
 

@@ -184,13 +184,15 @@ def _is_own(project: Project, owner: ClassInfo, function: object) -> bool:
 
 
 def _use_autocast(project: Project, found: Iterable[Source]) -> bool:
-    """Return whether a file that a loss comes from enters autocast, be it in another function."""
+    """Return whether a file that a loss comes from enters autocast, be it in another function or by a decorator."""
     modules = [source.module for source in found] + [module for source in found for _, module in source.through]
     files = {module.path: module for module in modules}
     blocks = ((node, module) for module in files.values() for node in module.live.get(ast.With, ()))
-    return any(
-        isinstance(node, ast.With) and any(contexts_of(node, project.scope_at(node, module))) for node, module in blocks
-    )
+    if any(isinstance(b, ast.With) and any(contexts_of(b, project.scope_at(b, module))) for b, module in blocks):
+        return True
+    decorated = ((each, module) for module in files.values() for function in functions(module)
+                 for each in function.decorator_list)  # fmt: skip
+    return any(True for each, module in decorated for _ in decorating(each, project.scope_at(each, module)))
 
 
 def _body(project: Project, call: ast.Call, module: Module) -> Body:

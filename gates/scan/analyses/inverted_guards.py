@@ -115,7 +115,8 @@ def _branches(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
     test, turned = node.test, False
     while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test, turned = test.operand, not turned
-    yes, no = (node.orelse, node.body) if turned else (node.body, node.orelse)
+    other = node.orelse or rest_of(module, node)
+    yes, no = (other, node.body) if turned else (node.body, other)
     scope = project.scope_at(node, module)
     if (missing := absent(test, yes, no, scope)) is not None:
         name, branch = missing

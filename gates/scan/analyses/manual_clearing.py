@@ -1,4 +1,4 @@
-"""Training steps with manual optimization that never clear their gradients."""
+"""Training steps with manual optimization, or offered in parts, that never clear their gradients."""
 
 import ast
 import re
@@ -6,20 +6,22 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import broken, callee, calls, class_of, module_of
 from gates.scan.analyses.training.frameworks import Framed, framed
+from gates.scan.analyses.training.in_parts import in_parts
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.site import Site
 
-WORDS = ("automatic_optimization*",)
+WORDS = ("automatic_optimization*", "backward")
 CLEARS = {"zero_grad", "optimizer_zero_grad", "grad"}
 HOPS = 2
 PROBLEM = "no optimizer's gradients are ever cleared"
 
 
 def look(project: Project) -> Iterator[Site]:
-    """Yield the steps of each Lightning module that steps by hand and does not clear what they step with."""
+    """Yield the steps of each Lightning module that steps by hand, or of a trainer in parts, that clear nothing."""
+    yield from in_parts(project)
     for found in project.once(framed):
         owner = class_of(found.function, found.module)
         if found.framework != "Lightning" or owner is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gates.scan.analyses.reading.asides import is_aside
 from gates.scan.analyses.reading.code import broken, calls, constant, is_backward, keyword
 from gates.scan.analyses.training.frameworks import framed
 from gates.scan.program.module import tail_of
@@ -32,6 +33,8 @@ def look(project: Project) -> Iterator[Site]:
         own = list(calls(found.function))
         if any(tail_of(c.func) in UNSCALES for c in own) or not any(map(is_backward, own)):
             continue
+        passes = [call for call in own if is_backward(call)]
+        passes = [call for call in passes if call.args] or passes  # those that are handed a loss are the framework's
         for call in own:
-            if scope.dotted(call.func) in TORCH:
+            if scope.dotted(call.func) in TORCH and not all(is_aside(each, call, found.module) for each in passes):
                 yield broken(found.module, call, f"{found.framework} has not unscaled these gradients yet")

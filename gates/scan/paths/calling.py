@@ -131,6 +131,7 @@ class Calling(Picking):
         if happened is None or (inner is not None and not happened[1]) or happened[0].name in own:
             return self._inlined(node, path, scope, place)
         self.calls.setdefault(happened[0], tuple(self.frames))
+        path = _there(node, path, place)
         if own:  # such as a step that clears at its end
             return self._inlined(node, path.happens(happened[0]), scope, place)
         ran = [self.touched(node, each, scope) for each in self._closures(node, path, scope)]
@@ -188,7 +189,9 @@ class Calling(Picking):
         key = key_of(node.func)
         written = listed(place.value(key), in_line=True) if key is not None else None
         written = written or (listed(acting[0], in_line=is_picked) if acting else None)
-        self.frames.append(Frame(scope.module.path, node.lineno, node.end_lineno or node.lineno, is_plain, written))
+        last = node.end_lineno or node.lineno
+        direct = closure.node not in self._hooks and self.project.types.function(node, scope) is closure.node
+        self.frames.append(Frame(scope.module.path, node.lineno, last, is_plain, written, direct=direct))
         found = self.enter(closure, arguments, named, path)
         self.frames.pop()
         if len(found) == 1 and found[0][0].words == path.words and found[0][0].heap.keys() == path.heap.keys():
@@ -238,3 +241,15 @@ class Calling(Picking):
             return found
 
         return inner([d for d in node.decorator_list if d in self.hot], [path])
+
+
+def _there(call: ast.Call, path: State, place: Place) -> State:
+    """Return the path on which that is there of which methods were called: `scaler` after `scaler.scale(loss)`."""
+    made: ast.expr = call
+    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
+        made = made.func.value
+        if isinstance(made, ast.Name | ast.Attribute):
+            value = place.value(made)
+            if not value.is_known and value.closure is None and value.key not in path.assumed:
+                path = path.assumes(value.key, truth=True)
+    return path

@@ -16,13 +16,17 @@ from gates.scan.program.scope import Scope
 MAX_KEY, KEPT_KEY = 2000, 200
 MAX_HOPS = 4
 ITSELF = frozenset({"to", "cuda", "cpu", "train", "eval", "requires_grad_"})  # what a module's method returns
-SETTLED = re.compile(r"_*(uses?|supports?)_")  # what is asked so is the same in each turn of a loop
+SETTLED = re.compile(
+    r"_*(uses?|supports?)_|\w*(available|installed|supported)$"
+)  # what is asked so is the same in each turn of a loop
 PARTIAL = "functools.partial"
 STABLE = frozenset(
     {
         "bool",
         "enumerate",
+        "find_spec",
         "float",
+        "getenv",
         "hasattr",
         "int",
         "isinstance",

@@ -4,9 +4,10 @@ import ast
 from collections.abc import Iterable
 
 from gates.scan.analyses.evaluation.switches import turns_off
-from gates.scan.analyses.reading.code import callee, function_of, is_backward
+from gates.scan.analyses.reading.code import MODEL, callee, function_of, is_backward
 from gates.scan.analyses.reading.flow import sources
 from gates.scan.analyses.training.forwards import NO_GRAD, is_call_of_model, trains
+from gates.scan.program.classes import ClassInfo
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of
@@ -43,10 +44,20 @@ def _is_plain(project: Project, function: Function, module: Module) -> bool:
     gives = any(isinstance(n, ast.Return) and n.value is not None for n in inner(function, ast.Return))
     if owner is None or not gives:
         return gives
+    if _switches(owner):
+        return project.types.is_a(owner.name, MODULE) is not True
     is_whole = "__init__" in owner.methods or any("dataclass" in text_of(d) for d in owner.node.decorator_list)
     kin = (owner, *project.below(owner)) if is_whole else ()
     known = all(base in project.classes for each in kin for base in each.bases)
     return is_whole and known and all(project.types.is_a(each.name, MODULE) is False for each in kin)
+
+
+def _switches(owner: ClassInfo) -> bool:
+    """Return whether a class puts a model of its own into a mode, and so is a trainer, whatever it extends."""
+    made = (c for method in owner.methods.values() for c in inner(method, ast.Call))
+    held = (c.func.value for c in made if isinstance(c, ast.Call) and isinstance(c.func, ast.Attribute)
+            and c.func.attr in {"train", "eval"})  # fmt: skip
+    return any(isinstance(each, ast.Attribute) and MODEL.search(each.attr) for each in held)
 
 
 def is_learned_from(project: Project, sites: Iterable[tuple[ast.Call, Module]]) -> bool:

@@ -44,7 +44,7 @@ def is_short(node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> bool:
         return HALF in kinds and kinds <= {HALF, BRAIN}
     if not isinstance(node, ast.Name) or not hops:
         return False
-    if _is_short_where_scaled(node, scope):
+    if _is_short_where_scaled(node, scope) or _is_what_scales(node, scope):
         return True
     made = scope.through(node)
     if made is not None:
@@ -63,6 +63,17 @@ def _is_short_where_scaled(node: ast.Name, scope: Scope) -> bool:
     switches = [keyword(call, "enabled") for call, _ in scalers(scope.project, scope.module)]
     on = {pair for switch in switches if (pair := _asked(switch)) is not None}
     return bool(on) and any(on & set(_branch(value, found[0].module)) for value in halves)
+
+
+def _is_what_scales(node: ast.Name, scope: Scope) -> bool:
+    """Return whether a scaler beside it is switched on exactly where a type is float16: `enabled=kind is float16`."""
+    made = ((keyword(call, "enabled"), where) for call, where in scalers(scope.project, scope.module))
+    return any(
+        isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.Is)
+        and text_of(test.left) == node.id and where.function is scope.function
+        and where.dotted(test.comparators[0]) in {HALF, "torch.half"}
+        for test, where in made
+    )  # fmt: skip
 
 
 def _asked(test: ast.expr | None) -> tuple[str, str] | None:

@@ -9,6 +9,7 @@ from gates.scan.program.nodes import text_of, walk
 from gates.scan.program.scope import Scope
 
 USED = {"scale", "unscale_", "step", "update"}
+MEMBERS = {*USED, "load_state_dict", "state_dict", "get_scale"}
 
 
 def absent(test: ast.expr, yes: list[ast.stmt], no: list[ast.stmt], scope: Scope) -> tuple[str, list[ast.stmt]] | None:
@@ -58,6 +59,6 @@ def use(branch: list[ast.stmt], name: str) -> ast.Call | None:
             if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store) and text_of(node) == name:
                 return None
         for call in calls(statement):
-            if isinstance(call.func, ast.Attribute) and call.func.attr in USED and text_of(call.func.value) == name:
+            if isinstance(call.func, ast.Attribute) and call.func.attr in MEMBERS and text_of(call.func.value) == name:
                 return call
     return None
