@@ -95,7 +95,7 @@ def run(
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
             told = {**(env or {}), **(channel.env if channel else {})}
-            marked = {**_environment(), **told, MARK: f"{os.environ.get(MARK, '')}:{mark}"}
+            marked = {**environment(), **told, MARK: f"{os.environ.get(MARK, '')}:{mark}"}
             child = _start(argv, cwd, marked, channel.theirs if channel else ())
             streams = [
                 _Reader(child.stdout, log.with_suffix(".stdout.txt")),
@@ -222,7 +222,7 @@ class _Reader:
         )
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return the environment of a child: ours, less what would change a test run from outside the task."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(DROPPED)}
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -17,7 +17,7 @@ from gates.guardian import guarded_folder
 from gates.model import CommandRecord, Model
 from gates.process import ProcessRun
 from gates.proving.bench import Bench
-from gates.proving.emptying import bodies, raising
+from gates.proving.emptying import bodies, makes_unseen, places_of, raising
 from gates.proving.giving import Function
 from gates.proving.source import Text
 from gates.tasks.measurement import Measurement
@@ -29,7 +29,7 @@ class CommandCall(Model):
     """A command that stands for a criterion, and whether it called the criterion's code before it ended.
 
     `part` names what of the task it is, such as `measurement speed`. Only of one that `ended_well` is it known that it
-    calls none.
+    calls none, unless `why` says why nobody can tell.
     """
 
     criterion: str
@@ -37,6 +37,12 @@ class CommandCall(Model):
     command: Command
     called: bool
     ended_well: bool
+    why: str = ""
+
+    @property
+    def misses(self) -> bool:
+        """Return whether the command was seen to do without the code."""
+        return self.ended_well and not self.called and not self.why
 
 
 class CalledCode(Derived):
@@ -55,7 +61,8 @@ class CalledCode(Derived):
         asked = [(c, each) for c, each in asked if files[c.id]]
         if not asked:
             raise EvidenceUnavailable("no command stands for a criterion that is traced to functions alone")
-        found, records = [], []
+        found, records, places = [], [], places_of(task.implementation, context.root)
+        unseen = {c.id: _unseen(c, tree, context) for c, _ in asked}
         with guarded_folder() as folder:
             try:
                 bench = Bench(task, replace(context, evidence=folder), reports_of(context.root), 0)
@@ -63,12 +70,15 @@ class CalledCode(Derived):
                 raise EvidenceUnavailable(str(error)) from error
             for number, (criterion, (part, command, timeout_s)) in enumerate(asked):
                 mark = folder / f"called-{number}"
-                texts = {file.path: raising(file, functions, mark) for file, functions in files[criterion.id].items()}
+                texts = {
+                    file.path: raising(file, functions, mark, places) for file, functions in files[criterion.id].items()
+                }
                 with bench.faulty(texts) as copy:
-                    ended = _ended(command, replace(copy, timeout_s=timeout_s or context.timeout_s), bench)
-                well = ended is not None and ended.exit_code == 0 and not ended.timed_out
-                found.append(CommandCall(criterion=criterion.id, part=part, command=command, called=mark.exists(),
-                                         ended_well=well))  # fmt: skip
+                    ended, why = _ended(command, replace(copy, timeout_s=timeout_s or context.timeout_s), bench)
+                well, called = ended is not None and ended.exit_code == 0 and not ended.timed_out, mark.exists()
+                why = "" if called or not well else why or unseen[criterion.id]
+                found.append(CommandCall(criterion=criterion.id, part=part, command=command, called=called,
+                                         ended_well=well, why=why))  # fmt: skip
                 records.append(CommandRecord(
                     purpose=f"{part} without the code of {criterion.id}", argv=command,
                     ended=ended.ended if ended else "cannot be started", duration_s=ended.duration_s if ended else 0,
@@ -117,11 +127,24 @@ def _functions(criterion: Criterion, tree: SourceTree, context: Context) -> dict
     return found
 
 
-def _ended(command: Command, context: Context, bench: Bench) -> ProcessRun | None:
+def _unseen(criterion: Criterion, tree: SourceTree, context: Context) -> str:
+    """Return why calls of a criterion's code may not be seen: objects of a class are made without a line of it."""
+    for binding in criterion.code:
+        for place in tree.ways(binding) if binding.symbol else ():
+            if makes_unseen(Text.read(context.root, place.path), place, binding.name):
+                return f"objects of {binding.name} are made without a line of its own"
+    return ""
+
+
+def _ended(command: Command, context: Context, bench: Bench) -> tuple[ProcessRun | None, str]:
+    """Return how a command ends in a copy, and why that says nothing, where it wrote no samples."""
     with tempfile.TemporaryDirectory(dir=context.evidence) as fresh:
-        argv = context.argv(command, out=str(Path(fresh) / "out"))
-        env = {"PYTHONPATH": bench.paths(context.root)}
+        out = Path(fresh) / "out"
+        argv = context.argv(command, out=str(out))
+        env = bench.env(context.root)
         try:
-            return process.run(argv, cwd=context.root, timeout_s=context.timeout_s, log=Path(fresh) / "run", env=env)
+            ended = process.run(argv, cwd=context.root, timeout_s=context.timeout_s, log=Path(fresh) / "run", env=env)
         except OSError:
-            return None
+            return None, ""
+        asked = any("{out}" in word for word in command)
+        return ended, "it writes no samples in a copy" if asked and not out.exists() else ""

@@ -20,7 +20,7 @@ from gates.guardian import guarded_folder
 from gates.model import CommandRecord, Location, Model
 from gates.proof import NOTICED, End
 from gates.proving.bench import Bench, Told
-from gates.proving.emptying import Emptying, emptyings
+from gates.proving.emptying import Emptying, emptyings, places_of
 from gates.proving.source import Text, compiles
 from gates.proving.targets import STARTUP_S, Baseline
 from gates.tasks.calls import stands_beside
@@ -31,6 +31,7 @@ LEAST_S = 60.0
 SHARE = 2.0  # of the time that the test run took
 COPIES = 2
 SLOW_S = (1.0, 10.0)
+SKIPPED = "not all of its tests pass in a copy"
 UNCALLED = "its tests do not call it in a copy"
 WHY = {End.BROKEN: "nothing runs without it", End.UNSTEADY: "its tests do not pass in a copy"}
 
@@ -143,7 +144,7 @@ def _subject(
         return not_judged(f"its file cannot be rewritten: {error}")
     if not tries:
         return not_judged("it has no body")
-    if not all(compiles(each.text(file, Path("mark"))) for each in tries):
+    if not all(compiles(each.text(file, Path("mark"), ())) for each in tries):
         return not_judged("its file cannot be rewritten")
     functions = {function for each in tries for function in each.functions}
     places = tuple(Location(path=file.path, line=node.lineno, last_line=node.end_lineno) for node in functions)
@@ -165,6 +166,7 @@ class _Trial:
         self._context = context
         self._baseline = baseline
         self._deadline = time.time() + max(LEAST_S, SHARE * tests_s)
+        self._places = places_of(task.implementation, context.root)
         self._marks = context.evidence / "marks"
         self._marks.mkdir()
 
@@ -200,7 +202,8 @@ class _Trial:
         assert subject.file is not None
         limit_s = self._baseline.limit_s(subject.tests)
         return {
-            "id": name, "file": subject.file.path, "text": emptying.text(subject.file, self._marks / name),
+            "id": name, "file": subject.file.path,
+            "text": emptying.text(subject.file, self._marks / name, self._places),
             "tests": subject.tests, "all": subject.tests, "limit_s": limit_s, "limit_all_s": limit_s,
         }  # fmt: skip
 
@@ -213,7 +216,9 @@ class _Trial:
         else:
             end = End(result["end"])
             told = {"end": end, "by": result["by"], "message": result["message"], "why": WHY.get(end, "")}
-            if end is End.SURVIVED and not mark.exists():
+            if end is End.SURVIVED and result["idle"]:
+                told = {"end": End.NOT_TRIED, "why": SKIPPED}
+            elif end is End.SURVIVED and not mark.exists():
                 told = {"end": End.NOT_TRIED, "why": UNCALLED}
         if subject.told.unnoticed and told["end"] not in NOTICED:
             return

@@ -20,7 +20,7 @@ from gates.evidence.noted_lines import module_roots
 from gates.files import copy_package, files_of
 from gates.process import ProcessRun
 from gates.proving._worker.keeping import Copy
-from gates.proving.copying import copy_project
+from gates.proving.copying import copy_project, relocated
 from gates.tasks.task import Task
 
 PACKAGE = "gates_prove_worker"
@@ -48,6 +48,7 @@ class Bench:
 
     def __init__(self, task: Task, context: Context, reports: Path, jobs: int) -> None:
         self._task = task
+        self._root = context.root
         self._folder = context.evidence
         self.pristine = self._folder / "pristine"
         copy_project(context.root, self.pristine, reports, jobs + 1)
@@ -90,7 +91,7 @@ class Bench:
     def _run(self, argv: list[str], scratch: Path, env: dict[str, str]) -> ProcessRun:
         return process.run(
             argv, cwd=self.look.root, timeout_s=self.look.timeout_s, log=scratch / "run",
-            env={**env, "PYTHONPATH": self.paths(self.look.root), "TMPDIR": str(scratch / "temporary")},
+            env={**env, **self.env(self.look.root), "TMPDIR": str(scratch / "temporary")},
         )  # fmt: skip
 
     def try_all(
@@ -132,14 +133,18 @@ class Bench:
         (own / "tmp").mkdir(parents=True)
         return {
             "root": str(root), "scratch": str(own), "temporary": str(own / "tmp"),
-            "results": str(own / "results.jsonl"), "pythonpath": self.paths(root),
+            "results": str(own / "results.jsonl"), "env": self.env(root),
             "arguments": ["--maxfail=1", f"--rootdir={root}"],
         }  # fmt: skip
 
-    def paths(self, root: Path) -> str:
-        """Return where modules are imported from: the copy comes before all that is installed."""
+    def env(self, root: Path) -> dict[str, str]:
+        """Return what the environment of a copy has: variables that name places of the project name its places.
+
+        Modules are imported from it before all that is installed.
+        """
         roots = [str(path) for path in module_roots(self._task, replace(self.look, root=root))]
-        return process.joined_paths(os.pathsep.join([str(self._plugin), *roots]))
+        paths = process.joined_paths(os.pathsep.join([str(self._plugin), *roots]))
+        return relocated({**process.environment(), "PYTHONPATH": paths}, self._root, root)
 
     def _fresh(self, name: str) -> Path:
         path = self._folder / name

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +12,7 @@ LEFT_OUT = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "__pycache__", ".pytest_cache",
      ".ruff_cache", ".mypy_cache", ".hypothesis", ".ipynb_checkpoints", ".import_linter_cache", ".eggs"}
 )  # fmt: skip
+ELSEWHERE = frozenset({"HOME", "TMPDIR"})  # what lies there is no part of a project
 REPORT = ("result.json", "proof.json")
 SPARE_BYTES = 256 * 1024**2
 
@@ -37,14 +38,32 @@ def copy_project(root: Path, target: Path, reports: Path, copies: int) -> None:
                 _copy(here / name, there / name, root, target)
 
 
+def relocated(env: Mapping[str, str], root: Path, copy: Path) -> dict[str, str]:
+    """Return `PYTHONPATH` and the variables that name places of a project, each with the places of a copy."""
+    found = {}
+    for name, value in env.items():
+        moved = os.pathsep.join(_moved(each, root, copy) for each in value.split(os.pathsep))
+        if name == "PYTHONPATH" or (moved != value and name not in ELSEWHERE):
+            found[name] = moved
+    return found
+
+
+def _moved(text: str, root: Path, copy: Path) -> str:
+    for path in (Path(text), Path(os.path.realpath(text))):
+        if Path(text).is_absolute() and path.is_relative_to(root):
+            there = copy / path.relative_to(root)
+            return str(there) if os.path.lexists(there) else text
+    return text
+
+
 def _copy(source: Path, target: Path, root: Path, copy: Path) -> None:
     if not source.is_symlink():
         if source.is_file():  # a pipe or a socket is no part of a project
             shutil.copy2(source, target)
         return
     to = source.readlink()
-    if to.is_absolute() and to.is_relative_to(root):
-        to = copy / to.relative_to(root)
+    if to.is_absolute() and to.is_relative_to(root):  # a copy is copied itself
+        to = Path(os.path.relpath(copy / to.relative_to(root), target.parent))
     elif not to.is_absolute() and not Path(os.path.normpath(source.parent / to)).is_relative_to(root):
         to = Path(os.path.normpath(source.parent / to))
     target.symlink_to(to)

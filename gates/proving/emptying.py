@@ -7,7 +7,7 @@ whatever it does.
 import ast
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +18,13 @@ from gates.syntax import own_nodes
 
 MAKES = frozenset({"__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__"})
 NO_BODY = frozenset({"overload", "abstractmethod"})
-# whether a module that is being imported, and no program or doctest, is among the callers
+# whether a module of the implementation, which has its places in the project, is being imported by a caller
 IMPORTING = (
-    'any(f.f_code.co_name == "<module>" and f.f_globals.get("__name__") != "__main__" '
-    'and not f.f_code.co_filename.startswith("<doctest") '
-    'for f, _ in __import__("traceback").walk_stack(__import__("sys")._getframe()))'
+    "(lambda frame, own, file, places: any("
+    'f.f_code.co_name == "<module>" and f.f_globals.get("__name__") != "__main__" '
+    "and f.f_code.co_filename.startswith((own, *(own.removesuffix(file) + place for place in places))) "
+    'for f, _ in __import__("traceback").walk_stack(frame)))'
+    '(__import__("sys")._getframe(), __import__("sys")._getframe().f_code.co_filename, {file!r}, {places!r})'
 )
 REFUSED = 'raise RuntimeError("taken away to see who calls it")'
 MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
@@ -35,26 +37,41 @@ class Emptying:
     functions: tuple[Function, ...]
     turn: int = 0
 
-    def text(self, file: Text, mark: Path) -> str:
-        """Return a file's text with functions that leave a mark when they are called, and do nothing else."""
-        return _headed(file, {function: _end(function, self.turn) for function in self.functions}, mark)
+    def text(self, file: Text, mark: Path, places: Sequence[str]) -> str:
+        """Return a file's text with functions that leave a mark when they are called, and do nothing else.
+
+        What modules at these places of the project call while they are imported finds the functions as they were.
+        """
+        return _headed(file, {function: _end(function, self.turn) for function in self.functions}, mark, places)
 
 
-def raising(file: Text, functions: Iterable[Function], mark: Path) -> str:
+def raising(file: Text, functions: Iterable[Function], mark: Path, places: Sequence[str]) -> str:
     """Return a file's text with functions that leave a mark when they are called, and raise."""
-    return _headed(file, dict.fromkeys(functions, REFUSED), mark)
+    return _headed(file, dict.fromkeys(functions, REFUSED), mark, places)
 
 
-def _headed(file: Text, ends: Mapping[Function, str], mark: Path) -> str:
-    """Return a file's text with functions that mark and end, unless a module that is being imported calls them."""
+def places_of(implementation: Iterable[str], root: Path) -> tuple[str, ...]:
+    """Return what the paths of an implementation's files begin with, in the project."""
+    named = (os.path.normpath(path) for path in implementation)
+    return tuple("" if path == "." else f"{path}{os.sep}" if (root / path).is_dir() else path for path in named)
+
+
+def _headed(file: Text, ends: Mapping[Function, str], mark: Path, places: Sequence[str]) -> str:
     flags = os.O_CREAT | os.O_WRONLY
     marked = f'__import__("os").close(__import__("os").open({str(mark)!r}, {flags}, 0o600))'
-    return file.with_heads({function: f"if not {IMPORTING}: {marked}; {end}" for function, end in ends.items()})
+    importing = IMPORTING.format(file=file.path, places=(*places,))
+    return file.with_heads({function: f"if not {importing}: {marked}; {end}" for function, end in ends.items()})
 
 
 def bodies(file: Text, places: Iterable[Location], name: str) -> list[Function]:
     """Return the functions of a symbol that have a body: of a class its methods."""
     return list(dict.fromkeys(each for emptying in emptyings(file, places, name) for each in emptying.functions))
+
+
+def makes_unseen(file: Text, place: Location, name: str) -> bool:
+    """Return whether a symbol is a class that has nothing of its own which makes its objects."""
+    found = [node for node in _defined(file.tree, place, name) if isinstance(node, ast.ClassDef)]
+    return any(not any(isinstance(each, Function) and each.name in MAKES for each in node.body) for node in found)
 
 
 def emptyings(file: Text, places: Iterable[Location], name: str) -> list[Emptying]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from gates.evidence.bound_tests import tests_of
 from gates.evidence.called_code import CalledCode, CommandCall, commands_of
 from gates.evidence.kind import EvidenceSet
+from gates.evidence.pytest_run import PytestRun
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.tasks.task import Criterion, Task
@@ -17,7 +19,7 @@ RULES = (
         "run once more, in a copy in which these functions leave a mark and raise. A command that ends well all the "
         "same and left no mark does not call them: what it measures is something else, and the criterion is unknown. "
         "One of several arms that calls them is enough; an entry point is asked only where no test stands for the "
-        "criterion. A command that fails before it calls them says nothing here.",
+        "criterion. A command that fails before it calls them, or writes no samples in a copy, says nothing here.",
     ),
 )
 
@@ -36,7 +38,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     seen = evidence.get(CalledCode)
     for criterion in _asked(task):
         own = [call for call in seen.calls if call.criterion == criterion.id] if seen else []
-        past = _past(criterion, own)
+        past = _past(own, tests=bool(tests_of(task, criterion, evidence.get(PytestRun))))
         if past is not None:
             yield _uncalled(task, criterion, past)
         else:
@@ -59,13 +61,11 @@ def _asked(task: Task) -> list[Criterion]:
     return [c for c in task.criteria if any(binding.symbol for binding in c.code) and any(commands_of(task, c))]
 
 
-def _past(criterion: Criterion, own: list[CommandCall]) -> CommandCall | None:
+def _past(own: list[CommandCall], *, tests: bool) -> CommandCall | None:
     """Return a command that was seen to call nothing of a criterion, where its part of the task asks for it."""
     for part in dict.fromkeys(call.part for call in own):
         calls = [call for call in own if call.part == part]
-        if all(call.ended_well and not call.called for call in calls) and not (
-            part == "entry point" and criterion.tests
-        ):
+        if all(call.misses for call in calls) and not (part == "entry point" and tests):
             return calls[0]
     return None
 
@@ -93,7 +93,8 @@ def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding
             **facts, "outcome": Outcome.PASSED, "actual": f"{len(called)} of {len(own)} commands",
             "message": f"{share} that {verbs[0]} for {criterion.id} {verbs[1]} its code.",
         })  # fmt: skip
-    why = missing or ("no command came so far" if own else "something else than functions is bound to it")
+    unseen = next((call.why for call in own if call.why), "no command came so far")
+    why = missing or (unseen if own else "something else than functions is bound to it")
     return Finding.model_validate({
         **facts, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged",
         "message": f"Whether the commands that stand for {criterion.id} call its code was not judged: {why}.",
@@ -101,4 +102,6 @@ def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding
 
 
 def _says(call: CommandCall) -> str:
-    return "yes" if call.called else "**no**" if call.ended_well else "not known: it failed before"
+    if call.called or call.misses:
+        return "yes" if call.called else "**no**"
+    return f"not known: {call.why or 'it failed before'}"

@@ -13,8 +13,19 @@ from gates.evidence.source_tree import SourceTree
 from gates.tasks import spec
 
 CORE = """\
+import dataclasses
+
+
 def double(x):
     return x * 2
+
+
+@dataclasses.dataclass
+class Point:
+    x: float
+
+    def far(self):
+        return self.x > 9
 
 
 class Shop:
@@ -35,6 +46,12 @@ FILES = {
     "imports.py": "import pkg.core\n" + WRITE,
     "fails.py": "raise SystemExit('no device')\n",
     "child.py": "import subprocess, sys\nsubprocess.run([sys.executable, 'calls.py', sys.argv[1]])\n",
+    "by_path.py": "import runpy, sys\nrunpy.run_path('calls.py')\n",
+    "speed.py": "from pkg.core import double\nRESULT = double(2)\n",
+    "at_import.py": "import speed\n" + WRITE,
+    "quiet.py": "import os\nif os.path.isdir('node_modules'):\n    import calls\n",
+    "points.py": "from pkg.core import Point\nPoint(1.0)\n" + WRITE,
+    "node_modules/a.js": "",
     "methods.py": "from pkg.core import Shop\nShop()\n" + WRITE,
 }
 TASK = """\
@@ -70,7 +87,8 @@ def test_what_a_command_calls_is_seen_in_its_children_too(tmp_path: Path) -> Non
     calls = seen(
         tmp_path / "project", ("CALLS", "double", "calls.py"), ("IMPORTS", "double", "imports.py"),
         ("FAILS", "double", "fails.py"), ("CHILD", "double", "child.py"), ("MADE", "Shop", "methods.py"),
-        ("TABLE", "TABLE", "calls.py"),
+        ("TABLE", "TABLE", "calls.py"), ("BY_PATH", "double", "by_path.py"), ("AT_IMPORT", "double", "at_import.py"),
+        ("QUIET", "double", "quiet.py"), ("POINTS", "Point", "points.py"),
     )  # fmt: skip
     assert {name: (call.called, call.ended_well) for name, call in calls.items()} == {
         "CALLS": (True, False),
@@ -79,7 +97,16 @@ def test_what_a_command_calls_is_seen_in_its_children_too(tmp_path: Path) -> Non
         "CHILD": (True, True),  # it takes no notice of how its child ended
         "MADE": (True, False),
         "ENTRY": (False, True),
+        "BY_PATH": (True, False),
+        "AT_IMPORT": (True, False),
+        "QUIET": (False, True),
+        "POINTS": (False, True),
     }
+    assert {name: call.why for name, call in calls.items() if call.why} == {
+        "QUIET": "it writes no samples in a copy",
+        "POINTS": "objects of pkg.core:Point are made without a line of its own",
+    }
+    assert {name for name, call in calls.items() if call.misses} == {"IMPORTS", "ENTRY"}
     assert calls["IMPORTS"].part == "measurement m_IMPORTS"
 
 

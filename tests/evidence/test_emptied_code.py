@@ -82,7 +82,14 @@ CRITERIA = {
     "CONSTANT": ("TABLE", "assert TABLE[1] == 2"),
     "COUNTED": ("double", "assert double(1) == double(1)"),
     "ELSEWHERE": ("double", "assert elsewhere.double(3) == 6"),
+    "BY_PATH": ("double", "assert by_path.double(3) == 6"),
+    "MODULE": ("double", "from made import SIX\n    assert SIX == 6"),
     "SKIPPED": ("double", "pytest.skip('not today')"),
+    "SKIPS_IN_COPY": (
+        "double",
+        "if not os.path.exists('node_modules'):\n        pytest.skip('not installed')\n    assert double(3) == 6",
+    ),
+    "SKIPS_WITHOUT": ("double", "if double(3) != 6:\n        pytest.skip('not ready')\n    assert double(3) == 6"),
 }  # fmt: skip
 HEAD = """\
 import importlib.util
@@ -100,16 +107,25 @@ def six():
     return double(3)
 
 
-@pytest.fixture
-def elsewhere():
-    found = importlib.util.spec_from_file_location("elsewhere", os.environ["ELSEWHERE"])
+def loaded(path):
+    found = importlib.util.spec_from_file_location("loaded", path)
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module
 
 
+@pytest.fixture
+def elsewhere():
+    return loaded(os.environ["ELSEWHERE"])
+
+
+@pytest.fixture
+def by_path():
+    return loaded(open("tests/data/path.txt").read())
+
+
 """
-USES = {"FIXTURE": "six", "ELSEWHERE": "elsewhere"}
+USES = {"FIXTURE": "six", "ELSEWHERE": "elsewhere", "BY_PATH": "by_path"}
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +150,8 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Emptied
         },
     )
     loaded, evidence, context = spec.load(root / "tasks/T1.yaml", root), EvidenceSet(), a_context(root)
+    written(root, {"tests/data/path.txt": str(root / "pkg/core.py"), "node_modules/a.js": ""})
+    written(root, {"tests/made.py": "from pkg.core import double\nSIX = double(3)\n"})
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("ELSEWHERE", str(root / "pkg/core.py"))
         before = (root / "pkg/core.py").read_bytes()
@@ -145,13 +163,18 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Emptied
     yield {symbol.criterion: symbol for symbol in found.symbols}
 
 
-@pytest.mark.parametrize("name", ["VALUE", "EFFECT", "USED", "ENTERED", "CHILD_HEARD", "DATA", "CACHED", "FIXTURE"])
+@pytest.mark.parametrize(
+    "name",
+    ["VALUE", "EFFECT", "USED", "ENTERED", "CHILD_HEARD", "DATA", "CACHED", "FIXTURE", "ELSEWHERE", "MODULE"],
+)
 def test_a_test_that_asserts_on_it_notices(seen: dict[str, EmptiedSymbol], name: str) -> None:
     assert seen[name].noticed, seen[name]
     assert seen[name].by == f"tests/test_core.py::test_{name.lower()}"
 
 
-@pytest.mark.parametrize("name", ["ITSELF", "TYPE", "EMPTY", "NO_EFFECT", "MADE", "NOT_ASKED", "CHILD"])
+@pytest.mark.parametrize(
+    "name", ["ITSELF", "TYPE", "EMPTY", "NO_EFFECT", "MADE", "NOT_ASKED", "CHILD", "SKIPS_WITHOUT"]
+)
 def test_a_test_that_would_pass_whatever_it_does_is_seen(seen: dict[str, EmptiedSymbol], name: str) -> None:
     assert seen[name].end is End.SURVIVED, seen[name]
 
@@ -160,7 +183,8 @@ def test_a_test_that_would_pass_whatever_it_does_is_seen(seen: dict[str, Emptied
     ("name", "why"),
     [
         ("CONSTANT", "it has no body"),
-        ("ELSEWHERE", "its tests do not call it in a copy"),
+        ("BY_PATH", "its tests do not call it in a copy"),
+        ("SKIPS_IN_COPY", "not all of its tests pass in a copy"),
         ("COUNTED", "calculations stand for it, too"),
     ],
 )

@@ -13,7 +13,7 @@ from gates.proving.emptying import emptyings
 from gates.proving.source import Text
 
 MARK = Path("/mark")
-HEAD = re.compile(r"if not any\(.*? 0o600\)\); ")
+HEAD = re.compile(r"if not \(lambda frame.*? 0o600\)\); ")
 
 
 def emptied(code: str, name: str) -> list[str]:
@@ -22,7 +22,7 @@ def emptied(code: str, name: str) -> list[str]:
     node = next(n for n in ast.walk(file.tree) if getattr(n, "name", None) == name.rpartition(".")[2])
     lines = [each.lineno for each in getattr(node, "decorator_list", [])]
     place = Location(path=file.path, line=min([*lines, node.lineno]), last_line=node.end_lineno)  # type: ignore[attr-defined]
-    texts = [each.text(file, MARK) for each in emptyings(file, [place], f"pkg.core:{name}")]
+    texts = [each.text(file, MARK, ("pkg/",)) for each in emptyings(file, [place], f"pkg.core:{name}")]
     for text in texts:
         compile(text, "core.py", "exec")
         assert HEAD.search(text)
@@ -76,7 +76,7 @@ def test_what_stands_on_the_line_of_its_def_gets_lines_of_its_own() -> None:
 def test_while_modules_are_imported_nothing_is_missing(tmp_path: Path) -> None:
     file = Text("core.py", "def double(x):\n    return x * 2\n\n\nFOUR = double(2)\n")
     (first, _) = emptyings(file, [Location(path=file.path, line=1, last_line=2)], "core:double")
-    (tmp_path / "core.py").write_text(first.text(file, tmp_path / "mark"), encoding="utf-8")
+    (tmp_path / "core.py").write_text(first.text(file, tmp_path / "mark", ("core.py",)), encoding="utf-8")
     program = "import core, os\nassert core.FOUR == 4\nassert not os.path.exists('mark')\nassert core.double(2) == 0\n"
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
     assert (tmp_path / "mark").exists()

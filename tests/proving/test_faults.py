@@ -1,4 +1,5 @@
 import ast
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.model import Location
 from gates.proof import Source
 from gates.proving._worker.keeping import Copy
-from gates.proving.copying import copy_project
+from gates.proving.copying import copy_project, relocated
 from gates.proving.derived import from_rule, from_statements, from_use, lines_of
 from gates.proving.general import general, operators
 from gates.proving.making import Change, Maker
@@ -165,16 +166,34 @@ def test_a_copy_has_all_but_history_environments_caches_and_reports(tmp_path: Pa
             ".hidden": "",
         },
     )  # fmt: skip
-    (root / "inside").symlink_to(root / "data")
+    (root / "pkg/inside").symlink_to(root / "data")
     (root / "outside").symlink_to("../elsewhere")
     copy_project(root, tmp_path / "copy", root / "reports", 1)
     copy = tmp_path / "copy"
     names = sorted(
         path.relative_to(copy).as_posix() for path in copy.rglob("*") if not path.is_dir() or path.is_symlink()
     )
-    assert names == [".hidden", "data/x.bin", "inside", "outside", "pkg/core.py", "reports/templates/summary.md.j2"]
-    assert (copy / "inside").readlink() == copy / "data"
+    assert names == [".hidden", "data/x.bin", "outside", "pkg/core.py", "pkg/inside", "reports/templates/summary.md.j2"]
+    assert (copy / "pkg/inside").readlink() == Path("../data")  # for the copy of a copy, too
     assert (copy / "outside").readlink() == tmp_path / "elsewhere"
+
+
+def test_variables_that_name_places_of_the_project_name_those_of_a_copy(tmp_path: Path) -> None:
+    root = written(tmp_path / "project", {"data/x.bin": b"", ".venv/bin/tool": ""})
+    (tmp_path / "link").symlink_to(root)
+    copy = tmp_path / "copy"
+    copy_project(root, copy, root / "reports", 1)
+    env = {
+        "ROOT": str(root), "LINKED": str(tmp_path / "link/data"), "PATH": f"/bin{os.pathsep}{root / '.venv/bin'}",
+        "BOTH": f"{root / 'data'}{os.pathsep}/usr", "HOME": str(root), "NAME": "data", "BESIDE": f"{root}-old",
+        "PYTHONPATH": "/lib",
+    }  # fmt: skip
+    assert relocated(env, root, copy) == {
+        "ROOT": str(copy),
+        "LINKED": str(copy / "data"),
+        "BOTH": f"{copy / 'data'}{os.pathsep}/usr",
+        "PYTHONPATH": "/lib",
+    }
 
 
 SAME = {

@@ -1,9 +1,10 @@
 """Commands that never call the code that they stand for leave its criterion open."""
 
-from building import a_criterion, a_measure, a_task, evidence
+from building import a_criterion, a_measure, a_record, a_run, a_task, evidence
 
 from gates.evidence.called_code import CalledCode, CommandCall
 from gates.evidence.kind import EvidenceSet
+from gates.evidence.pytest_run import PytestRun
 from gates.model import Finding, Level, Outcome, Severity
 from gates.stages import _commands
 from gates.tasks.task import Task
@@ -12,12 +13,17 @@ MEASURED = a_task(criteria=[a_criterion(measures=[a_measure()], tests=[])], entr
 ENTRY = {"run": ["python", "-m", "pkg"], "criteria": ["AC1"], "line": 6}
 
 
-def a_call(*, called: bool = False, ended_well: bool = True, part: str = "measurement bench") -> CommandCall:
-    return CommandCall(criterion="AC1", part=part, command=("python", "b.py"), called=called, ended_well=ended_well)
+def a_call(
+    *, called: bool = False, ended_well: bool = True, part: str = "measurement bench", why: str = ""
+) -> CommandCall:
+    return CommandCall(
+        criterion="AC1", part=part, command=("python", "b.py"), called=called, ended_well=ended_well, why=why
+    )
 
 
-def judged(*calls: CommandCall, task: Task = MEASURED) -> Finding:
-    (finding,) = _commands.judge(task, evidence(CalledCode(how="in a copy", calls=calls)))
+def judged(*calls: CommandCall, task: Task = MEASURED, run: PytestRun | None = None) -> Finding:
+    seen = CalledCode(how="in a copy", calls=calls)
+    (finding,) = _commands.judge(task, evidence(seen, *filter(None, [run])))
     return finding
 
 
@@ -41,8 +47,18 @@ def test_a_command_that_fails_before_says_nothing() -> None:
 def test_an_entry_point_is_asked_where_no_test_stands_for_the_criterion() -> None:
     alone = a_task(criteria=[a_criterion(tests=[])], entry_points=[ENTRY])
     beside = a_task(criteria=[a_criterion()], entry_points=[ENTRY])
-    assert judged(a_call(part="entry point"), task=alone).outcome is Outcome.UNKNOWN
-    assert judged(a_call(part="entry point"), task=beside).outcome is Outcome.NOT_APPLICABLE
+    marked = a_run(a_record(criteria=("T1/AC1",)))
+    call = a_call(part="entry point")
+    assert judged(call, task=alone).outcome is Outcome.UNKNOWN
+    assert judged(call, task=alone, run=marked).outcome is Outcome.NOT_APPLICABLE
+    assert judged(call, task=beside, run=a_run()).outcome is Outcome.NOT_APPLICABLE
+    assert judged(call, task=beside, run=a_run(tests=())).outcome is Outcome.UNKNOWN
+
+
+def test_a_command_of_which_nobody_can_tell_says_why() -> None:
+    found = judged(a_call(why="it writes no samples in a copy"))
+    assert (found.outcome, found.level) == (Outcome.NOT_APPLICABLE, Level.ADVISORY)
+    assert "it writes no samples in a copy" in found.message
 
 
 def test_what_was_not_seen_is_told() -> None:
@@ -52,6 +68,6 @@ def test_what_was_not_seen_is_told() -> None:
 
 
 def test_the_report_tells_of_each_command() -> None:
-    seen = CalledCode(how="", calls=(a_call(), a_call(called=True), a_call(ended_well=False)))
+    seen = CalledCode(how="", calls=(a_call(), a_call(called=True), a_call(ended_well=False), a_call(why="no")))
     (section,) = _commands.describe(MEASURED, evidence(seen))
-    assert [row[2] for row in section.rows] == ["**no**", "yes", "not known: it failed before"]
+    assert [row[2] for row in section.rows] == ["**no**", "yes", "not known: it failed before", "not known: no"]

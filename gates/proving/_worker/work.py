@@ -48,7 +48,9 @@ class Worker:
                 found = _judged(self._session(tests, limit_s))
             finally:
                 self._copy.restore()
-            if found["end"] in {"survived", "broken"}:
+            if found["end"] == "survived":
+                return unsteady or {**found, "idle": self._idle(fault["file"], tests, limit_s, found["passed"])}
+            if found["end"] == "broken":
                 return unsteady or found
             control = self._control(
                 fault["file"], [*tests[: tests.index(found["by"]) + 1]] if found["by"] in tests else tests, limit_s
@@ -65,6 +67,12 @@ class Worker:
             if not tests or control["by"] != found["by"]:
                 return unsteady
         return unsteady or {**found, "end": "unsteady"}
+
+    def _idle(self, name: str, tests: list[str], limit_s: float, passed: int) -> int:
+        """Return how many tests do not pass without a fault either: they are skipped in a copy."""
+        if passed == len(tests):
+            return 0
+        return len(tests) - int(self._control(name, tests, limit_s).get("passed", 0))
 
     def _control(self, name: str, tests: list[str], limit_s: float) -> Told:
         """Return how tests end without a fault; once only a forked one fails them, none is any more."""
@@ -116,16 +124,18 @@ class Worker:
 
 def _judged(session: Told) -> Told:
     """Return what a session comes to: who noticed, or that nobody did."""
-    events, started, ran = session["events"], "", set()
+    events, started, ran, passed = session["events"], "", set(), set()
     facts = {"by": "", "message": "", "seconds": round(session["seconds"], 3), "forked": session["forked"]}
     for event in events:
         if event["event"] == "started":
             started = event["id"]
         elif event["event"] == "ended":
             ran.add(event["id"])
+            if event["when"] == "call" and event["outcome"] == "passed":
+                passed.add(event["id"])
             if event["outcome"] == "failed":
                 return {**facts, "end": "killed", "by": event["id"], "message": event["message"], "ran": len(ran)}
-    facts["ran"] = len(ran)
+    facts |= {"ran": len(ran), "passed": len(passed)}
     if session["why"]:
         end = "timeout" if session["why"] == "time" else "memory"
         return {**facts, "end": end if started else "broken", "by": started}
@@ -161,7 +171,7 @@ def supervise(plan: Told, path: str) -> int:
     for number, copy in enumerate(plan["copies"]):
         own = Path(path).with_name(f"plan-{number}.json")
         own.write_text(json.dumps({**plan, **copy}), encoding="utf-8")
-        env = {**os.environ, "PYTHONPATH": copy["pythonpath"], "TMPDIR": copy["temporary"]}
+        env = {**os.environ, **copy["env"], "TMPDIR": copy["temporary"]}
         log = Path(copy["scratch"], "worker.log").open("wb")  # noqa: SIM115  # it is the child's
         children.append(
             subprocess.Popen(  # this very package
