@@ -16,8 +16,8 @@ RULES = (
         meaning="Each symbol that a criterion is traced to is emptied in a copy, its body taken away, and the tests of "
         "the criterion run again. Where all of them pass, and the emptied code was seen to be called, they would pass "
         "whatever that code does, and leave the criterion open (in the literature such code is called pseudo-tested). "
-        "It is not judged where something else stands for the criterion, too, where its code has no body, or where one of "
-        "the tests does not pass in a copy. `gates prove` asks more: it puts many small faults in.",
+        "It is not judged where something else stands for the criterion, too, where its code has no body, or where one "
+        "of the tests does not pass in a copy. `gates prove` asks more: it puts many small faults in.",
     ),
 )
 
