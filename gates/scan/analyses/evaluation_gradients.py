@@ -7,6 +7,7 @@ from gates.scan.analyses.evaluation.evaluating import WORDS, Evaluation, evaluat
 from gates.scan.analyses.evaluation.left_open import forwards_of
 from gates.scan.analyses.evaluation.no_gradients import without_gradients
 from gates.scan.analyses.evaluation.off_blocks import in_blocks
+from gates.scan.analyses.evaluation.sibling_phases import not_trained
 from gates.scan.analyses.reading.code import callee, function_of
 from gates.scan.analyses.training.forwards import is_call_of_model, trains
 from gates.scan.program.module import Function
@@ -22,7 +23,8 @@ def look(project: Project) -> Iterator[Site]:
     """Yield each evaluation without `no_grad()` or `inference_mode()`."""
     known = project.once(evaluations)
     functions = {found.function for found in known}
-    for found in (*known, *(other for other in in_blocks(project) if other.function not in functions)):
+    others = (*in_blocks(project), *not_trained(project))
+    for found in (*known, *(other for other in others if other.function not in functions)):
         if not without_gradients(project, found):
             yield from places_of(
                 project, found, "the model is evaluated with gradients: each forward pass keeps its graph"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.evaluation.evaluating import NAMED, WORDS, Evaluation, callers, evaluations, rests
 from gates.scan.analyses.evaluation.modes import DEPTH as HOPS
-from gates.scan.analyses.evaluation.modes import forgets, is_made_here, is_set, is_set_back, model_of
+from gates.scan.analyses.evaluation.modes import WRAPS, forgets, is_made_here, is_set, is_set_back, model_of
 from gates.scan.analyses.evaluation.phases import half_set
 from gates.scan.analyses.evaluation.put_back import only_put_back
 from gates.scan.analyses.evaluation.scores import reckons_score
@@ -28,7 +28,6 @@ __all__ = ["WORDS", "look"]
 MESSAGE = "the model is evaluated without eval(): dropout and batch statistics go on"
 FEW = 2
 BASE = "torch.nn.Module"
-WRAPS = frozenset({"compile", "DataParallel", "DistributedDataParallel"})
 HOLDS = frozenset({"Sequential", "ModuleList", "ModuleDict"})
 SWITCHED = re.compile(
     r"(?i)drop|batch_?norm|instance_?norm|rrelu|spectral|training|transformer|rnn|lstm|gru|multihead|"
@@ -38,7 +37,7 @@ RAW = re.compile(
     r"torch\.nn\.[A-Z]\w*$|torchvision\.models\.([\w.]+\.)?[a-z]\w*$|timm\.(models\.)?create_model$|"
     r"segmentation_models_pytorch\.[A-Z]\w*$"
 )
-OFF = re.compile(r"(?i)eval(?=\()|\.eval\b|eval_?mode|\btraining\b|\.train\((?!\))|quantiz")
+OFF = re.compile(r"(?i)eval(?=\()|\.eval\b|eval_?mode(?!l)|\btraining\b|\.train\((?!\))|quantiz")
 HARMLESS = WRAPS | PREPARES | {"print", "len", "summary", "id", "isinstance"}
 PLAIN = frozenset({"range", "len", "zip", "int", "float", "max", "min", "list", "tuple", "enumerate", "super", "sum"})
 DEPTH = 4

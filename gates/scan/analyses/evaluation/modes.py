@@ -14,9 +14,11 @@ from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
+from gates.scan.program.scope import PREPARES
 from gates.scan.ways.hooks import hooks_of
 
 DEPTH = 3
+WRAPS = frozenset({"compile", "DataParallel", "DistributedDataParallel"})
 READY = re.compile(
     r"^(from_pretrained|from_checkpoint|load_from_checkpoint|pipeline|"
     r"(load|restore|import)_(\w+_)?(model|net|network|encoder|checkpoint|ckpt|detector|policy|weights)(_\w+)?)$"
@@ -65,7 +67,12 @@ def is_made_here(found: Evaluation) -> bool:
     if not isinstance(func, ast.Name) or found.function is None:
         return False
     made = [n.value for n in inner(found.function, ast.Assign) if isinstance(n, ast.Assign) and _binds(n, func.id)]
-    return any(isinstance(value, ast.Call) for value in made)
+    return any(isinstance(value, ast.Call) and not _wraps(value, func.id) for value in made)
+
+
+def _wraps(call: ast.Call, name: str) -> bool:
+    """Return whether a call only wraps the model of a name: `DataParallel(model)`."""
+    return tail_of(call.func) in WRAPS | PREPARES and name in map(text_of, call.args)
 
 
 def _binds(node: ast.Assign, name: str) -> bool:
@@ -73,11 +80,15 @@ def _binds(node: ast.Assign, name: str) -> bool:
 
 
 def is_set(
-    project: Project, module: Module, function: Function | ast.Module, depth: int, model: ast.expr | None
-) -> bool:
-    """Return whether a function, a helper that it calls, or all that call it put their model into evaluation mode."""
+    project: Project, module: Module, function: Function | ast.Module, depth: int, model: ast.expr | None,
+    site: ast.Call | None = None,
+) -> bool:  # fmt: skip
+    """Return whether a function, a helper that it calls, or all that call it put their model into evaluation mode.
+
+    Of a caller, which calls at its site, that counts which it may have done by then.
+    """
     own, hops = (model, 0) if depth < DEPTH else (None, 2)
-    if _sets(project, module, function, hops, own) or _is_made_ready(project, module, function, own):
+    if _sets(project, module, function, hops, own, site) or _is_made_ready(project, module, function, own):
         return True
     if not isinstance(function, ast.Module) and _is_decorated(project, module, function):
         return True
@@ -87,7 +98,7 @@ def is_set(
         outer, passed = function_of(call, there), _passed(call, function, model, bound=bound)  # type: ignore[arg-type]
         if outer is None and not _is_off_somewhere(there, function, own):
             return False
-        if outer is not None and not is_set(project, there, outer, depth - 1, passed):
+        if outer is not None and not is_set(project, there, outer, depth - 1, passed, call):
             return False
     return bool(sites)
 
@@ -167,21 +178,33 @@ def _returns(function: Function) -> bool:
     )
 
 
-def _sets(project: Project, module: Module, function: ast.AST, hops: int, model: ast.expr | None = None) -> bool:
-    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call)]
+def _sets(
+    project: Project, module: Module, function: ast.AST, hops: int, model: ast.expr | None = None,
+    site: ast.Call | None = None,
+) -> bool:  # fmt: skip
+    made = [c for c in inner(function, ast.Call) if isinstance(c, ast.Call) and _may_precede(module, c, site)]
     off = [c for c in made if turns_off(c) and not is_restored(c, module) and not _is_training(project, module, c)]
     others = [c for c in off if isinstance(c.func, ast.Attribute) and _is_other(module, function, c.func.value, model)]
     if len(others) < len(off):
         return True
     made = [call for call in made if not any(other in walk(call) for other in others)]
-    if any(SETS.search(text_of(call.func)) and forgets(project, module, call) is None for call in made):
+    named = [call for call in made if SETS.search(text_of(call.func)) and forgets(project, module, call) is None]
+    if any(callee(project, module, call) is None for call in named):
         return True
-    for call in made if hops else ():
+    for call in made if hops > 0 else named if hops > -DEPTH else ():
         for target in _run(project, module, call):
             there = project.scope_of(target, module).module
             if target is not function and _sets(project, there, target, hops - 1):
                 return True
     return False
+
+
+def _may_precede(module: Module, call: ast.Call, site: ast.Call | None) -> bool:
+    """Return whether a call may have been made before that of a site: it stands above it, or in a loop around it."""
+    if site is None or call.lineno <= site.lineno:
+        return True
+    loops = {a for a in module.ancestors(site) if isinstance(a, ast.For | ast.AsyncFor | ast.While)}
+    return any(a in loops for a in module.ancestors(call))
 
 
 def _is_training(project: Project, module: Module, call: ast.Call) -> bool:

@@ -5,9 +5,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+from gates.scan.analyses.evaluation.evaluating import Evaluation
 from gates.scan.analyses.evaluation.phases import sets_off
 from gates.scan.analyses.reading.code import MODEL, calls
-from gates.scan.analyses.training.forwards import is_call_of_model
+from gates.scan.analyses.training.forwards import is_call_of_model, trains
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of
@@ -20,17 +21,37 @@ WITHOUT = re.compile(r"\b(no_grad|inference_mode)\(\)")
 
 
 def never_set(project: Project) -> Iterator[tuple[Module, Function, ast.Call]]:
-    """Yield the forward passes of classes that evaluate, where nothing ever puts a model into evaluation mode."""
-    if any(map(sets_off, project.modules.values())):
-        return
+    """Yield the forward passes of classes that evaluate, where no file that knows of them puts a model off."""
     for info in project.classes.values():
         heirs = [each for each in project.extending.get(info.name, ()) if not each.twice]
         if not any(map(_trains, heirs)):
             continue
         for heir in heirs:
             found = _forward(heir) if EVALUATES.search(heir.node.name) and not _trains(heir) else None
-            if found is not None:
+            if found is not None and not any(map(sets_off, _knowing(project, heir))):
                 yield heir.scope.module, *found
+
+
+def not_trained(project: Project) -> Iterator[Evaluation]:
+    """Yield the forward passes of classes that evaluate by the method in which a class beside them trains."""
+    for info in project.classes.values():
+        heirs = [each for each in project.extending.get(info.name, ()) if not each.twice]
+        trained = {name for each in heirs for name, method in each.methods.items() if trains(method)}
+        for heir in heirs if trained else ():
+            if not EVALUATES.search(heir.node.name) or any(map(trains, heir.methods.values())):
+                continue
+            for name in sorted(trained & heir.methods.keys()):
+                ran = [call for call in calls(heir.methods[name]) if is_call_of_model(call)]
+                yield from (Evaluation(heir.scope.module, heir.methods[name], c, c, named=True) for c in ran[:1])
+
+
+def _knowing(project: Project, info: ClassInfo) -> Iterator[Module]:
+    """Yield the files that name a class, or what it extends."""
+    family = [info, *project.ancestors_of(info)]
+    names, files = {each.node.name for each in family}, {each.scope.module.path for each in family}
+    for module in project.modules.values():
+        if module.path in files or names & module.words:
+            yield module
 
 
 def left_out(project: Project) -> Iterator[tuple[Module, Function, ast.Call]]:

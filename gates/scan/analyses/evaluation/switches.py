@@ -8,7 +8,7 @@ from gates.scan.analyses.reading.code import function_of
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
 
-SETS = re.compile(r"(?i)eval_?mode|set_eval|evaluating|\beval\b")
+SETS = re.compile(r"(?i)eval_?mode(?!l)|set_eval|evaluating|\beval\b")
 
 
 def turns_off(call: ast.Call) -> bool:

@@ -130,8 +130,10 @@ def module_of(project: Project, function: Function, near: Module) -> Module:
 
 
 def is_model_call(call: ast.Call) -> bool:
-    """Return whether a call looks like the forward pass of a model: `model(x)`, `self.net(x)`."""
-    return bool(MODEL.search(tail_of(call.func))) and bool(call.args or call.keywords)
+    """Return whether a call looks like the forward pass of a model: `model(x)`, `self.net(x)`, `net.forward(x)`."""
+    is_spelt = isinstance(call.func, ast.Attribute) and call.func.attr == "forward"
+    held = call.func.value if is_spelt and isinstance(call.func, ast.Attribute) else call.func
+    return bool(MODEL.search(tail_of(held))) and bool(call.args or call.keywords)
 
 
 def is_backward(call: ast.Call) -> bool:

@@ -178,14 +178,20 @@ def _ending(last: ast.stmt) -> object:
     return value if isinstance(value, bool) else None
 
 
-def does(project: Project, module: Module, call: ast.Call, asked: Is, depth: int, *, looped: bool = True) -> bool:
-    """Return whether a call is of a kind, or the function that it runs has one such."""
+def does(
+    project: Project, module: Module, call: ast.Call, asked: Is, depth: int, *, looped: bool = True,
+    around: frozenset[Function | None] = frozenset(),
+) -> bool:  # fmt: skip
+    """Return whether a call is of a kind, or the function that it runs, none that it stands in, has one such."""
     if asked(project, module, call):
         return True
-    for target in runs(project, module, call) if depth else ():
+    around = (
+        around | {function_of(call, module)} if depth else around
+    )  # `model.train()` seems to run the `train` it is in
+    for target in set(runs(project, module, call)) - around if depth else ():
         there = module_of(project, target, module)
         own = [c for c in calls(target) if looped or loop_of(c, there) is None]
-        if any(does(project, there, c, asked, depth - 1, looped=looped) for c in own):
+        if any(does(project, there, c, asked, depth - 1, looped=looped, around=around) for c in own):
             return True
     return False
 
