@@ -208,7 +208,8 @@ def _is_attached(node: ast.expr, scope: Scope, path: tuple[int | None, ...]) -> 
         return text_of(node) in starts(body) and not is_ungraded(node, scope.module)
     if not isinstance(node, ast.Name) or isinstance(body, ast.Lambda):
         return False
-    found = starts(body) if not path else summed(body)
+    begun = starts(body) | set(_handed_to_start(scope.project, scope.module, body))
+    found = begun if not path else summed(body, begun)
     return node.id in found - {"self"} and not is_cut(node.id, node, scope.module, body)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.evaluation.evaluating import NAMED
 from gates.scan.analyses.half_parameters import trained
+from gates.scan.analyses.precision.chosen_types import scaled_for_all
 from gates.scan.analyses.precision.contexts import contexts_of
 from gates.scan.analyses.precision.left_out import is_left_out, is_other_case
 from gates.scan.analyses.precision.mode_tables import scaled_in_rows
@@ -45,6 +46,7 @@ def look(project: Project) -> Iterator[Site]:
         *scaled_in(project, BRAIN),
         *scaled_in_rows(project, BRAIN),
         *scaled_in_record(project, BRAIN),
+        *scaled_for_all(project, _is_on),
     ):
         if call not in seen:
             seen.add(call)

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.evaluation.handed import Body, handed_of
 from gates.scan.analyses.reading.code import broken, callee, calls, function_of, is_backward, statement_of
-from gates.scan.analyses.reading.flow import passed, spine
+from gates.scan.analyses.reading.flow import passed, runs, spine
 from gates.scan.analyses.reading.outward import Step, following, may_be, root_of, sets_anew, ways
-from gates.scan.analyses.training.forwards import NO_GRAD
+from gates.scan.analyses.training.forwards import NO_GRAD, trains
+from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.site import Site
 from gates.scan.ways.hooks import hooks_of
+from gates.stub import is_hollow
 
 WORDS = ("eval", "train")
 FEW = 4
@@ -32,7 +34,8 @@ def look(project: Project) -> Iterator[Site]:
     """Yield each `eval()` after which training goes on without `train()`."""
     training = Training(project)
     for module in project.modules.values():
-        for call in (*module.calls.get("eval", []), *filter(_is_off, module.calls.get("train", []))):
+        named = (call for name, found in module.calls.items() if BACK.search(name) for call in found)
+        for call in (*module.calls.get("eval", []), *filter(_is_off, named)):
             if not isinstance(call.func, ast.Attribute) or (call.func.attr == "eval" and call.args):
                 continue
             models = [call.func.value, *_kept_in(module, call)]
@@ -68,10 +71,14 @@ def _left_on(project: Project, module: Module, call: ast.Call, training: "Traini
         if len(way) > 1 and (len(way) == 2 or not way[0].loops):
             text = text_of(way[1].call.func)
             yield broken(way[1].module, way[1].call, f"{text}() leaves the model in evaluation mode")
+        for there, method in training.of_heirs(way):
+            said = f"{method.name}() trains in evaluation mode"
+            yield Site(there.path, method.lineno, method.lineno, ok=False, message=said,
+                       trace=(f"it is set in {module.path}:{call.lineno}",))  # fmt: skip
 
 
 def _is_off(call: ast.Call) -> bool:
-    """Return whether a call of `train` turns it off: `model.train(False)`, `model.train(mode=False)`."""
+    """Return whether a call turns training off: `model.train(False)`, `policy.set_training_mode(mode=False)`."""
     given = [*call.args, *(k.value for k in call.keywords if k.arg == "mode")]
     return bool(given) and isinstance(given[0], ast.Constant) and given[0].value is False
 
@@ -204,6 +211,12 @@ def _later(training: "Training", step: Step) -> bool | None:
     return None
 
 
+def _trains(owner: ClassInfo, call: ast.Call) -> bool:
+    """Return whether what a class does for a call is to train, or is left to its heirs."""
+    method = owner.methods.get(tail_of(call.func))
+    return tail_of(call.func) == "train" and method is not None and (is_hollow(method) or trains(method))
+
+
 class Training:
     """Answers whether code trains, and whether it puts models back into training mode."""
 
@@ -215,8 +228,13 @@ class Training:
 
     def of(self, module: Module, node: ast.AST, off: ast.Call | None = None) -> Told:
         """Return both of what a piece of code runs; `off` is the call in it that puts a model off."""
-        found = [(is_backward(c), _is_back(c) and (off is None or _may_be(module, c, off))) for c in calls(node)]
+        found = [
+            (is_backward(c), self._is_back(c, module) and (off is None or _may_be(module, c, off))) for c in calls(node)
+        ]
         found += [self._function(each, module) for call in calls(node) for each in self._targets(call, module)]
+        for call in calls(node):
+            filled = [self._function(each, module) for each in self._filled_in(call, module)]
+            found += [told for told in filled if told == (True, False)][:1] or filled[:1]
         return any(backward for backward, _ in found), any(back for _, back in found)
 
     def _function(self, function: Body, near: Module) -> Told:
@@ -224,6 +242,29 @@ class Training:
             self._known[function] = (False, False)  # a circle tells nothing more
             self._known[function] = self.of(self._project.scope_of(function, near).module, function)
         return self._known[function]
+
+    def of_heirs(self, way: list[Step]) -> Iterator[tuple[Module, Function]]:
+        """Yield the methods of heirs that train, and leave the mode alone, in the loops around the steps of a way."""
+        for step in way:
+            for call in (c for loop in step.loops for c in calls(loop)):
+                for each in self._filled_in(call, step.module):
+                    if self._function(each, step.module) == (True, False):
+                        yield self._project.scope_of(each, step.module).module, each
+
+    def _is_back(self, call: ast.Call, module: Module) -> bool:
+        """Return whether a call puts models into training mode: not where it runs the training of an object itself."""
+        if not _is_back(call):
+            return False
+        target = callee(self._project, module, call)
+        owner = self._project.scope_of(target, module).owner if target is not None else None
+        return owner is None or not _trains(owner, call)
+
+    def _filled_in(self, call: ast.Call, module: Module) -> list[Function]:
+        """Return what classes have for a method that the class of a call leaves to them."""
+        target = callee(self._project, module, call)
+        if target is None or not is_hollow(target):
+            return []
+        return [each for each in runs(self._project, module, call) if each is not target]
 
     def _targets(self, call: ast.Call, module: Module) -> Iterator[Body]:
         target = callee(self._project, module, call)

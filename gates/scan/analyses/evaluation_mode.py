@@ -10,7 +10,7 @@ from gates.scan.analyses.evaluation.modes import WRAPS, forgets, is_made_here, i
 from gates.scan.analyses.evaluation.phases import half_set
 from gates.scan.analyses.evaluation.put_back import only_put_back
 from gates.scan.analyses.evaluation.scores import reckons_score
-from gates.scan.analyses.evaluation.sibling_phases import left_out, never_set
+from gates.scan.analyses.evaluation.sibling_phases import left_out, never_set, put_off_beside
 from gates.scan.analyses.evaluation.switches import SETS, is_restored, turns_off
 from gates.scan.analyses.evaluation_gradients import places_of
 from gates.scan.analyses.reading.code import MODEL, broken, callee, function_of
@@ -53,7 +53,7 @@ def look(project: Project) -> Iterator[Site]:
     for module, function, forward in (*half_set(project), *never_set(project), *left_out(project)):
         if function not in told:
             yield broken(module, forward, MESSAGE)
-    for found in evaluated:
+    for found in (*evaluated, *(each for each in put_off_beside(project) if each.function not in told)):
         if not _in_eval_mode(project, found) and not _is_same_in_both(project, found):
             yield from places_of(project, found, MESSAGE)
             yield from _made(project, found)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.scan.analyses.reading.code import accelerated, broken, calls, constant, function_of
+from gates.scan.analyses.reading.code import accelerated, broken, calls, constant, function_of, keyword
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.settings.cpu_only import only_on_cpu
 from gates.scan.analyses.settings.options import REST, Options, calls_of, filled, sketched, written
@@ -96,10 +96,12 @@ def _by_trainer(project: Project) -> Iterator[str]:
 
 
 def _feeds(module: Module) -> bool:
-    """Return whether a file trains, on an accelerator, with batches that it moves there itself."""
-    if not accelerated(module) or not (MOVES & module.calls.keys()):
+    """Return whether a file trains, on an accelerator, with batches that it moves there itself, or does not block."""
+    if not accelerated(module) or not (MOVES & module.calls.keys()) or _is_test(module):
         return False
-    return not _is_test(module) and any("backward" in tail or tail in TRAINS for tail in module.calls)
+    moved = (call for name in MOVES for call in module.calls.get(name, ()))
+    unblocked = any(constant(keyword(call, "non_blocking")) is True for call in moved)
+    return unblocked or any("backward" in tail or tail in TRAINS for tail in module.calls)
 
 
 def _is_test(module: Module) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from gates.scan.analyses.benchmarks.benching import GAIN, RATE, SAVED, called, is_baseline, is_candidate, words
+from gates.scan.analyses.benchmarks.named_quotients import misnamed
 from gates.scan.analyses.benchmarks.units import unit
 from gates.scan.analyses.reading.code import broken, constant, function_of, nodes, tail_text
 from gates.scan.program.module import Module, tail_of
@@ -26,7 +27,7 @@ BEHIND = re.compile(r"(?i)\s*[x×]?\s+(faster|speed-?up)\b")  # noqa: RUF001  # 
 BETTER = re.compile(r"(?i)improve|gain|faster|quicker")
 WORDS = ("improve*", "gain*", "speed*", "faster*", "saved*", "saving*", "reduction*", "reduced*", "acceleration*",
          "throughput*", "rate", "per_sec*", "_per_s*", "accuracy*", "mfu*", "hfu*", "utili*",
-         "occupancy*")  # fmt: skip
+         "occupancy*", "ratio*", "baseline*", "_over_*")  # fmt: skip
 
 
 def look(project: Project) -> Iterator[Site]:
@@ -35,6 +36,8 @@ def look(project: Project) -> Iterator[Site]:
         for name, value in _formulas(module):
             if (problem := _problem(project, module, name, value)) is not None:
                 yield broken(module, value, f"{name}{problem}")
+        for value, name in misnamed(module):
+            yield broken(module, value, f"{name} is divided the other way round, upside down")
 
 
 def _problem(project: Project, module: Module, name: str, value: ast.expr) -> str | None:

@@ -39,7 +39,10 @@ def _is_of_scaler(call: ast.Call, method: str, scope: Scope) -> bool:
 
 
 def _steps(project: Project, module: Module, function: Function, scope: Scope) -> bool:
-    """Return whether a function scales the loss, steps with its scaler or hands it on, itself or by what it calls."""
+    """Return whether a function steps with its scaler or hands it on, itself or by what it calls, or scales itself.
+
+    Of one that scales the loss itself the order of its events tells.
+    """
     for call in calls(function):
         given = (*call.args, *(each.value for each in call.keywords))
         if any(is_scaler(each, scope) for each in given if isinstance(each, ast.Name | ast.Attribute)):
@@ -47,7 +50,7 @@ def _steps(project: Project, module: Module, function: Function, scope: Scope) -
         target = callee(project, module, call)
         inside = calls(target) if target is not None else ()
         where = project.scope_of(target, module) if target is not None else scope
-        if any(_is_of_scaler(each, name, where) for each in (call, *inside) for name in ("step", "scale")):
+        if _is_of_scaler(call, "scale", scope) or any(_is_of_scaler(c, "step", where) for c in (call, *inside)):
             return True
     return False
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.evaluation.evaluating import Evaluation
 from gates.scan.analyses.evaluation.phases import sets_off
+from gates.scan.analyses.evaluation.switches import turns_off
 from gates.scan.analyses.reading.code import MODEL, calls
-from gates.scan.analyses.training.forwards import is_call_of_model, trains
+from gates.scan.analyses.training.forwards import NO_GRAD, is_call_of_model, trains
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of
@@ -43,6 +44,33 @@ def not_trained(project: Project) -> Iterator[Evaluation]:
             for name in sorted(trained & heir.methods.keys()):
                 ran = [call for call in calls(heir.methods[name]) if is_call_of_model(call)]
                 yield from (Evaluation(heir.scope.module, heir.methods[name], c, c, named=True) for c in ran[:1])
+
+
+def put_off_beside(project: Project) -> Iterator[Evaluation]:
+    """Yield the loops without gradients that leave the mode alone, where a method beside sets it for the same step.
+
+    Both run one method of their object with each batch: `self.evaluate_batch(batch)`.
+    """
+    for info in project.classes.values():
+        loops = [(method, *found) for method in info.methods.values() if (found := _steps_through(method))]
+        off = {call.func.attr for method, _, call in loops if any(map(turns_off, calls(method)))}  # type: ignore[attr-defined]  # a method
+        on = any(tail_of(c.func) == "train" and not turns_off(c) for m in info.methods.values() for c in calls(m))
+        for method, loop, call in loops if on else ():
+            if call.func.attr in off and not any(map(turns_off, calls(method))):  # type: ignore[attr-defined]  # a method
+                yield Evaluation(info.scope.module, method, loop, call, named=True)
+
+
+def _steps_through(method: Function) -> tuple[ast.AST, ast.Call] | None:
+    """Return a loop over batches without gradients, and the method of its object that it runs with each of them."""
+    if trains(method) or not NO_GRAD.search(text_of(method)):
+        return None
+    for loop in inner(method, ast.For):
+        over = tail_of(loop.target) if isinstance(loop, ast.For) else ""
+        for call in calls(loop) if over else ():
+            own = isinstance(call.func, ast.Attribute) and text_of(call.func.value) == "self"
+            if own and any(isinstance(each, ast.Name) and each.id == over for each in call.args):
+                return loop, call
+    return None
 
 
 def _knowing(project: Project, info: ClassInfo) -> Iterator[Module]:

@@ -68,7 +68,11 @@ def _has_kept_scale(module: Module, test: ast.Compare) -> bool | None:
     """Return whether the loss scale, now held against the one before the step, is as large: nothing overflowed."""
     body = function_of(test, module) or module.tree
     made = [_scale_made(body, side, test.lineno) for side in (test.left, test.comparators[0])]
-    if None in made or made[0] == made[1] or not isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+    if None in made or made[0] == made[1]:
+        return None
+    if isinstance(test.ops[0], ast.Eq | ast.NotEq):  # a scale that grew is seldom told from one that fell
+        return isinstance(test.ops[0], ast.Eq)
+    if not isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
         return None
     is_now_left = made[0] > made[1]  # type: ignore[operator]  # both are lines
     less = isinstance(test.ops[0], ast.Lt | ast.LtE) is is_now_left

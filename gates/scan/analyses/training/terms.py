@@ -56,9 +56,9 @@ def _terms(body: ast.AST) -> set[str]:
     return {name for value in (*values, *scaled) if isinstance(value, ast.BinOp) for name in _operands(value)}
 
 
-def summed(body: ast.AST) -> set[str]:
-    """Return the names of the lists and mappings of which a body sums up a loss."""
-    begun = starts(body)
+def summed(body: ast.AST, begun: Container[str] | None = None) -> set[str]:
+    """Return the names of the lists and mappings of which a body sums up a loss that backward passes begin at."""
+    begun = starts(body) if begun is None else begun
     found: set[str] = set()
     for node in inner(body, ast.Assign):
         if isinstance(node, ast.Assign) and any(tail_of(target) in begun for target in node.targets):
