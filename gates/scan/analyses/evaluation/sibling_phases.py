@@ -16,6 +16,7 @@ from gates.scan.program.nodes import inner, text_of
 from gates.scan.program.project import Project
 
 EVALUATES = re.compile(r"(?i:^(valid|eval|test|dev)|(valid|eval)\w*$)|^Val(?=[A-Z_])|Test\w*$")
+TRAINS = re.compile(r"(?i)train")
 STEPS = re.compile(r"(val|validation|test|eval|predict)_step")
 PHASE = re.compile(r"(?i)validation|valid|val|evaluation|eval|test|dev")
 WITHOUT = re.compile(r"\b(no_grad|inference_mode)\(\)")
@@ -31,6 +32,33 @@ def never_set(project: Project) -> Iterator[tuple[Module, Function, ast.Call]]:
             found = _forward(heir) if EVALUATES.search(heir.node.name) and not _trains(heir) else None
             if found is not None and not any(map(sets_off, _knowing(project, heir))):
                 yield heir.scope.module, *found
+
+
+def never_put_on(project: Project) -> Iterator[tuple[Module, Function, Function]]:
+    """Yield the first methods of classes that train, where one that evaluates beside them leaves the model off.
+
+    With each the method that puts it off. No file that knows of the training puts any model into training mode.
+    """
+    for info in project.classes.values():
+        heirs = [each for each in project.extending.get(info.name, ()) if not each.twice]
+        off = [m for h in heirs if EVALUATES.search(h.node.name) for m in h.methods.values() if _sets_off(m)]
+        for heir in heirs if off else ():
+            name, own = heir.node.name, [m for m in heir.methods.values() if not m.name.startswith("__")]
+            if not TRAINS.search(name) or EVALUATES.search(name) or not own or any(_puts_on(m) for m in off):
+                continue
+            family = [heir, *project.ancestors_of(heir)]
+            if not any(map(_trains, family)) and not any(map(_puts_any_on, _knowing(project, heir))):
+                yield heir.scope.module, own[0], off[0]
+
+
+def _puts_any_on(module: Module) -> bool:
+    held = (call.func.value for call in module.calls.get("train", ()) if isinstance(call.func, ast.Attribute))
+    return any(MODEL.search(tail_of(each)) for each in held)
+
+
+def _puts_on(method: Function) -> bool:
+    """Return whether a method puts a model back into training mode itself."""
+    return any(tail_of(call.func) == "train" for call in calls(method))
 
 
 def not_trained(project: Project) -> Iterator[Evaluation]:
