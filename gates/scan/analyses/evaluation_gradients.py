@@ -3,10 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses.evaluation.evaluating import WORDS, Evaluation, evaluations
+from gates.scan.analyses.evaluation import evaluating
+from gates.scan.analyses.evaluation.evaluating import Evaluation, evaluations
 from gates.scan.analyses.evaluation.left_open import forwards_of
 from gates.scan.analyses.evaluation.no_gradients import without_gradients
 from gates.scan.analyses.evaluation.off_blocks import in_blocks
+from gates.scan.analyses.evaluation.sampling import sampling
 from gates.scan.analyses.evaluation.sibling_phases import not_trained
 from gates.scan.analyses.reading.code import callee, function_of
 from gates.scan.analyses.training.forwards import is_call_of_model, trains
@@ -16,6 +18,7 @@ from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 __all__ = ["WORDS", "look", "places_of"]
+WORDS = (*evaluating.WORDS, "sample*", "p_sample*", "ddim_sample*", "ddpm_sample*", "generate*", "autoregress*")
 NEAR = 3
 
 
@@ -23,7 +26,7 @@ def look(project: Project) -> Iterator[Site]:
     """Yield each evaluation without `no_grad()` or `inference_mode()`."""
     known = project.once(evaluations)
     functions = {found.function for found in known}
-    others = (*in_blocks(project), *not_trained(project))
+    others = (*in_blocks(project), *not_trained(project), *sampling(project))
     for found in (*known, *(other for other in others if other.function not in functions)):
         if not without_gradients(project, found):
             yield from places_of(

@@ -7,8 +7,18 @@ from collections.abc import Iterable, Iterator
 from gates.scan.analyses.precision.contexts import around, casts, contexts_of, decorating, entered_by
 from gates.scan.analyses.precision.precision import WHOLE as FLOAT32
 from gates.scan.analyses.precision.precision import is_scaler, scalers, type_named
-from gates.scan.analyses.reading.code import broken, callee, calls, constant, functions, inner, keyword
-from gates.scan.analyses.reading.flow import Source, is_forward, sources, spine
+from gates.scan.analyses.reading.code import (
+    MODEL,
+    broken,
+    callee,
+    calls,
+    constant,
+    function_of,
+    functions,
+    inner,
+    keyword,
+)
+from gates.scan.analyses.reading.flow import Source, is_forward, set_before, sources, spine
 from gates.scan.analyses.training.forwards import (
     NO_GRAD,
     runs_compiled,
@@ -95,8 +105,18 @@ def _is_forward(project: Project, module: Module, call: ast.Call) -> bool:
     """Return whether a call is the forward pass of a model, whatever this is called."""
     if MAKERS.search(project.scope_at(call, module).dotted(call.func) or ""):
         return False
-    kinds = (is_forward, runs_own, runs_trained, runs_compiled, runs_in_loss, runs_part)
+    kinds = (is_forward, runs_own, runs_trained, runs_compiled, runs_in_loss, runs_part, _runs_method)
     return any(is_one(project, module, call) for is_one in kinds)
+
+
+def _runs_method(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call is of a variable that holds a model's method: `loss_of = given or self.model.loss`."""
+    body = function_of(call, module)
+    if not isinstance(call.func, ast.Name) or body is None or callee(project, module, call) is not None:
+        return False
+    held = [value for value, _ in set_before(body, call.func.id, call.lineno)]
+    parts = (part for value in held for part in (value.values if isinstance(value, ast.BoolOp) else [value]))
+    return any(isinstance(part, ast.Attribute) and MODEL.search(tail_of(part.value)) for part in parts)
 
 
 def _is_whole(project: Project, source: Source, call: ast.Call) -> bool:
@@ -259,9 +279,9 @@ def _instead(module: Module, node: ast.AST) -> Iterator[ast.AST]:
     for outer in module.ancestors(node):
         if isinstance(outer, ast.IfExp) and inside is not outer.test:
             yield outer.orelse if inside is outer.body else outer.body
-        elif isinstance(outer, ast.If) and inside in outer.orelse:
+        elif isinstance(outer, ast.If) and inside in outer.orelse and not _counts(outer.test):
             yield from outer.body
-        elif isinstance(outer, ast.If) and inside in outer.body:
+        elif isinstance(outer, ast.If) and inside in outer.body and not _counts(outer.test):
             yield from outer.orelse
             yield from _after(module, outer) if _leaves(outer.body) else ()
         elif isinstance(outer, ast.Match):
@@ -273,6 +293,12 @@ def _instead(module: Module, node: ast.AST) -> Iterator[ast.AST]:
         if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
             return
         inside = outer
+
+
+def _counts(test: ast.expr) -> bool:
+    """Return whether a condition asks for a number, and so for no precision: `accumulate == 1`."""
+    value = constant(test.comparators[0]) if isinstance(test, ast.Compare) else None
+    return isinstance(value, int) and not isinstance(value, bool) and value not in {16, 32}
 
 
 def _after(module: Module, statement: ast.stmt) -> list[ast.stmt]:

@@ -12,6 +12,7 @@ from gates.scan.analyses.settings.options import REST, Options, calls_of, filled
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.known import canonical
 from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 from gates.scan.program.signatures import parameters
@@ -54,7 +55,8 @@ def look(project: Project) -> Iterator[Site]:
     fed = _fed(project)
     for module in project.modules.values():
         made = list(_loaders(project, module, origins))
-        wanted = made if module.path in fed else [one for one in made if _is_odd(one, made, project, origins)]
+        is_fed = module.path in fed
+        wanted = made if is_fed else [o for o in made if _is_odd(o, made, project, origins) or _is_copied(o)]
         faults = {id(one): one.fault(project, origins) for one in made} if wanted else {}
         for one in wanted:
             others = [other for other in made if other.call is one.call]
@@ -96,12 +98,22 @@ def _by_trainer(project: Project) -> Iterator[str]:
 
 
 def _feeds(module: Module) -> bool:
-    """Return whether a file trains, on an accelerator, with batches that it moves there itself, or does not block."""
-    if not accelerated(module) or not (MOVES & module.calls.keys()) or _is_test(module):
+    """Return whether a file trains, on an accelerator, with batches that it moves there itself."""
+    if not accelerated(module) or not (MOVES & module.calls.keys()):
         return False
-    moved = (call for name in MOVES for call in module.calls.get(name, ()))
-    unblocked = any(constant(keyword(call, "non_blocking")) is True for call in moved)
-    return unblocked or any("backward" in tail or tail in TRAINS for tail in module.calls)
+    return not _is_test(module) and any("backward" in tail or tail in TRAINS for tail in module.calls)
+
+
+def _is_copied(one: Loader) -> bool:
+    """Return whether the function that makes a loader copies its batches without waiting, as only pinned ones are."""
+    function, made = function_of(one.call, one.module), one.module.parents.get(one.call)
+    names = {text_of(target) for target in made.targets} if isinstance(made, ast.Assign) else set()
+    for loop in inner(function, ast.For) if function is not None and names else ():
+        over = {text_of(n) for n in walk(loop.iter) if isinstance(n, ast.Name)} if isinstance(loop, ast.For) else set()
+        moves = (call for call in calls(loop) if tail_of(call.func) in {"to", "cuda"})
+        if over & names and any(constant(keyword(call, "non_blocking")) is True for call in moves):
+            return True
+    return False
 
 
 def _is_test(module: Module) -> bool:
