@@ -42,7 +42,7 @@ def test_an_attempt_is_written_down_as_begun_and_as_ended_and_is_one(tmp_path: P
 
 def test_an_attempt_that_an_arm_ended_is_one_unless_it_came_to_no_pair(tmp_path: Path) -> None:
     with pytest.raises(ArmFailed, match="exit code 9"):
-        attempted(tmp_path, {"call": "steps:dies", "args": [300_000]}, most=64)
+        attempted(tmp_path, {"call": "steps:dies", "args": [60_000]}, most=64)
     with pytest.raises(ArmFailed, match="no step today"):
         attempted(tmp_path, {"call": "steps:raises"})
     (begun, failed, _, none) = lines(tmp_path)

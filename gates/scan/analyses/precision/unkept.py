@@ -31,7 +31,7 @@ def unkept(project: Project, info: ClassInfo) -> Iterator[Site]:
 def unloaded(project: Project, info: ClassInfo) -> Iterator[Site]:
     """Yield where a class loads the state that it returns with its scaler's, and nothing of it asks for that one."""
     saving, loading = (info.methods.get(verb) for verb in ("state_dict", "load_state_dict"))
-    if saving is None or loading is None or not any(calls(loading)):
+    if saving is None or loading is None:
         return
     scope = project.scope_of(saving, info.scope.module)
     kept = [call for call in calls(saving) if tail_of(call.func) == "state_dict" and is_of_scaler(call, scope)]
@@ -47,7 +47,9 @@ def unloaded(project: Project, info: ClassInfo) -> Iterator[Site]:
 def _may_load(loading: ast.AST) -> bool:
     """Return whether a method speaks of a scaler, or goes over what it loads by names that are not written out."""
     reads = {tail_of(call.func) for call in calls(loading)} & {"setattr", "getattr", "vars"}
-    return bool(reads) or "scal" in text_of(loading).lower() or any(isinstance(node, ast.For) for node in walk(loading))
+    done = inner(loading, ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.withitem)
+    said = (text_of(node) for node in done if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)))
+    return bool(reads) or any("scal" in each.lower() for each in said) or any(True for _ in inner(loading, ast.For))
 
 
 def _key(node: ast.expr) -> ast.expr | None:
