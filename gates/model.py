@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from gates.command_line import shown
 from gates.permalinks import Web
 
 
@@ -234,6 +235,11 @@ class CommandRecord(Model):
     argv: tuple[str, ...]
     ended: str
     duration_s: float = Field(ge=0)
+
+    @property
+    def line(self) -> str:
+        """Return the command as a shell reads it."""
+        return shown(self.argv)
 
 
 def worst(outcomes: set[Outcome]) -> Outcome:

@@ -9,6 +9,7 @@ from typing import Self
 
 from gates import process
 from gates.checkout import lay_out
+from gates.command_line import shown
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence import _baseline
@@ -212,4 +213,4 @@ def _kept(run: MeasurementRun, path: Path) -> MeasurementRun:
 
 def _arm_name(task: Task, one: RegressionRun) -> str:
     measurement = next(m for m in task.measurements if m.id == one.run.id)
-    return measurement.arms[one.arm].name if measurement.arms else " ".join(measurement.run or ())
+    return measurement.arms[one.arm].name if measurement.arms else shown(measurement.run or ())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gates.command_line import shown
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
@@ -135,7 +136,7 @@ def _said(one: HandedIn, criterion: Criterion, measure: Measure) -> Iterator[tup
 
 def _facts(one: HandedIn) -> Iterator[tuple[str, str]]:
     assert one.origin is not None
-    yield "Command", " ".join(one.origin.command)
+    yield "Command", shown(one.origin.command)
     yield "Digest", one.digest
     yield "Signed by", one.signer or "nobody whose signature was asked for: the digest tells alterations, not lies"
     for name, value in sorted(one.origin.environment.items()):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gates.command_line import shown
 from gates.evidence.bound_tests import tests_of
 from gates.evidence.called_code import CalledCode, CommandCall, commands_of
 from gates.evidence.kind import EvidenceSet
@@ -53,7 +54,7 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
             title="Commands and the Code That They Stand For",
             text="Each command ran once more, in a copy in which the code of its criterion leaves a mark and raises.",
             columns=("Criterion", "Command", "Calls the code"),
-            rows=tuple((call.criterion, f"{call.part}: {' '.join(call.command)}", _says(call)) for call in seen.calls),
+            rows=tuple((call.criterion, f"{call.part}: {shown(call.command)}", _says(call)) for call in seen.calls),
         )
 
 
@@ -76,7 +77,7 @@ def _uncalled(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
         rule="BL017", check=f"called:{criterion.id}", criterion=criterion.id, level=criterion.level,
         outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
         location=task.place(criterion), subject=call.part, evidence=RAW, expected="a command that calls it",
-        actual="not called", message=f"`{' '.join(call.command)}` ({call.part}) ended well without calling {names}: "
+        actual="not called", message=f"`{shown(call.command)}` ({call.part}) ended well without calling {names}: "
         f"it says nothing of {criterion.id}.", impact="It would say the same whatever that code does.",
         remediation="Let it call the code, or trace the criterion to the code that it calls.",
     )  # fmt: skip

@@ -20,7 +20,7 @@ def describe_run(task: Task, run: PytestRun) -> Iterator[Section]:
     yield Section(
         title="Test Execution Results",
         facts=(
-            ("Command", " ".join(run.commands[0].argv)),
+            ("Command", run.commands[0].line),
             ("Ended", run.process.ended),
             ("Results", f"{counts}, {len(run.warnings)} distinct warnings"),
             ("Duration", f"{run.process.duration_s:.2f} s"),

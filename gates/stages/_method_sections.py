@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gates.command_line import shown
 from gates.deciding.outlook import pairs_needed, smallest_effect
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements, command
@@ -70,7 +71,7 @@ def _describe_run(task: Task, run: MeasurementRun) -> Section:
     title = f"Measurement {run.id} on {run.device}"
     where = (("From", run.elsewhere),) if run.elsewhere else ()
     asked = (("Command", "; ".join(command(task, run.id, run.device)) if run.taken else
-              " ".join(command(task, run.id, run.device))), *where)  # fmt: skip
+              shown(command(task, run.id, run.device))), *where)  # fmt: skip
     if run.samples is None:
         return Section(title=title, text=f"No samples: {run.problem}.", facts=asked)
     samples = run.samples

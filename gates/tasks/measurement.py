@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
+from gates.command_line import shown
 from gates.tasks.types import Command, Located, Name, Seconds, Text
 
 TIMED = ("arms", "threads", "budget_s", "restarts", "pairs", "clock", "same_result")
@@ -36,7 +37,7 @@ class Arm(Located):
         """Return what the arm runs, as reports name it."""
         if self.call:
             return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
-        return " ".join(self.run or self.time or ())
+        return shown(self.run or self.time or ())
 
     @property
     def by_device(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
+from gates.command_line import shown
 from gates.errors import UsageError
 from gates.model import Level, Location
 from gates.tasks.calculation import Calculation, EdgeCase, Property
@@ -129,7 +130,7 @@ class EntryPoint(Located):
     def name(self) -> str:
         """Return what the entry point is called in reports: its command, or its call."""
         if self.call is None:
-            return " ".join(self.run or ())
+            return shown(self.run or ())
         return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
 
 

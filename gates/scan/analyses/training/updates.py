@@ -42,15 +42,15 @@ def step_inside(project: Project, module: Module, body: Iterable[ast.AST]) -> bo
 
 
 def is_update(project: Project, module: Module, body: list[ast.stmt], branch: ast.If) -> bool:
-    """Return whether a block that a branch parts off has a whole update of its loop, beside which there is no other.
+    """Return whether a block that a branch parts off has the update of its loop, beside which there is no other.
 
-    `if turn % 4 == 0` around the backward pass and the step says when there is a step, not what most steps leave out.
+    `if turn % 4 == 0` around the step says when there is a step, not what most steps leave out.
     """
     own = {call for part in body for call in calls(part)}
-    if ASIDE.search(text_of(branch.test)) or not _does(project, module, own, is_backward):
-        return False
     around = loop_of(branch, module) or function_of(branch, module)
     beside = [call for call in calls(around) if call not in own] if around is not None else []
+    if ASIDE.search(text_of(branch.test)) or not _does(project, module, (*own, *beside), is_backward):
+        return False
     is_alone = around is not None and not _does(project, module, beside, is_optimizer_step)
     return is_alone and step_inside(project, module, body)
 
