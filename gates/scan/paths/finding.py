@@ -20,6 +20,8 @@ from gates.scan.program.scope import Scope
 from gates.scan.program.signatures import parameters
 from gates.scan.ways.registries import FETCHES
 
+REST = "**"  # options of which it is not known which they are
+
 if TYPE_CHECKING:
     from gates.scan.ways.hot import Hot
 
@@ -196,6 +198,8 @@ def passed_on(call: ast.Call, place: Place) -> tuple[tuple[Value, ...], dict[str
             named[keyword.arg] = more
         elif isinstance(more.rest, Mapping):
             named |= more.rest
+        else:
+            named[REST] = more
     return tuple(values), named
 
 
@@ -212,14 +216,15 @@ def parameters_of(
     found |= {name: value for name, value in named.items() if name in {*names, *(a.arg for a in arguments.kwonlyargs)}}
     place = Place(called.project, called.scope, {}, called.heap)
     for name, default in parameters(node).items():
-        if name not in found and default is not None:
+        if name not in found and default is not None and REST not in named:
             found[name] = place.value(default)
         elif name not in found:
             found[name] = Value(f"{getattr(node, 'name', 'lambda')}.{name}", ast.Name(name, ast.Load()), place)
     if arguments.vararg and len(values) > len(names):
         rest = values[len(names) :]
         found[arguments.vararg.arg] = Value(f"({', '.join(v.key for v in rest)})", rest=rest)
-    if arguments.kwarg and (more := {name: value for name, value in named.items() if name not in found}):
+    more = {name: value for name, value in named.items() if name not in found and name != REST}
+    if arguments.kwarg and more and REST not in named:
         texts = (f"{name}={value.key}" for name, value in more.items())
         found[arguments.kwarg.arg] = Value(f"{{{', '.join(texts)}}}", rest=more)
     return found
