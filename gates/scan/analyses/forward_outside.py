@@ -57,6 +57,9 @@ def look(project: Project) -> Iterator[Site]:
     """
     seen: set[ast.AST] = set()
     for module in project.modules.values():
+        for block in module.live.get(ast.With, ()) if "scale" in module.calls else ():
+            if isinstance(block, ast.With) and _is_left_empty(block, project, module):
+                yield broken(module, block, "nothing runs in this autocast block")
         for function in (*functions(module), module.tree) if "scale" in module.calls else ():
             scope = project.scope_of(function, module)
             for call in calls(function):
@@ -66,6 +69,13 @@ def look(project: Project) -> Iterator[Site]:
                         if forward not in seen:
                             seen.add(forward)
                             yield broken(there, forward, f"{ast.unparse(forward)} runs outside of autocast")
+
+
+def _is_left_empty(block: ast.With, project: Project, module: Module) -> bool:
+    """Return whether an autocast block holds nothing, such as that of a context which it ends before it yields."""
+    idle = all(isinstance(s, ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+               for s in block.body)  # fmt: skip
+    return idle and any(True for _ in contexts_of(block, project.scope_at(block, module)))
 
 
 def _outside(project: Project, call: ast.Call, scope: Scope) -> Iterator[tuple[ast.Call, Module]]:

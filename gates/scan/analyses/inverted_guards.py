@@ -42,6 +42,13 @@ def look(project: Project) -> Iterator[Site]:
             continue
         for node in branches:
             yield from _branches(project, module, node)
+        for call in module.calls.get("where", ()):
+            fine = finite(project, module, call.args[0]) if len(call.args) == 3 else None
+            if fine is not None and (_is_nothing(call.args[1]), _is_nothing(call.args[2])) == (
+                fine.holds,
+                not fine.holds,
+            ):
+                yield broken(module, call, "what is finite is put away, and what is not is kept")
         yield from cleared(project, module)
         yield from _switches(project, module)
         yield from _misnamed(project, module)
@@ -151,6 +158,11 @@ def _misnamed(project: Project, module: Module) -> Iterator[Site]:
     for function in functions(module):
         if (place := misnamed(project, module, function)) is not None:
             yield broken(module, place, f"{function.name}() is true where gradients are not finite")
+
+
+def _is_nothing(node: ast.expr) -> bool:
+    """Return whether a value stands in for one that is put away: `0.0`, `torch.zeros_like(loss)`."""
+    return constant(node) == 0 or (isinstance(node, ast.Call) and "zeros" in tail_of(node.func))
 
 
 def _plain(branch: list[ast.stmt]) -> bool:

@@ -1,6 +1,7 @@
 """Keys that a caller reads from a dictionary which the callee never puts there."""
 
 import ast
+import difflib
 from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import FUNCTIONS, Comprehension, broken, callee, constant, function_of
@@ -30,6 +31,7 @@ from gates.scan.site import Site
 WORDS = ("return {", "return dict(", "yield {", '"] = ', "'] = ", ", {", "= {", "asdict", "TypedDict", "= dict(",
          "NamedTuple")  # fmt: skip
 HOPS = 3
+ALIKE = 0.5
 TWINS = {"load_state_dict": "state_dict", "set_state": "get_state", "__setstate__": "__getstate__"}
 WRITTEN_ALONE = {"forward", "__getitem__", "__call__", *TWINS.values()}
 PLAIN = {"no_grad", "inference_mode", "enable_grad", "staticmethod", "autocast", "record_function"}
@@ -95,6 +97,29 @@ def _missing(project: Project, module: Module, node: ast.Subscript, wanted: list
     said = "yields" if found[0][0].yields else "returns"
     text = ", ".join(map(repr, absent))
     yield broken(module, node, f"{target.name} ({path}:{target.lineno}) {said} no key {text}, its keys: {listed}")
+    yield from _renamed(project, keys, absent[0])
+
+
+def _renamed(project: Project, keys: frozenset[str], absent: str) -> Iterator[Site]:
+    """Yield where a key is written that nothing reads, and that is called much like one which is read."""
+    close = difflib.get_close_matches(absent, sorted(keys - project.once(_read)[0]), n=1, cutoff=ALIKE)
+    written = [
+        (key, module)
+        for module in project.modules.values() if close
+        for made in module.live.get(ast.Dict, ()) if isinstance(made, ast.Dict)
+        for key in made.keys if key is not None and constant(key) == close[0]
+    ]  # fmt: skip
+    if len(written) == 1:
+        key, there = written[0]
+        yield broken(there, key, f"{close[0]!r} is read nowhere, and {absent!r}, which is read, is not written")
+
+
+def _read(project: Project) -> Iterator[frozenset[str]]:
+    """Yield the keys that anything in a program reads by name: `row["share"]`, `row.get("share")`."""
+    modules = project.modules.values()
+    read = [n.slice for m in modules for n in m.live.get(ast.Subscript, []) if isinstance(n, ast.Subscript)]
+    read += [c.args[0] for m in modules for name in ("get", "pop") for c in m.calls.get(name, ()) if c.args]
+    yield frozenset(value for each in read if isinstance(value := constant(each), str))
 
 
 def _added(project: Project) -> Iterator[frozenset[str]]:

@@ -56,15 +56,15 @@ def stops(context: ast.expr) -> bool:
 
 
 def is_cut(name: str, node: ast.AST, module: Module, body: ast.AST) -> bool:
-    """Return whether a loss was detached, or made a number, under its own name."""
+    """Return whether a loss, or each of a mapping of them, was detached or made a number under its own name."""
     for other in inner(body, ast.Assign):
-        if (
-            isinstance(other, ast.Assign)
-            and any(isinstance(t, ast.Name) and t.id == name for t in other.targets)
-            and isinstance(other.value, ast.Call)
-            and tail_of(other.value.func) in CUT
-        ):
-            return True
+        if isinstance(other, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in other.targets):
+            made = other.value
+            each = (
+                made.value if isinstance(made, ast.DictComp) else made.elt if isinstance(made, ast.ListComp) else made
+            )
+            if isinstance(each, ast.Call) and tail_of(each.func) in CUT:
+                return True
     return is_ungraded(node, module)
 
 
