@@ -4,7 +4,7 @@ import ast
 import difflib
 from collections.abc import Iterator
 
-from gates.scan.analyses.reading.code import FUNCTIONS, Comprehension, broken, callee, constant, function_of
+from gates.scan.analyses.reading.code import FUNCTIONS, Comprehension, Told, broken, callee, constant, function_of
 from gates.scan.analyses.reading.common_objects import put_beside, read_attributes
 from gates.scan.analyses.reading.engines import step_of_batch_end, step_of_output, step_of_transform
 from gates.scan.analyses.reading.held import (
@@ -31,7 +31,7 @@ from gates.scan.site import Site
 WORDS = ("return {", "return dict(", "yield {", '"] = ', "'] = ", ", {", "= {", "asdict", "TypedDict", "= dict(",
          "NamedTuple")  # fmt: skip
 HOPS = 3
-ALIKE = 0.5
+ALIKE = 0.6
 TWINS = {"load_state_dict": "state_dict", "set_state": "get_state", "__setstate__": "__getstate__"}
 WRITTEN_ALONE = {"forward", "__getitem__", "__call__", *TWINS.values()}
 PLAIN = {"no_grad", "inference_mode", "enable_grad", "staticmethod", "autocast", "record_function"}
@@ -96,11 +96,11 @@ def _missing(project: Project, module: Module, node: ast.Subscript, wanted: list
     listed = ", ".join(sorted(keys)) or "none"
     said = "yields" if found[0][0].yields else "returns"
     text = ", ".join(map(repr, absent))
-    yield broken(module, node, f"{target.name} ({path}:{target.lineno}) {said} no key {text}, its keys: {listed}")
-    yield from _renamed(project, keys, absent[0])
+    what = f"{target.name} ({path}:{target.lineno}) {said} no key {text}, its keys: {listed}"
+    yield broken(module, node, what, *_renamed(project, keys, absent[0]))
 
 
-def _renamed(project: Project, keys: frozenset[str], absent: str) -> Iterator[Site]:
+def _renamed(project: Project, keys: frozenset[str], absent: str) -> Iterator[Told]:
     """Yield where a key is written that nothing reads, and that is called much like one which is read."""
     close = difflib.get_close_matches(absent, sorted(keys - project.once(_read)[0]), n=1, cutoff=ALIKE)
     written = [
@@ -111,7 +111,7 @@ def _renamed(project: Project, keys: frozenset[str], absent: str) -> Iterator[Si
     ]  # fmt: skip
     if len(written) == 1:
         key, there = written[0]
-        yield broken(there, key, f"{close[0]!r} is read nowhere, and {absent!r}, which is read, is not written")
+        yield f"{close[0]!r}, which nothing reads, is written in", there, key
 
 
 def _read(project: Project) -> Iterator[frozenset[str]]:
