@@ -1,7 +1,11 @@
 """The code rules against small training projects: sound ones, and ones with a single defect planted in them."""
 
+import os
+import pickle
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import pytest
 from planting import SETS, Case, planted, replaced, sound
@@ -20,10 +24,28 @@ MISSED: frozenset[str] = frozenset()
 OFFENDED: frozenset[str] = frozenset()
 
 
-@cache
-def findings(kind: str) -> dict[str, list[tuple[str, Site]]]:
-    """Apply all rules to all projects of a set."""
-    return {case.id: found(case) for case in (*planted(kind), *sound(kind))}
+Findings = Callable[[str], dict[str, list[tuple[str, Site]]]]
+
+
+@pytest.fixture(scope="session")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    """Apply all rules to all projects of a set; what one process of a test run did the others read."""
+    folder = tmp_path_factory.getbasetemp()
+    shared = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+    @cache
+    def of_set(kind: str) -> dict[str, list[tuple[str, Site]]]:
+        known = shared / f"planted-{kind}.pickle"
+        if known.exists():
+            return cast("dict[str, list[tuple[str, Site]]]", pickle.loads(known.read_bytes()))
+        made = {case.id: found(case) for case in (*planted(kind), *sound(kind))}
+        fresh = folder / known.name
+        fresh.write_bytes(pickle.dumps(made))
+        if fresh != known:
+            fresh.replace(known)
+        return made
+
+    return of_set
 
 
 def found(case: Case) -> list[tuple[str, Site]]:
@@ -46,13 +68,15 @@ def test_corpus_is_large_enough() -> None:
 
 
 @pytest.mark.parametrize("kind", SETS)
-def test_every_planted_defect_is_found_at_its_line(kind: str) -> None:
+def test_every_planted_defect_is_found_at_its_line(kind: str, findings: Findings) -> None:
     missed = {case.id for case in planted(kind) if not is_found(case, findings(kind)[case.id])}
     assert missed == {name for name in MISSED if name in findings(kind)}
 
 
 @pytest.mark.parametrize("rule", sorted(set(RULES) - {COMBINED}))
-def test_a_rule_by_itself_reads_the_files_in_which_it_finds_a_defect(rule: str, tmp_path: Path) -> None:
+def test_a_rule_by_itself_reads_the_files_in_which_it_finds_a_defect(
+    rule: str, tmp_path: Path, findings: Findings
+) -> None:
     cases = [case for kind in SETS for case in planted(kind) if rule in case.rules]
     found = {}
     for number, case in enumerate(cases):
@@ -64,14 +88,14 @@ def test_a_rule_by_itself_reads_the_files_in_which_it_finds_a_defect(rule: str, 
 
 
 @pytest.mark.parametrize("kind", SETS)
-def test_sound_code_has_no_finding(kind: str) -> None:
+def test_sound_code_has_no_finding(kind: str, findings: Findings) -> None:
     seen = {case.id: findings(kind)[case.id] for case in sound(kind)}
     assert not [(name, rule) for name, found in seen.items() for rule, _ in found if RULES[rule].severity in BLOCKING]
     assert {name for name, found in seen.items() if found} == {name for name in OFFENDED if name in seen}
 
 
 @pytest.mark.parametrize("kind", SETS)
-def test_a_defect_blocks_nowhere_else(kind: str) -> None:
+def test_a_defect_blocks_nowhere_else(kind: str, findings: Findings) -> None:
     for case in planted(kind):
         for rule, site in findings(kind)[case.id]:
             if RULES[rule].severity in BLOCKING and rule != COMBINED:

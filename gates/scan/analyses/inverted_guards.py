@@ -24,6 +24,7 @@ from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("caler*", "isfinite", "isnan", "isinf", "zero_grad*", "load_state_dict*")
+LEARNT = re.compile(r"(?i)loss|grad|total|objective")
 CAST = re.compile(r"(?i)^(use_|enable_|with_)?(amp|mixed_precision)(_enabled)?$")
 
 
@@ -43,11 +44,7 @@ def look(project: Project) -> Iterator[Site]:
         for node in branches:
             yield from _branches(project, module, node)
         for call in module.calls.get("where", ()):
-            fine = finite(project, module, call.args[0]) if len(call.args) == 3 else None
-            if fine is not None and (_is_nothing(call.args[1]), _is_nothing(call.args[2])) == (
-                fine.holds,
-                not fine.holds,
-            ):
+            if _puts_away(project, module, call):
                 yield broken(module, call, "what is finite is put away, and what is not is kept")
         yield from cleared(project, module)
         yield from _switches(project, module)
@@ -158,6 +155,17 @@ def _misnamed(project: Project, module: Module) -> Iterator[Site]:
     for function in functions(module):
         if (place := misnamed(project, module, function)) is not None:
             yield broken(module, place, f"{function.name}() is true where gradients are not finite")
+
+
+def _puts_away(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether `torch.where` takes nothing in place of a loss or gradient that is finite, and else that one."""
+    if len(call.args) != 3 or project.scope_at(call, module).dotted(call.func) != "torch.where":
+        return False
+    test, one, other = call.args
+    fine = finite(project, module, test)
+    kept = other if fine is not None and fine.holds else one
+    is_turned = fine is not None and (_is_nothing(one), _is_nothing(other)) == (fine.holds, not fine.holds)
+    return is_turned and LEARNT.search(text_of(kept)) is not None
 
 
 def _is_nothing(node: ast.expr) -> bool:
