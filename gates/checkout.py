@@ -1,4 +1,4 @@
-"""A revision laid out in a folder of its own, by a repository of its own that borrows the project's objects.
+"""Folders with a repository of their own that borrows the project's objects: a revision laid out, a copy's history.
 
 Nothing is written into the project's repository: no work tree is registered, no index or branch is touched, no hook is
 run. The folder has a `.git`, so that what asks git for a version finds one.
@@ -27,19 +27,7 @@ def lay_out(repository: Path, commit: str, target: Path) -> tuple[str, ...]:
 
 
 def _laid_out(repository: Path, commit: str, target: Path, deep: int) -> Iterator[str]:
-    objects = Path(_ask(repository, "rev-parse", "--path-format=absolute", "--git-path", "objects"))
-    common = Path(_ask(repository, "rev-parse", "--path-format=absolute", "--git-common-dir"))
-    target.mkdir(parents=True, exist_ok=True)
-    form = "sha256" if len(commit) == 64 else "sha1"
-    _ask(target, "init", "--quiet", "--template=", f"--object-format={form}", ".")
-    own = target / ".git"
-    (own / "objects" / "info").mkdir(parents=True, exist_ok=True)
-    (own / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
-    if (common / "shallow").is_file():
-        (own / "shallow").write_bytes((common / "shallow").read_bytes())
-    if (common / "lfs").is_dir():
-        _ask(target, "config", "lfs.storage", str(common / "lfs"))
-    (own / "packed-refs").write_text(_tags(repository), encoding="utf-8")
+    _borrow(repository, target, "refs/tags")
     _ask(target, "checkout", "--quiet", "--force", "--detach", commit)
     for path, pinned in _submodules(target, commit):
         clone = repository / path
@@ -49,10 +37,39 @@ def _laid_out(repository: Path, commit: str, target: Path, deep: int) -> Iterato
             yield path
 
 
-def _tags(repository: Path) -> str:
-    """Return the tags as a file of packed references: versions are often derived from them."""
-    told = _ask(repository, "for-each-ref", "--sort=refname", "--format=%(objectname) %(refname)", "refs/tags")
-    return "".join(f"{line}\n" for line in told.splitlines())
+def give_history(repository: Path, copy: Path) -> None:
+    """Give a copy of a work tree the history of its repository: branches, tags, HEAD and index, and no remote.
+
+    A folder that is no top of a work tree has none to give. Raises `EvidenceUnavailable` with what git says.
+    """
+    if not (repository / ".git").exists() or _run(repository, "rev-parse", "--show-prefix").stdout.strip():
+        return
+    _borrow(repository, copy, "refs")
+    head = _run(repository, "symbolic-ref", "--quiet", "HEAD").stdout
+    if head:
+        _ask(copy, "symbolic-ref", "HEAD", os.fsdecode(head).strip())
+    else:
+        (copy / ".git" / "HEAD").write_text(_ask(repository, "rev-parse", "HEAD") + "\n", encoding="utf-8")
+    index = _run(repository, "ls-files", "--stage", "-z").stdout
+    run_git(copy, ("update-index", "-z", "--index-info"), options=OWN, given=index, timeout_s=TIMEOUT_S)
+
+
+def _borrow(repository: Path, target: Path, refs: str) -> None:
+    """Make a repository that has the project's objects and some of its references, packed into one file."""
+    objects = Path(_ask(repository, "rev-parse", "--path-format=absolute", "--git-path", "objects"))
+    common = Path(_ask(repository, "rev-parse", "--path-format=absolute", "--git-common-dir"))
+    form = _ask(repository, "rev-parse", "--show-object-format")
+    target.mkdir(parents=True, exist_ok=True)
+    _ask(target, "init", "--quiet", "--template=", f"--object-format={form}", ".")
+    own = target / ".git"
+    (own / "objects" / "info").mkdir(parents=True, exist_ok=True)
+    (own / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
+    if (common / "shallow").is_file():
+        (own / "shallow").write_bytes((common / "shallow").read_bytes())
+    if (common / "lfs").is_dir():
+        _ask(target, "config", "lfs.storage", str(common / "lfs"))
+    told = _ask(repository, "for-each-ref", "--sort=refname", "--format=%(objectname) %(refname)", refs)
+    (own / "packed-refs").write_text("".join(f"{line}\n" for line in told.splitlines()), encoding="utf-8")
 
 
 def _submodules(folder: Path, commit: str) -> Iterator[tuple[str, str]]:
@@ -70,7 +87,7 @@ def _ask(folder: Path, *words: str) -> str:
     done = _run(folder, *words)
     if done.returncode != 0:
         said = [line for line in done.stderr.decode(errors="backslashreplace").splitlines() if line.strip()]
-        raise EvidenceUnavailable(f"`git {words[0]}` cannot lay the baseline out: {said[-1] if said else 'no word'}")
+        raise EvidenceUnavailable(f"`git {words[0]}` cannot lay out a copy: {said[-1] if said else 'no word'}")
     return os.fsdecode(done.stdout).strip("\n")
 
 

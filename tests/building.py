@@ -14,7 +14,8 @@ from bar import unmoved
 from covering import executed, started
 
 from gates.context import Context
-from gates.evidence.called_code import CalledCode, CommandCall, commands_of
+from gates.evidence._standing import standing_for
+from gates.evidence.called_code import CalledCode, CommandCall
 from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.kind import Evidence, EvidenceSet
@@ -148,8 +149,8 @@ def a_tree(task: Task, *, unparsed: tuple[str, ...] = ()) -> SourceTree:
     return SourceTree(how="syntax trees", files=1, symbols=traces, rules=(), unparsed=unparsed)
 
 
-OLD = [2.0 + i / 100 for i in range(12)]
-NEW = [1.0 + i / 200 for i in range(12)]
+OLD = [(2.0 + i / 100) / 1000 for i in range(12)]
+NEW = [(1.0 + i / 200) / 1000 for i in range(12)]
 
 
 def raw_samples(
@@ -221,8 +222,8 @@ def missed() -> EmptiedCode:
 def called(task: Task) -> CalledCode:
     """The commands of a task, each of which calls the code of its criterion."""
     calls = tuple(
-        CommandCall(criterion=criterion.id, part=part, command=command, called=True, ended_well=False)
-        for criterion in task.criteria for part, command, _ in commands_of(task, criterion)
+        CommandCall(criterion=criterion.id, part=one.part, command=one.command, called=True, ended_well=False)
+        for criterion in task.criteria for one in standing_for(task, criterion)
     )  # fmt: skip
     return CalledCode(how="in a copy", calls=calls)
 

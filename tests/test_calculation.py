@@ -49,11 +49,32 @@ def test_two_arguments_are_swapped_where_none_is_named(tmp_path: Path) -> None:
     assert task.properties[0].arguments == (0, 1)
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        "{expected: 0, tolerance: 1}",  # all that is expected is 0
+        "{expected: [0.0, 3], tolerance: 1}",
+        "{expected: {a: 1, b: x}, tolerance: 2}",
+        "{expected: true, tolerance: 0.5}",
+        "{raises: Exception, says: no number}",
+        "{expected: 1e-9, tolerance: 1e-6}, {expected: 5}",  # another case tells
+    ],
+)
+def test_a_table_that_tells_numbers_from_zero_is_taken(tmp_path: Path, row: str) -> None:
+    loaded(tmp_path, f"calculations: [{{call: pkg.core:f, table: [{row}]}}]\n")
+
+
 WRONG = {
     f"edge_cases: [{CALL}args: [1]}}]": "5:14: expected what must come of the call: 'expected', 'raises'",
     f"edge_cases: [{CALL}raises: E, expected: 1}}]": "a call that raises returns nothing",
     f"edge_cases: [{CALL}expected: 1, says: x}}]": "'says' goes with 'raises' or 'warns'",
     f"edge_cases: [{CALL}finite: true, tolerance: 1}}]": "a tolerance goes with 'expected'",
+    f"edge_cases: [{CALL}raises: Exception}}]": "'raises: Exception' is true of every error",
+    f"edge_cases: [{CALL}expected: 2, tolerance: 2.0}}]": "the tolerance is as wide as what is expected",
+    f"edge_cases: [{CALL}expected: [2, {{a: 1}}], relative: 1}}]": "a function that always gives 0 would pass",
+    "calculations: [{call: pkg.core:f, table: [{args: [0], expected: 0}, {args: [1], expected: 1, tolerance: 1}]}]": (
+        "5:16: the tolerance is as wide as what is expected"
+    ),
     f"edge_cases: [{CALL}expected: 1, tolerance: -1}}]": "edge_cases[0].tolerance: expected greater than or equal",
     f"edge_cases: [{CALL}expectd: 1}}]": "5:42: unknown key 'expectd'; did you mean 'expected'?",
     f"edge_cases: [{CALL}expected: 1, criteria: [AC2]}}]": "5:66: unknown criterion 'AC2'; did you mean 'AC1'?",

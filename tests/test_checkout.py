@@ -1,12 +1,13 @@
-"""A revision laid out in a folder of its own."""
+"""A revision laid out in a folder of its own, and the history of a copy."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from bar import committed, git
 from building import written
 
-from gates.checkout import lay_out
+from gates.checkout import give_history, lay_out
 from gates.errors import EvidenceUnavailable
 
 
@@ -47,7 +48,7 @@ def test_submodules_come_from_the_clones_that_are_here_and_others_are_named(tmp_
 def test_a_commit_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
     root = written(tmp_path / "p", {"a.txt": ""})
     committed(root)
-    with pytest.raises(EvidenceUnavailable, match="cannot lay the baseline out: "):
+    with pytest.raises(EvidenceUnavailable, match="cannot lay out a copy: "):
         lay_out(root, "a" * 40, tmp_path / "laid")
 
 
@@ -61,3 +62,33 @@ def test_a_work_tree_of_its_own_and_a_shallow_clone_can_be_laid_out(tmp_path: Pa
     git(tmp_path, "clone", "-q", "--depth=1", f"file://{root}", str(tmp_path / "shallow"))
     lay_out(tmp_path / "shallow", last, tmp_path / "two")
     assert (tmp_path / "one/a.txt").read_text() == (tmp_path / "two/a.txt").read_text() == "two\n"
+
+
+@pytest.mark.parametrize("kind", ["here", "a work tree of its own", "a shallow clone"])
+def test_a_copy_has_history_branch_and_index_and_writes_none_back(tmp_path: Path, kind: str) -> None:
+    root = written(tmp_path / "p", {"a.txt": "one\n", "new.txt": "", ".gitignore": "ignored\n"})
+    committed(root)
+    git(root, "tag", "v1")
+    git(root, "worktree", "add", "-q", "-b", "other", str(tmp_path / "tree"))
+    git(tmp_path, "clone", "-q", "--depth=1", f"file://{root}", str(tmp_path / "shallow"))
+    place = {"here": root, "a shallow clone": tmp_path / "shallow"}.get(kind, tmp_path / "tree")
+    written(place, {"a.txt": "two\n", "untracked.txt": ""})
+    git(place, "add", "a.txt")
+    asked = (("status", "--porcelain"), ("branch", "--show-current"), ("rev-parse", "HEAD"), ("describe", "--tags"))
+    before = [git(place, *words) for words in asked]
+    copy = Path(shutil.copytree(place, tmp_path / "copy", ignore=shutil.ignore_patterns(".git")))
+    give_history(place, copy)
+    assert [git(copy, *words) for words in asked] == before
+    committed(copy)
+    git(copy, "tag", "v2")
+    assert [git(place, *words) for words in asked] == before
+    assert git(copy, "remote") == ""
+
+
+def test_a_folder_that_is_no_top_of_a_work_tree_has_no_history_to_give(tmp_path: Path) -> None:
+    root = written(tmp_path / "p", {"inner/a.txt": "one\n"})
+    committed(root)
+    (tmp_path / "copy").mkdir()
+    for folder in (root / "inner", tmp_path):
+        give_history(folder, tmp_path / "copy")
+    assert list((tmp_path / "copy").iterdir()) == []

@@ -256,9 +256,9 @@ BENCHES = {
     "huge": (bench(one_value("1e999")), "metrics.step_time_s.arms.old"),
     "zero": (bench(one_value(0)), "arm 'old' sample 3 is 0 s, expected above 0"),
     "negative": (bench(one_value(-1.5)), "arm 'old' sample 3 is -1.5 s, expected above 0"),
-    "equal": (bench(json.dumps(raw_samples(old=[2.0] * 10_000, new=[1.0] * 10_000))), "which no clock gives"),
-    "one": (bench(json.dumps(raw_samples(old=[2.0], new=[1.0]))), "1 sample, at least 6 needed"),
-    "device": (bench(json.dumps(raw_samples(device="cuda"))), "seen on cuda only, the criterion asks for cpu"),
+    "equal": (bench(json.dumps(raw_samples(old=[0.002] * 10_000, new=[0.001] * 10_000))), "which no clock gives"),
+    "one": (bench(json.dumps(raw_samples(old=[0.002], new=[0.001]))), "1 sample, at least 6 needed"),
+    "device": (bench(json.dumps(raw_samples(device="xpu"))), "seen on xpu only, the criterion asks for cpu"),
     "cut": (bench(json.dumps(raw_samples())[:-40]), "was it cut short?"),
     "empty": (bench(""), "was it cut short?"),
     "crash": ("raise SystemExit('no such device')\n", "exit code 1: no such device"),
@@ -298,7 +298,7 @@ def plain(text: str) -> str:
 
 
 def test_benchmark_of_many_samples_is_judged(tmp_path: Path) -> None:
-    old = [2.0 + i / 1_000_000 for i in range(20_000)]
+    old = [0.002 + i / 10**9 for i in range(20_000)]
     project = a_project(tmp_path, {"bench.py": bench(json.dumps(raw_samples(old=old, new=[x / 2 for x in old])))})
     assert gates(project, "run", "T1", "--gate", "performance").code == 3
     assert {g["name"]: g["decision"] for g in result(project)["gates"]}["performance"] == "PASS"

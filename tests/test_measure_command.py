@@ -1,6 +1,7 @@
 """`gates measure` and `gates run --evidence`, as real processes in a real repository."""
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,8 +25,16 @@ arms["new"][0] *= float(os.environ.get("FACTOR", "1"))
 arms["old"][0] += time.time_ns() % 10**6 / 1e15
 pathlib.Path(out).write_text(json.dumps(samples))
 """
-CARD = {"CARD": "Card One"}
 ONE = "evidence/T1/cuda-card-one.json"
+
+
+def card(project: Path, name: str = "Card One", **more: str) -> dict[str, str]:
+    """The environment of a machine with a card: its driver's command is there, and tells nothing."""
+    driver = project.parent / "drivers" / "nvidia-smi"
+    driver.parent.mkdir(exist_ok=True)
+    driver.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    driver.chmod(0o755)
+    return {"CARD": name, "PATH": f"{driver.parent}{os.pathsep}{os.environ['PATH']}", **more}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +43,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = {"tasks/T1.yaml": TASK, "bench.py": BENCH, "figures.py": "", ".gitignore": "__pycache__/\nreports/\n"}
     project = a_project(tmp_path_factory.mktemp("measured") / "project", files)
     committed(project)
-    ended = gates(project, "measure", "T1", "--on", "cuda", env=CARD)
+    ended = gates(project, "measure", "T1", "--on", "cuda", env=card(project))
     assert (ended.code, ended.out) == (
         0, f"bench on cuda: measured on Card One\nbundle: {ONE}\ntake it with: gates run T1 --evidence {ONE}\n",
     )  # fmt: skip
@@ -99,10 +108,10 @@ def test_altered_stale_and_foreign_bundles_are_told_apart(measured: Path, tmp_pa
 
 def test_folder_is_taken_without_the_bundles_of_other_tasks_in_any_order(measured: Path, tmp_path: Path) -> None:
     project = copied(measured, tmp_path)
-    env = {"CARD": "Card Two", "FACTOR": "1.001"}
+    env = card(project, "Card Two", FACTOR="1.001")
     assert gates(project, "measure", "T1", "--on", "cuda", "--out", tmp_path / "more/two.json", env=env).code == 0
     (project / "tasks/T2.yaml").write_text(TASK.replace("id: T1", "id: T2"), encoding="utf-8")
-    assert gates(project, "measure", "T2", "--on", "cuda", "--out", tmp_path / "more", env=CARD).code == 0
+    assert gates(project, "measure", "T2", "--on", "cuda", "--out", tmp_path / "more", env=card(project)).code == 0
     first = performance(project, "--evidence", tmp_path / "more", "--evidence", ONE)
     page = (project / "reports/T1/performance.md").read_text(encoding="utf-8").partition("## ")[2]
     second = performance(project, "--evidence", ONE, "--evidence", tmp_path / "more/two.json")
@@ -130,7 +139,7 @@ def test_nothing_to_measure_or_to_take_is_said_in_one_line(measured: Path, tmp_p
 def test_files_that_change_while_they_are_measured_make_no_bundle(measured: Path, tmp_path: Path) -> None:
     project = copied(measured, tmp_path)
     (project / "figures.py").write_text("try:\n    import drift\nexcept ImportError:\n    pass\n", encoding="utf-8")
-    ended = gates(project, "measure", "T1", "--on", "cuda", env={**CARD, "DRIFT": "1"})
+    ended = gates(project, "measure", "T1", "--on", "cuda", env=card(project, DRIFT="1"))
     assert (ended.code, "not kept: its files changed while it was measured" in ended.out) == (3, True)
 
 
@@ -145,9 +154,9 @@ def test_where_signatures_are_asked_for_only_those_of_the_named_count(measured: 
     asking = settings.replace("[tool.gates]", f'[tool.gates]\nevidence_signers = ["ada@example.org {public}"]')
     (project / "pyproject.toml").write_text(asking, encoding="utf-8")
     assert "it is not signed" in performance(project)[2][0]
-    assert gates(project, "measure", "T1", "--on", "cuda", "--sign-key", keys[1], env=CARD).code == 0
+    assert gates(project, "measure", "T1", "--on", "cuda", "--sign-key", keys[1], env=card(project)).code == 0
     assert "its signature is none of evidence_signers" in performance(project)[2][0]
-    assert gates(project, "measure", "T1", "--on", "cuda", "--sign-key", keys[0], env=CARD).code == 0
+    assert gates(project, "measure", "T1", "--on", "cuda", "--sign-key", keys[0], env=card(project)).code == 0
     _, decision, (said,) = performance(project)
     assert (decision, "signed by ada@example.org" in said) == ("PASS", True)
 

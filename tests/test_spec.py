@@ -171,6 +171,7 @@ BAD = {
     "bound is inf": (MEASURED % "value: a, at_most: -inf", "8:54: criteria[0].measures[0].at_most: expected a finite"),
     "bound is 1e999": (MEASURED % "value: a, below: 1e999", "8:52: criteria[0].measures[0].below: expected a finite"),
     "ratio above nothing": (MEASURED % "ratio: [a, b], at_least: 0", "8:9: a ratio is compared with a number above 0"),
+    "ratio with itself": (MEASURED % "ratio: [a, a], at_least: 2", "8:9: 'ratio' compares 'a' with itself: name two"),
     "ratio below nothing": (MEASURED % "ratio: [a, b], below: -1", "8:9: a ratio is compared with a number above 0"),
     "unknown device": (MEASURED % "value: a, at_least: 1, on: gpu", "8:62: expected"),
 }  # fmt: skip

@@ -1,27 +1,21 @@
 """Whether commands that stand for a criterion call its code: run in a copy in which that code only says so."""
 
-import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Self
 
-from gates import process
 from gates.config import reports_of
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence._standing import run_once, standing_for
 from gates.evidence.kind import Derived, EvidenceSet
-from gates.evidence.measurements import asked_of
 from gates.evidence.source_tree import SourceTree
 from gates.guardian import guarded_folder
 from gates.model import CommandRecord, Model
-from gates.process import ProcessRun
 from gates.proving.bench import Bench
 from gates.proving.emptying import bodies, makes_unseen, places_of, raising
 from gates.proving.giving import Function
 from gates.proving.source import Text
-from gates.tasks.measurement import Measurement
-from gates.tasks.task import Criterion, Task
+from gates.tasks.task import Criterion, EntryPoint, Task
 from gates.tasks.types import Command
 
 
@@ -29,7 +23,7 @@ class CommandCall(Model):
     """A command that stands for a criterion, and whether it called the criterion's code before it ended.
 
     `part` names what of the task it is, such as `measurement speed`. Only of one that `ended_well` is it known that it
-    calls none, unless `why` says why nobody can tell.
+    calls none, unless `why` says why nobody can tell. `answered` says whether it also handed over what is asked of it.
     """
 
     criterion: str
@@ -37,6 +31,7 @@ class CommandCall(Model):
     command: Command
     called: bool
     ended_well: bool
+    answered: bool = True
     why: str = ""
 
     @property
@@ -44,11 +39,21 @@ class CommandCall(Model):
         """Return whether the command was seen to do without the code."""
         return self.ended_well and not self.called and not self.why
 
+    @property
+    def unheard(self) -> bool:
+        """Return whether the command said what it always says although the code that it called raised."""
+        return self.called and self.ended_well and self.answered
+
 
 class CalledCode(Derived):
-    """The commands of measurements and entry points that stand for criteria which are traced to symbols."""
+    """The commands of measurements and entry points that stand for criteria which are traced to code."""
 
     calls: tuple[CommandCall, ...]
+
+    def idle_entries(self, task: Task, criterion: Criterion) -> list[EntryPoint]:
+        """Return the entry points of a criterion that were seen to do without its code."""
+        idle = {call.command for call in self.calls if call.criterion == criterion.id and call.misses}
+        return [entry for entry in task.entry_points if entry.run in idle]
 
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
@@ -56,7 +61,7 @@ class CalledCode(Derived):
         tree = seen.get(SourceTree)
         if tree is None:
             raise EvidenceUnavailable(f"the code was not seen: {seen.why_missing(SourceTree)}")
-        asked = [(c, each) for c in task.criteria for each in commands_of(task, c)]
+        asked = [(c, each) for c in task.criteria for each in standing_for(task, c)]
         files = {c.id: _functions(c, tree, context) for c, _ in asked}
         asked = [(c, each) for c, each in asked if files[c.id]]
         if not asked:
@@ -68,43 +73,25 @@ class CalledCode(Derived):
                 bench = Bench(task, replace(context, evidence=folder), reports_of(context.root), 0)
             except UsageError as error:
                 raise EvidenceUnavailable(str(error)) from error
-            for number, (criterion, (part, command, timeout_s)) in enumerate(asked):
+            for number, (criterion, one) in enumerate(asked):
                 mark = folder / f"called-{number}"
                 texts = {
                     file.path: raising(file, functions, mark, places) for file, functions in files[criterion.id].items()
                 }
                 with bench.faulty(texts) as copy:
-                    ended, why = _ended(command, replace(copy, timeout_s=timeout_s or context.timeout_s), bench)
-                well, called = ended is not None and ended.exit_code == 0 and not ended.timed_out, mark.exists()
-                why = "" if called or not well else why or unseen[criterion.id]
-                found.append(CommandCall(criterion=criterion.id, part=part, command=command, called=called,
-                                         ended_well=well, why=why))  # fmt: skip
+                    ran = run_once(one, task, copy, bench.env(copy.root))
+                called = mark.exists()
+                why = "" if ran.answered else "it writes no samples in a copy"
+                found.append(CommandCall(
+                    criterion=criterion.id, part=one.part, command=one.command, called=called, ended_well=ran.well,
+                    answered=ran.answered, why="" if called or not ran.well else why or unseen[criterion.id],
+                ))  # fmt: skip
                 records.append(CommandRecord(
-                    purpose=f"{part} without the code of {criterion.id}", argv=command,
-                    ended=ended.ended if ended else "cannot be started", duration_s=ended.duration_s if ended else 0,
+                    purpose=f"{one.part} without the code of {criterion.id}", argv=one.command,
+                    ended=ran.ended, duration_s=ran.duration_s,
                 ))  # fmt: skip
         how = "each command, run in a copy in which the code of its criterion raises"
         return cls(how=how, commands=tuple(records), calls=tuple(found))
-
-
-def commands_of(task: Task, criterion: Criterion) -> Iterator[tuple[str, Command, float | None]]:
-    """Yield the commands that stand for a criterion by themselves, each with what of the task it is and its limit."""
-    wanted = {measure.from_ for measure in criterion.measures}
-    for measurement in task.measurements:
-        if measurement.id in wanted:
-            part = f"measurement {measurement.id}"
-            yield from ((part, command, measurement.timeout_s) for command in _commands(task, measurement))
-    for entry in task.entry_points:
-        if criterion.id in entry.criteria and entry.run:
-            yield "entry point", entry.run, entry.timeout_s
-
-
-def _commands(task: Task, measurement: Measurement) -> Iterator[Command]:
-    """Yield what a measurement runs: its own command, or the arms that are timed from their start to their end."""
-    devices = asked_of(task, measurement)
-    commands = [measurement.run, *(arm.time for arm in measurement.arms.values())]
-    for command in filter(None, commands):
-        yield tuple(word.replace("{device}", devices[0] if devices else "cpu") for word in command)
 
 
 def _functions(criterion: Criterion, tree: SourceTree, context: Context) -> dict[Text, list[Function]]:
@@ -113,10 +100,10 @@ def _functions(criterion: Criterion, tree: SourceTree, context: Context) -> dict
     found: dict[Text, list[Function]] = {}
     for binding in criterion.code:
         own: list[Function] = []
-        for place in tree.ways(binding) if binding.symbol else ():
+        for place in () if binding.rule else tree.ways(binding):
             try:
                 file = files.setdefault(place.path, Text.read(context.root, place.path))
-                functions = bodies(file, [place], binding.name)
+                functions = bodies(file, [place], binding.symbol)
             except (OSError, SyntaxError, ValueError):
                 return {}
             own += functions
@@ -134,17 +121,3 @@ def _unseen(criterion: Criterion, tree: SourceTree, context: Context) -> str:
             if makes_unseen(Text.read(context.root, place.path), place, binding.name):
                 return f"objects of {binding.name} are made without a line of its own"
     return ""
-
-
-def _ended(command: Command, context: Context, bench: Bench) -> tuple[ProcessRun | None, str]:
-    """Return how a command ends in a copy, and why that says nothing, where it wrote no samples."""
-    with tempfile.TemporaryDirectory(dir=context.evidence) as fresh:
-        out = Path(fresh) / "out"
-        argv = context.argv(command, out=str(out))
-        env = bench.env(context.root)
-        try:
-            ended = process.run(argv, cwd=context.root, timeout_s=context.timeout_s, log=Path(fresh) / "run", env=env)
-        except OSError:
-            return None, ""
-        asked = any("{out}" in word for word in command)
-        return ended, "it writes no samples in a copy" if asked and not out.exists() else ""

@@ -1,4 +1,4 @@
-"""Whether the tests of a criterion notice that its code does nothing: in a copy each symbol of it is emptied."""
+"""Whether the tests of a criterion notice that its code does nothing: in a copy each part of it is emptied."""
 
 import os
 import time
@@ -12,6 +12,7 @@ from gates.context import Context
 from gates.counted import counted
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.bound_tests import tests_of
+from gates.evidence.called_code import CalledCode
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.kind import Derived, EvidenceSet
 from gates.evidence.pytest_run import PytestRun
@@ -80,7 +81,7 @@ class EmptiedCode(Derived):
             raise EvidenceUnavailable("what the tests run was not seen")
         begun = time.monotonic()
         baseline = _baseline(run, lines)
-        subjects = [*_subjects(task, tree, run, baseline, context)]
+        subjects = [*_subjects(task, tree, run, baseline, context, seen.get(CalledCode))]
         tried = [subject for subject in subjects if subject.tries]
         if not tried:
             return cls(how="nothing to empty", symbols=tuple(subject.told for subject in subjects))
@@ -115,31 +116,35 @@ def _baseline(run: PytestRun, lines: ExecutedLines) -> Baseline:
     return Baseline(seconds=seconds, lines=lines, around_s=around_s, peak_bytes=peak_bytes)
 
 
-def _subjects(task: Task, tree: SourceTree, run: PytestRun, baseline: Baseline, context: Context) -> Iterator[_Subject]:
+def _subjects(
+    task: Task, tree: SourceTree, run: PytestRun, baseline: Baseline, context: Context, called: CalledCode | None
+) -> Iterator[_Subject]:  # fmt: skip
     unstable = {test.id for test, _ in run.unstable}
     for criterion in task.criteria:
         own = [t.id for t in tests_of(task, criterion, run) if t.passed and t.id not in unstable]
+        beside = stands_beside(task, criterion, called.idle_entries(task, criterion) if called else ())
         for binding in criterion.code if own else ():
-            if binding.symbol and (places := tree.ways(binding)):
-                yield _subject(task, criterion, binding, places, own, baseline, context)
+            if not binding.rule and (places := tree.ways(binding)):
+                yield _subject(criterion, binding, places, own, beside, baseline, context)
 
 
 def _subject(
-    task: Task, criterion: Criterion, binding: CodeBinding, places: tuple[Location, ...], own: list[str],
+    criterion: Criterion, binding: CodeBinding, places: tuple[Location, ...], own: list[str], beside: str,
     baseline: Baseline, context: Context,
 ) -> _Subject:  # fmt: skip
-    told = EmptiedSymbol(criterion=criterion.id, symbol=binding.name, location=places[0])
+    name = binding.symbol or f"the function around {binding.name}"
+    told = EmptiedSymbol(criterion=criterion.id, symbol=name, location=places[0])
 
     def not_judged(why: str) -> _Subject:
         return _Subject(told.model_copy(update={"why": why}), None, [], [])
 
-    if beside := stands_beside(task, criterion):
+    if beside:
         return not_judged(f"{beside} stand for it, too")
     if len({place.path for place in places}) > 1:
-        return not_judged("it is defined in several files")
+        return not_judged("it is in several files")
     try:
         file = Text.read(context.root, places[0].path)
-        tries = emptyings(file, places, binding.name)
+        tries = emptyings(file, places, binding.symbol)
     except (OSError, SyntaxError, ValueError) as error:
         return not_judged(f"its file cannot be rewritten: {error}")
     if not tries:

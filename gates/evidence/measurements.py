@@ -1,5 +1,6 @@
 """Measurements: commands of the project that hand over raw samples, once for each device that is asked for."""
 
+import os
 import shutil
 import tempfile
 import time
@@ -25,6 +26,8 @@ from gates.tasks.measurement import Measurement
 from gates.tasks.task import Task
 
 MAX_BYTES = 64 * 1024 * 1024
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+SLACK_S = 0.05
 COARSE_S = 5.0  # some file systems note times to two seconds, and others by a clock of their own
 __all__ = ["MeasurementRun", "Measurements", "asked_of", "command", "take"]
 
@@ -172,9 +175,29 @@ def _read(ended: ProcessRun, out: Path, device: str, begun: float) -> Samples:
         raise BadSamples("the samples file is not UTF-8") from error
     samples = read(text)
     _refuse_other(samples, device)
+    _refuse_impossible(samples, ended.duration_s)
     return samples
 
 
 def _refuse_other(samples: Samples, device: str) -> None:
     if device not in {"any", samples.device.type}:
         raise BadSamples(f"measured on {samples.device.type!r} ({samples.device.name}), asked for {device!r}")
+    if not machine.may_have(samples.device.type):
+        there = f"{samples.device.type!r} ({samples.device.name})"
+        raise BadSamples(f"it says that it was measured on {there}, and this machine shows no such device")
+
+
+def _refuse_impossible(samples: Samples, ran_s: float) -> None:
+    """Raise `BadSamples` for a time that is longer than all of the run that it is said to have been measured in.
+
+    Times of processors add up, so it is the run's time on each core.
+    """
+    most_s = ran_s * (os.cpu_count() or 1) + SLACK_S
+    for name, metric in samples.metrics.items():
+        for arm, values in metric.arms.items() if metric.unit in SECONDS else ():
+            longest = max(values) * SECONDS[metric.unit]
+            if longest > most_s:
+                raise BadSamples(
+                    f"{name} of {arm!r} has a sample of {longest:.3g} s, and the whole run took {ran_s:.3g} s: "
+                    "it was not measured in it"
+                )

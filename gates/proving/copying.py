@@ -1,4 +1,7 @@
-"""Copies of a project: all that its tests may need, and none of what only takes room."""
+"""Copies of a project: all that its tests may need, and none of what only takes room.
+
+The history of a repository is not copied: a copy has a repository of its own that borrows the project's objects.
+"""
 
 import os
 import shutil
@@ -6,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from gates.errors import UsageError
+from gates.checkout import give_history
+from gates.errors import EvidenceUnavailable, UsageError
 
 LEFT_OUT = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "__pycache__", ".pytest_cache",
@@ -33,9 +37,12 @@ def copy_project(root: Path, target: Path, reports: Path, copies: int) -> None:
         folders[:] = [name for name in folders if not leave(here / name)]
         there = target / here.relative_to(root)
         there.mkdir(exist_ok=True)
-        for name in [*files, *(each for each in folders if (here / each).is_symlink())]:
+        own = (each for each in files if each != ".git")  # such a file names the repository of another work tree
+        for name in [*own, *(each for each in folders if (here / each).is_symlink())]:
             with suppress(FileNotFoundError):
                 _copy(here / name, there / name, root, target)
+    with suppress(EvidenceUnavailable):  # a copy without its history says so by the tests that need it
+        give_history(root, target)
 
 
 def relocated(env: Mapping[str, str], root: Path, copy: Path) -> dict[str, str]:

@@ -63,9 +63,9 @@ def _headed(file: Text, ends: Mapping[Function, str], mark: Path, places: Sequen
     return file.with_heads({function: f"if not {importing}: {marked}; {end}" for function, end in ends.items()})
 
 
-def bodies(file: Text, places: Iterable[Location], name: str) -> list[Function]:
-    """Return the functions of a symbol that have a body: of a class its methods."""
-    return list(dict.fromkeys(each for emptying in emptyings(file, places, name) for each in emptying.functions))
+def bodies(file: Text, places: Iterable[Location], symbol: str | None) -> list[Function]:
+    """Return the functions of a symbol that have a body, of a class its methods; without one those that hold lines."""
+    return list(dict.fromkeys(each for emptying in emptyings(file, places, symbol) for each in emptying.functions))
 
 
 def makes_unseen(file: Text, place: Location, name: str) -> bool:
@@ -74,12 +74,14 @@ def makes_unseen(file: Text, place: Location, name: str) -> bool:
     return any(not any(isinstance(each, Function) and each.name in MAKES for each in node.body) for node in found)
 
 
-def emptyings(file: Text, places: Iterable[Location], name: str) -> list[Emptying]:
+def emptyings(file: Text, places: Iterable[Location], symbol: str | None) -> list[Emptying]:
     """Return the ways to empty a symbol, to be tried until something notices; none where it has no body.
 
-    Functions give two values back in turn. Of a class what makes its objects comes last.
+    Without a symbol the functions that hold the places are emptied, all together. Functions give two values back in
+    turn. Of a class what makes its objects comes last.
     """
-    found = list(dict.fromkeys(node for place in places for node in _defined(file.tree, place, name)))
+    seen = (_defined(file.tree, place, symbol) if symbol else _holding(file.tree, place) for place in places)
+    found = list(dict.fromkeys(node for nodes in seen for node in nodes))
     methods = [each for node in found if isinstance(node, ast.ClassDef) for each in node.body]
     listed = [each for each in (*found, *methods) if isinstance(each, Function) and not _is_empty(each)]
     acting = tuple(each for each in listed if each.name not in MAKES or each in found)
@@ -114,6 +116,16 @@ def _defined(tree: ast.Module, place: Location, name: str) -> Iterator[Function 
         if named and isinstance(named[0], ast.ClassDef)
         else named or [node for node in within if _first(node) == first][:1]
     )
+
+
+def _holding(tree: ast.Module, place: Location) -> list[Function]:
+    """Return the innermost function that holds a line, if one does."""
+    line = place.line or 0
+    around = [
+        node for node in ast.walk(tree)
+        if isinstance(node, Function) and _first(node) <= line <= (node.end_lineno or 0)
+    ]  # fmt: skip
+    return [max(around, key=_first)] if around else []
 
 
 def _first(node: Function | ast.ClassDef) -> int:

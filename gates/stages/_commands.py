@@ -1,10 +1,11 @@
-"""The part of the business logic gate on commands: do those that stand for a criterion call its code?"""
+"""The part of the business logic gate on commands: do those that stand for a criterion call its code, and heed it?"""
 
 from collections.abc import Iterator
 
 from gates.command_line import shown
+from gates.evidence._standing import standing_for
 from gates.evidence.bound_tests import tests_of
-from gates.evidence.called_code import CalledCode, CommandCall, commands_of
+from gates.evidence.called_code import CalledCode, CommandCall
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
@@ -16,11 +17,12 @@ RULES = (
     RuleText(
         id="BL017",
         title="Commands that stand for a criterion call its code",
-        meaning="The commands of measurements and entry points that stand for a criterion which is traced to functions "
-        "run once more, in a copy in which these functions leave a mark and raise. A command that ends well all the "
-        "same and left no mark does not call them: what it measures is something else, and the criterion is unknown. "
-        "One of several arms that calls them is enough; an entry point is asked only where no test stands for the "
-        "criterion. A command that fails before it calls them, or writes no samples in a copy, says nothing here.",
+        meaning="The commands and arms of measurements and the entry points that stand for a criterion which is traced "
+        "to functions run once more, in a copy in which these functions leave a mark and raise. One that ends well all "
+        "the same and left no mark does not call them: what it measures is something else. One that left its mark and "
+        "says what it always says takes no notice of an error of that code. Either leaves the criterion unknown. "
+        "One of several arms that calls and heeds them is enough; an entry point is asked only where no test stands "
+        "for the criterion. A command that fails before it calls them, or writes no samples in a copy, says nothing.",
     ),
 )
 
@@ -41,7 +43,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         own = [call for call in seen.calls if call.criterion == criterion.id] if seen else []
         past = _past(own, tests=bool(tests_of(task, criterion, evidence.get(PytestRun))))
         if past is not None:
-            yield _uncalled(task, criterion, past)
+            yield _unheard(task, criterion, past) if past.unheard else _uncalled(task, criterion, past)
         else:
             yield _told(criterion, own, "" if seen else evidence.why_missing(CalledCode))
 
@@ -59,15 +61,15 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 
 def _asked(task: Task) -> list[Criterion]:
-    return [c for c in task.criteria if any(binding.symbol for binding in c.code) and any(commands_of(task, c))]
+    return [c for c in task.criteria if any(not binding.rule for binding in c.code) and any(standing_for(task, c))]
 
 
 def _past(own: list[CommandCall], *, tests: bool) -> CommandCall | None:
-    """Return a command that was seen to call nothing of a criterion, where its part of the task asks for it."""
+    """Return a command that says the same without the code of a criterion, where its part of the task asks for it."""
     for part in dict.fromkeys(call.part for call in own):
         calls = [call for call in own if call.part == part]
-        if all(call.misses for call in calls) and not (part == "entry point" and tests):
-            return calls[0]
+        if all(call.misses or call.unheard for call in calls) and not (part == "entry point" and tests):
+            return next((call for call in calls if call.unheard), calls[0])
     return None
 
 
@@ -83,6 +85,19 @@ def _uncalled(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
     )  # fmt: skip
 
 
+def _unheard(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
+    names = ", ".join(binding.name for binding in criterion.code)
+    return Finding(
+        rule="BL017", check=f"called:{criterion.id}", criterion=criterion.id, level=criterion.level,
+        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
+        location=task.place(criterion), subject=call.part, evidence=RAW, expected="an end that tells of the error",
+        actual="unheard", message=f"`{shown(call.command)}` ({call.part}) called {names}, which raised, and ended as "
+        f"it always does: it says nothing of {criterion.id}.",
+        impact="It would say the same if that code failed with each call.",
+        remediation="Let the error end it, or assert in a test on what the code does.",
+    )  # fmt: skip
+
+
 def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding:
     called = [call for call in own if call.called]
     facts = {"rule": "BL017", "check": f"called:{criterion.id}", "criterion": criterion.id, "evidence": RAW,
@@ -94,7 +109,9 @@ def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding
             **facts, "outcome": Outcome.PASSED, "actual": f"{len(called)} of {len(own)} commands",
             "message": f"{share} that {verbs[0]} for {criterion.id} {verbs[1]} its code.",
         })  # fmt: skip
-    unseen = next((call.why for call in own if call.why), "no command came so far")
+    came = any(call.misses for call in own)
+    unseen = "tests stand for it, too, and no entry point calls it" if came else "no command came so far"
+    unseen = next((call.why for call in own if call.why), unseen)
     why = missing or (unseen if own else "something else than functions is bound to it")
     return Finding.model_validate({
         **facts, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged",
@@ -104,5 +121,5 @@ def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding
 
 def _says(call: CommandCall) -> str:
     if call.called or call.misses:
-        return "yes" if call.called else "**no**"
+        return "yes, **and took no notice of its error**" if call.unheard else "yes" if call.called else "**no**"
     return f"not known: {call.why or 'it failed before'}"

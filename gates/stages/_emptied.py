@@ -13,17 +13,18 @@ RULES = (
     RuleText(
         id="BL016",
         title="The tests of a criterion notice that its code does nothing",
-        meaning="Each symbol that a criterion is traced to is emptied in a copy, its body taken away, and the tests of "
-        "the criterion run again. Where all of them pass, and the emptied code was seen to be called, they would pass "
-        "whatever that code does, and leave the criterion open (in the literature such code is called pseudo-tested). "
-        "It is not judged where something else stands for the criterion, too, where its code has no body, or where one "
-        "of the tests does not pass in a copy. `gates prove` asks more: it puts many small faults in.",
+        meaning="Each symbol that a criterion is traced to is emptied in a copy, its body taken away (of a pattern the "
+        "functions that hold it), and the tests of the criterion run again. Where all of them pass, and the emptied "
+        "code was seen to be called, they would pass whatever that code does, and leave the criterion open (in the "
+        "literature such code is called pseudo-tested). It is not judged where something else stands for the "
+        "criterion, too, where its code has no body, or where one of the tests does not pass in a copy. `gates prove` "
+        "asks more: it puts many small faults in.",
     ),
 )
 
 
 def plan(task: Task) -> Iterator[Check]:
-    """Plan a check for each criterion that is traced to symbols."""
+    """Plan a check for each criterion that is traced to symbols or patterns."""
     for criterion in _traced(task):
         title = f"The tests of {criterion.id} notice that its code does nothing"
         yield Check(
@@ -59,7 +60,7 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 
 def _traced(task: Task) -> list[Criterion]:
-    return [criterion for criterion in task.criteria if any(binding.symbol for binding in criterion.code)]
+    return [criterion for criterion in task.criteria if any(not binding.rule for binding in criterion.code)]
 
 
 def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:

@@ -1,6 +1,7 @@
 """What a task says of its formulas: tables of results, edge cases, and properties that hold for all inputs."""
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, field_validator, model_validator
@@ -17,6 +18,8 @@ Law = Literal[
     "odd", "constant", "scale-invariant", "shift-invariant", "order-free", "deterministic", "homogeneous", "inverse",
     "idempotent", "equal", "bounded", "finite",
 ]  # fmt: skip
+
+ANY_ERROR = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
 
 
 class Instance(Located):
@@ -54,11 +57,24 @@ class Case(Located):
             raise ValueError("expected what must come of the call: 'expected', 'raises', 'warns' or 'finite: true'")
         if self.raises and (self.returns or self.finite):
             raise ValueError("a call that raises returns nothing: expected either 'raises' or 'expected' and 'finite'")
+        if self.raises in ANY_ERROR and not self.says:
+            raise ValueError(
+                f"'raises: {self.raises}' is true of every error, a mistake in the code with them: name the one that "
+                "is meant, or what its message 'says'"
+            )
         if self.says and not (self.raises or self.warns):
             raise ValueError("'says' goes with 'raises' or 'warns'")
         if (self.tolerance is not None or self.relative is not None) and not self.returns:
             raise ValueError("a tolerance goes with 'expected'")
         return self
+
+    def takes_zero(self) -> bool:
+        """Return whether 0 lies within the tolerance of all numbers that are expected."""
+        numbers = [*_numbers(self.expected)]
+        return bool(numbers) and all(
+            abs(number) <= (self.tolerance or 0.0) or (number != 0 and (self.relative or 0.0) >= 1)
+            for number in numbers
+        )
 
 
 class Called(Located):
@@ -79,11 +95,37 @@ class Calculation(Called):
 
     table: Annotated[tuple[Case, ...], Field(min_length=1)]
 
+    @model_validator(mode="after")
+    def _tells_numbers_from_zero(self) -> Self:
+        _refuse_all_zero([case for case in self.table if case.returns])
+        return self
+
 
 class EdgeCase(Called, Case):
     """One call at the edge of what a function is for, by name."""
 
     name: Text
+
+    @model_validator(mode="after")
+    def _tells_a_number_from_zero(self) -> Self:
+        _refuse_all_zero([self] if self.returns else [])
+        return self
+
+
+def _numbers(value: JsonValue) -> Iterator[float]:
+    if isinstance(value, bool | int | float):
+        yield 1.0 if isinstance(value, bool) else value
+    elif isinstance(value, list | dict):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(each)
+    elif value is not None:
+        yield math.inf  # a text is no number that a tolerance is wide enough for
+
+
+def _refuse_all_zero(cases: Sequence[Case]) -> None:
+    """Raise `ValueError` where a function that gives 0 back would fit all results, and they are not all 0."""
+    if cases and all(case.takes_zero() for case in cases) and any(any(_numbers(case.expected)) for case in cases):
+        raise ValueError("the tolerance is as wide as what is expected: a function that always gives 0 would pass")
 
 
 class Domain(Located):

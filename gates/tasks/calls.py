@@ -1,5 +1,7 @@
 """The functions of the project that a part of a task calls."""
 
+from collections.abc import Collection
+
 from gates.tasks.calculation import Called
 from gates.tasks.concurrent import Concurrent
 from gates.tasks.hot_path import HotPath
@@ -37,7 +39,13 @@ def called_for(task: Task, criterion: Criterion) -> list[str]:
     return sorted({call for part in (*parts, *measured_by(task, criterion)) for call in called_by(part)})
 
 
-def stands_beside(task: Task, criterion: Criterion) -> str:
-    """Return, in words, what stands for a criterion beside tests by running or measuring something, or nothing."""
-    found = [name for name in BESIDE if any(criterion.id in part.criteria for part in getattr(task, name))]
+def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = ()) -> str:
+    """Return, in words, what stands for a criterion beside tests by running or measuring something, or nothing.
+
+    Parts of the task that are known to be `idle` are left out.
+    """
+    found = [
+        name for name in BESIDE
+        if any(criterion.id in part.criteria and part not in idle for part in getattr(task, name))
+    ]  # fmt: skip
     return " and ".join(name.replace("_", " ") for name in [*found, *(["measures"] if criterion.measures else [])])

@@ -58,6 +58,8 @@ class Measure(Located):
             raise ValueError("expected exactly one of 'at_least', 'at_most' and 'below'")
         if self.ratio and (self.at_least or self.at_most or self.below or 0) <= 0:
             raise ValueError("a ratio is compared with a number above 0")
+        if len(self.arms) == 2 and len(set(self.arms)) == 1:
+            raise ValueError(f"'{self.kind}' compares {self.arms[0]!r} with itself: name two arms")
         return self
 
     @property

@@ -45,6 +45,12 @@ FILES = {
     "calls.py": "from pkg.core import double\ndouble(2)\n" + WRITE,
     "imports.py": "import pkg.core\n" + WRITE,
     "fails.py": "raise SystemExit('no device')\n",
+    "swallows.py": "from pkg.core import double\ntry:\n    double(2)\nexcept RuntimeError:\n    pass\n" + WRITE,
+    "arms.py": (
+        "from pkg.core import double\n"
+        "def calls(): return lambda: double(2)\n"
+        "def idle(): return lambda: sum(range(99))\n"
+    ),
     "child.py": "import subprocess, sys\nsubprocess.run([sys.executable, 'calls.py', sys.argv[1]])\n",
     "by_path.py": "import runpy, sys\nrunpy.run_path('calls.py')\n",
     "speed.py": "from pkg.core import double\nRESULT = double(2)\n",
@@ -108,6 +114,30 @@ def test_what_a_command_calls_is_seen_in_its_children_too(tmp_path: Path) -> Non
     }
     assert {name for name, call in calls.items() if call.misses} == {"IMPORTS", "ENTRY"}
     assert calls["IMPORTS"].part == "measurement m_IMPORTS"
+    assert not any(call.unheard for call in calls.values())
+
+
+def test_a_command_that_hands_its_samples_over_although_the_code_raised_is_unheard(tmp_path: Path) -> None:
+    call = seen(tmp_path / "project", ("SWALLOWS", "double", "swallows.py"))["SWALLOWS"]
+    assert (call.called, call.ended_well, call.answered, call.unheard) == (True, True, True, True)
+
+
+@pytest.mark.parametrize(("function", "called"), [("calls", [False, True]), ("idle", [False, False])])
+def test_arms_are_asked_for_a_step_each(tmp_path: Path, function: str, called: list[bool]) -> None:
+    task = (
+        "id: T1\ntitle: T\nimplementation: [pkg]\ncriteria:\n"
+        "  - {id: AC1, text: A, code: [{symbol: 'pkg.core:double'}], "
+        "measures: [{from: m, ratio: [old, new], of: step_time_s, at_least: 1}]}\n"
+        f"measurements: [{{id: m, arms: {{old: {{call: 'arms:idle'}}, new: {{call: 'arms:{function}'}}}}}}]\n"
+    )
+    root = written(tmp_path, {**GOOD, **FILES, "tasks/T1.yaml": task})
+    loaded, evidence, context = spec.load(root / "tasks/T1.yaml", root), EvidenceSet(), a_context(root)
+    for kind in (SourceTree, CalledCode):
+        evidence.collect(kind, loaded, context)
+    found = evidence.get(CalledCode)
+    assert found, evidence.why_missing(CalledCode)
+    assert [call.called for call in found.calls] == called
+    assert [call.misses for call in found.calls] == [not each for each in called]
 
 
 def test_where_no_command_stands_for_functions_there_is_nothing_to_see(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
+from bar import committed, git
 from building import GOOD, a_context, written
 
+from gates.evidence.called_code import CalledCode
 from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.kind import EvidenceSet
@@ -79,11 +81,22 @@ CRITERIA = {
     "DATA": ("double", "assert double(3) == int(open('tests/data/result.json').read())"),
     "CACHED": ("cached", "assert cached(1) == 2"),
     "FIXTURE": ("double", "assert six == 6"),
+    "AROUND": ("pattern: $X * 2", "assert double(3) == 6"),
+    "AROUND_ITSELF": ("pattern: $X * 2", "assert double(3) == double(3)"),
     "CONSTANT": ("TABLE", "assert TABLE[1] == 2"),
     "COUNTED": ("double", "assert double(1) == double(1)"),
     "ELSEWHERE": ("double", "assert elsewhere.double(3) == 6"),
     "BY_PATH": ("double", "assert by_path.double(3) == 6"),
     "MODULE": ("double", "from made import SIX\n    assert SIX == 6"),
+    "HISTORY": (
+        "double",
+        (
+            "told = subprocess.run(['git', 'tag', '--points-at', 'HEAD'], capture_output=True).stdout\n"
+            "    if told != b'v1\\n':\n        pytest.skip('no history')\n"
+            "    assert double(3) == 6"
+        ),
+    ),
+    "IDLE_ENTRY": ("double", "assert double(3) == double(3)"),
     "SKIPPED": ("double", "pytest.skip('not today')"),
     "SKIPS_IN_COPY": (
         "double",
@@ -128,17 +141,22 @@ def by_path():
 USES = {"FIXTURE": "six", "ELSEWHERE": "elsewhere", "BY_PATH": "by_path"}
 
 
+def bound(code: str) -> str:
+    return code if code.startswith("pattern:") else f'symbol: "pkg.core:{code}"'
+
+
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, EmptiedSymbol]]:
     tests = HEAD + "\n\n".join(
         f"def test_{name.lower()}({USES.get(name, '')}):\n    {body}\n" for name, (_, body) in CRITERIA.items()
     )
     criteria = "\n".join(
-        f'  - {{id: {name}, text: {name}, code: [{{symbol: "pkg.core:{symbol}"}}], '
+        f"  - {{id: {name}, text: {name}, code: [{{{bound(symbol)}}}], "
         f'tests: ["tests/test_core.py::test_{name.lower()}"]}}' for name, (symbol, _) in CRITERIA.items()
     )  # fmt: skip
     table = "calculations: [{call: pkg.core:double, criteria: [COUNTED], table: [{args: [2], expected: 4}]}]"
-    task = f"id: T1\ntitle: Emptied\nimplementation: [pkg]\ntests: [tests]\n{table}\ncriteria:\n{criteria}\n"
+    entry = 'entry_points: [{run: [python, -c, "import pkg"], criteria: [IDLE_ENTRY]}]'
+    head = f"id: T1\ntitle: Emptied\nimplementation: [pkg]\ntests: [tests]\n{table}\n{entry}\n"
     root = written(
         tmp_path_factory.mktemp("emptied"),
         {
@@ -146,16 +164,18 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Emptied
             "pkg/core.py": CORE,
             "tests/test_core.py": tests,
             "tests/data/result.json": "6",
-            "tasks/T1.yaml": task,
+            "tasks/T1.yaml": f"{head}criteria:\n{criteria}\n",
         },
     )
+    committed(root)
+    git(root, "tag", "v1")
     loaded, evidence, context = spec.load(root / "tasks/T1.yaml", root), EvidenceSet(), a_context(root)
     written(root, {"tests/data/path.txt": str(root / "pkg/core.py"), "node_modules/a.js": ""})
     written(root, {"tests/made.py": "from pkg.core import double\nSIX = double(3)\n"})
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("ELSEWHERE", str(root / "pkg/core.py"))
         before = (root / "pkg/core.py").read_bytes()
-        for kind in (PytestRun, SourceTree, ExecutedLines, EmptiedCode):
+        for kind in (PytestRun, SourceTree, ExecutedLines, CalledCode, EmptiedCode):
             evidence.collect(kind, loaded, context)
     found = evidence.get(EmptiedCode)
     assert found, evidence.why_missing(EmptiedCode)
@@ -165,7 +185,20 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Emptied
 
 @pytest.mark.parametrize(
     "name",
-    ["VALUE", "EFFECT", "USED", "ENTERED", "CHILD_HEARD", "DATA", "CACHED", "FIXTURE", "ELSEWHERE", "MODULE"],
+    [
+        "VALUE",
+        "EFFECT",
+        "USED",
+        "ENTERED",
+        "CHILD_HEARD",
+        "DATA",
+        "CACHED",
+        "FIXTURE",
+        "ELSEWHERE",
+        "MODULE",
+        "AROUND",
+        "HISTORY",
+    ],
 )
 def test_a_test_that_asserts_on_it_notices(seen: dict[str, EmptiedSymbol], name: str) -> None:
     assert seen[name].noticed, seen[name]
@@ -173,7 +206,19 @@ def test_a_test_that_asserts_on_it_notices(seen: dict[str, EmptiedSymbol], name:
 
 
 @pytest.mark.parametrize(
-    "name", ["ITSELF", "TYPE", "EMPTY", "NO_EFFECT", "MADE", "NOT_ASKED", "CHILD", "SKIPS_WITHOUT"]
+    "name",
+    [
+        "ITSELF",
+        "TYPE",
+        "EMPTY",
+        "NO_EFFECT",
+        "MADE",
+        "NOT_ASKED",
+        "CHILD",
+        "SKIPS_WITHOUT",
+        "AROUND_ITSELF",
+        "IDLE_ENTRY",
+    ],
 )
 def test_a_test_that_would_pass_whatever_it_does_is_seen(seen: dict[str, EmptiedSymbol], name: str) -> None:
     assert seen[name].end is End.SURVIVED, seen[name]

@@ -178,7 +178,7 @@ def test_edge_case_that_is_exchanged_is_gone_and_one_that_is_renamed_is_not() ->
     assert [part for part, _ in lowered(edge(), edge(call="pkg.new:f"))] == [CHANGED]
 
 
-@pytest.mark.parametrize("change", [{"of": "wait_s"}, {"ratio": ["new", "old"]}, {"ratio": ["old", "old"]}])
+@pytest.mark.parametrize("change", [{"of": "wait_s"}, {"ratio": ["new", "old"]}, {"ratio": ["old", "other"]}])
 def test_measure_of_something_else_is_another_measure(change: dict[str, Any]) -> None:
     assert lowered(with_measure(), with_measure(**change)) == [(BAR, f"AC1 measures {SPEED[4:]}: asked for -> removed")]
     assert [part for part, _ in lowered(with_measure(), with_measure(**{"from": "other"}))] == [CHANGED]

@@ -10,6 +10,7 @@ from building import a_context, a_criterion, a_measure, a_task, evidence, raw_sa
 
 from gates.errors import EvidenceUnavailable
 from gates.evidence.measurements import MeasurementRun, Measurements
+from gates.measuring import machine
 from gates.model import Outcome
 from gates.stages.performance import judge
 
@@ -33,7 +34,8 @@ def runs(
     return Measurements.collect(task, a_context(root)).runs
 
 
-def test_each_device_that_is_asked_for_is_measured_once(tmp_path: Path) -> None:
+def test_each_device_that_is_asked_for_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "may_have", lambda _device: True)
     seen = runs(tmp_path, a_measure(on="cuda"), a_measure(on="any"), a_measure(on="cpu"), a_measure(on="cuda"))
     assert [(run.device, run.samples is not None, run.raw) for run in seen] == [
         ("cpu", True, "measurements/bench-cpu.json"),
@@ -99,11 +101,28 @@ def test_samples_of_before_the_measurement_are_refused(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-TIMES = {"fast": (2.0, 1.0), "slow": (1.0, 1.0)}
+def test_samples_of_a_device_that_the_machine_does_not_show_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "may_have", lambda device: device == "cpu")
+    (run,) = runs(tmp_path, a_measure(on="cuda"))
+    assert run.samples is None
+    assert run.problem == "it says that it was measured on 'cuda' (a cpu), and this machine shows no such device"
+
+
+def test_times_that_are_longer_than_the_whole_run_are_refused(tmp_path: Path) -> None:
+    raw = raw_samples(old=[2000.0 + i for i in range(12)], new=[1000.0 + i for i in range(12)])
+    code = f"import sys; open(sys.argv[1], 'w').write({json.dumps(raw)!r})"
+    run = one(tmp_path, "python", "-c", code, "{out}")
+    assert run.samples is None
+    assert run.problem.startswith("step_time_s of 'old' has a sample of 2.01e+03 s, and the whole run took ")
+
+
+TIMES = {"fast": (0.002, 0.001), "slow": (0.001, 0.001)}
 REPEATED = """
 import json, sys, time
 old, new = json.load(open("times.json"))
-old = [value + time.time_ns() % 10**6 / 1e12 for value in old]
+old = [value + time.time_ns() % 10**6 / 1e15 for value in old]
 samples = json.load(open("samples.json"))
 samples["metrics"]["step_time_s"]["arms"] = {"old": old, "new": new}
 json.dump(samples, open(sys.argv[1], "w"))
@@ -112,7 +131,7 @@ json.dump(samples, open(sys.argv[1], "w"))
 
 def attempted(root: Path, speed: str, **task: Any) -> tuple[Outcome, str, int]:
     """Measure once more, at a speed that the code does not decide; return outcome, message and earlier attempts."""
-    columns = [[seconds + i / 1000 for i in range(12)] for seconds in TIMES[speed]]
+    columns = [[seconds + i / 10**6 for i in range(12)] for seconds in TIMES[speed]]
     (root / "times.json").write_text(json.dumps(columns), encoding="utf-8")
     measurements = [{"id": "bench", "run": ["python", "repeated.py", "{out}"]}]
     asking = a_task(criteria=[a_criterion(tests=[], measures=[a_measure()])], measurements=measurements, **task)
@@ -158,7 +177,7 @@ def test_the_copy_of_a_project_is_no_way_around_what_it_missed(tmp_path: Path) -
 
 def test_the_same_times_again_are_no_measurement(tmp_path: Path) -> None:
     root = a_repeated(tmp_path)
-    drawn = "import random\nold = [1 + random.Random(n).random() for n in range(12)]\n"
+    drawn = "import random\nold = [0.001 + random.Random(n).random() / 1000 for n in range(12)]\n"
     (root / "repeated.py").write_text(REPEATED.replace("samples =", f"{drawn}samples =", 1), encoding="utf-8")
     assert attempted(root, "fast")[0] is Outcome.UNKNOWN
     assert "to the last digit" in attempted(root, "fast")[1]

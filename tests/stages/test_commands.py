@@ -14,11 +14,17 @@ ENTRY = {"run": ["python", "-m", "pkg"], "criteria": ["AC1"], "line": 6}
 
 
 def a_call(
-    *, called: bool = False, ended_well: bool = True, part: str = "measurement bench", why: str = ""
+    *,
+    called: bool = False,
+    ended_well: bool = True,
+    answered: bool = True,
+    part: str = "measurement bench",
+    why: str = "",
 ) -> CommandCall:
     return CommandCall(
-        criterion="AC1", part=part, command=("python", "b.py"), called=called, ended_well=ended_well, why=why
-    )
+        criterion="AC1", part=part, command=("python", "b.py"), called=called, ended_well=ended_well,
+        answered=answered, why=why,
+    )  # fmt: skip
 
 
 def judged(*calls: CommandCall, task: Task = MEASURED, run: PytestRun | None = None) -> Finding:
@@ -37,6 +43,18 @@ def test_a_measurement_that_ends_well_without_the_code_says_nothing() -> None:
 def test_one_arm_that_calls_the_code_is_enough() -> None:
     found = judged(a_call(), a_call(called=True, ended_well=False))
     assert (found.outcome, found.actual) == (Outcome.PASSED, "1 of 2 commands")
+
+
+def test_a_command_that_takes_no_notice_of_an_error_says_nothing() -> None:
+    found = judged(a_call(called=True))
+    assert (found.outcome, found.severity, found.actual) == (Outcome.UNKNOWN, Severity.HIGH, "unheard")
+    assert found.message.startswith("`python b.py` (measurement bench) called pkg.core:double, which raised, and ended")
+    assert judged(a_call(called=True), a_call()).actual == "unheard"
+    assert judged(a_call(called=True), a_call(called=True, ended_well=False)).outcome is Outcome.PASSED
+
+
+def test_a_command_that_was_called_and_hands_nothing_over_is_heard_by_that() -> None:
+    assert judged(a_call(called=True, answered=False)).outcome is Outcome.PASSED
 
 
 def test_a_command_that_fails_before_says_nothing() -> None:
@@ -68,6 +86,9 @@ def test_what_was_not_seen_is_told() -> None:
 
 
 def test_the_report_tells_of_each_command() -> None:
-    seen = CalledCode(how="", calls=(a_call(), a_call(called=True), a_call(ended_well=False), a_call(why="no")))
+    calls = a_call(), a_call(called=True), a_call(called=True, ended_well=False), a_call(ended_well=False)
+    seen = CalledCode(how="", calls=(*calls, a_call(why="no")))
     (section,) = _commands.describe(MEASURED, evidence(seen))
-    assert [row[2] for row in section.rows] == ["**no**", "yes", "not known: it failed before", "not known: no"]
+    assert [row[2] for row in section.rows] == [
+        "**no**", "yes, **and took no notice of its error**", "yes", "not known: it failed before", "not known: no",
+    ]  # fmt: skip

@@ -1,0 +1,115 @@
+"""The commands that stand for a criterion, and one run of each, in a copy in which the criterion's code raises."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gates import process
+from gates.context import Context
+from gates.evidence._import_paths import import_roots
+from gates.evidence.measurements import asked_of
+from gates.measuring import bench
+from gates.measuring.wire import ArmFailed
+from gates.samples import BadSamples, read
+from gates.tasks.measurement import Arm, Measurement
+from gates.tasks.task import Criterion, Measure, Task
+from gates.tasks.types import Command
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A command that stands for a criterion by itself, and what of the task it is, such as `measurement speed`.
+
+    An `arm` is asked for one step, as when it is measured. `answers` are the measures whose arms must be among the
+    samples that the command writes.
+    """
+
+    part: str
+    command: Command
+    timeout_s: float | None
+    device: str = "cpu"
+    arm: Arm | None = None
+    answers: tuple[Measure, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunOnce:
+    """How a command ended: whether well, and whether it handed over what is asked of it."""
+
+    ended: str
+    well: bool = False
+    answered: bool = False
+    duration_s: float = 0.0
+
+
+def standing_for(task: Task, criterion: Criterion) -> Iterator[Standing]:
+    """Yield the commands and the arms that stand for a criterion by themselves."""
+    wanted = {measure.from_ for measure in criterion.measures}
+    for measurement in task.measurements:
+        if measurement.id in wanted:
+            yield from _measuring(task, criterion, measurement)
+    for entry in task.entry_points:
+        if criterion.id in entry.criteria and entry.run:
+            yield Standing("entry point", entry.run, entry.timeout_s)
+
+
+def _measuring(task: Task, criterion: Criterion, measurement: Measurement) -> Iterator[Standing]:
+    device = next(iter(asked_of(task, measurement)), "cpu").replace("any", "cpu")
+    part, limit = f"measurement {measurement.id}", measurement.timeout_s
+    if measurement.run:
+        answers = tuple(each for each in criterion.measures if each.from_ == measurement.id)
+        answers = answers if measurement.read == "samples" else ()
+        yield Standing(part, _filled(measurement.run, device), limit, device, answers=answers)
+    for arm in measurement.arms.values():
+        if arm.time:
+            yield Standing(part, _filled(arm.time, device), limit, device)
+        else:
+            yield Standing(part, _filled((arm.call,) if arm.call else arm.run or (), device), limit, device, arm)
+
+
+def _filled(command: Sequence[str], device: str) -> Command:
+    return tuple(word.replace("{device}", device) for word in command)
+
+
+def run_once(one: Standing, task: Task, copy: Context, env: dict[str, str]) -> RunOnce:
+    """Run a command to its end, or have an arm take one step."""
+    limit = one.timeout_s or copy.timeout_s
+    with tempfile.TemporaryDirectory(dir=copy.evidence) as fresh:
+        if one.arm is not None:
+            return _stepped(one, one.arm, task, copy, env, Path(fresh), limit)
+        out = Path(fresh) / "out"
+        argv = copy.argv(one.command, out=str(out))
+        try:
+            ended = process.run(argv, cwd=copy.root, timeout_s=limit, log=Path(fresh) / "run", env=env)
+        except OSError:
+            return RunOnce("cannot be started")
+        well = ended.exit_code == 0 and not ended.timed_out
+        asked = any("{out}" in word for word in one.command)
+        return RunOnce(ended.ended, well, not asked or _is_answered(out, one.answers), ended.duration_s)
+
+
+def _is_answered(out: Path, answers: Sequence[Measure]) -> bool:
+    if not out.is_file():
+        return False
+    try:
+        metrics = read(out.read_text(encoding="utf-8")).metrics if answers else {}
+    except (BadSamples, UnicodeDecodeError):
+        return False
+    return all(each.of in metrics and set(each.arms) <= metrics[each.of].arms.keys() for each in answers)
+
+
+def _stepped(
+    one: Standing, arm: Arm, task: Task, copy: Context, env: dict[str, str], folder: Path, limit_s: float
+) -> RunOnce:  # fmt: skip
+    paths = import_roots(task, copy)
+    start = bench.launch(arm, python=copy.python, paths=paths, threads=1, device=one.device)
+    try:
+        with bench.Bench(folder, timeout_s=limit_s) as running:
+            worker = running.start("arm", bench.Launch(start.argv, start.cwd, {**env, **start.env}))
+            worker.hello(timeout_s=limit_s)
+            took = worker.run(1, discard=0, timeout_s=limit_s)
+            worker.stop()
+    except ArmFailed as error:
+        return RunOnce(str(error))
+    return RunOnce("one step taken", well=True, answered=True, duration_s=took.wall_s)
