@@ -4,7 +4,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import a_criterion, a_measure, a_project, a_record, a_run, a_task, all_evidence, gates, measured, samples
+from building import (
+    NEW,
+    a_criterion,
+    a_measure,
+    a_project,
+    a_record,
+    a_run,
+    a_task,
+    all_evidence,
+    gates,
+    measured,
+    samples,
+)
 
 from gates import pipeline
 from gates.commands.diff import perform
@@ -51,7 +63,7 @@ def test_a_failure_is_new_one_way_and_gone_the_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1.3, "less"), (0.5, "more"), (1.0, "the intervals overlap")])
 def test_numbers_are_compared_by_their_intervals(tmp_path: Path, factor: float, verdict: str) -> None:
-    new = [factor * (1.0 + i / 200) for i in range(12)]
+    new = [factor * value for value in NEW]
     before, after = a_folder(tmp_path / "a"), a_folder(tmp_path / "b", measured(samples(new=new)))
     line = next(line for line in perform(before, after).splitlines() if "ratio old/new" in line and " -> " in line)
     assert line.startswith("  ratio old/new of step_time_s >= 1.5 on cpu (AC2): 2 [2, 2] -> ")

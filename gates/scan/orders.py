@@ -238,7 +238,10 @@ def _again(word: Word, at: Event) -> bool:
 
 
 def _kept_open(word: Word, at: Event, trace: Trace) -> bool:
-    """Return whether a method does a whole step with what its instance keeps, so that each call does it again."""
+    """Return whether a method does a whole step with what its instance keeps, so that each call does it again.
+
+    So does a function that an engine is handed.
+    """
     made = [key.rpartition("@")[2].split(":") for hole, key in at.bound if hole == "O" and "@" in key]
     lines = [int(where[1]) for where in made if where[0] == trace.path and len(where) > 1 and where[1].isdecimal()]
     outside = any(not trace.line <= line <= trace.last_line for line in lines)
@@ -246,7 +249,7 @@ def _kept_open(word: Word, at: Event, trace: Trace) -> bool:
     backward = any(event.name in {"backward", "scaled_backward"} for event in word)
     outside = outside or (backward and any(hole == "O" and key.startswith("__init__.") for hole, key in at.bound))
     whole = "zero_grad" not in trace.anywhere and not any(event.name == "loop" for event in word)
-    return trace.owner is not None and outside and whole
+    return whole and (backward if trace.handed else trace.owner is not None and outside)
 
 
 def _stable(event: Event) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gates.scan.analyses.evaluation.evaluating import NAMED, WORDS, Evaluation, callers, evaluations, rests
 from gates.scan.analyses.evaluation.modes import DEPTH as HOPS
 from gates.scan.analyses.evaluation.modes import WRAPS, forgets, is_made_here, is_set, is_set_back, model_of
-from gates.scan.analyses.evaluation.phases import half_set
+from gates.scan.analyses.evaluation.phases import half_set, never_off, sets_off
 from gates.scan.analyses.evaluation.put_back import only_put_back
 from gates.scan.analyses.evaluation.scores import reckons_score
 from gates.scan.analyses.evaluation.sibling_phases import left_out, never_set, put_off_beside
@@ -17,6 +17,7 @@ from gates.scan.analyses.reading.code import MODEL, broken, callee, function_of
 from gates.scan.analyses.reading.origins import Origin, Origins
 from gates.scan.analyses.reading.outward import may_be
 from gates.scan.analyses.training.forwards import trains
+from gates.scan.paths.statements import is_given_away
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
@@ -50,7 +51,8 @@ def look(project: Project) -> Iterator[Site]:
     told = {callee(project, each.module, each.forward) for each in evaluated} | {each.function for each in evaluated}
     for module, forward in only_put_back(project):
         yield broken(module, forward, MESSAGE)
-    for module, function, forward in (*half_set(project), *never_set(project), *left_out(project)):
+    halves = (*half_set(project), *never_set(project), *left_out(project), *never_off(project))
+    for function, (module, forward) in {function: (module, call) for module, function, call in halves}.items():
         if function not in told:
             yield broken(module, forward, MESSAGE)
     for found in (*evaluated, *(each for each in put_off_beside(project) if each.function not in told)):
@@ -65,6 +67,8 @@ def _in_eval_mode(project: Project, found: Evaluation) -> bool:
     function = found.function
     if function is not None and is_set_back(project, found, function):
         return False
+    if function is not None and is_given_away(function, found.module) and sets_off(found.module):
+        return True  # by what runs the engine that it is handed to
     if function is None and found.named and not _is_raw(project, found):
         return True
     if is_made_here(found) and not _is_raw(project, found):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from gates.scan.analyses.precision.contexts import around, casts, contexts_of, decorating, entered_by
 from gates.scan.analyses.precision.precision import WHOLE as FLOAT32
-from gates.scan.analyses.precision.precision import is_scaler, scalers, type_named
+from gates.scan.analyses.precision.precision import is_scaler, type_named
 from gates.scan.analyses.reading.code import (
     MODEL,
     broken,
@@ -27,6 +27,7 @@ from gates.scan.analyses.training.forwards import (
     runs_part,
     runs_trained,
 )
+from gates.scan.analyses.training.halves import without_halves
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import Function, Module, tail_of
@@ -42,18 +43,13 @@ TRAINERS = ("Trainer", "LightningCLI")
 WHOLE = re.compile(r"^(32|64)|-true$")
 MAKERS = re.compile(r"^(torchvision|timm|transformers|monai|segmentation_models_pytorch)\.")
 CAST = re.compile(r"(?i)cast|amp|ctx|context|precision")
-HALVES = re.compile(
-    r"(?i)autocast|(^|_)half(_|$)|float16|apex|deepspeed|fabric|accelerat|lightning|composer|convert_weights|"
-    r"(?-i:MixedPrecision)|amp_(ctx|context)"
-)
-LONG = 40  # letters, of what names nothing
 IDLE = re.compile(r"\b(contextlib\.)?nullcontext\b")
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each model call, outside of autocast, that a scaled loss comes from.
 
-    Its code uses autocast elsewhere, or nothing in the program makes any number a float16.
+    Its code uses autocast elsewhere, or nothing in the program trains in half precision.
     """
     seen: set[ast.AST] = set()
     for module in project.modules.values():
@@ -80,7 +76,7 @@ def _is_left_empty(block: ast.With, project: Project, module: Module) -> bool:
 
 def _outside(project: Project, call: ast.Call, scope: Scope) -> Iterator[tuple[ast.Call, Module]]:
     found = sources(project, call.args[0], scope, call.lineno)
-    if not _use_autocast(project, found) and not project.once(_without_halves)[0]:
+    if not _use_autocast(project, found) and not project.once(without_halves)[0]:
         return
     for source in found:
         for node in ast.walk(source.node):
@@ -92,17 +88,6 @@ def _outside(project: Project, call: ast.Call, scope: Scope) -> Iterator[tuple[a
                     continue
                 if not any(is_apart(project, source, node) for is_apart in (_own, _is_of_penalty, _is_whole)):
                     yield _place(project, source, node)
-
-
-def _without_halves(project: Project) -> Iterator[bool]:
-    """Yield whether a program makes a scaler, and nothing that it writes tells of numbers in float16."""
-    made = any(True for module in project.modules.values() for _ in scalers(project, module))
-    words = (word for module in project.modules.values() for word in module.words)
-    texts = (
-        n.value for m in project.modules.values() for n in m.live.get(ast.Constant, ()) if isinstance(n, ast.Constant)
-    )
-    told = (each for each in (*words, *texts) if isinstance(each, str) and len(each) < LONG)
-    yield made and not any(map(HALVES.search, told))
 
 
 def _is_of_penalty(_: Project, source: Source, node: ast.Call) -> bool:

@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses.benchmarks.benching import is_benchmark, is_called_benchmark
+from gates.scan.analyses.benchmarks.benching import CLOCKS, is_benchmark, is_called_benchmark
+from gates.scan.analyses.benchmarks.work import is_work
 from gates.scan.analyses.reading.code import broken, calls, class_of, function_of, loop_of
 from gates.scan.analyses.training.batches import runs_each_batch
 from gates.scan.analyses.training.hot import helper_of, hot_calls, is_of_peak, measures_memory, steps
@@ -16,6 +17,8 @@ from gates.scan.site import Site
 
 WORDS = ("synchronize*",)
 LOADER = re.compile(r"(?i)load|batch|(^|[_.(])(dl|train)\b|data")
+STEPS = {"backward", "step", "zero_grad", "scale", "unscale_", "update"}
+READS = CLOCKS | {"record", "elapsed_time"}
 KEEPS = {"append", "extend", "appendleft", "add", "insert"}
 
 
@@ -39,6 +42,23 @@ def _is_of_each_step(call: ast.Call, module: Module) -> bool:
     return not any(
         _is_difference(n) or (isinstance(n, ast.Name) and n.id in times) for part in kept for n in walk(part)
     )
+
+
+def _is_timed(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a clock is read before or after a wait, without a part of the step between the two."""
+    around = loop_of(call, module) or function_of(call, module)
+    if around is None or not is_benchmark(call, module):
+        return False
+    told = sorted(calls(around), key=lambda each: (each.lineno, each.col_offset))
+    at = told.index(call) if call in told else len(told)
+    sides = told[at + 1 :], told[:at][::-1]
+    near = ([c for c in side if tail_of(c.func) in READS or _is_step(project, module, c)][:1] for side in sides)
+    return any(tail_of(c.func) in READS for first in near for c in first)
+
+
+def _is_step(project: Project, module: Module, call: ast.Call) -> bool:
+    tail = tail_of(call.func)
+    return (tail in STEPS and not (call.args and tail == "update")) or is_work(project, module, call)
 
 
 def _is_of_timer(call: ast.Call, module: Module) -> bool:
@@ -71,7 +91,8 @@ def look(project: Project) -> Iterator[Site]:
                 continue
             helper = helper_of(project, module, call)
             if helper is None:
-                is_measured = is_benchmark(call, module) and not _is_of_each_step(call, module)
+                is_measured = is_called_benchmark(call, module) or _is_timed(project, module, call)
+                is_measured = is_measured and not _is_of_each_step(call, module)
                 is_measured = is_measured or is_of_peak(module, call) or _is_of_timer(call, module)
             else:
                 is_measured = helper in steps(project).timed or measures_memory(helper)

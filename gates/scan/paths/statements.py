@@ -38,22 +38,14 @@ def is_exit(node: ast.Raise) -> bool:
     return isinstance(raised, ast.Name) and raised.id == "SystemExit"
 
 
-def is_returned(node: ast.AST, module: Module) -> bool:
-    """Return whether a function stands in another, which returns it."""
+def is_given_away(node: ast.AST, module: Module) -> bool:
+    """Return whether a function stands in another, which hands it on: `return step`, `Engine(step)`, `@on(x)`."""
     around = next((n for n in module.ancestors(node) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)), None)
     if around is None or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
-    told = (n.value for n in inner(around, ast.Return) if isinstance(n, ast.Return) and n.value is not None)
-    return any(isinstance(part, ast.Name) and part.id == node.name for value in told for part in _held_in(value))
-
-
-def _held_in(value: ast.expr) -> list[ast.expr]:
-    """Return what is returned: by itself, one of several, or under a name: `SimpleNamespace(step=step)`."""
-    if isinstance(value, ast.Tuple | ast.List):
-        return value.elts
-    if isinstance(value, ast.Dict):
-        return value.values
-    return [*value.args, *(k.value for k in value.keywords)] if isinstance(value, ast.Call) else [value]
+    called = {call.func for call in inner(around, ast.Call) if isinstance(call, ast.Call)}
+    named = (n for n in inner(around, ast.Name) if isinstance(n, ast.Name) and n.id == node.name and n not in called)
+    return bool(node.decorator_list) or any(True for _ in named)
 
 
 def flows(nodes: Iterable[ast.AST]) -> bool:

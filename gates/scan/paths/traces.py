@@ -9,7 +9,7 @@ from gates.scan.automata.words import Event, Frame, Word
 from gates.scan.paths.beginnings import beginnings
 from gates.scan.paths.counting import MAX_WORK, TooMany
 from gates.scan.paths.events import Happening
-from gates.scan.paths.statements import is_returned
+from gates.scan.paths.statements import is_given_away
 from gates.scan.paths.walking import Walker
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module
@@ -28,7 +28,8 @@ class Trace:
     """The paths through one function, whether some were left out, and the events that the program has `anywhere`.
 
     Of a function that is cut, `words` are those of a few of its paths, each a real one, and `spots` is where it may
-    come to events; it is `told` of as not decided where who runs it is not, in its place.
+    come to events; it is `told` of as not decided where who runs it is not, in its place. One that is `handed` on
+    stands inside of another, which leaves it to others to run it, again and again.
     """
 
     path: str
@@ -42,6 +43,7 @@ class Trace:
     calls: Mapping[Event, tuple[Frame, ...]] = field(default_factory=dict)
     anywhere: frozenset[str] = frozenset()
     told: bool = True
+    handed: bool = False
     spots: frozenset[Possible] = frozenset()
 
 
@@ -75,7 +77,7 @@ class Tracer:
         first = [n for n in outer if n not in hot.run and (n in self._made or speaks(self._possible[n]))]
         yield from self._walk(first)
         yield from self._walk(self._left(outer, speaks))
-        yield from self._walk(self._given_back(speaks))
+        yield from (replace(trace, handed=True) for trace in self._walk(self._given_away(speaks)))
         for node, owner in self._inherited():
             if not speaks(self._possible.setdefault(node, hot.sure(node))):
                 continue
@@ -93,11 +95,11 @@ class Tracer:
                 self._again |= {node} if node in self._begun else set()
                 yield node
 
-    def _given_back(self, speaks: Callable[[frozenset[str]], bool]) -> Iterator[ast.AST]:
-        """Yield what functions return that stands inside of them, such as the step that a library makes for others."""
+    def _given_away(self, speaks: Callable[[frozenset[str]], bool]) -> Iterator[ast.AST]:
+        """Yield what stands inside of functions that hand it on, such as the step that an engine runs."""
         for node, module in self._hot.functions.items():
             is_left = node in self._made or node not in self._walked | self._begun
-            if is_left and is_returned(node, module) and speaks(self._hot.sure(node)):
+            if is_left and is_given_away(node, module) and speaks(self._hot.sure(node)):
                 self._possible[node] = self._hot.sure(node)
                 yield node
 

@@ -79,13 +79,20 @@ def evaluations(project: Project) -> Iterator[Evaluation]:
         if not any(_may_run(name, found[0]) for name, found in module.calls.items()):
             continue
         for function in (*functions(module), module.tree):
-            if not STEP_METHODS.search(getattr(function, "name", "")) and not _is_test(module):
+            if not is_of_framework(project, function, module) and not _is_test(module):
                 yield from _of(project, function, module)
 
 
 def _may_run(name: str, call: ast.Call) -> bool:
     """Return whether a file that makes a call may have evaluations."""
-    return name == "eval" or is_model_call(call) or bool(INFERS.search(name) or RUNS_MODEL.search(name))
+    return name in {"eval", "train"} or is_model_call(call) or bool(INFERS.search(name) or RUNS_MODEL.search(name))
+
+
+def is_of_framework(project: Project, function: Function | ast.Module, module: Module) -> bool:
+    """Return whether a method is called the step of a module, which a framework runs in the mode that it has set."""
+    if isinstance(function, ast.Module) or not STEP_METHODS.search(function.name):
+        return False
+    return project.scope_of(function, module).owner is not None
 
 
 def _is_test(module: Module) -> bool:
@@ -159,7 +166,10 @@ def _forward(project: Project, module: Module, function: ast.AST, loop: ast.AST)
     for call in _entered(module, loop) if not isinstance(function, ast.Module) else ():
         target = module.parents[call].optional_vars  # type: ignore[attr-defined]  # an item of a block
         models |= {text_of(target)} if target is not None and SETS.search(text_of(call.func)) else set()
-    direct = [c for c in inside if is_call_of_model(c) or text_of(c.func) in models]
+    direct = [
+        c for c in inside
+        if is_call_of_model(c) or text_of(c.func) in models or flow.is_forward(project, module, c)
+    ]  # fmt: skip
     found = direct or [c for c in inside if is_forward(project, module, c) or any(forwards_of(project, module, c))]
     return found or [c for c in inside if reaches_model(project, module, c)]
 

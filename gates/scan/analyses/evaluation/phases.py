@@ -1,17 +1,25 @@
 """Passes over data that train for some of their calls alone, and set the mode of their model for those only."""
 
 import ast
+import re
 from collections.abc import Iterator
 
-from gates.scan.analyses.evaluation.evaluating import callers
+from gates.scan.analyses.benchmarks.benching import words
+from gates.scan.analyses.evaluation.evaluating import callers, is_of_framework
 from gates.scan.analyses.evaluation.switches import SETS, turns_off
+from gates.scan.analyses.reading import flow
 from gates.scan.analyses.reading.code import LOOPS, MODEL, callee, calls, functions
 from gates.scan.analyses.reading.flow import set_before
-from gates.scan.analyses.training.forwards import is_call_of_model, trains
+from gates.scan.analyses.training.forwards import NO_GRAD, is_call_of_model, trains
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
+
+EVALUATES = re.compile(
+    r"(?i)\b(eval|evaluate|evaluation|evaluator|val|valid|validate|validation|test|predict|predictions?|infer|inference|"
+    r"accuracy|recall|precision|perplexity|scores?|metrics?|auc|map|ndcg|iou|dice|wer|bleu|psnr|mae|rmse)\b"
+)
 
 
 def half_set(project: Project) -> Iterator[tuple[Module, Function, ast.Call]]:
@@ -24,6 +32,30 @@ def half_set(project: Project) -> Iterator[tuple[Module, Function, ast.Call]]:
             forward = _forward(project, module, function, test) if test is not None else None
             if test is not None and forward is not None and _is_for_both(project, module, function, test):
                 yield module, function, forward
+
+
+def never_off(project: Project) -> Iterator[tuple[Module, Function, ast.Call]]:
+    """Yield the forward passes of functions that evaluate, where models are put into training mode alone."""
+    if any(map(sets_off, project.modules.values())):
+        return
+    made = (call for module in project.modules.values() for call in module.calls.get("train", ()))
+    trained = {tail_of(c.func.value) for c in made if isinstance(c.func, ast.Attribute) and not (c.args or c.keywords)}
+    trained -= {"self", "cls", ""}
+    for module in project.modules.values() if trained else ():
+        for function in functions(module):
+            if not EVALUATES.search(words(function.name)) or is_of_framework(project, function, module):
+                continue
+            if NO_GRAD.search(text_of(function)) and not trains(function):
+                runs = (c for c in calls(function) if _is_run(project, module, c, trained))
+                yield from ((module, function, call) for call in [*runs][:1])
+
+
+def _is_run(project: Project, module: Module, call: ast.Call, models: set[str]) -> bool:
+    """Return whether a call is the forward pass of a model of a name, or of a function that is handed it."""
+    if tail_of(call.func) in models:
+        return is_call_of_model(call) or flow.is_forward(project, module, call)
+    target = callee(project, module, call) if any(tail_of(arg) in models for arg in call.args) else None
+    return target is not None and any(tail_of(c.func) in models for c in calls(target)) and not trains(target)
 
 
 def sets_off(module: Module) -> bool:
