@@ -17,6 +17,8 @@ FRAMEWORK = re.compile(
 )
 HALF = re.compile(r"(?i)half|float16|fp16|bf16|precision|(^|_)dtype")
 NAMED = re.compile(r"(?i)half|float16")
+TYPES = frozenset({"half", "float16", "bfloat16"})
+TAKES = frozenset({"autocast", "GradScaler"})
 CASTS = frozenset({"to", "type", "astype", "from_pretrained", "set_default_dtype"})
 LENDS = re.compile(r"(?i)cast|amp|ctx|context|precision|half|lower")
 AUTOCAST = "autocast"
@@ -41,7 +43,7 @@ def _is_of_framework(module: Module) -> bool:
 
 def _casts(module: Module) -> bool:
     """Return whether a file turns numbers or parameters into half precision, or into what it does not tell."""
-    if module.calls.keys() & {"half", "bfloat16"}:
+    if module.calls.keys() & TYPES or any(_is_held(module, n) for n in module.live.get(ast.Attribute, ())):
         return True
     made = (call for name in CASTS for call in module.calls.get(name, ()))
     given = (arg for call in made for arg in (*call.args, *(k.value for k in call.keywords)))
@@ -50,9 +52,23 @@ def _casts(module: Module) -> bool:
     picked = (call.args[1] for call in module.calls.get("getattr", ()) if len(call.args) > 1)
     if any(NAMED.search(text_of(name)) for name in picked):
         return True
-    others = (call for name, found in module.calls.items() if name not in {AUTOCAST, "GradScaler"} for call in found)
+    others = (call for name, found in module.calls.items() if name not in TAKES for call in found)
     options = (k for call in others for k in call.keywords if (k.arg or "").endswith("dtype"))
     return any(NAMED.search(text_of(option.value)) for option in options)
+
+
+def _is_held(module: Module, node: ast.AST) -> bool:
+    """Return whether a type is kept for whatever use: not compared, nor given to autocast."""
+    if not isinstance(node, ast.Attribute) or node.attr not in TYPES or not isinstance(node.value, ast.Name):
+        return False
+    if module.aliases.get(node.value.id) != "torch":
+        return False
+    for outer in module.ancestors(node):
+        if isinstance(outer, ast.Compare) or (isinstance(outer, ast.Call) and tail_of(outer.func) in TAKES):
+            return False
+        if isinstance(outer, ast.stmt):
+            return True
+    return True
 
 
 def _enters(project: Project) -> bool:
