@@ -33,12 +33,16 @@ from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
 WORDS = ("bfloat16*",)
+NEAR = 3  # lines, within which one finding tells of both
 POLICIES = ("MixedPrecision", "MixedPrecisionPolicy")
 PROBLEM = "a dynamic loss scale is used with bfloat16, which needs none"
 
 
 def look(project: Project) -> Iterator[Site]:
-    """Yield each dynamic scaler in the function, class or file whose autocast contexts are all in bfloat16."""
+    """Yield each dynamic scaler in the function, class or file whose autocast contexts are all in bfloat16.
+
+    A context that says so itself is told of, too.
+    """
     seen: set[ast.AST] = set()
     for call, module in (
         *_of_files(project),
@@ -115,6 +119,18 @@ def _of_files(project: Project) -> Iterator[tuple[ast.Call, Module]]:
             known = _is_on(call, scope) or _same(call, scope, contexts)
             if known and not is_left_out(call, module, scope):
                 yield call, module
+                named = ((made, there) for made, there in contexts if _is_written(made, there))
+                yield from ((made, there.module) for made, there in named if _is_far(made, there, call, module))
+
+
+def _is_far(context: ast.Call, scope: Scope, call: ast.Call, module: Module) -> bool:
+    return scope.module is not module or abs(context.lineno - call.lineno) > NEAR
+
+
+def _is_written(context: ast.Call, scope: Scope) -> bool:
+    """Return whether a context names bfloat16 itself, rather than a setting that is kept elsewhere."""
+    dtype = keyword(context, "dtype") or (context.args[1] if len(context.args) > 1 else None)
+    return dtype is not None and tail_of(dtype) == "bfloat16" and type_named(dtype, scope) == BRAIN
 
 
 def _whole(project: Project) -> Iterator[tuple[ast.Call, Module]]:

@@ -265,8 +265,18 @@ def _runs_backward(project: Project, module: Module, call: ast.Call) -> bool:
     return is_backward(call) or (target is not None and any(map(is_backward, calls(target))))
 
 
+def _takes_one(project: Project, module: Module, call: ast.Call, depth: int) -> bool:
+    """Return whether a call is that of an optimizer's step, or runs one."""
+    target = callee(project, module, call) if depth and tail_of(call.func) in leading(project) else None
+    if is_optimizer_step(call) or target is None:
+        return is_optimizer_step(call)
+    there = project.scope_of(target, module).module
+    return any(_takes_one(project, there, each, depth - 1) for each in calls(target))
+
+
 def _takes(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
-    around_steps = any(_trains(project, module, loop, depth) for loop in inner(node, *LOOPS))
+    loops = [loop for loop in inner(node, *LOOPS) if _trains(project, module, loop, depth)]
+    around_steps = any(_takes_one(project, module, call, depth) for loop in loops for call in calls(loop))
     for call in calls(node):
         if tail_of(call.func) not in leading(project) or any(
             isinstance(a, REPEATS) for a in _between(call, node, module)
