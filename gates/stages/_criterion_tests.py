@@ -61,6 +61,13 @@ def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) ->
             )  # fmt: skip
 
 
+def _to_mend(criterion: Criterion, test: TestRecord) -> str:
+    """Return what to do of a test that proves nothing: one that a whole file brought along may be of something else."""
+    file = next((path for path in criterion.tests if "::" not in path and is_under(test.id, path)), "")
+    other = f", or name in {criterion.id} the tests of {file} that are about it" if file else ""
+    return f"Run the test where it can run, to its assertions{other}; as it is, it proves nothing."
+
+
 def _not_passed(
     about: About, task: Task, criterion: Criterion, bound: list[TestRecord], run: PytestRun
 ) -> Iterator[Finding]:
@@ -74,8 +81,8 @@ def _not_passed(
         yield about(
             outcome=Outcome.FAILED if failed else Outcome.UNKNOWN, location=test.crash or test.location,
             subject=test.id, message=f"{test.id} {ended}: {test.reason}" if test.message else f"{test.id} {ended}",
-            expected="passed", actual=ended, evidence=LOG, remediation="Make the test pass." if failed
-            else "Run the test where it can run, to its assertions; as it is, it proves nothing.",
+            expected="passed", actual=ended, evidence=LOG,
+            remediation="Make the test pass." if failed else _to_mend(criterion, test),
         )  # fmt: skip
     if rest := more(bad, f"of {criterion.id} did not pass"):
         yield about(
