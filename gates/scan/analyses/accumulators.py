@@ -13,6 +13,7 @@ from gates.scan.analyses.training.graphs import (
     named,
     starts,
     unsummed,
+    with_others,
 )
 from gates.scan.analyses.training.handovers import gone_over, handed_in, may_run, named_in, ways_of
 from gates.scan.analyses.training.hot import is_hot, steps
@@ -232,7 +233,7 @@ def _is_hot(project: Project, module: Module, node: ast.AST) -> bool:
 def _losses(project: Project, module: Module) -> Iterator[tuple[ast.AST, set[str]]]:
     """Yield each function, or the module, with the names from which its backward passes start, there or in others."""
     for body in (module.tree, *functions(module)):
-        found = starts(body) | set(_handed_to_start(project, module, body))
+        found = with_others(starts(body) | set(_handed_to_start(project, module, body)), body)
         if isinstance(body, ast.FunctionDef) and body.name == "training_step":
             for node in inner(body, ast.Return):
                 value = node.value if isinstance(node, ast.Return) else None

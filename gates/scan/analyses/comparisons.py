@@ -115,7 +115,11 @@ def _as_passed(project: Project, module: Module, compare: ast.Compare) -> ast.Co
 def _odd(module: Module) -> Iterator[tuple[ast.Compare, str]]:
     """Yield the comparison that is true of what is bad where those beside it are true of what is good."""
     for entries, told in beside(module):
-        judged = [(c, _is_good(module, c)) for value in entries for c, _ in _conjuncts(value, wanted=True)]
+        judged = [
+            (c, says if wanted or says is None else not says)
+            for value in entries for c, wanted in _conjuncts(value, wanted=True)
+            for says in [_is_good(module, c)]
+        ]  # fmt: skip
         good = sum(says is True for _, says in judged)
         bad = sum(says is False for _, says in judged)
         wanted = good > bad if good != bad else told

@@ -11,6 +11,7 @@ from gates.scan.analyses.evaluation.evaluating import HELD, KEPT_BACK, NAMED, TR
 from gates.scan.analyses.evaluation.folds import scored_in_fold
 from gates.scan.analyses.evaluation.in_place import evaluated_in_place
 from gates.scan.analyses.evaluation.misnamed import misnamed
+from gates.scan.analyses.evaluation.scored_where_fitted import scored_where_fitted
 from gates.scan.analyses.evaluation.scores import is_score, reckons_score
 from gates.scan.analyses.evaluation.splits import DATA, is_handed_shuffled, split_name, splits_passed, trained_on
 from gates.scan.analyses.reading.code import (
@@ -52,6 +53,7 @@ def look(project: Project) -> Iterator[Site]:
         yield from _handed_on(project, module)
         yield from _scored_on(module)
         yield from scored_in_fold(module)
+        yield from scored_where_fitted(project, module)
         yield from compared_on_training(project, module)
         yield from chosen_on_training(project, module)
         for function in functions(module):

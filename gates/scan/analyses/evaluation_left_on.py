@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.evaluation.handed import Body, handed_of
 from gates.scan.analyses.evaluation.sibling_phases import never_put_on
-from gates.scan.analyses.reading.code import broken, callee, calls, function_of, is_backward, statement_of
+from gates.scan.analyses.reading.code import Loop, broken, callee, calls, function_of, is_backward, statement_of
 from gates.scan.analyses.reading.flow import passed, runs, spine
 from gates.scan.analyses.reading.outward import Step, following, may_be, root_of, sets_anew, ways
 from gates.scan.analyses.training.forwards import NO_GRAD, trains
@@ -77,9 +77,9 @@ def _left_on(project: Project, module: Module, call: ast.Call, training: "Traini
         if len(way) > 1 and (len(way) == 2 or not way[0].loops):
             text = text_of(way[1].call.func)
             yield broken(way[1].module, way[1].call, f"{text}() leaves the model in evaluation mode")
-        for there, method in training.of_heirs(way):
-            said = f"{method.name}() trains in evaluation mode"
-            yield Site(there.path, method.lineno, method.lineno, ok=False, message=said,
+        for there, node in training.of_turns(way):
+            said = f"{getattr(node, 'name', 'this loop')} trains in evaluation mode"
+            yield Site(there.path, node.lineno, node.lineno, ok=False, message=said,
                        trace=(f"it is set in {module.path}:{call.lineno}",))  # fmt: skip
 
 
@@ -249,13 +249,22 @@ class Training:
             self._known[function] = self.of(self._project.scope_of(function, near).module, function)
         return self._known[function]
 
-    def of_heirs(self, way: list[Step]) -> Iterator[tuple[Module, Function]]:
-        """Yield the methods of heirs that train, and leave the mode alone, in the loops around the steps of a way."""
+    def of_turns(self, way: list[Step]) -> Iterator[tuple[Module, Function | Loop]]:
+        """Yield what trains, and leaves the mode alone, in the loops around the steps of a way: an epoch, by its head.
+
+        It is a loop inside, or a function that has one; a method that classes fill in need not have one.
+        """
         for step in way:
-            for call in (c for loop in step.loops for c in calls(loop)):
-                for each in self._filled_in(call, step.module):
-                    if self._function(each, step.module) == (True, False):
-                        yield self._project.scope_of(each, step.module).module, each
+            for statement in (s for loop in step.loops for s in loop.body):
+                if isinstance(statement, ast.For | ast.While):
+                    if self.of(step.module, statement) == (True, False):
+                        yield step.module, statement
+                    continue
+                for call in calls(statement):
+                    run = [each for each in self._targets(call, step.module) if any(inner(each, ast.For, ast.While))]
+                    for each in (*run, *self._filled_in(call, step.module)):
+                        if self._function(each, step.module) == (True, False) and not isinstance(each, ast.Lambda):
+                            yield self._project.scope_of(each, step.module).module, each
 
     def _is_back(self, call: ast.Call, module: Module) -> bool:
         """Return whether a call puts models into training mode: not where it runs the training of an object itself."""

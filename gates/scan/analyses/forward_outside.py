@@ -59,9 +59,9 @@ def look(project: Project) -> Iterator[Site]:
         for function in (*functions(module), module.tree) if "scale" in module.calls else ():
             scope = project.scope_of(function, module)
             for call in calls(function):
-                if _is_scale(call, scope):
-                    for found in _outside(project, call, scope):
-                        forward, there = found
+                begun = _begun(call, scope)
+                if begun is not None:
+                    for forward, there in _outside(project, begun, scope):
                         if forward not in seen:
                             seen.add(forward)
                             yield broken(there, forward, f"{ast.unparse(forward)} runs outside of autocast")
@@ -74,8 +74,16 @@ def _is_left_empty(block: ast.With, project: Project, module: Module) -> bool:
     return idle and any(True for _ in contexts_of(block, project.scope_at(block, module)))
 
 
-def _outside(project: Project, call: ast.Call, scope: Scope) -> Iterator[tuple[ast.Call, Module]]:
-    found = sources(project, call.args[0], scope, call.lineno)
+def _begun(call: ast.Call, scope: Scope) -> ast.expr | None:
+    """Return what a backward pass begins with: a loss that is scaled, or what is handed a gradient of such a one."""
+    if _is_scale(call, scope):
+        return call.args[0]
+    is_handed = isinstance(call.func, ast.Attribute) and call.func.attr == "backward" and keyword(call, "gradient")
+    return call.func.value if is_handed and isinstance(call.func, ast.Attribute) else None
+
+
+def _outside(project: Project, begun: ast.expr, scope: Scope) -> Iterator[tuple[ast.Call, Module]]:
+    found = sources(project, begun, scope, begun.lineno)
     if not _use_autocast(project, found) and not project.once(without_halves)[0]:
         return
     for source in found:
@@ -105,13 +113,18 @@ def _is_forward(project: Project, module: Module, call: ast.Call) -> bool:
 
 
 def _runs_method(project: Project, module: Module, call: ast.Call) -> bool:
-    """Return whether a call is of a variable that holds a model's method: `loss_of = given or self.model.loss`."""
+    """Return whether a call is of a variable that holds a model's method: `loss_of = given or self.model.loss`.
+
+    Or a part of it: `tower = getattr(self.model, side)`.
+    """
     body = function_of(call, module)
     if not isinstance(call.func, ast.Name) or body is None or callee(project, module, call) is not None:
         return False
     held = [value for value, _ in set_before(body, call.func.id, call.lineno)]
-    parts = (part for value in held for part in (value.values if isinstance(value, ast.BoolOp) else [value]))
-    return any(isinstance(part, ast.Attribute) and MODEL.search(tail_of(part.value)) for part in parts)
+    parts = [part for value in held for part in (value.values if isinstance(value, ast.BoolOp) else [value])]
+    whole = [part.value for part in parts if isinstance(part, ast.Attribute)]
+    whole += [p.args[0] for p in parts if isinstance(p, ast.Call) and tail_of(p.func) == "getattr" and p.args]
+    return any(MODEL.search(tail_of(each)) for each in whole)
 
 
 def _is_whole(project: Project, source: Source, call: ast.Call) -> bool:

@@ -15,6 +15,7 @@ from gates.scan.analyses.reading.branches import rest_of
 from gates.scan.analyses.reading.code import broken, callee, calls, constant, function_of, functions, module_of, nodes
 from gates.scan.analyses.training import windows
 from gates.scan.analyses.training.boundaries import Boundary
+from gates.scan.analyses.training.unsynced import unsynced
 from gates.scan.program.known import SCALER as SCALERS
 from gates.scan.program.known import SCHEDULER, is_called
 from gates.scan.program.module import Module, tail_of
@@ -23,7 +24,7 @@ from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 from gates.scan.site import Site
 
-WORDS = ("caler*", "isfinite", "isnan", "isinf", "zero_grad*", "load_state_dict*")
+WORDS = ("caler*", "isfinite", "isnan", "isinf", "zero_grad*", "load_state_dict*", "no_sync", "no_backward_sync")
 LEARNT = re.compile(r"(?i)loss|grad|total|objective")
 CAST = re.compile(r"(?i)^(use_|enable_|with_)?(amp|mixed_precision)(_enabled)?$")
 
@@ -36,9 +37,9 @@ def look(project: Project) -> Iterator[Site]:
             yield from _absences(module, node)
         for node in branches if {"step", "backward"} & module.calls.keys() else ():
             yield from _windows(project, module, node)
-        for test in nodes(module, ast.Compare) if "get_scale" in module.calls else ():
-            if isinstance(test, ast.Compare) and is_blind(test, module):
-                yield broken(module, test, "the loss scale is held against itself, so that no skipped step is seen")
+        for place, end in unsynced(project, module):
+            yield _asked(module, place, end, "the ranks do not share their gradients at the end of the accumulation")
+        yield from _blind(module)
         if not _is_concerned(project, module):
             continue
         for node in branches:
@@ -49,6 +50,12 @@ def look(project: Project) -> Iterator[Site]:
         yield from cleared(project, module)
         yield from _switches(project, module)
         yield from _misnamed(project, module)
+
+
+def _blind(module: Module) -> Iterator[Site]:
+    for test in nodes(module, ast.Compare) if "get_scale" in module.calls else ():
+        if isinstance(test, ast.Compare) and is_blind(test, module):
+            yield broken(module, test, "the loss scale is held against itself, so that no skipped step is seen")
 
 
 def _absences(module: Module, node: ast.If) -> Iterator[Site]:
@@ -83,12 +90,12 @@ def _windows(project: Project, module: Module, node: ast.If) -> Iterator[Site]:
         yield _asked(module, node, end, "the optimizer steps between the ends of the accumulation, and not at them")
 
 
-def _asked(module: Module, node: ast.If, found: Boundary | Answer, message: str) -> Site:
+def _asked(module: Module, node: ast.AST, found: Boundary | Answer, message: str) -> Site:
     """Return a branch that goes by a condition the wrong way, or the condition where that is what is written wrong."""
     if found.wrong is not None:
         place, there = found.wrong
         return broken(there, place, message, ("it decides in", module, node))
-    inside = set(walk(node.test))
+    inside = set(walk(node))
     others = (("the condition is written in", there, place) for place, there in found.written if place not in inside)
     return broken(module, node, message, *others)
 

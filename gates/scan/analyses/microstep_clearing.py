@@ -4,7 +4,17 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses.precision.precision import is_step
-from gates.scan.analyses.reading.code import LOOPS, broken, callee, calls, function_of, is_backward, loop_of, nodes
+from gates.scan.analyses.reading.code import (
+    FUNCTIONS,
+    LOOPS,
+    broken,
+    callee,
+    calls,
+    function_of,
+    is_backward,
+    loop_of,
+    nodes,
+)
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.analyses.training.frameworks import framed
 from gates.scan.program.module import Module, tail_of
@@ -13,11 +23,13 @@ from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 WORDS = ("zero_grad*",)
+COUNTING = {"Accelerate", "DeepSpeed"}  # their optimizers clear nothing before the end of an accumulation
 
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each `zero_grad()` that runs with each turn of a loop whose step runs only now and then, or after it."""
-    delegated = {f.function for f in project.once(framed)} if "zero_grad" in project.named else set()
+    known = project.once(framed) if "zero_grad" in project.named else ()
+    delegated = {each.function for each in known if each.framework in COUNTING}
     for module in project.modules.values():
         for call in module.calls.get("zero_grad", []):
             loop = loop_of(call, module)
@@ -29,7 +41,7 @@ def look(project: Project) -> Iterator[Site]:
             steps = [c for c in calls(loop) if _is_step(project, module, c, 2)]
             if steps and all(_every_nth(project, c, loop, module) for c in steps):
                 yield broken(module, call, "gradients are cleared with each micro-batch, the step is for several")
-            elif not steps and _steps_after(project, module, loop) and isinstance(module.parents.get(loop), ast.AST):
+            elif not steps and not _takes_gradients(loop) and _steps_after(project, module, loop):
                 yield broken(module, call, "gradients are cleared with each micro-batch, the step comes after all")
         if "zero_grad" in project.named:
             yield from _in_helpers(project, module)
@@ -126,16 +138,22 @@ def _counts(project: Project, test: ast.expr, module: Module) -> bool:
     return False
 
 
+def _takes_gradients(loop: ast.AST) -> bool:
+    """Return whether a loop takes the gradients of each turn for itself: `kept.append(p.grad.clone())`."""
+    return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in walk(loop))
+
+
 def _steps_after(project: Project, module: Module, loop: ast.AST) -> bool:
-    """Return whether a step follows a loop in the block that the loop stands in."""
-    parent = module.parents.get(loop)
-    for name in ("body", "orelse"):
-        block = getattr(parent, name, None)
-        if isinstance(block, list) and loop in block:
-            after = block[block.index(loop) + 1 :]
-            return any(_is_step(project, module, c, 1) for s in after if not isinstance(s, LOOPS) for c in _calls(s))
+    """Return whether a step follows a loop, in its block or in one around that in the same turn."""
+    inside = loop
+    for around in module.ancestors(loop):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(around, name, None)
+            if isinstance(block, list) and inside in block:
+                after = [s for s in block[block.index(inside) + 1 :] if not isinstance(s, LOOPS)]
+                if any(_is_step(project, module, c, 1) for s in after for c in calls(s)):
+                    return True
+        if isinstance(around, (*LOOPS, *FUNCTIONS)):
+            return False
+        inside = around
     return False
-
-
-def _calls(statement: ast.stmt) -> Iterator[ast.Call]:
-    yield from calls(statement)

@@ -4,6 +4,7 @@ import ast
 import difflib
 from collections.abc import Iterator
 
+from gates.scan.analyses.reading.by_event import given_by_event
 from gates.scan.analyses.reading.code import FUNCTIONS, Comprehension, Told, broken, callee, constant, function_of
 from gates.scan.analyses.reading.common_objects import put_beside, read_attributes
 from gates.scan.analyses.reading.engines import step_of_batch_end, step_of_output, step_of_transform
@@ -21,6 +22,7 @@ from gates.scan.analyses.reading.held import (
 from gates.scan.analyses.reading.keys import Keys, keys_returned, keys_yielded, only_reads, values_under
 from gates.scan.analyses.reading.records import absent_fields
 from gates.scan.analyses.reading.running import Origin, iterated_over, run_by
+from gates.scan.analyses.reading.saved import keys_on_file
 from gates.scan.analyses.reading.written import keys_written
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, kept, text_of, walk
@@ -70,8 +72,8 @@ def _keys_of(node: ast.Subscript, module: Module) -> list[str]:
 
 
 def _unwritten(project: Project, module: Module, node: ast.Subscript, wanted: list[str]) -> Iterator[Site]:
-    """Yield a read of a key that a dictionary lacks which is written out."""
-    known = keys_written(project, module, node.value)
+    """Yield a read of a key that a dictionary lacks which is written out, or was written to a file."""
+    known = keys_written(project, module, node.value) or keys_on_file(project, module, node.value)
     absent = [key for key in wanted if known is not None and key not in known[0] | project.once(_added)[0]]
     if known is not None and absent and not _is_asked(node, module, absent):
         keys, made, there = known
@@ -303,7 +305,14 @@ def _taken(project: Project, module: Module, function: Function, name: str, hops
         if not more:
             return []
         found += more
-    return found
+    return found or _fired(project, module, function, name, hops)
+
+
+def _fired(project: Project, module: Module, function: Function, name: str, hops: int) -> list[Origin]:
+    """Return what the calls pass for a parameter that have a method run by its name."""
+    given = given_by_event(project, module, function, name)
+    made: list[Made] = [(v, there) for v, there in given if isinstance(v, ast.Name | ast.Call | ast.Attribute)]
+    return _all_run(project, made, hops) if len(made) == len(given) else []
 
 
 def _of_twin(project: Project, module: Module, function: Function) -> Origin | None:

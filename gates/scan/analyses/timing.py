@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from gates.scan.analyses.benchmarks.arms import over_arms
 from gates.scan.analyses.benchmarks.benching import is_benchmark, is_called_benchmark
+from gates.scan.analyses.benchmarks.lopsided import begun_elsewhere, lopsided
 from gates.scan.analyses.benchmarks.spans import CLOCKS, around_yield, spans
 from gates.scan.analyses.benchmarks.timers import Timed, blocks, blocks_of, stretches
 from gates.scan.analyses.benchmarks.waiting import origins_of, queued, waits
@@ -44,15 +45,33 @@ def look(project: Project) -> Iterator[Site]:
         for function in functions(module):
             if OF_HOST.search(function.name) or not any(tail_of(call.func) in tails for call in calls(function)):
                 continue
-            is_known = on_device(module) and (
-                is_benchmark(function, module) or _is_compared(project, module, function, origins)
-            )
-            if is_known:
-                yield from _regions(project, module, function)
-            elif not on_device(module):
-                yield from _of_others(project, module, function, origins)
-            yield from _since_attribute(project, module, function, origins)
-            yield from _around_yield(project, module, function, origins)
+            found = list(_of_function(project, module, function, origins))
+            told = {site.line for site in found}
+            yield from found
+            ends = [*lopsided(project, module, function), *_begun_elsewhere(project, module, function, origins)]
+            yield from (broken(module, end, MESSAGE) for end in ends if end.lineno not in told)
+
+
+def _begun_elsewhere(project: Project, module: Module, function: Function, origins: Origins) -> Iterator[ast.Call]:
+    """Yield the end of a time for whose start another method waits, where nothing that is timed waits itself."""
+    found, owner = begun_elsewhere(project, module, function), project.scope_of(function, module).owner
+    if found is not None and owner is not None:
+        used = _timed(project, origins, owner, [(found[1], True)], function.name)
+        if not any(_is_waited_for(project, one) for one in used):
+            yield found[0]
+
+
+def _of_function(project: Project, module: Module, function: Function, origins: Origins) -> Iterator[Site]:
+    """Yield where a function reads the clock too early, at the end of what it or its class times."""
+    is_known = on_device(module) and (
+        is_benchmark(function, module) or _is_compared(project, module, function, origins)
+    )
+    if is_known:
+        yield from _regions(project, module, function)
+    elif not on_device(module):
+        yield from _of_others(project, module, function, origins)
+    yield from _since_attribute(project, module, function, origins)
+    yield from _around_yield(project, module, function, origins)
 
 
 def _by_events(project: Project, module: Module) -> Iterator[Site]:

@@ -8,7 +8,7 @@ from functools import cache, partial
 from gates.scan.paths.cases import asked, is_open
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.looping import Looping
-from gates.scan.paths.place import apart
+from gates.scan.paths.place import Place, apart
 from gates.scan.paths.stacks import Run
 from gates.scan.paths.state import State
 from gates.scan.paths.statements import changed_names, entered, flows, is_exit
@@ -199,9 +199,10 @@ class Walker(Looping):
         if node not in self.hot and not flows(branches) and not self.matters(branches, scope):
             return self.forgotten(branches, paths, scope, node)
         found: Paths = []
-        guard = text_of(node.test)
-        for path, _ in self.run(node.test, paths, scope) if node.test in self.hot else [(p, None) for p in paths]:
-            for side, is_true in branch(node.test, path, self.place(path, scope)):
+        for path, value in self.run(node.test, paths, scope) if node.test in self.hot else [(p, None) for p in paths]:
+            place = self.place(path, scope)
+            guard = f"{text_of(node.test)}{_answered(node.test, value, place)}"
+            for side, is_true in branch(node.test, path, place):
                 guarded = side.but(guards=(*side.guards, guard if is_true else f"else {guard}"))
                 after = self.block(node.body if is_true else node.orelse, [guarded], scope)
                 found += [each.but(guards=path.guards) for each in after]
@@ -287,6 +288,15 @@ class Walker(Looping):
         if node.value is None:
             return [path.but(ended="return", returned=None) for path in paths]
         return [path.but(ended="return", returned=value) for path, value in self.run(node.value, paths, scope)]
+
+
+def _answered(test: ast.expr, value: Value | None, place: Place) -> str:
+    """Return the comparison that a variable, or the function of the program that a condition asks, stands for."""
+    while isinstance(test, ast.UnaryOp):
+        test, value = test.operand, None
+    value = value or place.find(test)
+    made = value.node if value is not None else None
+    return f" ({text_of(made)})" if isinstance(made, ast.Compare) and made is not test else ""
 
 
 @cache

@@ -4,6 +4,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module, Named, tail_of
@@ -166,7 +167,7 @@ class Hooks:
             scope = self._project.scope_at(inside, module)
             for call, there, name in self._named(inside, module, event, scope):
                 hooks = self.under(holder, name) if holder else ()
-                found = [f for hook in hooks for f in self._of(hook, name)]
+                found = [f for hook in hooks for f in self._of(hook, name)] or self._marked.get(name, [])
                 for function in dict.fromkeys(found if holder else self._methods(name)):
                     yield Fired(call, there, (inside, module), function)
 
@@ -193,6 +194,20 @@ class Hooks:
                 yield call, there, told
             elif isinstance(given, ast.Name):
                 yield from self._told(given, where, hops - 1)
+
+    @cached_property
+    def _marked(self) -> dict[str, list[Function]]:
+        """Return the functions that a decorator of the program marks with the names of events: `@on("step", "end")`."""
+        found: dict[str, list[Function]] = defaultdict(list)
+        for module in self._project.modules.values():
+            for node in (*module.live.get(ast.FunctionDef, ()), *module.live.get(ast.AsyncFunctionDef, ())):
+                for decorator in node.decorator_list if isinstance(node, FUNCTIONS) else ():
+                    texts = [a.value for a in getattr(decorator, "args", ()) if isinstance(a, ast.Constant)]
+                    if texts and isinstance(decorator, ast.Call) and isinstance(node, FUNCTIONS):
+                        named = self._project.scope_at(decorator, module).dotted(decorator.func)
+                        for text in texts if named in self._project.functions else ():
+                            found[str(text)].append(node)
+        return found
 
     def _methods(self, name: str) -> Iterator[Function]:
         """Yield the methods that fill in a hook which is asked for by its name."""

@@ -16,7 +16,8 @@ Beside = list[tuple[str, ast.expr]]
 OPERATORS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 CHECKS = re.compile(r"(?i)(^|_)(checks?|gates?|criteria|requirements?|checklist|verdicts?|outcomes?)(_|$)")
 BREACHES = re.compile(
-    r"(?i)(^|_)(violations?|failures?|failing|problems?|breach(es)?|regressions?|rejections?|reasons)(_|$)"
+    r"(?i)(^|_)(violations?|failures?|failing|problems?|breach(es)?|regressions?|rejections?|reasons|objections?|"
+    r"complaints?|issues|blockers?|faults?|shortfalls?|vetoes)(_|$)"
 )
 REMARKS = re.compile(r"(?i)flag|notable|significan|changed|event|highlight|mask|filter|trigger|alarm|alert|warn|stop")
 CHECKING = re.compile(r"(?i)check|expect|require|ensure|verify|gate|criterion|claim|condition|append|add|record|must")
@@ -155,6 +156,25 @@ def _name(node: ast.AST, module: Module) -> str:
     return ""
 
 
+def _noted(module: Module) -> Iterator[tuple[ast.AST, str, str, ast.expr]]:
+    """Yield the conditions under which a function notes something: `if drop > limit: found.append(...)`, or yields it.
+
+    What is noted in a list that the function returns is what the function is called.
+    """
+    for node in nodes(module, ast.If):
+        function = function_of(node, module)
+        only = node.body[0] if isinstance(node, ast.If) and len(node.body) == 1 and not node.orelse else None
+        noted = only.value if isinstance(only, ast.Expr) else None
+        if function is None or not isinstance(node, ast.If):
+            continue
+        if isinstance(noted, ast.Yield):
+            yield node, function.name, "", node.test
+        elif isinstance(noted, ast.Call) and isinstance(noted.func, ast.Attribute) and noted.func.attr == "append":
+            held = text_of(noted.func.value)
+            given = (n.value for n in inner(function, ast.Return) if isinstance(n, ast.Return) and n.value is not None)
+            yield node, function.name if held in map(text_of, given) else held, "", node.test
+
+
 def _begun(function: object, name: str, module: Module) -> Iterator[tuple[str, ast.expr]]:
     """Yield the comparisons that a dictionary begins with, to which a function adds more."""
     for node in nodes(module, ast.Assign, ast.AnnAssign):
@@ -188,6 +208,7 @@ def _put(module: Module) -> Iterator[tuple[ast.AST, str, str, ast.expr]]:
         function = function_of(node, module)
         if isinstance(node, ast.Yield) and isinstance(node.value, ast.Tuple) and function is not None:
             yield from ((node, function.name, label, value) for label, value in _element(node.value))
+    yield from _noted(module)
     for node in nodes(module, ast.Assign):
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         key = constant(target.slice) if isinstance(target, ast.Subscript) else None

@@ -37,7 +37,8 @@ def never_set(project: Project) -> Iterator[tuple[Module, Function, ast.Call]]:
 def never_put_on(project: Project) -> Iterator[tuple[Module, Function, Function]]:
     """Yield the first methods of classes that train, where one that evaluates beside them leaves the model off.
 
-    With each the method that puts it off. No file that knows of the training puts any model into training mode.
+    With each the method that puts it off. No file that knows of the training puts any model into training mode, unless
+    where it makes what trains: that is once, and the model is put off with each evaluation.
     """
     for info in project.classes.values():
         heirs = [each for each in project.extending.get(info.name, ()) if not each.twice]
@@ -47,12 +48,14 @@ def never_put_on(project: Project) -> Iterator[tuple[Module, Function, Function]
             if not TRAINS.search(name) or EVALUATES.search(name) or not own or any(_puts_on(m) for m in off):
                 continue
             family = [heir, *project.ancestors_of(heir)]
-            if not any(map(_trains, family)) and not any(map(_puts_any_on, _knowing(project, heir))):
+            made = {c for each in family if (m := each.methods.get("__init__")) is not None for c in calls(m)}
+            if not any(_puts_any_on(each, made) for each in _knowing(project, heir)):
                 yield heir.scope.module, own[0], off[0]
 
 
-def _puts_any_on(module: Module) -> bool:
-    held = (call.func.value for call in module.calls.get("train", ()) if isinstance(call.func, ast.Attribute))
+def _puts_any_on(module: Module, made: set[ast.Call]) -> bool:
+    """Return whether a file puts a model into training mode, in other calls than those that make an object."""
+    held = (c.func.value for c in module.calls.get("train", ()) if c not in made and isinstance(c.func, ast.Attribute))
     return any(MODEL.search(tail_of(each)) for each in held)
 
 

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable
 
-from gates.scan.analyses.reading.code import callee, constant
+from gates.scan.analyses.reading.code import callee, constant, function_of
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, walk
@@ -16,8 +16,14 @@ ADDS = frozenset({"setdefault", "update"})
 LEAVES = frozenset(
     {"print", "len", "sorted", "list", "str", "repr", "dict", "sum", "max", "min", "isinstance", "all", "any", "bool",
      "dumps", "dump", "info", "debug", "warning", "error", "exception", "critical", "log", "log_metrics", "log_dict",
-     "add_scalars", "pprint", "format", "append", "set_postfix", "echo", "write", "tuple", "set", "iter", "enumerate"}
+     "add_scalars", "pprint", "format", "append", "set_postfix", "echo", "write", "save", "tuple", "set", "iter",
+     "enumerate"}
 )  # fmt: skip
+
+
+def keys_of(project: Project, module: Module, node: ast.expr) -> Keys | None:
+    """Return the keys of the dictionary that an expression is where it stands."""
+    return _of(project, module, function_of(node, module) or module.tree, node, HOPS)
 
 
 def keys_returned(project: Project, function: Function, module: Module, index: int | None = None) -> Keys | None:

@@ -29,6 +29,18 @@ def starts(body: ast.AST) -> set[str]:
     return found
 
 
+def with_others(names: set[str], body: ast.AST) -> set[str]:
+    """Return names with those that a body gives the same values: `epoch_loss = loss`."""
+    if not names:
+        return names
+    return names | {
+        target.id
+        for node in inner(body, ast.Assign)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in names
+        for target in node.targets if isinstance(target, ast.Name)
+    }  # fmt: skip
+
+
 def named(value: ast.expr) -> Iterator[str]:
     """Yield the names that a scaled or divided loss is made of."""
     if isinstance(value, ast.Name):
@@ -164,7 +176,7 @@ def _giving(project: Project) -> Iterator[frozenset[str]]:
     found: set[str] = set()
     for module in project.modules.values():
         for function in functions(module):
-            begun = starts(function)
+            begun = with_others(starts(function), function)
             for node in inner(function, ast.Return) if begun else ():
                 value = node.value if isinstance(node, ast.Return) else None
                 parts = walk(value) if value is not None else ()
