@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses.evaluation.handed import Body, handed_of
-from gates.scan.analyses.evaluation.sibling_phases import never_put_on
+from gates.scan.analyses.evaluation.sibling_phases import never_put_on, never_put_on_beside
 from gates.scan.analyses.reading.code import Loop, broken, callee, calls, function_of, is_backward, statement_of
 from gates.scan.analyses.reading.flow import passed, runs, spine
 from gates.scan.analyses.reading.outward import Step, following, may_be, root_of, sets_anew, ways
@@ -43,7 +43,7 @@ def look(project: Project) -> Iterator[Site]:
             if any(STILL.search(text_of(each)) or _is_still(project, module, each) for each in models):
                 continue
             yield from _left_on(project, module, call, training)
-    for module, method, off in never_put_on(project):
+    for module, method, off in (*never_put_on(project), *never_put_on_beside(project)):
         there = project.scope_of(off, module).module.path
         said = f"{method.name}() and what follows it train in evaluation mode"
         yield Site(module.path, method.lineno, method.lineno, ok=False, message=said,

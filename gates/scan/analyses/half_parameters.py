@@ -16,6 +16,7 @@ from gates.scan.analyses.precision.frozen import (
     root_of,
     thaws,
 )
+from gates.scan.analyses.precision.kept_halved import kept_halved
 from gates.scan.analyses.precision.optimizers import CLIPS, clipped, optimizers, scaled
 from gates.scan.analyses.precision.precision import BRAIN, HALF, scalers, type_named
 from gates.scan.analyses.precision.preparing import is_without_scaler, prepared
@@ -46,7 +47,7 @@ Found = tuple[ast.Call, Module]
 def look(project: Project) -> Iterator[Site]:
     """Yield each halving of a model whose parameters an optimizer gets, beside a scaler or mixed precision."""
     said: set[ast.AST] = set()
-    for call, module in (*_handed(project), *trained(project, HALF)):
+    for call, module in (*_handed(project), *trained(project, HALF), *kept_halved(project)):
         if call not in said:
             said.add(call)
             made = [("scaler", module, scaler) for scaler, _ in scalers(project, module)]

@@ -4,6 +4,7 @@ import ast
 import difflib
 from collections.abc import Iterator
 
+from gates.scan.analyses.reading.batches import keys_of_batches
 from gates.scan.analyses.reading.by_event import given_by_event
 from gates.scan.analyses.reading.code import FUNCTIONS, Comprehension, Told, broken, callee, constant, function_of
 from gates.scan.analyses.reading.common_objects import put_beside, read_attributes
@@ -30,6 +31,7 @@ from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
 from gates.scan.site import Site
 
+Written = tuple[Keys, ast.Dict | ast.Call | Function, Module]
 WORDS = ("return {", "return dict(", "yield {", '"] = ', "'] = ", ", {", "= {", "asdict", "TypedDict", "= dict(",
          "NamedTuple")  # fmt: skip
 HOPS = 3
@@ -72,14 +74,21 @@ def _keys_of(node: ast.Subscript, module: Module) -> list[str]:
 
 
 def _unwritten(project: Project, module: Module, node: ast.Subscript, wanted: list[str]) -> Iterator[Site]:
-    """Yield a read of a key that a dictionary lacks which is written out, or was written to a file."""
-    known = keys_written(project, module, node.value) or keys_on_file(project, module, node.value)
+    """Yield a read of a key that a dictionary lacks which is written out, was written to a file, or is a batch."""
+    known: Written | None = keys_written(project, module, node.value) or keys_on_file(project, module, node.value)
+    known = known or _of_batches(project, module, node)
     absent = [key for key in wanted if known is not None and key not in known[0] | project.once(_added)[0]]
     if known is not None and absent and not _is_asked(node, module, absent):
         keys, made, there = known
         listed, text = ", ".join(sorted(keys)), ", ".join(map(repr, absent))
         said = f"{text_of(node.value)} ({there.path}:{made.lineno}) has no key {text}, its keys: {listed}"
         yield broken(module, node, said, ("its keys are written in", there, made))
+
+
+def _of_batches(project: Project, module: Module, node: ast.Subscript) -> Written | None:
+    """Return the keys of a batch, where others that are read of it are among those: of what is not all known."""
+    found = keys_of_batches(project, module, node.value)
+    return found if found is not None and _others_fit(node, module, found[0]) else None
 
 
 def _missing(project: Project, module: Module, node: ast.Subscript, wanted: list[str]) -> Iterator[Site]:

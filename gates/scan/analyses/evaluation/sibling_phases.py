@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from gates.scan.analyses.evaluation.evaluating import Evaluation
 from gates.scan.analyses.evaluation.phases import sets_off
 from gates.scan.analyses.evaluation.switches import turns_off
-from gates.scan.analyses.reading.code import MODEL, calls
+from gates.scan.analyses.reading.code import FUNCTIONS, MODEL, calls
 from gates.scan.analyses.training.forwards import NO_GRAD, is_call_of_model, trains
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of
 from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 EVALUATES = re.compile(r"(?i:^(valid|eval|test|dev)|(valid|eval)\w*$)|^Val(?=[A-Z_])|Test\w*$")
 TRAINS = re.compile(r"(?i)train")
@@ -51,6 +52,33 @@ def never_put_on(project: Project) -> Iterator[tuple[Module, Function, Function]
             made = {c for each in family if (m := each.methods.get("__init__")) is not None for c in calls(m)}
             if not any(_puts_any_on(each, made) for each in _knowing(project, heir)):
                 yield heir.scope.module, own[0], off[0]
+
+
+def never_put_on_beside(project: Project) -> Iterator[tuple[Module, Function, Function]]:
+    """Yield the steps that train, where the program hands another to the same kind of engine that puts the model off.
+
+    With each the one that puts it off: `Engine(train_step)`, `Engine(eval_step)`. No file puts any model on.
+    """
+    handed: dict[str, dict[Function, Module]] = defaultdict(dict)
+    for module in project.modules.values() if "eval" in project.named else ():
+        for name, found in module.calls.items():
+            for call in found if name[:1].isupper() and "eval" in module.calls else ():
+                scope = project.scope_at(call, module)
+                target = _named_by(call.args[0], scope) if call.args else None
+                if target is not None and isinstance(call.func, ast.Name | ast.Attribute):
+                    handed[scope.dotted(call.func) or name][target] = module
+    for each in handed.values():
+        off = [step for step in each if _sets_off(step) and not trains(step)]
+        for step, module in each.items():
+            if off and trains(step) and not any(_puts_any_on(m, set()) for m in project.modules.values()):
+                yield module, step, off[0]
+
+
+def _named_by(node: ast.expr, scope: Scope) -> Function | None:
+    """Return the function of the same file that an expression names."""
+    found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
+    made = [b.node for b in found[1] if b.kind == "define"] if found is not None else []
+    return made[0] if len(made) == 1 and isinstance(made[0], FUNCTIONS) else None
 
 
 def _puts_any_on(module: Module, made: set[ast.Call]) -> bool:

@@ -19,11 +19,15 @@ def calls_of(function: ast.AST, project: Project) -> Iterator[tuple[ast.Call, Mo
     owner = project.scope_of(function, next(iter(project.modules.values()))).owner
     named = owner.node.name if owner is not None and function.name == "__init__" else function.name
     more = _also_called(project, function, owner) if owner is not None else ()
-    for name in dict.fromkeys((named, *more)):
+    chosen = set(_chosen(project, owner)) if owner is not None and function.name == "__call__" else set()
+    for name in dict.fromkeys((named, *more, *sorted(chosen))):
         for call, module in project.named.get(name, [])[:MAX_SITES]:
             scope = project.scope_at(call, module)
             target = project.types.function(call, scope)
-            if target is function or (target is None and (name == named or _makes(call, scope, function, owner))):
+            is_one_of = name in chosen and scope.dotted(call.func) is None
+            if target is function or (
+                target is None and (name == named or is_one_of or _makes(call, scope, function, owner))
+            ):
                 yield call, module
 
 
@@ -38,6 +42,24 @@ def _also_called(project: Project, function: Function, owner: ClassInfo) -> Iter
             statement = next((node for node in module.ancestors(call) if isinstance(node, ast.stmt)), None)
             targets = statement.targets if isinstance(statement, ast.Assign) else ()
             yield from (tail_of(n) for t in targets for n in walk(t) if isinstance(n, ast.Name | ast.Attribute))
+
+
+def _chosen(project: Project, owner: ClassInfo) -> Iterator[str]:
+    """Yield the variables that may hold an object of a class or one of another, as a condition has it.
+
+    So it is of `step = Scaled() if half else Plain()`, there or where a function returns it.
+    """
+    for call, module in project.named.get(owner.node.name, [])[:MAX_SITES]:
+        around = module.parents.get(call)
+        statement = module.parents.get(around) if isinstance(around, ast.IfExp) else None
+        if isinstance(statement, ast.Assign):
+            yield from (tail_of(n) for n in statement.targets if isinstance(n, ast.Name | ast.Attribute))
+        elif isinstance(statement, ast.Return):
+            maker = project.scope_at(statement, module).function
+            for made, there in project.named.get(getattr(maker, "name", ""), [])[:MAX_SITES]:
+                kept = there.parents.get(made)
+                targets = kept.targets if isinstance(kept, ast.Assign) else ()
+                yield from (tail_of(n) for n in targets if isinstance(n, ast.Name | ast.Attribute))
 
 
 def _makes(call: ast.Call, scope: Scope, function: Function, owner: ClassInfo | None) -> bool:
