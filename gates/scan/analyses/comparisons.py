@@ -16,7 +16,7 @@ from gates.scan.analyses.benchmarks.siblings import beside, is_written
 from gates.scan.analyses.benchmarks.verdicts import answers, verdicts
 from gates.scan.analyses.reading.code import Told, broken, constant, nodes, tail_text
 from gates.scan.analyses.settings.defaults import callers_pass
-from gates.scan.program.module import Module
+from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import text_of
 from gates.scan.program.project import Project
 from gates.scan.site import Site
@@ -46,6 +46,7 @@ FILTERS = re.compile(r"(?i)(^|[_ ])(scores?|ious?|errors?)(?=[_ ]|$)")  # what s
 AT_LEAST = re.compile(r"(?i)(^|[^a-z])(at[ _]least|minimum|floor|no[ _]less|lower[ _]bound)([^a-z]|$)")
 AT_MOST = re.compile(r"(?i)(^|[^a-z])(at[ _]most|maximum|ceiling|no[ _]more|upper[ _]bound)([^a-z]|$)")
 WORST = re.compile(r"(?i)(^|[_ ])(worst|permitted|acceptable|tolerated|promised|claimed)(_|$)")
+FIGURES = re.compile(r"(?i)(^|[_ ])(metrics|scores|accurac(y|ies)|results|ratios|speed_?ups|figures)([_ ]|$)")
 STOPS = re.compile(r"(?i)stop|done|reached|converged|finish|exit|complete")
 WRONG = re.compile(r"(?i)fail|problem|error|violation|regression|bad|broken")
 
@@ -171,7 +172,8 @@ def _turned(module: Module, compare: ast.Compare, name: str, *, wanted: bool) ->
         return None
     larger = _is_said_larger(compare, module)
     if larger is None:
-        larger = _is_better_larger(left, right, module, told=COUNTED.search(name) is None)
+        is_told = COUNTED.search(name) is None or _is_floor_of_all(left, right, module)
+        larger = _is_better_larger(left, right, module, told=is_told)
     if larger is None or below is not (wanted is larger):
         return None
     if larger:
@@ -190,9 +192,24 @@ def _is_said_larger(compare: ast.Compare, module: Module) -> bool | None:
 def _is_better_larger(value: ast.expr, bar: ast.expr, module: Module, *, told: bool) -> bool | None:
     """Return whether a value should be above its bar: by what it is called, and by what the bar is called."""
     found = {each for each in (_by_value(value, module), _by_bar(bar) if told else None) if each is not None}
-    if COUNTS.search(tail_text(value)) and len(found) < 2 and _by_value(value, module) is None:
+    if COUNTS.search(_gone_over(value, module)) and len(found) < 2 and _by_value(value, module) is None:
         return None
     return next(iter(found)) if len(found) == 1 else None
+
+
+def _is_floor_of_all(value: ast.expr, bar: ast.expr, module: Module) -> bool:
+    """Return whether all figures that are measured are held against a floor: `all(x > floor for x in metrics)`."""
+    over = _gone_over(value, module)
+    return over != tail_text(value) and FIGURES.search(over) is not None and FLOOR.search(tail_text(bar)) is not None
+
+
+def _gone_over(value: ast.expr, module: Module) -> str:
+    """Return what a value is called; an element of what a comprehension goes over, what that is called."""
+    for around in module.ancestors(value) if isinstance(value, ast.Name) else ():
+        for part in getattr(around, "generators", ()):
+            if isinstance(part.target, ast.Name) and part.target.id == tail_of(value):
+                return tail_text(part.iter)
+    return tail_text(value)
 
 
 def _by_value(value: ast.expr, module: Module) -> bool | None:

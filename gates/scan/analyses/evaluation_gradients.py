@@ -8,6 +8,7 @@ from gates.scan.analyses.evaluation.evaluating import Evaluation, evaluations
 from gates.scan.analyses.evaluation.left_open import forwards_of
 from gates.scan.analyses.evaluation.no_gradients import without_gradients
 from gates.scan.analyses.evaluation.off_blocks import in_blocks
+from gates.scan.analyses.evaluation.off_steps import off_steps
 from gates.scan.analyses.evaluation.sampling import sampling
 from gates.scan.analyses.evaluation.sibling_phases import not_trained
 from gates.scan.analyses.reading.code import callee, function_of
@@ -26,7 +27,7 @@ def look(project: Project) -> Iterator[Site]:
     """Yield each evaluation without `no_grad()` or `inference_mode()`."""
     known = project.once(evaluations)
     functions = {found.function for found in known}
-    others = (*in_blocks(project), *not_trained(project), *sampling(project))
+    others = (*in_blocks(project), *off_steps(project), *not_trained(project), *sampling(project))
     for found in (*known, *(other for other in others if other.function not in functions)):
         if not without_gradients(project, found):
             yield from places_of(

@@ -8,7 +8,7 @@ from gates.scan.analyses.benchmarks.benching import CLOCKS, is_benchmark, is_cal
 from gates.scan.analyses.benchmarks.work import is_work
 from gates.scan.analyses.reading.code import broken, calls, class_of, function_of, loop_of
 from gates.scan.analyses.training.batches import runs_each_batch
-from gates.scan.analyses.training.hot import helper_of, hot_calls, is_of_peak, measures_memory, steps
+from gates.scan.analyses.training.hot import helper_of, hot_calls, is_of_peak, measures_memory, places_of, steps
 from gates.scan.program.known import OPTIMIZER, is_called
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
@@ -97,7 +97,9 @@ def look(project: Project) -> Iterator[Site]:
             else:
                 is_measured = helper in steps(project).timed or measures_memory(helper)
             if not is_measured:
-                yield broken(module, call, "the host waits for the device with each step")
+                for there, at in places_of(project, module, call, helper):
+                    way = [("it runs", module, call)] if at is not call else []
+                    yield broken(there, at, "the host waits for the device with each step", *way)
         for call in module.calls.get("synchronize", ()):
             if runs_each_batch(project, module, call) and not is_benchmark(call, module):
                 yield broken(module, call, "the host waits for the device with each batch")

@@ -18,7 +18,7 @@ from gates.scan.analyses.reading.code import (
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.analyses.training.frameworks import framed
 from gates.scan.program.module import Module, tail_of
-from gates.scan.program.nodes import walk
+from gates.scan.program.nodes import text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.site import Site
 
@@ -45,6 +45,7 @@ def look(project: Project) -> Iterator[Site]:
                 yield broken(module, call, "gradients are cleared with each micro-batch, the step comes after all")
         if "zero_grad" in project.named:
             yield from _in_helpers(project, module)
+            yield from _with_the_last(project, module)
 
 
 def _in_helpers(project: Project, module: Module) -> Iterator[Site]:
@@ -64,6 +65,34 @@ def _in_helpers(project: Project, module: Module) -> Iterator[Site]:
             steps = [c for c in calls(loop) if _is_step(project, module, c, 2)]
             if steps and all(_every_nth(project, c, loop, module) for c in steps):
                 yield broken(there, clears[0], "gradients are cleared with each micro-batch, the step is for several")
+
+
+def _with_the_last(project: Project, module: Module) -> Iterator[Site]:
+    """Yield each `zero_grad()` that runs before the backward pass of the very turn that the step is taken in."""
+    for call in module.calls.get("zero_grad", ()):
+        function, counted = function_of(call, module), _count_of(project, call, module)
+        if function is None or counted is None:
+            continue
+        after = sorted((c for c in calls(function) if c.lineno > call.lineno), key=lambda c: c.lineno)
+        backward = next((c for c in after if is_backward(c)), None)
+        if backward is None or _count_of(project, backward, module) is not None:
+            continue
+        steps = [c for c in after if c.lineno > backward.lineno and _is_step(project, module, c, 1)]
+        if steps and all(_count_of(project, c, module) == counted for c in steps):
+            yield broken(module, call, "gradients are cleared with the last micro-batch, before its backward pass")
+
+
+def _count_of(project: Project, call: ast.Call, module: Module) -> str | None:
+    """Return the condition that counts turns which a call stands under, its variables replaced by what they are."""
+    inside: ast.AST = call
+    for around in module.ancestors(call):
+        if isinstance(around, ast.If) and inside in around.body and _counts(project, around.test, module):
+            found = set_before(function_of(call, module) or module.tree, text_of(around.test), around.lineno)
+            return text_of(found[0][0] if len(found) == 1 else around.test)
+        if isinstance(around, (*LOOPS, *FUNCTIONS)):
+            return None
+        inside = around
+    return None
 
 
 def _delegated(call: ast.Call, module: Module, functions: "set[ast.FunctionDef | ast.AsyncFunctionDef]") -> bool:

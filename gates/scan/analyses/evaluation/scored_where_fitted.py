@@ -1,26 +1,30 @@
 """Scores of an object on the very data that it was fitted to, where the data that is held back is asked for nowhere."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from gates.scan.analyses.evaluation.evaluating import HELD
 from gates.scan.analyses.evaluation.folds import FITS, TRAINING
 from gates.scan.analyses.evaluation.scores import reckons_score
 from gates.scan.analyses.evaluation.splits import DATA
-from gates.scan.analyses.reading.code import broken, callee, calls, function_of
+from gates.scan.analyses.reading.code import MODEL, broken, callee, calls, function_of
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import text_of
 from gates.scan.program.project import Project
 from gates.scan.site import Site
 
+LEARNS = re.compile(r"(partial_)?fit$|train($|_on|_model)|learn$")
+
 
 def scored_where_fitted(project: Project, module: Module) -> Iterator[Site]:
     """Find `model.score(loader)` after `model.fit(loader)`, where nothing calls what gives the data held back."""
-    for fit in (c for name, found in module.calls.items() if FITS.search(name) for c in found):
+    for fit in (c for name, found in module.calls.items() if LEARNS.match(name) for c in found):
         function = function_of(fit, module)
-        held = _unused(project) if function is not None and isinstance(fit.func, ast.Attribute) and fit.args else []
+        is_data = isinstance(fit.func, ast.Attribute) and bool(fit.args) and not MODEL.search(text_of(fit.args[0]))
+        held = list(project.once(_kept_back)) if function is not None and is_data else []
         for call in calls(function) if function is not None and held else ():
-            target = callee(project, module, call) if _is_after(fit, call) else None
+            target = callee(project, module, call) if _is_after(fit, call, module) else None
             if target is None or FITS.search(target.name) or not reckons_score(target):
                 continue
             around = module.parents.get(call)
@@ -30,16 +34,22 @@ def scored_where_fitted(project: Project, module: Module) -> Iterator[Site]:
                 yield broken(module, call, f"{said}; nothing calls {held[0]}")
 
 
-def _is_after(fit: ast.Call, call: ast.Call) -> bool:
-    """Return whether a call comes after a fit, is of the same object, and is handed the same data first."""
+def _is_after(fit: ast.Call, call: ast.Call, module: Module) -> bool:
+    """Return whether a call comes after a fit, whenever that runs, is of the same object and handed the same data."""
     if not isinstance(call.func, ast.Attribute) or not isinstance(fit.func, ast.Attribute) or call.lineno <= fit.lineno:
         return False
     same = bool(call.args) and text_of(call.args[0]) == text_of(fit.args[0])
-    return same and text_of(call.func.value) == text_of(fit.func.value)
+    chosen = {a for a in module.ancestors(fit) if isinstance(a, ast.If | ast.IfExp)}
+    return same and text_of(call.func.value) == text_of(fit.func.value) and chosen <= set(_first(call, module))
 
 
-def _unused(project: Project) -> list[str]:
-    return list(project.once(_kept_back))
+def _first(call: ast.Call, module: Module) -> Iterator[ast.AST]:
+    """Yield the conditions on whose first side a call stands."""
+    inside: ast.AST = call
+    for around in module.ancestors(call):
+        if isinstance(around, ast.If) and inside in around.body:
+            yield around
+        inside = around
 
 
 def _kept_back(project: Project) -> Iterator[str]:

@@ -39,7 +39,7 @@ DATA = re.compile(
 PLACE = re.compile(r"(?i)device|cuda")
 NO_DATA = re.compile(
     r"(?i)_(steps|fns?|func|size|metrics?|dtype|amp|device|every|interval|transforms?|name|path|dir|mode|only|seed|"
-    r"workers|logger|writer|state|criterion|autocast|precision)$"
+    r"workers|logger|writer|state|criterion|loss|autocast|precision)$"
 )
 
 

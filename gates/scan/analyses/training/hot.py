@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from gates.scan.analyses.reading.call_sites import calls_of
 from gates.scan.analyses.reading.code import FUNCTIONS, LOOPS, accelerated, callee, calls, function_of, is_backward
 from gates.scan.analyses.reading.origins import COMPREHENSIONS
 from gates.scan.analyses.training.indirect import passes_on, steps_of
@@ -75,6 +76,18 @@ def helper_of(project: Project, module: Module, node: ast.AST) -> Function | Non
     if not isinstance(root, FUNCTIONS) or root not in steps(project).sites or is_training(project, module, root):
         return None
     return root
+
+
+def places_of(
+    project: Project, module: Module, call: ast.Call, helper: Function | None
+) -> list[tuple[Module, ast.Call]]:
+    """Return where a call runs with each step: where it stands, or where its helper is called which others may call."""
+    known = steps(project)
+    hot = known.sites.get(helper, []) if helper is not None else []
+    everywhere = {each for each, _ in calls_of(helper, project)} if hot and helper is not None else set()
+    if not everywhere - {each for each, _ in hot}:
+        return [(module, call)]
+    return [(there, each) for each, there in hot]
 
 
 def measures_memory(function: ast.AST) -> bool:
