@@ -21,7 +21,7 @@ from gates.scan.analyses.precision.precision import (
     scalers,
     type_named,
 )
-from gates.scan.analyses.precision.records import scaled_in_record
+from gates.scan.analyses.precision.records import scaled_in_record, switched_in_record
 from gates.scan.analyses.reading.code import broken, class_of, function_of, keyword, nodes
 from gates.scan.analyses.settings.defaults import callers_pass, preset
 from gates.scan.analyses.training.forwards import NO_GRAD
@@ -50,6 +50,7 @@ def look(project: Project) -> Iterator[Site]:
         *scaled_in(project, BRAIN),
         *scaled_in_rows(project, BRAIN),
         *scaled_in_record(project, BRAIN),
+        *switched_in_record(project, BRAIN),
         *scaled_for_all(project, _is_on),
     ):
         if call not in seen:

@@ -10,6 +10,7 @@ from gates.scan.analyses.reading.code import constant, statement_of
 from gates.scan.analyses.training.amounts import amounts, names_of
 from gates.scan.program.module import Module
 from gates.scan.program.nodes import text_of
+from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
 GATHERS = re.compile(r"(?i)accum|micro|(^|_)acc(_|$)|grad_acc|virtual_batch")
@@ -59,7 +60,7 @@ class Boundary:
         if any(GATHERS.search(name) for name in names):
             return True
         numbers = {constant(size) for size in found if isinstance(size, ast.Constant)}
-        parts = [part for module in self.modules for part in _divisors(module)]
+        parts = [part for module in self.modules for part in _divided_by(module, self.sizes[0][1].project)]
         return any(named(part) in names or (_is_number(part) and constant(part) in numbers) for part in parts)
 
 
@@ -75,6 +76,13 @@ def agreed(parts: Iterable[Boundary | None]) -> Boundary | None:
 
 def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
+def _divided_by(module: Module, project: Project) -> Iterator[ast.expr]:
+    """Yield what a file divides a loss by, and what is behind a variable that it does so by."""
+    for part in _divisors(module):
+        yield part
+        yield from amounts(project, part, project.scope_at(part, module)) if isinstance(part, ast.Name) else ()
 
 
 def _divisors(module: Module) -> Iterator[ast.expr]:
