@@ -79,7 +79,7 @@ def evaluations(project: Project) -> Iterator[Evaluation]:
         if not any(_may_run(name, found[0]) for name, found in module.calls.items()):
             continue
         for function in (*functions(module), module.tree):
-            if not is_of_framework(project, function, module) and not _is_test(module):
+            if not is_of_framework(project, function, module) and not is_test(module):
                 yield from _of(project, function, module)
 
 
@@ -95,7 +95,7 @@ def is_of_framework(project: Project, function: Function | ast.Module, module: M
     return project.scope_of(function, module).owner is not None
 
 
-def _is_test(module: Module) -> bool:
+def is_test(module: Module) -> bool:
     """Return whether it is a test of a test suite, which evaluates nothing."""
     file = module.path.rpartition("/")[2]
     return file.startswith("test_") or file.endswith("_test.py") or file == "conftest.py"

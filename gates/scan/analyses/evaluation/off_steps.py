@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses.evaluation.evaluating import GRADIENTS, Evaluation
+from gates.scan.analyses.evaluation.evaluating import GRADIENTS, Evaluation, is_test
 from gates.scan.analyses.evaluation.switches import turns_off
 from gates.scan.analyses.reading.code import calls, functions
 from gates.scan.analyses.training.forwards import trains
@@ -17,7 +17,7 @@ STEP = re.compile(r"(?i)(^|_)(val|valid|validation|validate|eval|evaluation|eval
 def off_steps(project: Project) -> Iterator[Evaluation]:
     """Yield these steps, each with the first call that runs the model, or is handed it."""
     for module in project.modules.values():
-        for function in functions(module) if "eval" in module.calls else ():
+        for function in functions(module) if "eval" in module.calls and not is_test(module) else ():
             if not STEP.search(function.name) or trains(function) or GRADIENTS.search(text_of(function)):
                 continue
             off = [c for c in calls(function) if turns_off(c) and isinstance(c.func, ast.Attribute)]
