@@ -1,45 +1,36 @@
-"""What a method is handed that is called by its name in a text: `emit("on_epoch", epoch, figures)`."""
+"""What a method is handed that a program runs as the hook of an event: `emit("on_epoch", epoch, figures)`."""
 
 import ast
-from collections import defaultdict
-from collections.abc import Iterator
 
-from gates.scan.analyses.reading.code import constant
 from gates.scan.program.module import Function, Module
 from gates.scan.program.project import Project
+from gates.scan.ways.hooks import Fired, hooks_of
 
-Sites = dict[str, list[tuple[ast.Call, Module]]]
+Given = tuple[ast.expr | None, Module]
 
 
-def given_by_event(
-    project: Project, near: Module, function: Function, name: str
-) -> list[tuple[ast.expr | None, Module]]:
-    """Return what each call that writes a method's name hands over for a parameter; `None` for one that cannot fit.
+def given_by_event(project: Project, near: Module, function: Function, name: str) -> list[Given]:
+    """Return what each call that fires a method hands over for a parameter; `None` where that is not known.
 
     A method of a class whose base stands elsewhere may be called from there.
     """
     owner = project.scope_of(function, near).owner
-    if owner is None or any(
-        b not in project.classes for i in project.order_of(owner) for b in i.bases if b != "object"
-    ):
-        return []
+    bases = [b for i in project.order_of(owner) for b in i.bases] if owner is not None else []
     taken = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)][1:]
-    found: list[tuple[ast.expr | None, Module]] = []
-    for call, module in project.once(_by_text)[0].get(function.name, ()):
-        given = call.args[1:]
-        keyed = {k.arg: k.value for k in call.keywords}
-        is_whole = not any(isinstance(arg, ast.Starred) for arg in given) and None not in keyed
-        value = keyed.get(name) or next((v for n, v in zip(taken, given, strict=False) if n == name), None)
-        found.append((value if is_whole and len(given) <= len(taken) else None, module))
-    return found
+    if owner is None or name not in taken or any(b not in project.classes and b != "object" for b in bases):
+        return []
+    return [_given(each, taken.index(name), name) for each in project.once(hooks_of)[0].firing.get(function, ())]
 
 
-def _by_text(project: Project) -> Iterator[Sites]:
-    """Yield the calls of a program whose first argument is a name in a text, by that text."""
-    found: Sites = defaultdict(list)
-    for module in project.modules.values():
-        for call in (c for calls in module.calls.values() for c in calls if len(c.args) + len(c.keywords) > 1):
-            text = constant(call.args[0]) if call.args else None
-            if isinstance(text, str) and text.isidentifier():
-                found[text].append((call, module))
-    yield found
+def _given(fired: Fired, at: int, name: str) -> Given:
+    """Return what stands at a place, or under a name, of the call inside, or of the one which fires, by `*args`."""
+    inside, there = fired.inside
+    told = next((k.value for k in inside.keywords if k.arg == name), None)
+    star = next((place for place, arg in enumerate(inside.args) if isinstance(arg, ast.Starred)), len(inside.args))
+    if at < star or told is not None:
+        return told or inside.args[at], there
+    rest = fired.call.args[1:]  # behind the event
+    keyed = next((k.value for k in fired.call.keywords if k.arg == name), None)
+    if keyed is None and star < len(inside.args) and not any(isinstance(arg, ast.Starred) for arg in rest):
+        keyed = rest[at - star] if at - star < len(rest) else None
+    return keyed, fired.module
