@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.traces import Trace
 
-INNOCENT = {"backward", "clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
+INNOCENT = {"clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
 BEFORE = {  # what must come before something
     "clip": {"unscale", "unscale_once", "unscale_by_hand"},
     "update": {"step"},
