@@ -4,10 +4,13 @@ import ast
 import random
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from scanning import a_rule, broken
 
-from gates.scan.analyses.reading.containers import Path, Way
+from gates.scan.analyses.reading.containers import Path as Steps
+from gates.scan.analyses.reading.containers import Way
 from gates.scan.analyses.reading.origins import MAX_WORK, Origins
 from gates.scan.analyses.reading.targets import Targets
 from gates.scan.automata.automaton import MARKERS
@@ -198,7 +201,7 @@ def test_objects_that_functions_hand_to_each_other_cost_bounded_work(monkeypatch
     work = 0
     behind = Origins._behind
 
-    def counted(self: Origins, node: ast.expr, scope: Scope, path: Path) -> Iterator[Way]:
+    def counted(self: Origins, node: ast.expr, scope: Scope, path: Steps) -> Iterator[Way]:
         nonlocal work
         work += 1
         return behind(self, node, scope, path)
@@ -229,3 +232,42 @@ def test_what_an_heir_hands_to_its_base_is_known(base: str) -> None:
     )
     found = Scanner(project_of({"m.py": text.encode()})).sites(RULES["amp-zero-grad-before-step"])
     assert {site.line for site in found if not site.ok} == {7}
+
+
+BEGIN_FIRST = """
+    events: {begin: $C.begin(), run: $C.execute(...)}
+    needs: [begin]
+    never: start (not begin)* run
+    at: run
+"""
+CONNECTION = """
+class Connection:
+    def begin(self):
+        print("begin")
+    def execute(self, text):
+        print(text)
+"""
+
+
+@pytest.mark.parametrize(
+    ("receiver", "inside"),
+    [
+        ("connection", ""),
+        ("connection: Connection", ""),
+        ("connection", "\nclass Shell:\n    def execute(self): ...\n"),
+    ],
+)
+def test_a_method_of_the_programs_own_that_holds_no_events_is_one_itself(
+    receiver: str, inside: str, tmp_path: Path
+) -> None:
+    body = f"def f({receiver}):\n    connection.execute('x')\n    connection.begin()\n"
+    rule = a_rule(tmp_path, BEGIN_FIRST)
+    line = len(f"{CONNECTION}{inside}".splitlines()) + 2
+    assert broken(rule, f"{CONNECTION}{inside}{body}") == [f"m.py:{line}"]
+
+
+def test_a_method_of_the_programs_own_that_runs_the_event_is_walked(tmp_path: Path) -> None:
+    safe = "class Safe:\n    def __init__(self, raw):\n        self.raw = raw\n    def execute(self, text):\n"
+    safe += "        self.raw.begin()\n        self.raw.execute(text)\n    def begin(self):\n        pass\n"
+    body = "def f(raw):\n    safe = Safe(raw)\n    safe.execute('x')\n"
+    assert broken(a_rule(tmp_path, BEGIN_FIRST), f"{safe}{body}") == []

@@ -127,8 +127,9 @@ class Calling(Picking):
         happened = self.happening.of_call(node, place, path)
         inner = self.closure(node.func, path, scope) if happened is not None else None
         inner = None if inner is not None and is_abstract(inner.node) else inner  # one of those that fill it in runs
-        own = self.hot.possible(inner.node) if inner is not None and self._is_own_optimizer(inner) else frozenset()
-        if happened is None or (inner is not None and not happened[1]) or happened[0].name in own:
+        inside = self.hot.possible(inner.node) if inner is not None else frozenset()
+        own = inside if inner is not None and self._is_own_optimizer(inner) else frozenset()
+        if happened is None or (inside and not happened[1]) or happened[0].name in own:
             return self._inlined(node, path, scope, place)
         self.calls.setdefault(happened[0], tuple(self.frames))
         path = _there(node, path, place)
