@@ -44,14 +44,15 @@ def look(project: Project) -> Iterator[Site]:
     A context that says so itself is told of, too.
     """
     seen: set[ast.AST] = set()
+    switched = list(switched_in_record(project, BRAIN))
     for call, module in (
         *_of_files(project),
         *_whole(project),
         *scaled_in(project, BRAIN),
         *scaled_in_rows(project, BRAIN),
         *scaled_in_record(project, BRAIN),
-        *switched_in_record(project, BRAIN),
-        *scaled_for_all(project, _is_on),
+        *switched,
+        *(scaled_for_all(project, _is_on, project.once(_training)) if not switched else ()),
     ):
         if call not in seen:
             seen.add(call)
@@ -63,10 +64,15 @@ def look(project: Project) -> Iterator[Site]:
                 yield broken(info.scope.module, place, PROBLEM)
 
 
+def _training(project: Project) -> Iterator[tuple[ast.Call, Scope]]:
+    """Yield the autocast contexts of a program, but for those that it evaluates in."""
+    made = (each for module in project.modules.values() for each in autocasts(project, module))
+    yield from (each for each in made if not _evaluates(each[0], each[1].module))
+
+
 def _connected(project: Project, module: Module) -> list[tuple[ast.Call, Scope]]:
     """Return all autocast contexts that a program trains in, where each stands in a file that belongs to one."""
-    made = [(call, scope) for each in project.modules.values() for call, scope in autocasts(project, each)]
-    made = [(call, scope) for call, scope in made if not _evaluates(call, scope.module)]
+    made = list(project.once(_training))
     paths = {scope.module.path for _, scope in made}
     if {dtype_of(*preset(*each)) for each in made} != {BRAIN}:
         return []  # what belongs together is asked of few programs: it takes long

@@ -1,37 +1,143 @@
-"""Scalers that are on for each type that a program may choose for autocast, bfloat16 among them."""
+"""Scalers that are on under the very settings that choose bfloat16 for autocast."""
 
 import ast
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 
-from gates.scan.analyses.precision.precision import BRAIN, HALF, autocasts, option, scalers, type_named
-from gates.scan.analyses.reading.code import class_of, constant, keyword
-from gates.scan.program.module import Module
+from gates.scan.analyses.precision.keepers import is_of_scaler
+from gates.scan.analyses.precision.precision import BRAIN, option, scalers
+from gates.scan.analyses.reading.code import class_of, constant
+from gates.scan.analyses.settings.guards import guards_of, held, met
+from gates.scan.analyses.settings.outcomes import Outcomes
+from gates.scan.analyses.settings.worlds import Atom, Known, Truths, World, few_truths
+from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import inner, text_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
-CHOICES = (ast.If, ast.IfExp, ast.BoolOp, ast.match_case, ast.Try)
+Made = tuple[ast.Call, Scope]
 Is = Callable[[ast.Call, Scope], bool]
+MAX_PAIRS = 40
+ASKS = re.compile(r"(?i)16|half|dtype|precision|scal|amp|mixed")  # a condition that may tell one type from another
+HELD = re.compile(r"(?i)\b(?!use|need|with|enable|has|is|want|do)\w*scaler\b")  # a scaler itself
 
 
-def scaled_for_all(project: Project, is_on: Is) -> Iterator[tuple[ast.Call, Module]]:
-    """Yield each scaler that nothing turns off, made where a context's type is chosen of bfloat16 and float16."""
+def scaled_for_all(project: Project, is_on: Is, contexts: Iterable[Made]) -> Iterator[tuple[ast.Call, Module]]:
+    """Yield each scaler that is on where some context is in bfloat16, which a setting chooses among other types."""
+    pairs = 0
     for module in project.modules.values():
-        if any(_is_chosen(each, module) for each in module.calls.get("scale", ())):
-            continue  # it may scale for one type alone
-        made = [(call, scope) for call, scope in scalers(project, module) if is_on(call, scope)]
-        contexts = list(autocasts(project, module)) if made else []
-        for call, scope in made:
-            if _is_chosen(call, module) or _is_set_in(call, scope):
+        for call, scope in scalers(project, module):
+            if any(k.arg is None for k in call.keywords) and (not is_on(call, scope) or _is_set_in(call, scope)):
                 continue
-            near = [pair for pair in contexts if _is_near(pair[0], pair[1], call, scope)]
-            if any(_kinds(context, where) == {BRAIN, HALF} for context, where in near):
-                yield call, module
+            for context in contexts:
+                if not _is_near(context, call, scope) or pairs > MAX_PAIRS:
+                    continue
+                pairs += 1
+                if _is_scaled(project, context, (call, scope)):
+                    yield call, module
+                    break
 
 
-def _is_chosen(call: ast.Call, module: Module) -> bool:
-    """Return whether a call is made on one side of a choice."""
-    return any(isinstance(node, CHOICES) for node in module.ancestors(call))
+def _is_scaled(project: Project, context: Made, scaler: Made) -> bool:
+    """Return whether a scaler is on, and used, in each world that goes on from one in which a context is in bfloat16."""
+    ask = Outcomes(project)
+    always = all(truth is True for truth, _ in _on(ask, *scaler, World()))
+    if always and not _is_beside(context, *scaler):
+        return False
+    worlds = [where for truth, where in _in_brain(ask, *context, is_open=not always) if truth is True]
+    for world in worlds:
+        if not world.settled and not world.picks and not world.ruled_out:
+            continue
+        found = _on(ask, *scaler, world)
+        if found and all(truth is True for truth, _ in found) and _is_used(ask, context, scaler, world):
+            return not ask.cut
+    return False
+
+
+def _in_brain(ask: Outcomes, call: ast.Call, scope: Scope, *, is_open: bool) -> Truths:
+    """Return whether a context is on and in bfloat16, with the worlds in which it is.
+
+    A type that nothing in the program chooses among others may be bfloat16 where it `is_open` to those who run it.
+    """
+    given = option(call, "dtype", scope)
+    given = given or (call.args[1] if len(call.args) > 1 and tail_of(call.func) != "partial" else None)
+    if given is None:
+        return []
+    guards = list(guards_of(call, scope.module, leaving=True))
+    reached = [where for truth, where in met(ask, guards, scope, World()) if truth is not False]
+    enabled = option(call, "enabled", scope)
+    if enabled is not None:
+        on = [pair for where in reached for pair in ask.truths(enabled, scope, where)]
+        reached = [where for truth, where in on if truth is not False]
+    found: Truths = []
+    for value, where in (pair for world in reached for pair in ask.values(given, scope, world)):
+        if isinstance(value, Known):
+            found.append((value.value == BRAIN, where))
+        elif is_open and isinstance(value, Atom) and where.is_same(value, BRAIN) is not False:
+            found.append((True, where.where(value, BRAIN)))
+    return few_truths(found)
+
+
+def _on(ask: Outcomes, call: ast.Call, scope: Scope, world: World) -> Truths:
+    """Return whether a scaler is made, and is on."""
+    found = _run(ask, call, scope, world)
+    enabled = option(call, "enabled", scope)
+    if enabled is None:
+        return found
+    ended = [pair for pair in found if pair[0] is not True]
+    return few_truths([*ended, *(p for t, where in found if t for p in ask.truths(enabled, scope, where))])
+
+
+def _run(ask: Outcomes, call: ast.Call, scope: Scope, world: World) -> Truths:
+    """Return whether a call is run, where whatever has nothing to do with types of numbers lets it."""
+    open_: Truths = [(True, world)]
+    ended: Truths = []
+    for guard in reversed(list(guards_of(call, scope.module, leaving=True))):
+        is_other = isinstance(guard.test, ast.expr) and ASKS.search(HELD.sub("", text_of(guard.test))) is None
+        following: Truths = []
+        for before, where in open_:
+            found = held(ask, guard, scope, where)
+            passed = [(True, there) for truth, there in found if truth is not False]
+            if guard.fails or (is_other and passed):
+                following += [(before, there) for _, there in passed]
+                continue
+            ended += [pair for pair in found if pair[0] is False]
+            following += [(truth and before, there) for truth, there in found if truth is not False]
+        open_ = few_truths(following)
+    return few_truths([*open_, *ended])
+
+
+def _is_used(ask: Outcomes, context: Made, scaler: Made, world: World) -> bool:
+    """Return whether what scales losses in these files runs, and no condition that is not known may keep it off."""
+    modules = {scope.module.path: scope.module for scope in (context[1], scaler[1])}
+    found: list[bool] = []
+    for module in modules.values():
+        for call in module.calls.get("scale", ()):
+            scope = ask.project.scope_at(call, module)
+            if not is_of_scaler(call, scope):
+                continue
+            truths = _run(ask, call, scope, world)
+            found.append(bool(truths) and all(truth is True for truth, _ in truths))
+    return all(found)
+
+
+def _is_near(context: Made, call: ast.Call, scope: Scope) -> bool:
+    """Return whether a context and a scaler belong to one file, or one's file imports the other's."""
+    there, here = context[1].module, scope.module
+    if there is here or _is_beside(context, call, scope):
+        return True
+    names = (here.name, there.name)
+    return any(
+        any(dotted == name or dotted.startswith(f"{name}.") for dotted in module.aliases.values())
+        for module, name in ((there, names[0]), (here, names[1]))
+    )
+
+
+def _is_beside(context: Made, call: ast.Call, scope: Scope) -> bool:
+    """Return whether a context and a scaler belong to one function, or to one class."""
+    owner = class_of(call, scope.module)
+    where = context[1]
+    return where.function is scope.function or (owner is not None and class_of(context[0], where.module) is owner)
 
 
 def _is_set_in(call: ast.Call, scope: Scope) -> bool:
@@ -44,38 +150,3 @@ def _is_set_in(call: ast.Call, scope: Scope) -> bool:
     )
 
 
-def _is_near(context: ast.Call, where: Scope, call: ast.Call, scope: Scope) -> bool:
-    """Return whether a context and a scaler belong to one function, or to one class."""
-    owner = class_of(call, scope.module)
-    return where.function is scope.function or (owner is not None and class_of(context, where.module) is owner)
-
-
-def _kinds(context: ast.Call, scope: Scope) -> set[str | None]:
-    """Return the types that a context may have, where these are chosen; none where it may be off, or has but one."""
-    given = option(context, "dtype", scope)
-    enabled = keyword(context, "enabled")
-    if given is None or (enabled is not None and constant(enabled) is not True):
-        return set()
-    values = list(_values(given, scope))
-    return {type_named(value, where) for value, where in values} if len(values) > 1 else set()
-
-
-def _values(node: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
-    """Yield what a variable of a function, or an attribute, is set to; both sides of a choice."""
-    if isinstance(node, ast.IfExp):
-        yield from _values(node.body, scope)
-        yield from _values(node.orelse, scope)
-    elif isinstance(node, ast.Name):
-        body = scope.function or scope.module.tree
-        stored = [n for n in inner(body, ast.Assign) if isinstance(n, ast.Assign)]
-        for each in stored:
-            if any(isinstance(t, ast.Name) and t.id == node.id for t in each.targets):
-                yield from _sides(each.value, scope)
-    elif isinstance(node, ast.Attribute) and (bound := scope.attribute(node)):
-        for binding, where in bound:
-            yield from _sides(binding.node, where) if isinstance(binding.node, ast.expr) else ()
-
-
-def _sides(value: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
-    for side in (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,):
-        yield side, scope
