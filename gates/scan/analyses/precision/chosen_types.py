@@ -39,17 +39,18 @@ def scaled_for_all(project: Project, is_on: Is, contexts: Iterable[Made]) -> Ite
 
 
 def _is_scaled(project: Project, context: Made, scaler: Made) -> bool:
-    """Return whether a scaler is on, and used, in each world that goes on from one in which a context is in bfloat16."""
+    """Return whether a scaler is on, and used, in a world in which a context is in bfloat16."""
     ask = Outcomes(project)
     always = all(truth is True for truth, _ in _on(ask, *scaler, World()))
     if always and not _is_beside(context, *scaler):
         return False
     worlds = [where for truth, where in _in_brain(ask, *context, is_open=not always) if truth is True]
-    for world in worlds:
-        if not world.settled and not world.picks and not world.ruled_out:
-            continue
-        found = _on(ask, *scaler, world)
-        if found and all(truth is True for truth, _ in found) and _is_used(ask, context, scaler, world):
+    chosen = [where for where in worlds if where.settled or where.picks or where.ruled_out]
+    scaled = [all(truth is True for truth, _ in _on(ask, *scaler, where) or [(None, where)]) for where in chosen]
+    off = [where for where, is_on in zip(chosen, scaled, strict=True) if not is_on]
+    for where, is_on in zip(chosen, scaled, strict=True):
+        needed = is_on and not any(where.turns_on_more(other) for other in off)
+        if needed and _is_used(ask, context, scaler, where):
             return not ask.cut
     return False
 
@@ -137,7 +138,8 @@ def _is_beside(context: Made, call: ast.Call, scope: Scope) -> bool:
     """Return whether a context and a scaler belong to one function, or to one class."""
     owner = class_of(call, scope.module)
     where = context[1]
-    return where.function is scope.function or (owner is not None and class_of(context[0], where.module) is owner)
+    is_one = where.function is scope.function and where.module is scope.module
+    return is_one or (owner is not None and class_of(context[0], where.module) is owner)
 
 
 def _is_set_in(call: ast.Call, scope: Scope) -> bool:
@@ -148,5 +150,3 @@ def _is_set_in(call: ast.Call, scope: Scope) -> bool:
     return any(
         isinstance(t, ast.Subscript) and text_of(t.value) in rest and constant(t.slice) == "enabled" for t in stored
     )
-
-

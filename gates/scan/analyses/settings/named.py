@@ -6,7 +6,7 @@ from collections import defaultdict
 from gates.scan.analyses.reading.called import Called, Made
 from gates.scan.analyses.reading.constructors import declared, passed_for
 from gates.scan.analyses.settings.defaults import KINDS, member
-from gates.scan.analyses.settings.guards import given_back, guards_of, met
+from gates.scan.analyses.settings.guards import Guard, given_back, guards_of, met
 from gates.scan.analyses.settings.worlds import Asking, Atom, Known, Thing, Value, Values, World, common, few
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Binding, Function, is_abstract, is_property, tail_of
@@ -53,7 +53,7 @@ def _set(ask: Asking, name: str, bound: list[Bound], world: World, before: int) 
         bodies[where.function].append((binding, where))
     if len(bodies) > 1:  # what is empty at first is filled elsewhere
         filled = {body: each for body, each in bodies.items() if not all(is_none(b.node) for b, _ in each)}
-        bodies = filled or bodies  # type: ignore[assignment]  # the same kind of table
+        bodies = filled or bodies
     return few(pair for each in bodies.values() for pair in _in_body(ask, name, each, world, before))
 
 
@@ -63,12 +63,19 @@ def _in_body(ask: Asking, name: str, bound: list[Bound], world: World, before: i
     for binding, scope in reversed(earlier or bound):
         following: list[World] = []
         for where in open_:
-            guards = list(guards_of(binding.node, scope.module, leaving=False)) if _is_set(binding) else []
+            guards = _guards(binding, scope)
             for truth, there in met(ask, guards, scope, where):
                 found += _of_binding(ask, name, binding, scope, there) if truth is not False else []
                 following += [there] if truth is not True else []
         open_ = common(following)
     return few([*found, *((None, where) for where in open_)]) if not found else few(found)
+
+
+def _guards(binding: Binding, scope: Scope) -> list[Guard]:
+    """Return the conditions under which a name is set."""
+    if binding.node is None or not _is_set(binding):
+        return []
+    return list(guards_of(binding.node, scope.module, leaving=False))
 
 
 def _line(binding: Binding, scope: Scope) -> int:
@@ -142,7 +149,7 @@ def of_attribute(ask: Asking, node: ast.Attribute, scope: Scope, world: World) -
         return [(Known("torch.float16" if dotted == "torch.half" else dotted), world)]
     known = member(node, scope)
     if known is not None:
-        return [(Known(known), world)]  # type: ignore[arg-type]  # a constant or a name
+        return [(Known(known), world)]
     named = scope.project.classes.get(scope.dotted(node.value) or "")
     if named is not None:
         bound = scope.project.attribute(named, node.attr)
@@ -187,7 +194,9 @@ def of_field(ask: Asking, owner: ClassInfo, name: str, made: Made | None, world:
     method = owner.scope.project.method(owner, name)
     if method is not None:
         scope = owner.scope.project.scope_of(method[0], method[1])
-        return returned(ask, method[0], _of_object(ask, scope, made), world) if is_property(method[0]) else [(None, world)]
+        return (
+            returned(ask, method[0], _of_object(ask, scope, made), world) if is_property(method[0]) else [(None, world)]
+        )
     if name in (fields := declared(owner)):
         return _of_declared(ask, owner, name, made, world)
     bound = [b for b in owner.scope.project.attribute(owner, name) if _is_set(b[0]) or b[0].kind == "opaque"]
@@ -238,5 +247,3 @@ def returned(ask: Asking, function: Function, scope: Scope, world: World) -> Val
     if is_abstract(function) or any(True for _ in inner(function, ast.Yield, ast.YieldFrom)):
         return [(None, world)]
     return given_back(ask, function.body, scope, world)
-
-

@@ -7,7 +7,7 @@ from gates.scan.analyses.reading.called import Called, Made, called
 from gates.scan.analyses.reading.code import constant
 from gates.scan.analyses.settings.defaults import KINDS
 from gates.scan.analyses.settings.named import ENUMS, class_made, of_attribute, of_name, returned
-from gates.scan.analyses.settings.truths import of_device, same, sides, truths_of
+from gates.scan.analyses.settings.truths import SUPPORTED, of_device, same, sides, truths_of
 from gates.scan.analyses.settings.worlds import Atom, Known, Thing, Truths, Value, Values, World, few
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import is_property, tail_of
@@ -18,7 +18,7 @@ MAX_DEPTH = 24
 MAX_STEPS = 3000
 DISPLAYS = (ast.Tuple, ast.List, ast.Set, ast.Dict)
 MAPPINGS = frozenset({"dict", "SimpleNamespace", "MappingProxyType", "OrderedDict"})
-CASES = {"lower": str.lower, "upper": str.upper, "strip": str.strip, "casefold": str.casefold}
+CASES = frozenset({"lower", "upper", "strip", "casefold"})
 
 
 class Outcomes:
@@ -45,7 +45,7 @@ class Outcomes:
 
     def truths(self, node: ast.expr, scope: Scope, world: World) -> Truths:
         """Return whether a condition holds, with the worlds in which it does and does not."""
-        found = truths_of(self, node, scope, world) if self._goes_on() else [(None, world)]
+        found: Truths = truths_of(self, node, scope, world) if self._goes_on() else []
         if len(found) < 2:
             return found or [(None, world)]
         return found if len({truth for truth, _ in found}) > 1 else [(found[0][0], world)]
@@ -75,6 +75,8 @@ class Outcomes:
         on = of_device(node)
         if on is not None or isinstance(node, ast.Constant):
             return [(Known(on if not isinstance(node, ast.Constant) else node.value), world)]
+        if SUPPORTED.search(tail_of(node.func if isinstance(node, ast.Call) else node)):
+            return [(Atom("bfloat16 is supported"), world)]
         if isinstance(node, DISPLAYS):
             return [(Thing(node, scope), world)]
         if isinstance(node, ast.Name):
@@ -112,9 +114,7 @@ class Outcomes:
             open_ = following
         return few([*found, *(pair for where in open_ for pair in self.values(node.values[-1], scope, where))])
 
-    def _taken_out(
-        self, held: ast.expr, key: ast.expr, default: ast.expr | None, scope: Scope, world: World
-    ) -> Values:
+    def _taken_out(self, held: ast.expr, key: ast.expr, default: ast.expr | None, scope: Scope, world: World) -> Values:
         """Return what stands under a key of a table, or at a place of a tuple."""
         found: Values = []
         for container, where in self.values(held, scope, world):
@@ -149,9 +149,8 @@ class Outcomes:
                     found += [(None, there)] if truth is None else []
                     following += [there] if truth is False else []
             open_ = following
-        for where in open_ if default is not None else ():
-            found += self.values(default, scope, where)
-        return few(found)
+        rest = (pair for where in open_ for pair in self.values(default, scope, where)) if default is not None else ()
+        return few([*found, *rest])
 
     def _called(self, node: ast.Call, scope: Scope, world: World) -> Values:
         """Return what a call gives: of a function of the program, a table's key, a type of numbers by its name."""
@@ -222,6 +221,6 @@ def _type(name: str) -> Value:
 
 def _spelt(value: Value, how: str) -> Value:
     """Return a text in another spelling; a setting is spelt as the program asks for it."""
-    return Known(CASES[how](value.value)) if isinstance(value, Known) and isinstance(value.value, str) else value
-
-
+    if not isinstance(value, Known) or not isinstance(value.value, str):
+        return value
+    return Known(getattr(value.value, how)())

@@ -9,7 +9,11 @@ from gates.scan.analyses.settings.worlds import FALSY, OFF, Asking, Atom, Known,
 from gates.scan.program.module import tail_of
 from gates.scan.program.scope import Scope
 
-ON_DEVICE = re.compile(r"(?i)(^|_)(cuda|gpu)$|^is_available$|^is_bf16_supported$|bf16_(is_)?(available|supported)")
+ON_DEVICE = re.compile(r"(?i)(^|_)(cuda|gpu)$|^is_available$")
+SUPPORTED = re.compile(
+    r"(?i)(bf16|bfloat16)_?(is_)?(available|supported|support|ok)$|^(supports?|has)_(bf16|bfloat16)$"
+)
+SPELLS = {"startswith": str.startswith, "endswith": str.endswith}
 DEVICES = {"cuda": True, "gpu": True, "cpu": False, "mps": False, "xpu": False}
 EQUAL, DIFFERENT = (ast.Eq, ast.Is, ast.In), (ast.NotEq, ast.IsNot, ast.NotIn)
 
@@ -28,9 +32,30 @@ def truths_of(ask: Asking, node: ast.expr, scope: Scope, world: World) -> Truths
     if isinstance(node, ast.IfExp):
         chosen = sides(ask, node, scope, world)
         return few_truths(found for side, where in chosen for found in ask.truths(side, scope, where))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "bool" and node.args:
-        return ask.truths(node.args[0], scope, world)
+    if isinstance(node, ast.Call) and node.args:
+        if isinstance(node.func, ast.Name) and node.func.id == "bool":
+            return ask.truths(node.args[0], scope, world)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in SPELLS:
+            return _spelt(ask, node, node.func, scope, world)
     return few_truths(pair for value, where in ask.values(node, scope, world) for pair in as_truth(value, where))
+
+
+def _spelt(ask: Asking, node: ast.Call, func: ast.Attribute, scope: Scope, world: World) -> Truths:
+    """Return whether a text begins or ends with another: a setting that does may be nothing more than that."""
+    wanted = constant(node.args[0])
+    if not isinstance(wanted, str):
+        return [(None, world)]
+    found: Truths = []
+    for value, where in ask.values(func.value, scope, world):
+        told = value.value if isinstance(value, Known) else None
+        told = where.settled.get(value.name) if isinstance(value, Atom) else told
+        if isinstance(told, str):
+            found.append((SPELLS[func.attr](told, wanted), where))
+        elif isinstance(value, Atom) and told is None:
+            found += [(True, where.where(value, wanted)), (False, where.without(value, wanted))]
+        else:
+            found.append((None, where))
+    return few_truths(found)
 
 
 def of_device(node: ast.expr) -> bool | None:
@@ -123,10 +148,21 @@ def same(left: Value, right: Value, world: World) -> Truths:
     return [(False if is_nothing else None, world)]
 
 
+def _within(part: str, held: Known | Atom, world: World) -> Truths:
+    """Return whether a text is a part of another: a setting that has it may be nothing more than that."""
+    told = held.value if isinstance(held, Known) else world.settled.get(held.name)
+    if isinstance(told, str) or isinstance(held, Known):
+        return [(part in told if isinstance(told, str) else None, world)]
+    return same(held, Known(part), world)
+
+
 def _contained(ask: Asking, left: Value, node: ast.expr, scope: Scope, world: World) -> Truths:
     """Return whether something is one of what a container has that is written out."""
     found: Truths = []
     for held, where in ask.values(node, scope, world):
+        if isinstance(left, Known) and isinstance(left.value, str) and isinstance(held, Known | Atom):
+            found += _within(left.value, held, where)
+            continue
         if not isinstance(held, Thing) or not isinstance(held.node, ast.Tuple | ast.List | ast.Set | ast.Dict):
             found.append((None, where))
             continue

@@ -70,6 +70,13 @@ class World:
         out = self.ruled_out.get(atom.name, frozenset())
         return False if value in out or (FALSY.value in out and value in OFF) else None
 
+    def turns_on_more(self, other: "World") -> bool:
+        """Return whether another world differs in nothing but settings that are on here, and off there."""
+        differing = {k for k in self.settled | other.settled if self.settled.get(k) != other.settled.get(k)}
+        return bool(differing) and all(
+            other.settled.get(k) == FALSY.value and FALSY.value in self.ruled_out.get(k, ()) for k in differing
+        )
+
     @cached_property
     def key(self) -> Hashable:
         """Return what tells one world from another."""
