@@ -8,11 +8,11 @@ from gates.scan.analyses.precision.hosts import has_idle_keeper, is_mixed_with_k
 from gates.scan.analyses.precision.keepers import (
     NAMED,
     asked_name,
+    asks_scaler,
     deals,
     holds,
     holds_it,
     is_keeping,
-    is_of_scaler,
     keeping_below,
     keeps,
     names_scaler,
@@ -197,7 +197,7 @@ def _lacking(project: Project, module: Module, body: Body, verb: str) -> ast.Cal
     scope = project.scope_of(body, module)
     found = [c for c in calls(body) if tail_of(c.func) == verb and isinstance(c.func, ast.Attribute)]
     optimizers = [c for c in found if OPTIMIZER.search(asked_name(c)) and _is_stored(c, module, verb)]
-    if not optimizers or len({asked_name(c) for c in found}) < 2 or any(is_of_scaler(c, scope) for c in found):
+    if not optimizers or len({asked_name(c) for c in found}) < 2 or any(asks_scaler(project, c, scope) for c in found):
         return None
     if _elsewhere(project, module, body, verb) or (scope.owner is not None and _added(project, scope.owner, verb)):
         return None

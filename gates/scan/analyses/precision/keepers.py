@@ -81,7 +81,48 @@ def deals(project: Project, module: Module, node: ast.AST, verb: str, but: Itera
     """Return whether code deals with the state of a scaler, but for what a wrapper of one does to be asked."""
     left = {each for function in but for each in walk(function)}
     asked = (n for n in walk(node) if isinstance(n, ast.Call) and tail_of(n.func) == verb and n not in left)
-    return any(NAMED.search(asked_name(c)) or is_of_scaler(c, project.scope_at(c, module)) for c in asked)
+    return any(NAMED.search(asked_name(c)) or asks_scaler(project, c, project.scope_at(c, module)) for c in asked)
+
+
+def asks_scaler(project: Project, call: ast.Call, scope: Scope) -> bool:
+    """Return whether a call asks a scaler for its state, or gives it one, itself or through what passes that on."""
+    return is_of_scaler(call, scope) or carries(project, call, scope)
+
+
+def carries(project: Project, call: ast.Call, scope: Scope) -> bool:
+    """Return whether a call asks for a state that is, or has, that of a scaler which its object keeps."""
+    held = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if held is None or (isinstance(held, ast.Name) and held.id == scope.self_name):
+        return False
+    owner = class_said(project, held, scope) if project.once(passing) else None
+    return owner is not None and any(project.types.is_a(info.name, owner.name) for info in project.once(passing))
+
+
+def class_said(project: Project, node: ast.expr, scope: Scope) -> ClassInfo | None:
+    """Return the class of an object, by what is imported for annotations alone, too: under `if TYPE_CHECKING`."""
+    found = scope.class_of(node)
+    if found is None and isinstance(node, ast.Attribute):
+        owner = class_said(project, node.value, scope)
+        return project.classes.get(project.types.attribute(owner, node.attr) or "") if owner is not None else None
+    bound = scope.lookup(node.id) if found is None and isinstance(node, ast.Name) else None
+    said = bound[1][0].node if bound is not None and [b.kind for b in bound[1]] == ["parameter"] else None
+    text = constant(said) or tail_of(said) if isinstance(said, ast.expr) else None
+    dotted = scope.module.aliases.get(text) if isinstance(text, str) else None
+    return project.classes.get(project.canonical(dotted, scope.module)) if dotted is not None else found
+
+
+def passing(project: Project) -> Iterator[ClassInfo]:
+    """Yield the classes that pass on the state of a scaler which they keep: both when it is asked and when given."""
+    for info in project.classes.values():
+        methods = [(verb, info.methods.get(verb)) for verb in ("state_dict", "load_state_dict")]
+        if all(method is not None and _passes(project, info, method, verb) for verb, method in methods):
+            yield info
+
+
+def _passes(project: Project, info: ClassInfo, method: Function, verb: str) -> bool:
+    scope = project.scope_of(method, info.scope.module)
+    asked = (n for n in walk(method) if isinstance(n, ast.Call) and tail_of(n.func) == verb)
+    return any(is_of_scaler(call, scope) for call in asked)
 
 
 def asked_name(call: ast.Call) -> str:
