@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from gates.scan.analyses.precision.hosts import has_idle_keeper, is_mixed_with_keeper
+from gates.scan.analyses.precision.at_hand import has_scaler, makes_keeper
+from gates.scan.analyses.precision.hosts import has_idle_keeper
 from gates.scan.analyses.precision.keepers import (
     NAMED,
     asked_name,
@@ -13,12 +14,14 @@ from gates.scan.analyses.precision.keepers import (
     holds,
     holds_it,
     is_keeping,
+    is_passing,
     keeping_below,
     keeps,
     names_scaler,
 )
 from gates.scan.analyses.precision.parts import Part, by_name, saved_together, taken
-from gates.scan.analyses.precision.precision import is_scaler, scalers
+from gates.scan.analyses.precision.precision import is_scaler
+from gates.scan.analyses.precision.registering import unregistered
 from gates.scan.analyses.precision.resuming import SAVE, asked_in_loops, is_for, loads_unsaved, saves_unloaded
 from gates.scan.analyses.precision.stores import handed_over, is_given_later, kept_beside, with_scaler
 from gates.scan.analyses.precision.unhanded import unhanded
@@ -28,7 +31,7 @@ from gates.scan.analyses.reading.flow import runs
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.known import SCALER
 from gates.scan.program.module import Function, Module, tail_of
-from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.nodes import text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 from gates.scan.site import Site
@@ -50,6 +53,7 @@ def look(project: Project) -> Iterator[Site]:
             saved = list(_saving(project, module))
             yield from saved or _loading(project, module)
             yield from unhanded(project, module)
+    yield from unregistered(project)
     for info in project.classes.values():
         yield from unkept(project, info)
         yield from unloaded(project, info)
@@ -121,7 +125,7 @@ def _together(project: Project, module: Module, body: Function, verb: str, word:
         if isinstance(lister, ast.FunctionDef | ast.AsyncFunctionDef) and owner and _added_to(project, owner, lister):
             continue
         held = [c for c in calls(body) if tail_of(c.func) == verb]
-        is_there = _has_scaler(project, body, scope) or _is_with_scaler(project, held, scope, verb)
+        is_there = has_scaler(project, body, scope) or _is_with_scaler(project, held, scope, verb)
         if (
             is_there
             or any(holds_it(project, n, where) for _, n, where in parts)
@@ -141,7 +145,7 @@ def _handed(project: Project, module: Module, body: Function, verb: str, word: s
         if any(MIXED.search(name) or is_scaler(n, scope) or is_keeping(project, n, scope) for name, n in parts):
             continue
         around = scope.function if not isinstance(scope.function, ast.Lambda) else None
-        is_there = _has_scaler(project, around or scope.module.tree, scope) or _makes_keeper(project, scope)
+        is_there = has_scaler(project, around or scope.module.tree, scope) or makes_keeper(project, scope)
         if not is_there or is_given_later(project, call, scope):
             continue
         if not any(deals(project, m, m.tree, verb) for m in (scope.module, module)):
@@ -157,7 +161,7 @@ def _is_hosted(project: Project, asked: Iterable[ast.Call], scope: Scope, parts:
 
 
 def _is_kept_scaler(project: Project, node: ast.expr, scope: Scope) -> bool:
-    return project.types.is_a(project.types.of(node, scope), SCALER) is True
+    return project.types.is_a(project.types.of(node, scope), SCALER) is True or is_passing(project, node, scope)
 
 
 def _added_to(project: Project, owner: ClassInfo, lister: Function) -> bool:
@@ -202,7 +206,7 @@ def _lacking(project: Project, module: Module, body: Body, verb: str) -> ast.Cal
     if _elsewhere(project, module, body, verb) or (scope.owner is not None and _added(project, scope.owner, verb)):
         return None
     is_held = any(holds(project, c, scope) for c in optimizers) and not deals(project, module, module.tree, verb)
-    is_there = is_held or _has_scaler(project, body, scope)
+    is_there = is_held or has_scaler(project, body, scope)
     is_there = is_there or _kept_back(project, body, optimizers, verb)
     is_there = is_there or _is_with_scaler(project, optimizers, scope, verb) or _is_hosted(project, optimizers, scope)
     is_there = is_there or (verb == SAVE and any(_is_beside(project, c, scope) for c in optimizers))
@@ -240,7 +244,7 @@ def _kept_back(project: Project, body: Body, optimizers: list[ast.Call], verb: s
             continue
         scope = project.scope_at(call, module)
         around = scope.function if not isinstance(scope.function, ast.Lambda) else None
-        if _has_scaler(project, around or module.tree, scope) and not deals(project, module, module.tree, verb):
+        if has_scaler(project, around or module.tree, scope) and not deals(project, module, module.tree, verb):
             return True
     return False
 
@@ -259,29 +263,6 @@ def _is_stored(call: ast.Call, module: Module, verb: str) -> bool:
     if verb == "load_state_dict":
         return True
     return any(isinstance(a, ast.Dict | ast.Call | ast.Assign | ast.keyword) for a in list(module.ancestors(call))[:2])
-
-
-def _has_scaler(project: Project, body: Body, scope: Scope) -> bool:
-    """Return whether a scaler is made in a body, handed to it, or kept by the object that it is a method of."""
-    known = {call for call, _ in scalers(project, scope.module)}
-    if any(call in known for call in inner(body, ast.Call)):
-        return True
-    if isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef):
-        outer = scope.outer.function if scope.outer is not None else None
-        if outer is not None and any(call in known for call in inner(outer, ast.Call)):
-            return True
-        if any(NAMED.search(arg.arg) for arg in (*body.args.args, *body.args.kwonlyargs)):
-            return True
-        owner = scope.owner
-        return owner is not None and (keeps(project, owner, extended=True) or is_mixed_with_keeper(project, owner))
-    return False
-
-
-def _makes_keeper(project: Project, scope: Scope) -> bool:
-    """Return whether a function makes an object that keeps a scaler."""
-    made = (b.node for bound in scope.bindings.values() for b in bound if b.kind == "value")
-    infos = (project.classes.get(scope.dotted(node.func) or "") for node in made if isinstance(node, ast.Call))
-    return any(info is not None and keeps(project, info, extended=False) for info in infos)
 
 
 def _added(project: Project, owner: ClassInfo, verb: str) -> bool:

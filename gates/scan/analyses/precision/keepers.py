@@ -94,8 +94,18 @@ def carries(project: Project, call: ast.Call, scope: Scope) -> bool:
     held = call.func.value if isinstance(call.func, ast.Attribute) else None
     if held is None or (isinstance(held, ast.Name) and held.id == scope.self_name):
         return False
-    owner = class_said(project, held, scope) if project.once(passing) else None
-    return owner is not None and any(project.types.is_a(info.name, owner.name) for info in project.once(passing))
+    return is_passing(project, held, scope)
+
+
+def is_passing(project: Project, node: ast.expr, scope: Scope) -> bool:
+    """Return whether an object is one that passes on the state of its scaler, or of a class above such."""
+    owner = class_said(project, node, scope) if project.once(passing) else None
+    return owner is not None and passes(project, owner.name)
+
+
+def passes(project: Project, name: str) -> bool:
+    """Return whether objects of a class pass on the state of a scaler, or those of one that extends it."""
+    return any(project.types.is_a(info.name, name) for info in project.once(passing))
 
 
 def class_said(project: Project, node: ast.expr, scope: Scope) -> ClassInfo | None:
