@@ -157,6 +157,10 @@ def of_attribute(ask: Asking, node: ast.Attribute, scope: Scope, world: World) -
     if isinstance(node.value, ast.Name) and node.value.id == scope.self_name and scope.self_class is not None:
         made = scope.made if isinstance(scope, Called) else None
         return of_field(ask, scope.self_class, node.attr, made, world)
+    if world.key != World().key:
+        anywhere = {value for value, _ in ask.values(node, scope, World())}
+        if len(anywhere) == 1 and not isinstance(value := anywhere.pop(), Thing):
+            return [(value, world)]  # it is the same whatever else is settled
     held = ask.values(node.value, scope, world)
     return few(pair for value, where in held for pair in _of_held(ask, value, node, scope, where))
 
