@@ -19,6 +19,7 @@ Made = tuple[ast.Call, Scope]
 Is = Callable[[ast.Call, Scope], bool]
 MAX_PAIRS = 40
 ASKS = re.compile(r"(?i)16|half|dtype|precision|scal|amp|mixed")  # a condition that may tell one type from another
+NAMES = frozenset({"bfloat16", "bf16", "torch.bfloat16", "bf16-mixed"})
 HELD = re.compile(r"(?i)\b(?!use|need|with|enable|has|is|want|do)\w*scaler\b")  # a scaler itself
 
 
@@ -44,7 +45,11 @@ def _is_scaled(project: Project, context: Made, scaler: Made) -> bool:
     always = all(truth is True for truth, _ in _on(ask, *scaler, World()))
     if always and not _is_beside(context, *scaler):
         return False
-    worlds = [where for truth, where in _in_brain(ask, *context, is_open=not always) if truth is True]
+    worlds = [
+        where
+        for truth, where in _in_brain(ask, *context, is_open=not always and project.once(_speaks_of_brain)[0])
+        if truth is True
+    ]
     chosen = [where for where in worlds if where.settled or where.picks or where.ruled_out]
     scaled = [all(truth is True for truth, _ in _on(ask, *scaler, where) or [(None, where)]) for where in chosen]
     off = [where for where, is_on in zip(chosen, scaled, strict=True) if not is_on]
@@ -53,6 +58,12 @@ def _is_scaled(project: Project, context: Made, scaler: Made) -> bool:
         if needed and _is_used(ask, context, scaler, where):
             return not ask.cut
     return False
+
+
+def _speaks_of_brain(project: Project) -> Iterator[bool]:
+    """Yield whether a program names bfloat16 anywhere, so that whoever runs it may choose that."""
+    texts = (n for m in project.modules.values() for n in m.live.get(ast.Constant, ()) if isinstance(n, ast.Constant))
+    yield "bfloat16" in project.words or any(n.value in NAMES for n in texts)
 
 
 def _in_brain(ask: Outcomes, call: ast.Call, scope: Scope, *, is_open: bool) -> Truths:

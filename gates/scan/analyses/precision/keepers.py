@@ -35,10 +35,11 @@ def names_scaler(project: Project, text: object) -> bool:
 
 
 def _scaling(project: Project) -> Iterator[str]:
-    """Yield the attributes that are scalers by their class."""
+    """Yield the attributes that are scalers by their class, or pass on the states of scalers."""
     for info in project.classes.values():
         for name in info.attributes:
-            if project.types.is_a(project.types.attribute(info, name), SCALER) is True:
+            kind = project.types.attribute(info, name)
+            if project.types.is_a(kind, SCALER) is True or (kind is not None and passes(project, kind)):
                 yield name
 
 

@@ -11,7 +11,7 @@ from gates.scan.analyses.precision.stores import is_given_later
 from gates.scan.analyses.reading.code import broken, constant
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module, tail_of
-from gates.scan.program.nodes import inner
+from gates.scan.program.nodes import inner, text_of
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
@@ -52,8 +52,16 @@ def _stores(project: Project) -> Iterator[tuple[ClassInfo, list[Function]]]:
         if not any(SAVES.search(name) for name in names) or not any(LOADS.search(name) for name in names):
             continue
         methods = [m for name, m in info.methods.items() if name != "__init__" and _kept_by(m)]
+        methods = methods if any(_is_told_optimizer(project, m.name) for m in methods) else []
         if methods:
             yield info, methods
+
+
+def _is_told_optimizer(project: Project, name: str) -> bool:
+    """Return whether some call by a name has what may be called an optimizer."""
+    calls = (call for call, _ in project.named.get(name, ()))
+    given = (arg for call in calls for arg in (*call.args, *(k.value for k in call.keywords)))
+    return any("opt" in text_of(arg).lower() for arg in given)
 
 
 def _kept_by(method: Function) -> set[str]:

@@ -131,10 +131,19 @@ def _calls(scope: Scope, function: Function) -> list[Made]:
     found: list[Made] = []
     for call, module in project.named.get(name, [])[:MAX_CALLS]:
         where = project.scope_at(call, module)
-        runs = where.class_of(call) is scope.owner if is_made else project.types.function(call, where) is function
+        target = project.types.function(call, where) if not is_made else None
+        runs = where.class_of(call) is scope.owner if is_made else target is function or _is_twin(target, scope)
         if runs and where.function is not function:
             found.append((call, where))
     return found
+
+
+def _is_twin(target: Function | None, scope: Scope) -> bool:
+    """Return whether a function is another definition of the same one, as for another version of a library."""
+    if target is None or target.name != getattr(scope.function, "name", None):
+        return False
+    there = scope.project.scope_of(target, scope.module)
+    return there.module is scope.module and there.owner is scope.owner and there.outer is scope.outer
 
 
 def _passed(ask: Asking, name: str, scope: Scope, world: World, made: Made) -> Values:
@@ -221,15 +230,28 @@ def _of_object(ask: Asking, scope: Scope, made: Made | None) -> Scope:
 def _of_declared(ask: Asking, owner: ClassInfo, name: str, made: Made | None, world: World) -> Values:
     """Return what a field is that a class declares: what the call passes that counts, or one of those that do."""
     made = made or world.picks.get(owner.node)
+    makers = _makers(owner)
+    if all(passed_for(name, call, owner) is None for call, _ in makers):
+        return [(Atom(name), world)]
     if made is not None and isinstance(made[0], ast.Call):
-        given = passed_for(name, made[0], owner)
-        return ask.values(given, made[1], world) if given is not None else [(Atom(name), world)]
-    found: Values = []
-    for call, where in _makers(owner):
-        given = passed_for(name, call, owner)
-        if given is not None:
-            found += ask.values(given, where, world.picking(owner.node, (call, where)))
-    return few(found) or [(Atom(name), world)]
+        return _of_made(ask, owner, name, made, world)
+    chosen = ((made, world.picking(owner.node, made)) for made in makers)
+    return few(pair for made, where in chosen for pair in _of_made(ask, owner, name, made, where))
+
+
+def _of_made(ask: Asking, owner: ClassInfo, name: str, made: Made, world: World) -> Values:
+    """Return what a call passes for a field, or what that is by default."""
+    call = made[0]
+    assert isinstance(call, ast.Call)
+    given = passed_for(name, call, owner)
+    if given is not None:
+        return ask.values(given, made[1], world)
+    default = next(
+        (s.value for s in owner.node.body if isinstance(s, ast.AnnAssign) and tail_of(s.target) == name), None
+    )
+    if default is None or any(k.arg is None for k in call.keywords):
+        return [(Atom(name), world)]
+    return ask.values(default, owner.scope, world)
 
 
 def _makers(owner: ClassInfo) -> list[tuple[ast.Call, Scope]]:
