@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses.benchmarks.benching import called, is_baseline, is_candidate, words
-from gates.scan.analyses.benchmarks.differences import CONVERTS, Way, behind, of_loops
+from gates.scan.analyses.benchmarks.differences import CONVERTS, Way, behind
 from gates.scan.analyses.benchmarks.directions import by_name
+from gates.scan.analyses.benchmarks.replacing import of_loops
 from gates.scan.analyses.benchmarks.siblings import label_of
 from gates.scan.analyses.reading.code import broken, calls, constant, function_of, nodes, statement_of, tail_text
 from gates.scan.analyses.reading.flow import set_before
@@ -22,7 +23,14 @@ BAR = re.compile(r"(?i)tol|eps|delta|thresh|limit|max_|margin|within")
 RELATIVE = re.compile(r"(?i)^(rel|relative|bound|slack|allowed)$")
 CLOSE = re.compile(r"(?i)(^|[^a-z])([ar]?tol|tols|tolerances?|eps|epsilon)([^a-z]|$)")
 ALIKE = re.compile(r"(?i)close|equal|same|match|parity|agree|identical|equivalen|consisten|within|accurate|toleran")
-SAME = re.compile(r"(?i)(^|[^a-z])(same|equal|identical|match(es)?|agrees?|alike|equivalent|consistent)([^a-z]|$)")
+SAME = re.compile(
+    r"(?i)(^|[^a-z])(same|equal|identical|match(es)?|agrees?|alike|equivalent|consistent|unchanged|preserved|parity|within|"
+    r"close)([^a-z]|$)"
+)
+LIMITS = re.compile(
+    r"(?i)(^|_)(targets|criteri(a|on)|requirements?|budgets?|allowances?|acceptance|goals|bars|gates?)$"
+)
+APART = re.compile(r"(?i)(^|[^a-z])(abs_?)?(diff|difference|deviation|discrepancy|distance|mismatch)([^a-z]|$)")
 WITHIN = re.compile(r"^(Within|Close|Same|Equal|Parity|Match|Agree)|(Within|Close|Same|Equal|Parity|Match|Tolerance)$")
 ASKS = re.compile(r"^_*(check|passes|passed|holds|ok|judge|verify|__call__|test|met|satisfied)")
 REFERENCE = re.compile(r"(?i)(^|[^a-z])(ref|refs|references?|fp32|float32|expected|eager|golden)([^a-z]|$)")
@@ -36,6 +44,7 @@ EITHER = re.compile(
 )
 PASSES = re.compile(r"(?i)\b(is |was )?(exceed(s|ed|ing)?|above|higher than|too (large|big|high|wide))\b")
 NEW = re.compile(r"(?i)(^|[^a-z])(new|after)([^a-z]|$)")
+TURNS = re.compile(r"(?i)(^|[^a-z])(new|after|old|before)([^a-z]|$)")
 LARGEST = frozenset({"max", "amax", "nanmax", "maximum"})
 UNSIGNED = re.compile(r"(?i)(^|_)err|error|diff|deviation|distance|dist$|discrepan|mismatch|gap$|divergence")
 SIGNED = re.compile(r"(?i)(^|_)signed|bias|change|delta")
@@ -61,7 +70,7 @@ def look(project: Project) -> Iterator[Site]:
                 continue
             looped = of_loops(of_loops(found, found, module), node, module)
             around = function_of(found, module) or function_of(node, module)
-            alike = _is_asked_alike(node, module, around)
+            alike = _is_asked_alike(node, module, around) or any(APART.search(words(name)) for name in way.names)
             are_arms = any(_are_arms(each, bar, _home(each, module, way), alike=alike) for each in (found, looped))
             if not are_arms and not (way.is_elementwise and _is_of_reference(looped, bar, _home(looped, module, way))):
                 continue
@@ -114,6 +123,8 @@ def _is_made_unsigned(call: ast.Call, module: Module) -> bool:
 def _is_bar(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, float) and 0 < node.value < 1
+    if isinstance(node, ast.Attribute | ast.Subscript) and LIMITS.search(tail_of(node.value)):
+        return True
     return BAR.search(tail_text(node)) is not None or (isinstance(node, ast.BinOp | ast.Call) and _is_close(node))
 
 
@@ -148,7 +159,7 @@ def _is_asked_alike(node: ast.Compare, module: Module, function: Function | None
         return True
     outer = module.parents.get(node)
     targets = outer.targets if isinstance(outer, ast.Assign) else []
-    return any(SAME.search(words(tail_text(target))) for target in targets)
+    return any(SAME.search(words(text)) for text in (label_of(node, module), *map(tail_text, targets)))
 
 
 def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module, *, alike: bool) -> bool:
@@ -157,7 +168,10 @@ def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module, *, alike: bool) ->
     if not left.strip() or not right.strip():
         return False
     against = alike and REFERENCE.search(words(right)) is not None  # where what is new is no later time
-    if MINE.search(NEW.sub(" ", words(left)) if against else words(left)) or MINE.search(words(right)):
+    are_scores = alike and _are_opposed(left, right) and by_name(left) is not None  # of a model before and after
+    told = [(TURNS if are_scores else NEW).sub(" ", words(left)) if against or are_scores else words(left)]
+    told.append(TURNS.sub(" ", words(right)) if are_scores else words(right))
+    if any(map(MINE.search, told)):
         return False
     if is_baseline(left) and is_candidate(right):
         return alike or by_name(left) is not True or by_name(right) is not True  # else it is a drop of a score
@@ -166,6 +180,10 @@ def _are_arms(node: ast.BinOp, bar: ast.expr, module: Module, *, alike: bool) ->
     close = _is_close(bar)
     is_known = any(is_baseline(each) or REFERENCE.search(words(each)) is not None for each in (left, right))
     return (close and (is_baseline(left) or is_baseline(right) or alike)) or (alike and is_known)
+
+
+def _are_opposed(left: str, right: str) -> bool:
+    return (is_baseline(left) and is_candidate(right)) or (is_candidate(left) and is_baseline(right))
 
 
 def _is_of_reference(node: ast.BinOp, bar: ast.expr, module: Module) -> bool:
@@ -216,7 +234,7 @@ def _is_meant(project: Project, node: ast.Compare, module: Module, way: Way) -> 
     if isinstance(statement, ast.If):
         text = f"{text_of(statement.test)} {' '.join(text_of(s) for s in statement.body[:2])}"
     label = label_of(node, module)
-    if label and isinstance(getattr(statement, "value", None), ast.Dict):
+    if label and isinstance(module.parents.get(node), ast.Dict | ast.keyword):
         text = f"{label} {text_of(node)}"  # what is said of the others says nothing of this one
     if MINE.search(text.partition("=")[0]) and not isinstance(statement, ast.If):
         return True

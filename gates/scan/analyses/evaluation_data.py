@@ -10,6 +10,7 @@ from gates.scan.analyses.evaluation.compared import compared_on_training
 from gates.scan.analyses.evaluation.evaluating import HELD, KEPT_BACK, NAMED, TRAIN
 from gates.scan.analyses.evaluation.folds import scored_in_fold
 from gates.scan.analyses.evaluation.in_place import evaluated_in_place
+from gates.scan.analyses.evaluation.made_alike import made_alike
 from gates.scan.analyses.evaluation.misnamed import misnamed
 from gates.scan.analyses.evaluation.scored_where_fitted import scored_where_fitted
 from gates.scan.analyses.evaluation.scores import is_score, reckons_score
@@ -50,6 +51,7 @@ def look(project: Project) -> Iterator[Site]:
         for function in (*functions(module), module.tree):
             yield from _handed(project, module, function)
         yield from misnamed(module)
+        yield from made_alike(project, module)
         yield from _handed_on(project, module)
         yield from _scored_on(module)
         yield from scored_in_fold(module)

@@ -3,12 +3,22 @@
 import ast
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
-from gates.scan.analyses.benchmarks.benching import GAIN, RATE, SAVED, called, is_baseline, is_candidate, words
+from gates.scan.analyses.benchmarks.benching import (
+    GAIN,
+    RATE,
+    SAVED,
+    are_of_one_kind,
+    called,
+    is_baseline,
+    is_candidate,
+    words,
+)
+from gates.scan.analyses.benchmarks.directions import by_name
+from gates.scan.analyses.benchmarks.formulas import formulas
 from gates.scan.analyses.benchmarks.named_quotients import misnamed
 from gates.scan.analyses.benchmarks.units import unit
-from gates.scan.analyses.reading.code import broken, constant, function_of, nodes, tail_text
+from gates.scan.analyses.reading.code import broken, constant, function_of, tail_text
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.project import Project
 from gates.scan.site import Site
@@ -22,8 +32,9 @@ MOST = re.compile(r"(?i)(^|[^a-z])(peak|available|max|maximum|theoretical|promis
 LAPS = re.compile(r"(?i)(^|[^a-z])(p\d\d|median|mean|avg|average|quantile|percentile)([^a-z]|$)")  # as of times
 PER = re.compile(r"(?:^|_)([a-z]{4,}?)(?:e?s)?_per_")
 TIMED = re.compile(r"time|(^|_)(per|secs?|seconds|ms|duration)(_|$)")
-LABEL = re.compile(r"([A-Za-z][\w -]{2,30}?)\s*[:=]?\s*$")
-BEHIND = re.compile(r"(?i)\s*[x×]?\s+(faster|speed-?up)\b")  # noqa: RUF001  # as it is written in reports
+SLOWER = re.compile(r"(?i)(^|_)slow_?down(_|$)")
+SPENT = re.compile(r"(?i)(^|_)(ms|us|ns|secs?|seconds|time|latency)_per_(?!s(ec|econd)?($|_))")
+OVER = re.compile(r"(?i)speed_?up_(over|vs|versus|against|from|relative_to|compared_to|with)$")
 BETTER = re.compile(r"(?i)improve|gain|faster|quicker")
 WORDS = ("improve*", "gain*", "speed*", "faster*", "saved*", "saving*", "reduction*", "reduced*", "acceleration*",
          "throughput*", "rate", "per_sec*", "_per_s*", "accuracy*", "mfu*", "hfu*", "utili*",
@@ -33,8 +44,10 @@ WORDS = ("improve*", "gain*", "speed*", "faster*", "saved*", "saving*", "reducti
 def look(project: Project) -> Iterator[Site]:
     """Yield each speed-up that divides the new time by the old one, and each saving with its sign turned."""
     for module in project.modules.values():
-        for name, value in _formulas(module):
-            if (problem := _problem(project, module, name, value)) is not None:
+        told: set[ast.expr] = set()
+        for name, value in formulas(module):
+            if value not in told and (problem := _problem(project, module, name, value)) is not None:
+                told.add(value)
                 yield broken(module, value, f"{name}{problem}")
         for value, name in misnamed(module):
             yield broken(module, value, f"{name} is divided the other way round, upside down")
@@ -45,16 +58,32 @@ def _problem(project: Project, module: Module, name: str, value: ast.expr) -> st
     if BETTER.search(name) and (problem := _grown(project, module, value)) is not None:
         return f": {problem}"
     if GAIN.search(name):
-        turned = [pair for pair in _quotients(value) if _is_turned(project, module, *pair)]
+        turned = [
+            pair for pair in _quotients(value)
+            if _is_turned(project, module, *pair) or (OVER.search(name) and _is_turned_over(project, module, *pair))
+        ]  # fmt: skip
         texts = [_text(side, module).strip() for side in (turned[0] if turned else ())]
         return f" divides {texts[0]} by {texts[1]}, upside down" if texts else None
+    if SLOWER.search(name) and any(_is_turned(project, module, *pair[::-1]) for pair in _quotients(value)):
+        return " divides the old time by the new one, upside down"
     if SAVED.search(name):
         problem = _saving(value, module) or _left(name, value, module)
         return f": {problem}" if problem else None
-    if (RATE.search(name) or name == "rate") and any(
-        _is_inverse(project, module, name, *pair) for pair in _quotients(value)
-    ):
+    return _per_time(project, module, name, value) or _of_whole(name, value)
+
+
+def _per_time(project: Project, module: Module, name: str, value: ast.expr) -> str | None:
+    """Return what is wrong with a rate, or with a time for each of something."""
+    pairs = list(_quotients(value))
+    if (RATE.search(name) or name == "rate") and any(_is_inverse(project, module, name, *pair) for pair in pairs):
         return " divides a time by what was done in it, upside down"
+    if SPENT.search(name) and any(_is_inverse(project, module, "", *pair[::-1]) for pair in pairs):
+        return " divides what was done by the time that it took, upside down"
+    return None
+
+
+def _of_whole(name: str, value: ast.expr) -> str | None:
+    """Return what is wrong with a share of what there is: of right answers, of what a device can do."""
     if ACCURACY.search(words(name)):
         sides = [[words(tail_text(side)) for side in pair] for pair in _quotients(value)]
         if any(WHOLE.search(left) and HITS.search(right) for left, right in sides):
@@ -83,8 +112,18 @@ def _is_turned(project: Project, module: Module, over_: ast.expr, under_: ast.ex
     if over(left) and under(right):
         return True
     if rate or not units:
-        return False
+        both = rate and all(unit(project, module, side) == "rate" for side in (over_, under_))
+        return both and sum(told) == 1 and (over(left) or under(right))
     return (over(left) and not told[1]) or (under(right) and not told[0])
+
+
+def _is_turned_over(project: Project, module: Module, over: ast.expr, under: ast.expr) -> bool:
+    """Return whether a method that gives the speed-up over another object divides the wrong way."""
+    function = function_of(over, module)
+    names = [arg.arg for arg in function.args.args] if function is not None else []
+    at = [names.index(root) if (root := _root(side)) in names else -1 for side in (over, under)]
+    units = {unit(project, module, side) for side in (over, under)}
+    return names[:1] == ["self"] and ((units == {"rate"} and at == [1, 0]) or (units == {"time"} and at == [0, 1]))
 
 
 def _is_inverse(project: Project, module: Module, name: str, left: ast.expr, right: ast.expr) -> bool:
@@ -119,41 +158,6 @@ def _left(name: str, value: ast.expr, module: Module) -> str | None:
     return "the new arm divided by the old one is the share that is left" if pairs else None
 
 
-def _formulas(module: Module) -> Iterator[tuple[str, ast.expr]]:
-    """Yield each expression with the name that it is given: a variable's, a key's, a keyword's, a function's."""
-    yield from _printed(module)
-    for node in nodes(module, ast.Assign, ast.AnnAssign, ast.Dict, ast.keyword, ast.Return):
-        if isinstance(node, ast.Assign):
-            yield tail_text(node.targets[0]), node.value
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            yield tail_text(node.target), node.value
-        elif isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if isinstance(key, ast.Constant):
-                    yield str(key.value), value
-        elif isinstance(node, ast.keyword):
-            yield node.arg or "", node.value
-        elif isinstance(node, ast.Return) and node.value is not None:
-            function = function_of(node, module)
-            if function is not None and isinstance(node.value, ast.BinOp | ast.Call):
-                yield function.name, node.value
-
-
-def _printed(module: Module) -> Iterator[tuple[str, ast.expr]]:
-    """Yield what is printed behind its name: `f"speedup: {a / b}"`, `print("speedup", a / b)`."""
-    for node in nodes(module, ast.JoinedStr, ast.Call):
-        parts = node.values if isinstance(node, ast.JoinedStr) else node.args if isinstance(node, ast.Call) else []
-        for value, label in pairwise(parts if isinstance(node, ast.JoinedStr) else ()):
-            text = label.value if isinstance(label, ast.Constant) and isinstance(label.value, str) else ""
-            if isinstance(value, ast.FormattedValue) and (named := BEHIND.match(text)):
-                yield named[1], value.value
-        for label, value in pairwise(parts):
-            text = label.value if isinstance(label, ast.Constant) and isinstance(label.value, str) else ""
-            inside = value.value if isinstance(value, ast.FormattedValue) else value
-            if isinstance(inside, ast.BinOp | ast.Call) and (named := LABEL.search(text)):
-                yield named[1], inside
-
-
 def _quotients(value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Yield both sides of a division that makes a value, in percent or rounded, too."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
@@ -162,6 +166,8 @@ def _quotients(value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield from (pair for side in sides for pair in _quotients(side))
     elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
         yield value.left, value.right
+    elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub) and constant(value.right) in (1, 100):
+        yield from _quotients(value.left)
     elif isinstance(value, ast.Call) and tail_of(value.func) in {"round", "float", "abs"} and value.args:
         yield from _quotients(value.args[0])
     elif isinstance(value, ast.IfExp):
@@ -175,6 +181,13 @@ def _text(node: ast.expr, module: Module) -> str:
     if isinstance(node, ast.BinOp):
         return f"{_text(node.left, module)} {_text(node.right, module)}"
     return " ".join([called(node, module), *_keys(node)])
+
+
+def _root(node: ast.expr) -> str:
+    """Return the variable that a field is of: of `other.stats["ms"]`, `other`."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _keys(node: ast.expr) -> Iterator[str]:
@@ -195,6 +208,11 @@ def _unscaled(node: ast.expr) -> ast.expr:
     return _unscaled(sides[0]) if len(sides) == 1 else node
 
 
+def _is_unnamed_arm(text: str, other: str) -> bool:
+    """Return whether a value that names no arm is the same as another one is: of `row.peak` and `base.peak`, each."""
+    return not is_baseline(text) and not is_candidate(text) and are_of_one_kind(text, other)
+
+
 def _sides(node: ast.expr, kind: type[ast.operator]) -> tuple[ast.expr, ast.expr] | None:
     """Return both sides of a difference or a quotient, in percent, too."""
     inside = _unscaled(node)
@@ -209,15 +227,14 @@ def _saving(value: ast.expr, module: Module) -> str | None:
     share = _sides(inside, ast.Div)
     difference = _sides(share[0] if share is not None else inside, ast.Sub)
     left = _sides(difference[1], ast.Div) if difference is not None and share is None else None
-    if left is not None and is_baseline(_text(left[0], module)) and is_candidate(_text(left[1], module)):
+    texts = [_text(side, module) for side in left or ()]
+    if texts and is_baseline(texts[0]) and (is_candidate(texts[1]) or _is_unnamed_arm(texts[1], texts[0])):
         return "the old arm is divided by the new one, upside down"
     grown = _sides(difference[0], ast.Div) if difference is not None and constant(difference[1]) == 1 else None
     if grown is not None and is_candidate(_text(grown[0], module)) and is_baseline(_text(grown[1], module)):
         return "one is subtracted from the share that is left, so a saving is negative"
-    if (
-        difference is not None
-        and is_candidate(_text(difference[0], module))
-        and is_baseline(_text(difference[1], module))
-    ):
+    texts = [_text(side, module) for side in difference or ()]
+    is_field = share is not None and texts != [] and _is_unnamed_arm(*texts) and not by_name(texts[0])
+    if texts and is_baseline(texts[1]) and (is_candidate(texts[0]) or is_field):
         return "the old arm is subtracted from the new one, so a saving is negative"
     return None

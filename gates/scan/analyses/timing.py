@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 
 from gates.scan.analyses.benchmarks.arms import over_arms
 from gates.scan.analyses.benchmarks.benching import is_benchmark, is_called_benchmark
+from gates.scan.analyses.benchmarks.clocks import clock_names, is_clock
+from gates.scan.analyses.benchmarks.events import by_events
 from gates.scan.analyses.benchmarks.lopsided import begun_elsewhere, lopsided
-from gates.scan.analyses.benchmarks.spans import CLOCKS, around_yield, spans
-from gates.scan.analyses.benchmarks.timers import Timed, blocks, blocks_of, stretches
+from gates.scan.analyses.benchmarks.spans import around_yield, spans
+from gates.scan.analyses.benchmarks.timers import Timed, blocks, blocks_of, is_timer_of_device, stretches
 from gates.scan.analyses.benchmarks.waiting import origins_of, queued, waits
-from gates.scan.analyses.benchmarks.work import CUDA, is_work, on_device, reaches_device, works
-from gates.scan.analyses.reading.code import broken, calls, class_of, function_of, functions, keyword
+from gates.scan.analyses.benchmarks.work import CUDA, is_pass, is_work, on_device, reaches_device, works
+from gates.scan.analyses.reading.code import broken, calls, class_of, functions, keyword
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.reading.targets import Targets
 from gates.scan.program.classes import ClassInfo
@@ -25,7 +27,6 @@ WORDS = (
     "timeit", "perf_counter", "monotonic", "time.time", "time()", "perf_counter_ns", "monotonic_ns", "datetime",
     "elapsed_time",
 )  # fmt: skip
-TAILS = {name.rpartition(".")[2] for name in CLOCKS}
 BEGINS = {"__enter__", "start", "begin", "tic", "reset", "restart", "__init__"}
 OF_HOST = re.compile(r"(?i)(^|_)(cpu|host)(_|$)")
 ENDS = {"__exit__", "stop", "end", "finish", "toc", "elapsed", "lap", "seconds", "pause"}
@@ -37,8 +38,8 @@ def look(project: Project) -> Iterator[Site]:
     """Yield each reading of the clock at the end of a timed region that nothing waited in."""
     for module in project.modules.values():
         yield from _by_library(project, module)
-        yield from _by_events(project, module)
-        tails = TAILS | {name for name, dotted in module.aliases.items() if dotted in CLOCKS}
+        yield from by_events(project, module)
+        tails = clock_names(project, module)
         if not tails & module.calls.keys():
             continue
         origins = project.once(origins_of)[0]
@@ -74,29 +75,12 @@ def _of_function(project: Project, module: Module, function: Function, origins: 
     yield from _around_yield(project, module, function, origins)
 
 
-def _by_events(project: Project, module: Module) -> Iterator[Site]:
-    """Yield each time between two events of the device that is asked for before the device has come to them."""
-    for call in module.calls.get("elapsed_time", ()) if "Event" in module.calls else ():
-        function = function_of(call, module)
-        held = [c for c in calls(function) if c is not call and c.lineno <= call.lineno] if function else []
-        recorded = [c for c in held if tail_of(c.func) == "record"]
-        given = {text_of(arg) for arg in call.args}
-        own = [c for c in recorded if isinstance(c.func, ast.Attribute) and text_of(c.func.value) in given]
-        if not own and "Event" not in {tail_of(c.func) for c in held}:
-            continue
-        last = max((c.lineno for c in own or recorded), default=None)
-        done = (c for c in held if last is not None and c.lineno >= last)
-        if last is not None and not any(tail_of(c.func) == "query" or waits(project, module, c) for c in done):
-            yield broken(module, call, "the time between two events is read while the device still works")
-
-
 def _is_compared(project: Project, module: Module, function: Function, origins: Origins) -> bool:
     """Return whether a function returns nothing but a time, to a benchmark."""
     scope = project.scope_of(function, module)
     given = [n.value for n in inner(function, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
     is_time = bool(given) and all(
-        isinstance(value, ast.BinOp)
-        and any(isinstance(n, ast.Call) and scope.dotted(n.func) in CLOCKS for n in walk(value))
+        isinstance(value, ast.BinOp) and any(isinstance(n, ast.Call) and is_clock(n, scope) for n in walk(value))
         for value in given
     )
     return is_time and any(
@@ -199,8 +183,8 @@ def _is_off_device(module: Module, node: ast.AST) -> bool:
 def _around_yield(project: Project, module: Module, function: Function, origins: Origins) -> Iterator[Site]:
     """Find the end of what a generator with one `yield` times, where neither it nor the code in its block waits."""
     for span in around_yield(function, module, project.scope_of(function, module)):
-        used = list(blocks_of(origins, function))
-        if any(waits(project, module, c) for c in span.calls) or any(_is_waited_for(project, one) for one in used):
+        used = _unwaited(project, list(blocks_of(origins, function)))
+        if any(waits(project, module, c) for c in span.calls):
             continue
         if any(_is_measured(project, one) for one in used):
             yield broken(module, span.end, _said(project, used))
@@ -214,17 +198,18 @@ def _since_attribute(project: Project, module: Module, function: Function, origi
     for node in inner(function, ast.BinOp) if methods else ():
         if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Attribute)):
             continue
-        end = node.left if isinstance(node.left, ast.Call) and scope.dotted(node.left.func) in CLOCKS else None
+        end = node.left if isinstance(node.left, ast.Call) and is_clock(node.left, scope) else None
         begins = [found for m in methods if (found := _begins(m, node.right.attr, project, module)) is not None]
         if end is None or not begins or scope.owner is None:
             continue
         if any(waits(project, module, c) for c in calls(function) if c.lineno <= end.lineno):
             continue
         used = list(_timed(project, origins, scope.owner, begins, function.name))
-        if any(_is_waited_for(project, one) for one in used):
+        if used and not (used := _unwaited(project, used)):
             continue
         is_timer = function.name in ENDS and any(is_sure and m.name in BEGINS for m, is_sure in begins)
-        if is_timer or any(_is_measured(project, one) for one in used):
+        is_meant = is_timer_of_device(scope.owner.node)
+        if is_timer or any(_is_measured(project, one, is_meant=is_meant) for one in used):
             yield broken(module, end, _said(project, used))
 
 
@@ -238,6 +223,16 @@ def _timed(
         else:
             for method, _ in begins:
                 yield from stretches(project, origins, each, method.name, end)
+
+
+def _unwaited(project: Project, used: list[Timed]) -> list[Timed]:
+    """Return what is timed that nothing waits for: none beside what waits on purpose, passes beside what happens to."""
+    idle = [one for one in used if not _is_waited_for(project, one)]
+    if len(idle) == len(used):
+        return idle
+    if any("synchronize" in tail_of(c.func) for one in used for c in one.calls):
+        return []
+    return [one for one in idle if any(is_pass(project, one.module, c) for c in one.calls)]
 
 
 def _is_waited_for(project: Project, timed: Timed) -> bool:
@@ -255,10 +250,10 @@ def _said(project: Project, used: list[Timed]) -> str:
     return f"{MESSAGE} (around {places[0]})" if places else MESSAGE
 
 
-def _is_measured(project: Project, timed: Timed) -> bool:
-    """Return whether work on a device is timed, by a benchmark."""
+def _is_measured(project: Project, timed: Timed, *, is_meant: bool = False) -> bool:
+    """Return whether work on a device is timed, by a benchmark, or a pass of a model by what is meant for a device."""
     if not is_benchmark(timed.node, timed.module):
-        return False
+        return is_meant and any(is_pass(project, timed.module, c) for c in timed.calls) and on_device(timed.module)
     known = on_device(timed.module)
     return any(known or reaches_device(project, timed.module, c) for c in _work_of(project, timed))
 
@@ -275,7 +270,7 @@ def _begins(method: ast.AST, name: str, project: Project, module: Module) -> tup
         return None
     scope = project.scope_of(method, module)
     sets = [n for n in inner(method, ast.Assign) if isinstance(n, ast.Assign) and tail_of(n.targets[0]) == name]
-    clocked = [n for n in sets if isinstance(n.value, ast.Call) and scope.dotted(n.value.func) in CLOCKS]
+    clocked = [n for n in sets if isinstance(n.value, ast.Call) and is_clock(n.value, scope)]
     if not clocked:
         return None
     is_waited = any(waits(project, module, c) for c in calls(method) if c.lineno <= clocked[-1].lineno)

@@ -26,6 +26,10 @@ SWITCHED = re.compile(
     r"baseline|candidate|checkpointing)$"
 )
 Arm = TypeVar("Arm")
+KNOWN = frozenset(
+    {"amp", "use_amp", "precision", "dtype", "fp16", "mixed", "mixed_precision", "compile", "half", "attention", "attn",
+     "attn_implementation", "backend", "variant", "arm", "compiled", "amp_dtype"}
+)  # fmt: skip
 MAX_DIFFERING = 2  # the switch, and a seed or a size
 PLAIN = re.compile(r"(?i)((fp|float)?32|no)(-true)?")  # what frameworks call full precision
 
@@ -202,9 +206,17 @@ def is_arm(project: Project, module: Module, first: ast.Call, second: ast.Call) 
     given = [(_values(first), _values(second)), (one, other)]
     if any(are_arms(a, b) for a, b in given) or are_switched(project, module, first, second):
         return True
-    known = {"amp", "use_amp", "precision", "dtype", "fp16", "mixed", "mixed_precision", "compile", "half"}
     differing = {k.arg for k in first.keywords if _text(first, k.arg) != _text(second, k.arg)}
-    return bool(differing & known)
+    return bool(differing & KNOWN) or _are_told_by_place(project, module, first, second)
+
+
+def _are_told_by_place(project: Project, module: Module, first: ast.Call, second: ast.Call) -> bool:
+    """Return whether two calls of a function pass for one thing alone, by its place, what tells arms: `run("32")`."""
+    if not first.args or text_of(first.func) != text_of(second.func):
+        return False
+    one, other = (_passed(project, module, call) for call in (first, second))
+    differing = [name for name in one if name in other and text_of(one[name]) != text_of(other[name])]
+    return one.keys() == other.keys() and len(differing) == 1 and differing[0] in KNOWN
 
 
 def are_switched(project: Project, module: Module, first: ast.Call, second: ast.Call) -> bool:
@@ -220,7 +232,7 @@ def are_switched(project: Project, module: Module, first: ast.Call, second: ast.
 
 def _passed(project: Project, module: Module, call: ast.Call) -> dict[str, ast.expr]:
     """Return what a call passes, by the names of the parameters, with the defaults of those that it leaves."""
-    target = callee(project, module, call) or _made_by(project, module, call)
+    target = callee(project, module, call) or made_by(project, module, call)
     found = {k.arg: k.value for k in call.keywords if k.arg is not None}
     is_spread = len(found) < len(call.keywords) or any(isinstance(arg, ast.Starred) for arg in call.args)
     if target is None or is_spread:
@@ -232,7 +244,7 @@ def _passed(project: Project, module: Module, call: ast.Call) -> dict[str, ast.e
     return found
 
 
-def _made_by(project: Project, module: Module, call: ast.Call) -> Function | None:
+def made_by(project: Project, module: Module, call: ast.Call) -> Function | None:
     """Return the `__init__` that a call runs, where it makes an object of a class of the program."""
     info = project.classes.get(project.types.of(call, project.scope_at(call, module)) or "")
     is_class = info is not None and tail_of(call.func) == info.node.name

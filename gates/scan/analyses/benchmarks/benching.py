@@ -15,7 +15,8 @@ BASELINE = re.compile(
     r"(?i)(^|[^a-z])(fp32|float32|full|base|baseline|reference|ref|control|eager|original|unoptimi[sz]ed|slow|before|old|expected|naive|vanilla|plain)([^a-z]|$)"
 )
 RATE = re.compile(
-    r"(?i)per[ _]?s(ec(ond)?s?)?([^a-z]|$)|/ ?s(ec(ond)?s?)?([^a-z]|$)|throughput|tok(en)?s?_s([^a-z]|$)|_rate|"
+    r"(?i)per[ _]?s(ec(ond)?s?)?([^a-z]|$)|/ ?s(ec(ond)?s?)?([^a-z]|$)|throughput|"
+    r"(^|[^a-z])tput([^a-z]|$)|tok(en)?s?_s([^a-z]|$)|_rate|"
     r"samples_s|(^|[^a-z])(ips|fps|its?_s|tps|qps|rps|hz|[gt]?flops|bandwidth|[gm]bps)([^a-z]|$)"
 )
 GAIN = re.compile(r"(?i)speed_?up|faster|acceleration")
@@ -41,6 +42,15 @@ def is_candidate(text: str) -> bool:
 def is_baseline(text: str) -> bool:
     """Return whether a name is that of the old arm."""
     return bool(BASELINE.search(words(text))) and not CANDIDATE.search(words(text))
+
+
+def are_of_one_kind(one: str, other: str) -> bool:
+    """Return whether two values are called by one word, as the same field of two arms is: `base.peak`, `row.peak`."""
+    ends = [text.split()[-1:] for text in (one, other)]
+    if not all(ends):
+        return False
+    measured = [end[0].partition("_")[2] for end in ends]
+    return ends[0] == ends[1] or (measured[0] == measured[1] != "")
 
 
 def called(node: ast.expr, module: Module, hops: int = 2) -> str:

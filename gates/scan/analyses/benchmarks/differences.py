@@ -3,14 +3,17 @@
 import ast
 from dataclasses import dataclass, field
 
+from gates.scan.analyses.benchmarks.replacing import COMPREHENSIONS, difference_of, paired, renamed, side_by_side
 from gates.scan.analyses.reading.code import callee, constant, function_of
 from gates.scan.analyses.reading.constructors import declared, passed_for
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.analyses.settings.defaults import under
+from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module, is_property, tail_of
 from gates.scan.program.nodes import inner
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 REDUCES = frozenset({"max", "min", "mean", "amax", "sum", "item", "float", "double", "cpu", "numpy", "flatten",
                      "median", "detach", "any", "all", "maximum", "round", "values", "list", "tolist",
@@ -18,7 +21,6 @@ REDUCES = frozenset({"max", "min", "mean", "amax", "sum", "item", "float", "doub
 CONVERTS = frozenset({"asarray", "array", "tensor", "as_tensor", "float", "stack"})
 LARGEST = frozenset({"max", "amax", "nanmax"})
 LIBRARIES = {"torch", "np", "numpy", "math", "jnp", "statistics"}
-COMPREHENSIONS = (ast.GeneratorExp, ast.ListComp, ast.DictComp)
 CONTAINERS = frozenset({"dict", "list", "defaultdict", "OrderedDict", "zeros", "full", "empty"})
 HOPS = 6
 
@@ -45,7 +47,7 @@ def behind(project: Project, node: ast.expr, module: Module, way: Way, hops: int
         return _computed(project, node, module, way, hops)
     if isinstance(node, COMPREHENSIONS):
         found = behind(project, node.value if isinstance(node, ast.DictComp) else node.elt, module, way, hops)
-        return _renamed(found, _side_by_side(node)) if found is not None else None
+        return renamed(found, side_by_side(node)) if found is not None else None
     if isinstance(node, ast.Call):
         return _called(project, node, module, way, hops)
     if isinstance(node, ast.Attribute) and hops:
@@ -83,7 +85,7 @@ def _computed(project: Project, node: ast.BinOp, module: Module, way: Way, hops:
             found = set_before(function_of(node, module) or module.tree, ratio.id, node.lineno)
             ratio = found[0][0] if len(found) == 1 else ratio
         is_ratio = isinstance(ratio, ast.BinOp) and isinstance(ratio.op, ast.Div)
-        return _difference(ratio.left, ratio.right, node) if is_ratio else None  # type: ignore[attr-defined]
+        return difference_of(ratio.left, ratio.right, node) if is_ratio else None  # type: ignore[attr-defined]
     return node
 
 
@@ -126,7 +128,9 @@ def _returned(
     way.enters(target, scope.module)
     found = behind(project, values[0], scope.module, way, hops - 1) if len(values) == 1 else None
     given = {arg.arg: argument(call, target, arg.arg, bound=scope.owner is not None) for arg in target.args.args}
-    return _renamed(found, {name: value for name, value in given.items() if value}) if found is not None else None
+    if scope.self_name is not None and call.args and isinstance(call.func, ast.Attribute):
+        given[scope.self_name] = call.func.value  # `candidate.gap_to(baseline)`
+    return renamed(found, {name: value for name, value in given.items() if value}) if found is not None else None
 
 
 def _property(project: Project, node: ast.Attribute, module: Module, way: Way, hops: int) -> ast.BinOp | None:
@@ -137,11 +141,32 @@ def _property(project: Project, node: ast.Attribute, module: Module, way: Way, h
     way.names.append(node.attr)
     if method is not None and is_property(method[0]):
         return _returned(project, ast.Call(node, [], []), method[0], module, way, hops)
-    set_to = scope.through(node)
+    set_to = scope.through(node) or (_set_later(owner, node.attr, project) if owner is not None else None)
     same = set_to is not None and set_to[1].module is module
     if same and set_to is not None and isinstance(set_to[1].function, ast.FunctionDef | ast.AsyncFunctionDef):
         way.enters(set_to[1].function, module)
+        way.keys.append(node.attr)
     return behind(project, set_to[0], module, way, hops - 1) if set_to is not None and same else None
+
+
+def _set_later(owner: ClassInfo, name: str, project: Project) -> tuple[ast.expr, Scope] | None:
+    """Return what a method sets a field to that is only declared in its class: in `__post_init__`, mostly."""
+    for node in owner.node.body:
+        is_it = isinstance(node, ast.AnnAssign) and tail_of(node.target) == name
+        if (
+            isinstance(node, ast.AnnAssign)
+            and is_it
+            and node.value is not None
+            and not isinstance(node.value, ast.Call)
+        ):
+            return None
+    stored = [
+        (n.value, project.scope_of(method, owner.scope.module))
+        for method in owner.methods.values()
+        for n in inner(method, ast.Assign)
+        if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Attribute) and n.targets[0].attr == name
+    ]
+    return stored[0] if len(stored) == 1 else None
 
 
 def _kept(
@@ -208,47 +233,10 @@ def _gone_through(node: ast.Name, module: Module) -> ast.expr | None:
         if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
             return None
         for turn in around.generators if isinstance(around, (*COMPREHENSIONS, ast.SetComp)) else [around]:
-            found = _paired(turn.target, turn.iter) if isinstance(turn, ast.For | ast.comprehension) else {}
+            found = paired(turn.target, turn.iter) if isinstance(turn, ast.For | ast.comprehension) else {}
             if node.id in found:
                 return found[node.id]
     return None
-
-
-def _side_by_side(node: ast.GeneratorExp | ast.ListComp | ast.DictComp) -> dict[str, ast.expr]:
-    """Return what the variables of `for a, b in zip(one, other)` go through."""
-    found: dict[str, ast.expr] = {}
-    for each in node.generators:
-        if isinstance(each.iter, ast.Call) and tail_of(each.iter.func) == "zip" and isinstance(each.target, ast.Tuple):
-            pairs = zip(each.target.elts, each.iter.args, strict=False)
-            found |= {name.id: over for name, over in pairs if isinstance(name, ast.Name)}
-    return found
-
-
-def of_loops(found: ast.BinOp, node: ast.AST, module: Module) -> ast.BinOp:
-    """Return a difference with the variables of the loops around a node replaced by what these go through."""
-    given: dict[str, ast.expr] = {}
-    for around in module.ancestors(node):
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-            break
-        turns = around.generators if isinstance(around, (*COMPREHENSIONS, ast.SetComp)) else [around]
-        for turn in turns:
-            if isinstance(turn, ast.For | ast.comprehension):
-                given = {**_paired(turn.target, turn.iter), **given}
-    return _renamed(found, given)
-
-
-def _paired(target: ast.expr, over: ast.expr) -> dict[str, ast.expr]:
-    """Return what the variables of a loop are elements of: of `for i, (a, b) in enumerate(zip(one, other))`, both."""
-    tail = tail_of(over.func) if isinstance(over, ast.Call) else ""
-    if not isinstance(over, ast.Call) or not isinstance(target, ast.Tuple):
-        return {target.id: over} if isinstance(target, ast.Name) else {}
-    if tail == "zip" and len(over.args) == len(target.elts):
-        pairs = zip(target.elts, over.args, strict=True)
-        return {name: value for one, each in pairs for name, value in _paired(one, each).items()}
-    if tail == "enumerate" and over.args and len(target.elts) == 2:
-        return _paired(target.elts[1], over.args[0])
-    of_items = isinstance(over.func, ast.Attribute) and tail in {"items", "named_parameters"} and len(target.elts) == 2
-    return _paired(target.elts[1], over.func.value) if of_items else {}  # type: ignore[attr-defined]
 
 
 def _subtracted(call: ast.Call) -> ast.BinOp | None:
@@ -256,30 +244,8 @@ def _subtracted(call: ast.Call) -> ast.BinOp | None:
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in {"sub", "subtract"} or call.keywords:
         return None
     sides = call.args if _is_of_library(call.func) else [call.func.value, *call.args]
-    return _difference(sides[0], sides[1], call) if len(sides) == 2 else None
+    return difference_of(sides[0], sides[1], call) if len(sides) == 2 else None
 
 
 def _is_of_library(func: ast.expr) -> bool:
     return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in LIBRARIES
-
-
-def _difference(left: ast.expr, right: ast.expr, at: ast.expr) -> ast.BinOp:
-    return ast.copy_location(ast.BinOp(left, ast.Sub(), right), at)
-
-
-def _renamed(found: ast.BinOp, given: dict[str, ast.expr]) -> ast.BinOp:
-    """Return a difference with its names replaced by what they stand for."""
-    return _difference(_replaced(found.left, given), _replaced(found.right, given), found) if given else found
-
-
-def _replaced(node: ast.expr, given: dict[str, ast.expr]) -> ast.expr:
-    if isinstance(node, ast.Name):
-        return given.get(node.id, node)
-    if isinstance(node, ast.Attribute):
-        return ast.copy_location(ast.Attribute(_replaced(node.value, given), node.attr, node.ctx), node)
-    if isinstance(node, ast.Subscript):
-        return ast.copy_location(ast.Subscript(_replaced(node.value, given), node.slice, node.ctx), node)
-    if isinstance(node, ast.Call):
-        func = _replaced(node.func, given)
-        return ast.copy_location(ast.Call(func, [_replaced(a, given) for a in node.args], node.keywords), node)
-    return node

@@ -7,9 +7,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gates.scan.analyses.benchmarks.arms import is_arm, over_arms
+from gates.scan.analyses.benchmarks.arms import are_arms, is_arm, made_by, over_arms
 from gates.scan.analyses.benchmarks.benching import is_baseline, is_candidate
-from gates.scan.analyses.reading.code import broken, callee, calls, functions, keyword
+from gates.scan.analyses.reading.code import (
+    broken,
+    callee,
+    calls,
+    function_of,
+    functions,
+    keyword,
+    statement_of,
+    tail_text,
+)
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
@@ -17,14 +26,14 @@ from gates.scan.program.project import Project
 from gates.scan.site import Site
 
 DEPTH = 4
+MAX_CALLS = 5
 SEEDED = re.compile(r"(?i)seed")
 WEIGHTS = frozenset({"Linear", "Embedding", "LSTM", "GRU", "TransformerEncoderLayer", "Transformer"})
 RANDOM = frozenset(
     {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "normal", "bernoulli", "multinomial"}
 )
-SAME = frozenset(
-    {"load_state_dict", "deepcopy", "set_rng_state", "set_rng_state_all", "fork_rng", "Generator", "default_rng"}
-)
+SAME = frozenset({"load_state_dict", "deepcopy", "set_rng_state", "set_rng_state_all", "fork_rng"})
+OWN = frozenset({"Generator", "default_rng"})
 CLOCKS = frozenset({"perf_counter", "perf_counter_ns", "monotonic", "Event", "elapsed_time", "max_memory_allocated"})
 RESULT = re.compile(r"(?i)loss|acc|perplex|metric|score|error|grad|quality")
 Arms = tuple[ast.AST, list[ast.AST]]
@@ -36,6 +45,8 @@ class Reached:
 
     seeds: bool = False
     draws: bool = False
+    weighs: bool = False
+    own: bool = False
     keeps: bool = False
     times: bool = False
     tells: bool = False
@@ -44,7 +55,8 @@ class Reached:
     @property
     def is_unseeded(self) -> bool:
         """Return whether numbers are drawn that nothing sets, and something else than times is told of them."""
-        return self.draws and not self.seeds and not self.keeps and (self.tells or not self.times)
+        draws = self.weighs or (self.draws and not self.own)  # weights are drawn from no generator of one's own
+        return draws and not self.seeds and not self.keeps and (self.tells or not self.times)
 
 
 def one_seed(project: Project, module: Module) -> Iterator[Site]:
@@ -58,22 +70,44 @@ def one_seed(project: Project, module: Module) -> Iterator[Site]:
 def _before_all(project: Project, module: Module, body: ast.AST) -> Iterator[Site]:
     """Find a seed that is set once before the arms of a comparison, each of which draws on."""
     seeds = [call for call in calls(body) if _sets(project, module, call, DEPTH - 2)]
-    for around, parts in _arms(project, module, body) if seeds else ():
+    others = list(_set_outside(project, module, body)) if not seeds else []
+    for around, parts in _arms(project, module, body) if seeds or others else ():
         before = [c for c in seeds if c.lineno < getattr(around, "lineno", 0) and not _is_within(c, around, module)]
-        if not before or any(_sets(project, module, c, DEPTH - 2) for part in parts for c in _calls_in(part)):
+        if not (before or others) or any(_sets(project, module, c, DEPTH - 2) for p in parts for c in _calls_in(p)):
             continue
-        between = [
-            c for c in seeds if before and max(b.lineno for b in before) < c.lineno <= getattr(parts[-1], "lineno", 0)
-        ]
+        last = max((b.lineno for b in before), default=0)
+        between = any(last < c.lineno <= getattr(parts[-1], "lineno", 0) for c in seeds)
         reached = Reached()
         for part in parts:
             _reach(project, module, part, reached, DEPTH)
-        if reached.is_unseeded and not between:
-            seed = max(before, key=lambda c: c.lineno)
-            yield broken(
-                module, seed, f"{text_of(seed)}: the second arm goes on from where the first one left the numbers"
-            )
+        is_pair = isinstance(around, ast.Call)
+        if reached.is_unseeded and not between and (not is_pair or _is_told(reached, parts, module)):
+            there, seed = others[0] if not before else (module, max(before, key=lambda c: c.lineno))
+            said = f"{text_of(seed)}: the second arm goes on from where the first one left the numbers"
+            yield broken(there, seed, said, *([("arms", module, around)] if not before else ()))
             return
+
+
+def _is_told(reached: Reached, parts: list[ast.AST], module: Module) -> bool:
+    """Return whether two calls give results, and do not only make things."""
+    kept = [statement_of(part, module) for part in parts]
+    named = [tail_text(target) for n in kept if isinstance(n, ast.Assign) for target in n.targets]
+    return reached.tells or any(RESULT.search(name) for name in named)
+
+
+def _set_outside(project: Project, module: Module, body: ast.AST) -> Iterator[tuple[Module, ast.Call]]:
+    """Yield the seeds that are set when an object is made, or by callers, before a function compares arms."""
+    if not isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef):
+        return
+    owner = project.scope_of(body, module).owner
+    made = owner.methods.get("__init__") if owner is not None else None
+    if made is not None and made is not body:
+        yield from ((module, c) for c in calls(made) if _sets(project, module, c, DEPTH - 2))
+    for call, there in project.named.get(body.name, [])[:MAX_CALLS]:
+        around = function_of(call, there) or there.tree
+        set_there = [c for c in calls(around) if c.lineno < call.lineno and _sets(project, there, c, DEPTH - 2)]
+        if set_there and around is not body and callee(project, there, call) is body:
+            yield there, max(set_there, key=lambda c: c.lineno)
 
 
 def _arms(project: Project, module: Module, body: ast.AST) -> Iterator[Arms]:
@@ -87,11 +121,19 @@ def _arms(project: Project, module: Module, body: ast.AST) -> Iterator[Arms]:
                 yield node, [node.value if isinstance(node, ast.DictComp) else node.elt]  # type: ignore[attr-defined]
     runs: dict[str, list[ast.Call]] = defaultdict(list)
     for call in sorted(calls(body), key=lambda c: (c.lineno, c.col_offset)):
-        if callee(project, module, call) is not None:
-            runs[text_of(call.func)].append(call)
+        run = callee(project, module, call) or made_by(project, module, call)
+        if run is not None:
+            runs[_run(call, run)].append(call)
     for first, second in (pair for found in runs.values() for pair in itertools.pairwise(found)):
-        if is_arm(project, module, first, second):
+        names = tail_of(first.func), tail_of(second.func)
+        if is_arm(project, module, first, second) if names[0] == names[1] else are_arms(*names):
             yield first, [first, second]
+
+
+def _run(call: ast.Call, function: Function | None) -> str:
+    """Return what calls that are one arm each have in common: what they run, or its name without the arm's."""
+    named = function is not None and (is_baseline(function.name) or is_candidate(function.name))
+    return _rest(tail_of(call.func)) if named else text_of(call.func)
 
 
 def _in_one_turn(project: Project, module: Module) -> Iterator[Site]:
@@ -127,7 +169,7 @@ def _in_one_function(project: Project, module: Module) -> Iterator[Site]:
         for function, reached in zip((one, other), both, strict=True):
             _reach(project, module, function, reached, DEPTH)
         for mine, theirs, function in ((both[0], both[1], one), (both[1], both[0], other)):
-            if mine.is_unseeded and theirs.seeds and theirs.draws:
+            if mine.is_unseeded and theirs.seeds and (theirs.draws or theirs.weighs):
                 yield broken(module, function, f"{function.name} sets no seed, unlike the other arm")
 
 
@@ -144,18 +186,24 @@ def _reach(project: Project, module: Module, node: ast.AST, found: Reached, dept
     for call in _calls_in(node):
         tail, scope = tail_of(call.func), project.scope_at(call, module)
         named = scope.dotted(call.func) or ""
-        found.keeps = found.keeps or tail in SAME or keyword(call, "generator") is not None
+        is_own = keyword(call, "generator") is not None
+        found.keeps = found.keeps or tail in SAME or (is_own and tail.endswith("_"))
+        found.own = found.own or is_own or tail in OWN
         found.times = found.times or tail in CLOCKS
-        found.seeds = found.seeds or SEEDED.search(tail) is not None
+        found.seeds = found.seeds or (SEEDED.search(tail) is not None and not _is_of_generator(call))
         is_model = named in project.classes and project.types.is_a(named, MODULE) is True
         is_layer = named.startswith("torch.nn.") and not named.startswith("torch.nn.functional.") and tail[:1].isupper()
-        weighs = is_layer and (tail in WEIGHTS or "Conv" in tail)
-        draws = named.startswith("torch.") and tail in RANDOM
-        found.draws = found.draws or is_model or weighs or draws
-        target = callee(project, module, call) if depth else None
+        found.weighs = found.weighs or is_model or (is_layer and (tail in WEIGHTS or "Conv" in tail))
+        found.draws = found.draws or (named.startswith("torch.") and tail in RANDOM)
+        target = (callee(project, module, call) or made_by(project, module, call)) if depth else None
         if target is not None and target not in found.seen:
             found.seen.add(target)
             _reach(project, project.scope_of(target, module).module, target, found, depth - 1)
+
+
+def _is_of_generator(call: ast.Call) -> bool:
+    """Return whether a seed is that of a generator, which is made there: `torch.Generator().manual_seed(0)`."""
+    return isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call)
 
 
 def _sets(project: Project, module: Module, call: ast.Call, depth: int) -> bool:

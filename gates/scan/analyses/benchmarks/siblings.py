@@ -97,14 +97,23 @@ def _element(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
 
 
 def label_of(node: ast.Compare, module: Module) -> str:
-    """Return what a comparison is called where it stands: its key, or the text beside it."""
+    """Return what a comparison is called where it stands: its key, its keyword, or the text beside it."""
     around = module.parents.get(node)
+    if isinstance(around, ast.keyword):
+        return around.arg or ""
     if isinstance(around, ast.Dict):
         keys = [key for key, value in zip(around.keys, around.values, strict=True) if value is node]
-        return str(constant(keys[0])) if isinstance(keys[0], ast.Constant) else ""
+        return _label_text(keys[0]) if keys[0] is not None else ""
     parts = around.elts if isinstance(around, ast.Tuple | ast.List) else []
     parts = around.args if isinstance(around, ast.Call) else parts
     return next((value for value in map(constant, parts) if isinstance(value, str)), "")
+
+
+def _label_text(key: ast.expr) -> str:
+    """Return the text of a key, or what is written in one that is put together: of `f"within {tol}"`, `within `."""
+    if isinstance(key, ast.JoinedStr):
+        return "".join(str(part.value) for part in key.values if isinstance(part, ast.Constant))
+    return str(constant(key)) if isinstance(key, ast.Constant) else ""
 
 
 def _row(label: str, node: ast.expr) -> ast.Compare | None:

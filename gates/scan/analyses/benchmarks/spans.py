@@ -6,21 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gates.scan.analyses.benchmarks.clocks import is_clock
 from gates.scan.analyses.reading.code import calls, loop_of
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, kept, text_of, walk
 from gates.scan.program.scope import Scope
 
-CLOCKS = {
-    "time.time",
-    "time.perf_counter",
-    "time.monotonic",
-    "time.perf_counter_ns",
-    "time.monotonic_ns",
-    "timeit.default_timer",
-    "datetime.datetime.now",
-    "datetime.datetime.utcnow",
-}
 CONTEXTS = {"contextmanager", "asynccontextmanager"}
 KEEPS = {"append", "appendleft", "add"}
 DIFFERS = re.compile(r"^(ediff1d|diff|subtract)$")
@@ -37,7 +28,7 @@ class Span:
 
 def clocks_in(function: Function, scope: Scope) -> list[ast.Call]:
     """Return the readings of a clock in a function, in their order."""
-    found = (c for c in calls(function) if scope.dotted(c.func) in CLOCKS)
+    found = (c for c in calls(function) if is_clock(c, scope))
     return sorted(found, key=lambda c: (c.lineno, c.col_offset))
 
 

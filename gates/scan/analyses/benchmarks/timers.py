@@ -4,10 +4,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gates.scan.analyses.benchmarks.benching import BENCH
+from gates.scan.analyses.benchmarks.work import CUDA
 from gates.scan.analyses.reading.code import calls, function_of
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import text_of
 from gates.scan.program.project import Project
 
 
@@ -58,6 +61,11 @@ def stretches(project: Project, origins: Origins, owner: ClassInfo, begin: str, 
             if begun and owner in origins.classes(call.func.value, project.scope_at(call, module)):
                 held = (one for one in calls(around) if max(begun) < one.lineno < call.lineno)
                 yield Timed(call, module, tuple(sorted(held, key=lambda one: one.lineno)))
+
+
+def is_timer_of_device(owner: ast.ClassDef) -> bool:
+    """Return whether a timer is meant for work on a device: by its name, or as it asks whether there is one."""
+    return BENCH.search(owner.name) is not None or CUDA.search(text_of(owner)) is not None
 
 
 def _inside(body: list[ast.stmt]) -> tuple[ast.Call, ...]:

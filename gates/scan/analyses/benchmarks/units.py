@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from gates.scan.analyses.benchmarks.benching import CLOCKS, RATE, words
+from gates.scan.analyses.benchmarks.benching import CLOCKS, RATE, is_baseline, is_candidate, words
 from gates.scan.analyses.benchmarks.waiting import origins_of
 from gates.scan.analyses.reading.code import callee, constant, function_of, tail_text
 from gates.scan.analyses.reading.flow import set_before
@@ -23,8 +23,9 @@ COUNTED = re.compile(
 )  # a rate that leaves out the "per"
 SECONDS = re.compile(
     r"(?i)(^|[_ ])(step|iter|iteration|epoch|batch|run|train|forward|backward|fwd|bwd|wall|total|median|mean|avg|best|"
-    r"p50|p95|eager|compiled|baseline|amp|fp32|fp16|bf16)_s$"
+    r"p50|p95|eager|compiled|baseline|base|reference|ref|candidate|cand|new|old|before|after|plain|amp|fp32|fp16|bf16)_s$"
 )
+OF_ARM = re.compile(r"(^|[_ ])t_(\w+)$")  # `t_fp32`
 HOPS = 6
 
 
@@ -32,6 +33,9 @@ def unit_by_name(text: str) -> Unit | None:
     """Return what a value of a name counts; `None` where the name does not tell."""
     if RATE.search(text) or RATE.search(words(text)) or COUNTED.search(text):
         return "rate"
+    of_arm = OF_ARM.search(text)
+    if of_arm is not None and (is_baseline(of_arm[2]) or is_candidate(of_arm[2])):
+        return "time"
     return "time" if TIME.search(words(text)) or SECONDS.search(text) else None
 
 

@@ -70,12 +70,13 @@ def reaches_device(project: Project, module: Module, call: ast.Call, depth: int 
     if target is None:
         return False
     there = project.scope_of(target, module).module
-    if on_device(there) and any(_is_pass(project, there, c) for c in calls(target)):
+    if on_device(there) and any(is_pass(project, there, c) for c in calls(target)):
         return True
     return any(reaches_device(project, there, c, depth - 1) for c in calls(target))
 
 
-def _is_pass(project: Project, module: Module, call: ast.Call) -> bool:
+def is_pass(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a call is a forward or backward pass, or an operation of a library."""
     return is_backward(call) or is_forward(project, module, call) or _is_operation(project, module, call)
 
 

@@ -11,6 +11,11 @@ from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import text_of, walk
 from gates.scan.site import Site
 
+SPLITTING = re.compile(
+    r"(?i)(^|_)(sub_?sets?|splits?|split_\w+|ind(ex|ices)|idxs?|folds?|frac(tion)?s?|samplers?|start|stop|end|limit|"
+    r"max_\w*|num_(samples|examples|rows)|n_\w+|ids|skip|offset|slice|part|portion|holdout|val\w*|test\w*|held\w*|"
+    r"range|shards?|percent|pct|filter\w*|keep|mask|exclude|include|first|last|subjects?|mode|phase|stage|keys?|names?)$"
+)
 PREFIX = re.compile(r"^_*(get|make|build|create|load|setup)_")
 INDICES = re.compile(r"(?i)(^|_)train(ing)?(_|$)")
 KEEPS_ALL = frozenset({"map", "with_format", "with_transform", "set_format", "batch", "prefetch", "cache"})
@@ -26,7 +31,7 @@ def misnamed(module: Module) -> Iterator[Site]:
             if not _is_held(name) or not isinstance(target, ast.Name | ast.Attribute):
                 continue
             made = _is_of_training(value) or _is_of_whole(value, module) or _is_as_for_training(value, module)
-            if made and not _is_divided(name, module):
+            if made and not is_divided(name, module):
                 yield broken(module, value, f"{name} is made of the data of the training")
     for node in nodes(module, ast.Return, ast.IfExp):
         if isinstance(node, ast.IfExp):
@@ -125,7 +130,7 @@ def _is_of_training(value: ast.expr) -> bool:
     if None in options or {"sampler", "batch_sampler", "indices", "subset"} & options.keys():
         sampler = keyword(value, "sampler")
         return isinstance(sampler, ast.Call) and any(INDICES.search(tail_of(arg)) for arg in sampler.args)
-    if tail.endswith(("DataLoader", "Loader")):
+    if tail.endswith(("DataLoader", "Loader")) or _is_loader_of_all(value):
         first = value.args[0] if value.args else keyword(value, "dataset")
         return first is not None and _is_of_training(first)
     if any(isinstance(text, str) and re.search(r"(?i)val|test|dev|held", text) for text in texts):
@@ -134,7 +139,20 @@ def _is_of_training(value: ast.expr) -> bool:
     return is_set and (options.get("split") == "train" or options.get("train") is True)
 
 
-def _is_divided(name: str, module: Module) -> bool:
+def _is_loader_of_all(call: ast.Call) -> bool:
+    """Return whether a function of the program makes a loader, and is told of no part of the data."""
+    given = [*call.args[1:], *(k.value for k in call.keywords if k.arg != "dataset")]
+    named = any(SPLITTING.search(k.arg or "") for k in call.keywords)
+    return tail_of(call.func).endswith("loader") and not named and not any(tells_part(text_of(v)) for v in given)
+
+
+def tells_part(text: str) -> bool:
+    """Return whether the text of an argument tells a part of the data."""
+    parts = re.split(r"\W+", text)
+    return any(HELD.search(part) or TRAIN.search(part) or SPLITTING.search(part) for part in parts)
+
+
+def is_divided(name: str, module: Module) -> bool:
     """Return whether a part of the data is taken later: by a subset, an index, a split."""
     for node in nodes(module, ast.Name, ast.Attribute):
         if isinstance(node, ast.Name | ast.Attribute) and tail_of(node) == name:
