@@ -130,6 +130,8 @@ def _is_inverse(project: Project, module: Module, name: str, left: ast.expr, rig
     """Return whether a rate divides a time by a count, or anything by what it says that there are so many of."""
     if unit(project, module, left) == "time" and unit(project, module, right) is None:
         return True
+    if isinstance(constant(left), int | float) and unit(project, module, right) == "time":
+        return False
     counted = PER.search(name.lower())
     texts = [tail_text(side).lower() for side in (left, right)]
     told = [counted is not None and counted[1] in text and not TIMED.search(text) for text in texts]

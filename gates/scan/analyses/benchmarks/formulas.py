@@ -83,7 +83,8 @@ def _filled(text: str, values: list[ast.expr]) -> list[ast.expr | str]:
     texts = PLACE.split(text)
     if len(texts) != len(values) + 1:
         return []
-    return [part for pair in zip(texts, [*values, ""], strict=True) for part in pair]
+    between: list[ast.expr | str] = [*values, ""]
+    return [part for text, value in zip(texts, between, strict=True) for part in (text, value)]
 
 
 def _text(node: ast.expr) -> str:
