@@ -2,10 +2,12 @@
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner as inner
+from gates.scan.program.nodes import walk
 from gates.scan.program.project import Project
 from gates.scan.program.signatures import parameters
 from gates.scan.site import Site
@@ -139,6 +141,17 @@ def is_model_call(call: ast.Call) -> bool:
 def is_backward(call: ast.Call) -> bool:
     """Return whether a call runs a backward pass: `loss.backward()`, `accelerator.backward(loss)`."""
     return isinstance(call.func, ast.Attribute) and call.func.attr in {"backward", "manual_backward"}
+
+
+def named(body: ast.AST) -> dict[str, list[ast.AST]]:
+    """Return the names and the parameters in a body, by what they are called."""
+    found: dict[str, list[ast.AST]] = defaultdict(list)
+    for node in walk(body):
+        if isinstance(node, ast.Name):
+            found[node.id].append(node)
+        elif isinstance(node, ast.arg):
+            found[node.arg].append(node)
+    return found
 
 
 def constant(node: ast.expr | None) -> object:

@@ -1,25 +1,23 @@
 """What a container of a function holds: what calls return, `rows = [run(n) for n in names]`, or what variables do."""
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from gates.scan.analyses.reading.code import callee, function_of
-from gates.scan.analyses.reading.keys import LEAVES, READS, only_reads
-from gates.scan.program.module import Module, tail_of
-from gates.scan.program.nodes import kept, walk
+from gates.scan.analyses.reading.code import Comprehension, callee, constant, function_of, named
+from gates.scan.analyses.reading.gone_through import PASSES, source_of
+from gates.scan.analyses.reading.only_read import LEAVES, READS, only_reads
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, kept, walk
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
 
 EMPTY = frozenset({"dict", "list", "OrderedDict", "defaultdict"})
 VIEWS = frozenset({"values", "items", "keys", "copy"})
-PASSES = frozenset({"enumerate", "sorted", "reversed", "zip", "tqdm", "list", "track"})
 NUMBERS = frozenset({"abs", "float", "int", "round", "isclose"})
 MAX_CALLERS = 20
 MAX_NESTING = 5
 Uses = dict[str, list[ast.AST]]
 Made = tuple[ast.expr, Module]
-Source = tuple[ast.expr, list[int]]
 
 
 def held(
@@ -81,38 +79,34 @@ def spread(project: Project, module: Module, call: ast.Call) -> list[Made]:
     return [(made, module) for made in _held_by(value, ()) or ()]
 
 
-def source_of(name: ast.AST, module: Module) -> Source | None:
-    """Return what a loop's variable goes through, and its place there: of `for k, row in rows`, `rows` and 1."""
-    path: list[int] = []
-    node, around = name, module.parents.get(name)
-    while isinstance(around, ast.Tuple | ast.List):
-        path.insert(0, next(at for at, part in enumerate(around.elts) if part is node))
-        node, around = around, module.parents.get(around)
-    is_turned = isinstance(around, ast.For | ast.comprehension) and around.target is node
-    return _beneath(around.iter, path) if is_turned and isinstance(around, ast.For | ast.comprehension) else None
-
-
-def _beneath(node: ast.expr, path: list[int]) -> Source | None:
-    """Return the container under views of it and what counts or pairs its elements, and the place in an element."""
-    if not isinstance(node, ast.Call):
-        return (node, path) if not isinstance(node, ast.Dict) else None
-    tail = tail_of(node.func)
-    if isinstance(node.func, ast.Attribute) and not node.args:
-        wanted = {"items": path[1:] if path[:1] == [1] else None, "values": path}.get(tail)
-        return (node.func.value, wanted) if wanted is not None else None
-    if tail not in PASSES or not node.args:
-        return None
-    if tail == "zip":
-        return _beneath(node.args[path[0]], path[1:]) if path and path[0] < len(node.args) else None
-    if tail == "enumerate":
-        return _beneath(node.args[0], path[1:]) if path[:1] == [1] else None
-    return _beneath(node.args[0], path)
-
-
 def values_in(node: ast.expr, path: Sequence[int] = ()) -> list[ast.expr]:
     """Return what stands in a container that is written out, or at one place of each of its elements."""
     values = node.values if isinstance(node, ast.Dict) else getattr(node, "elts", [])
     return _picked(values, path) or []
+
+
+def values_under(project: Project, function: Function, module: Module, key: str) -> list[Made]:
+    """Return the calls that stand under a key in what a function returns; none where not all is written there."""
+    found: list[Made] = []
+    for node in inner(function, ast.Return):
+        value = node.value if isinstance(node, ast.Return) else None
+        if isinstance(value, ast.Name):
+            more = held(project, value.id, function, module)
+        else:
+            more = [(v, module) for v in _under(value, key)]
+        if not more:
+            return []
+        found += more
+    return found
+
+
+def _under(value: ast.expr | None, key: str) -> list[ast.expr]:
+    if isinstance(value, ast.DictComp):
+        return _calls([value.value]) or []
+    if not isinstance(value, ast.Dict):
+        return []
+    under = [v for k, v in zip(value.keys, value.values, strict=True) if constant(k) == key]
+    return under if len(under) == 1 and isinstance(under[0], ast.Call) else []
 
 
 def _picked(values: Iterable[ast.expr], path: Sequence[int]) -> list[ast.expr] | None:
@@ -190,17 +184,6 @@ def leaves_alone(project: Project, module: Module, node: ast.AST, hops: int = 2)
     )  # fmt: skip
 
 
-def named(body: ast.AST) -> dict[str, list[ast.AST]]:
-    """Return the names and the parameters in a body, by what they are called."""
-    found: dict[str, list[ast.AST]] = defaultdict(list)
-    for node in walk(body):
-        if isinstance(node, ast.Name):
-            found[node.id].append(node)
-        elif isinstance(node, ast.arg):
-            found[node.arg].append(node)
-    return found
-
-
 def _stored(node: ast.Name, module: Module, path: Sequence[int]) -> list[ast.expr] | None:
     """Return the calls and variables in what a container is set to; `None` for anything else."""
     parent = module.parents[node]
@@ -255,7 +238,7 @@ def _is_left(node: ast.expr, uses: Uses, module: Module) -> bool:
     parent = module.parents.get(node)
     if isinstance(parent, ast.Assign) and all(isinstance(target, ast.Name) for target in parent.targets):
         return all(_only_read(target.id, uses, module) for target in parent.targets if isinstance(target, ast.Name))
-    is_reckoned = isinstance(parent, ast.BinOp | ast.UnaryOp | ast.JoinedStr)
+    is_reckoned = isinstance(parent, ast.BinOp | ast.UnaryOp | ast.JoinedStr | Comprehension)
     is_number = isinstance(parent, ast.Call) and tail_of(parent.func) in NUMBERS
     return is_reckoned or is_number or only_reads(parent, node, module)
 

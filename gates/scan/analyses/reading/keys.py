@@ -3,22 +3,21 @@
 import ast
 from collections.abc import Iterable
 
-from gates.scan.analyses.reading.code import callee, constant, function_of
+from gates.scan.analyses.reading.code import callee, constant, function_of, named
+from gates.scan.analyses.reading.held import leaves_alone
+from gates.scan.analyses.reading.only_read import only_reads
+from gates.scan.analyses.reading.texts import HOLE, Reader
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module, tail_of
-from gates.scan.program.nodes import inner, walk
+from gates.scan.program.nodes import inner, kept
 from gates.scan.program.project import Project
 
 Keys = frozenset[str]
-HOPS = 3
-READS = frozenset({"get", "items", "keys", "values", "copy"})
+HOPS = 4
 ADDS = frozenset({"setdefault", "update"})
-LEAVES = frozenset(
-    {"print", "len", "sorted", "list", "str", "repr", "dict", "sum", "max", "min", "isinstance", "all", "any", "bool",
-     "dumps", "dump", "info", "debug", "warning", "error", "exception", "critical", "log", "log_metrics", "log_dict",
-     "add_scalars", "pprint", "format", "append", "set_postfix", "echo", "write", "save", "tuple", "set", "iter",
-     "enumerate"}
-)  # fmt: skip
+MAKES = frozenset({"dict", "OrderedDict"})
+PLAIN = frozenset({"no_grad", "inference_mode", "enable_grad", "staticmethod", "autocast", "record_function"})
+GIVES_ANY = frozenset({"defaultdict", "Counter"})
 
 
 def keys_of(project: Project, module: Module, node: ast.expr) -> Keys | None:
@@ -32,6 +31,11 @@ def keys_returned(project: Project, function: Function, module: Module, index: i
         return None
     values = [n.value for n in inner(function, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
     return _of_all(project, module, function, values, index, HOPS)
+
+
+def is_decorated(function: Function) -> bool:
+    """Return whether a decorator may give something else than what a function returns."""
+    return any(tail_of(d.func if isinstance(d, ast.Call) else d) not in PLAIN for d in function.decorator_list)
 
 
 def keys_yielded(project: Project, function: Function, module: Module) -> Keys | None:
@@ -75,11 +79,18 @@ def _of(project: Project, module: Module, function: ast.AST, node: ast.expr, hop
     if isinstance(node, ast.Name) and hops:
         return _grown(project, module, function, node.id, hops - 1)
     if isinstance(node, ast.DictComp):
-        return _comprehended(node)
-    if not isinstance(node, ast.Call):
-        return None
-    if isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
-        return frozenset(k.arg for k in node.keywords if k.arg) if all(k.arg for k in node.keywords) else None
+        return _texts(project, module, node.key, hops)
+    return _made(project, module, function, node, hops) if isinstance(node, ast.Call) else None
+
+
+def _made(project: Project, module: Module, function: ast.AST, node: ast.Call, hops: int) -> Keys | None:
+    """Return the keys of what a call makes a dictionary of, or returns."""
+    if tail_of(node.func) in GIVES_ANY:
+        return frozenset({HOLE})
+    if tail_of(node.func) in MAKES:
+        return _joined(project, module, function, node, hops)
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "copy" and not node.args:
+        return _of(project, module, function, node.func.value, hops)
     if (fields := _of_fields(project, module, node)) is not None:
         return fields
     return _called(project, module, function, node, hops)
@@ -105,7 +116,7 @@ def _of_call(
         values = [n.value for n in inner(run, ast.Return) if isinstance(n, ast.Return) and n.value is not None]
         if not values and run is target:
             continue  # left to the classes below
-        if run is function or run.decorator_list:
+        if run is function or is_decorated(run):
             return None
         keys = _of_all(project, project.scope_of(run, module).module, run, values, index, hops - 1)
         if keys is None:
@@ -162,39 +173,52 @@ def _written(project: Project, module: Module, function: ast.AST, node: ast.Dict
             if inside is None:
                 return None
             found |= inside
-        elif isinstance(key, ast.Constant) and isinstance(key.value, str):
-            found.add(key.value)
         else:
-            return None
+            texts = _texts(project, module, key, hops)
+            if texts is None:
+                return None
+            found |= texts
     return frozenset(found)
 
 
-def _comprehended(node: ast.DictComp) -> Keys | None:
-    """Return the keys of `{name: ... for name in ("a", "b")}`."""
-    each = node.generators[0]
-    if len(node.generators) > 1 or not isinstance(each.target, ast.Name) or not isinstance(node.key, ast.Name):
-        return None
-    if each.target.id != node.key.id or not isinstance(each.iter, ast.Tuple | ast.List):
-        return None
-    texts = [constant(part) for part in each.iter.elts]
-    return frozenset(str(text) for text in texts) if all(isinstance(text, str) for text in texts) else None
+def _texts(project: Project, module: Module, key: ast.expr, hops: int) -> Keys | None:
+    """Return the texts that a key may be, with holes for what is not known; `None` where nothing of it is."""
+    return _reader(project, hops).of(key, module)
+
+
+def _reader(project: Project, hops: int) -> Reader:
+    """Return what reads texts, those that loops over dictionaries go over included."""
+
+    def keyed(there: Module, node: ast.expr) -> Keys | None:
+        found = _of(project, there, function_of(node, there) or there.tree, node, hops - 1) if hops > 0 else None
+        return found - {HOLE} if found is not None else None
+
+    return Reader(project, keyed)
 
 
 def _grown(project: Project, module: Module, function: ast.AST, name: str, hops: int) -> Keys | None:
     """Return the keys of a variable that begins as a dictionary and is given more, key by key."""
     found: set[str] = set()
+    read: list[ast.expr] = []
     begun = 0
-    for node in walk(function):
-        if isinstance(node, ast.arg) and node.arg == name:
+    for node in kept(function, named).get(name, ()):
+        if isinstance(node, ast.arg):
             return None
-        if not isinstance(node, ast.Name) or node.id != name or node not in module.parents:
+        if not isinstance(node, ast.Name) or node not in module.parents:
             continue
+        parent = module.parents[node]
+        read += [parent.slice] if isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Load) else []
         more = _of_use(project, module, function, node, hops)
         if more is None:
             return None
         begun += isinstance(node.ctx, ast.Store)
         found |= more
-    return frozenset(found) if begun == 1 else None
+    for key in read if HOLE in found else ():
+        texts = _texts(project, module, key, hops)
+        if texts is None:
+            return None
+        found |= texts
+    return frozenset(found) if begun else None
 
 
 def _of_use(project: Project, module: Module, function: ast.AST, node: ast.Name, hops: int) -> Keys | None:
@@ -207,24 +231,27 @@ def _of_use(project: Project, module: Module, function: ast.AST, node: ast.Name,
         is_whole = plain and (isinstance(parent, ast.AnnAssign) or node in getattr(parent, "targets", ()))
         return _of(project, module, function, parent.value, hops) if is_whole and parent.value is not None else None  # type: ignore[attr-defined]
     if isinstance(parent, ast.Subscript) and parent.value is node:
-        key = constant(parent.slice)
         if isinstance(parent.ctx, ast.Load):
             return frozenset()
-        return frozenset({key}) if isinstance(key, str) and isinstance(parent.ctx, ast.Store) else None
+        return _texts(project, module, parent.slice, hops) if isinstance(parent.ctx, ast.Store) else None
     call = module.parents.get(parent)
     if isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and parent.attr in ADDS:
         if parent.attr == "setdefault":
-            key = constant(call.args[0]) if call.args else None
-            return frozenset({key}) if isinstance(key, str) else None
-        given = [_of(project, module, function, arg, hops) for arg in call.args]
-        named = frozenset(k.arg for k in call.keywords if k.arg)
-        known = all(k.arg for k in call.keywords) and None not in given
-        return named.union(*(keys for keys in given if keys is not None)) if known else None
-    return (
-        frozenset()
-        if isinstance(parent, ast.Return | ast.Yield | ast.Tuple) or only_reads(parent, node, module)
-        else None
-    )
+            return _texts(project, module, call.args[0], hops) if call.args else None
+        return _joined(project, module, function, call, hops)
+    is_left = isinstance(parent, ast.Return | ast.Yield | ast.Tuple) or only_reads(parent, node, module)
+    return frozenset() if is_left or leaves_alone(project, module, node) else None
+
+
+def _joined(project: Project, module: Module, function: ast.AST, call: ast.Call, hops: int) -> Keys | None:
+    """Return the keys that a call gives a dictionary by what it is passed: `dict(row, epoch=1)`, `row.update(more)`."""
+    wholes = [*call.args, *(k.value for k in call.keywords if k.arg is None)]
+    given = [
+        _of(project, module, function, whole, hops) or _reader(project, hops).elements(whole, [0], module)
+        for whole in wholes
+    ]
+    by_name = frozenset(k.arg for k in call.keywords if k.arg)
+    return by_name.union(*(keys for keys in given if keys is not None)) if None not in given else None
 
 
 def _unpacked(
@@ -236,33 +263,3 @@ def _unpacked(
     if not isinstance(value, ast.Call) or any(isinstance(part, ast.Starred) for part in parts.elts):
         return None
     return _called(project, module, function, value, hops, parts.elts.index(name))
-
-
-def only_reads(parent: ast.AST | None, name: ast.AST, module: Module) -> bool:
-    """Return whether a use of a dictionary leaves it as it is and does not hand it on to what may change it."""
-    if isinstance(parent, ast.Subscript):
-        return parent.value is name and isinstance(parent.ctx, ast.Load)
-    if isinstance(parent, ast.Attribute):
-        return parent.attr in READS
-    if isinstance(parent, ast.keyword):
-        return parent.arg is None or only_reads(module.parents.get(parent), parent.value, module)
-    if isinstance(parent, ast.Call):
-        return tail_of(parent.func) in LEAVES
-    if isinstance(parent, ast.For | ast.comprehension):
-        return parent.iter is name
-    return isinstance(parent, ast.Compare | ast.FormattedValue | ast.Return | ast.Dict | ast.Starred)
-
-
-def values_under(function: ast.AST, key: str) -> list[ast.Call]:
-    """Return the calls that stand under a key in what a function returns, where each of it is written out."""
-    found: list[ast.Call] = []
-    for node in inner(function, ast.Return):
-        value = node.value if isinstance(node, ast.Return) else None
-        if not isinstance(value, ast.Dict):
-            return []
-        keyed = zip(value.keys, value.values, strict=True)
-        under = [v for k, v in keyed if isinstance(k, ast.Constant) and k.value == key]
-        if len(under) != 1 or not isinstance(under[0], ast.Call):
-            return []
-        found.append(under[0])
-    return found

@@ -15,12 +15,16 @@ ORDINARY = GENERIC | {"forward", "run", "compute", "evaluate", "predict", "call"
 
 
 class Origin(NamedTuple):
-    """What a dictionary comes from: the function, which element of what it returns, and whether that is certain."""
+    """What a dictionary comes from: the function, which element of what it returns, and whether that is certain.
+
+    Where the function itself puts the dictionary together, `keys` are those that it then has.
+    """
 
     function: Function
     place: int | None
     sure: bool
     yields: bool = False
+    keys: frozenset[str] | None = None
 
 
 def run_by(project: Project, module: Module, call: ast.Call) -> tuple[Function, bool] | None:

@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses.reading.code import constant, function_of
+from gates.scan.analyses.reading.code import constant, function_of, named
 from gates.scan.analyses.reading.flow import passed, spine
-from gates.scan.analyses.reading.held import named
 from gates.scan.analyses.reading.keys import Keys, keys_of, keys_returned
 from gates.scan.analyses.reading.running import run_by
+from gates.scan.analyses.reading.texts import fits
 from gates.scan.program.module import Module
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
@@ -34,7 +34,7 @@ def keys_on_file(project: Project, module: Module, node: ast.expr) -> Saved | No
     read = _read_of(node, module)
     written = frozenset[str]().union(*(keys for keys, *_ in saved if keys is not None))
     fitting = [(keys, call, there) for keys, call, there in saved if keys is not None and len(read & keys) >= FEW]
-    return fitting[0] if len(fitting) == 1 and len(read - written) == 1 else None
+    return fitting[0] if len(fitting) == 1 and sum(not fits(written, key) for key in read) == 1 else None
 
 
 def _loaded(project: Project, scope: Scope, node: ast.Name, hops: int = HOPS) -> str | None:

@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import callee, function_of
-from gates.scan.analyses.reading.held import held, source_of, values_in
+from gates.scan.analyses.reading.gone_through import source_of
+from gates.scan.analyses.reading.held import held, values_in
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import is_none, walk
 from gates.scan.program.project import Project

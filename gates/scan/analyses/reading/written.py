@@ -2,10 +2,10 @@
 
 import ast
 
-from gates.scan.analyses.reading.code import constant, function_of
+from gates.scan.analyses.reading.code import constant, function_of, named
 from gates.scan.analyses.reading.common_objects import read_attributes
-from gates.scan.analyses.reading.held import named
-from gates.scan.analyses.reading.keys import Keys, only_reads
+from gates.scan.analyses.reading.keys import Keys
+from gates.scan.analyses.reading.only_read import only_reads
 from gates.scan.program.module import Module
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
