@@ -3,9 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses.reading.code import Loop, broken, callee, calls, function_of, functions, loop_of, statement_of
+from gates.scan.analyses.reading.code import Loop, broken, calls, function_of, functions, loop_of, statement_of
 from gates.scan.analyses.reading.origins import Origin, Origins
+from gates.scan.analyses.training.begun_elsewhere import is_begun_elsewhere
 from gates.scan.analyses.training.graphs import (
+    CUT,
     given_by,
     giving,
     is_cut,
@@ -15,17 +17,19 @@ from gates.scan.analyses.training.graphs import (
     unsummed,
     with_others,
 )
-from gates.scan.analyses.training.handovers import gone_over, handed_in, may_run, named_in, ways_of
+from gates.scan.analyses.training.handed_to_start import handed_to_start
+from gates.scan.analyses.training.handovers import gone_over, handed_in, is_picked, may_run, named_in, ways_of
 from gates.scan.analyses.training.hot import is_hot, steps
-from gates.scan.analyses.training.keeping import Kept, is_of_caller, is_reset, kept_in
+from gates.scan.analyses.training.keeping import Kept, adds_tensors, is_of_caller, is_reset, kept_in
 from gates.scan.analyses.training.terms import parts, summed
 from gates.scan.analyses.training.updates import leading
 from gates.scan.program.module import Function, Module, tail_of
-from gates.scan.program.nodes import inner, text_of
+from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 from gates.scan.site import Site
+from gates.scan.ways.hooks import hooks_of
 
 WORDS = ("backward*", "training_step", "scaler*")
 MAX_TOLD = 4
@@ -39,7 +43,7 @@ def look(project: Project) -> Iterator[Site]:
         for function, losses in _losses(project, module):
             terms = parts(project, module, function)
             for node, value, into in kept_in(function):
-                name = text_of(value) if isinstance(value, ast.Name | ast.Attribute) else ""
+                name = text_of(value) if isinstance(value, ast.Name | ast.Attribute | ast.Subscript) else ""
                 if name not in losses and not (name in terms and _is_trained_on(function, node, module)):
                     continue
                 if is_cut(name, node, module, function_of(node, module) or module.tree):
@@ -115,6 +119,7 @@ def _handed(project: Project) -> Iterator[Site]:
                     kept is None
                     or not _is_kept_there(kept, function, project, module)
                     or _runs_own(project, module, node)
+                    or is_picked(value, function)
                 ):
                     continue
                 sites = _sites(project, function)
@@ -122,12 +127,19 @@ def _handed(project: Project) -> Iterator[Site]:
                 handed = [_handing(*each) for each in bad]
                 said = f"{text_of(into)} keeps {text_of(whole)} with the graph that made it"
                 alone = len(bad) == 1 and is_of_caller(*bad[0][:2], kept, function, module)
-                if bad and len(bad) == len(sites) and not alone:
+                is_own = len(bad) == len(sites) or (adds_tensors(function, module, node) and not _cuts(sites, bad))
+                if bad and is_own and not alone:
                     yield broken(module, node, said, *(("handed over in", *each) for each in handed[:MAX_TOLD]))
                     continue
                 for each, (call, there, _) in zip(handed, bad, strict=True):
                     on = [("handed on in", there, call)] if each != (there, call) else []
                     yield broken(*each, said, *on, ("kept in", module, node))
+
+
+def _cuts(sites: list[tuple[ast.Call, Module]], bad: list[tuple[ast.Call, Module, list[Origin]]]) -> bool:
+    """Return whether a call that hands over no graph cuts off what it hands over."""
+    others = (call for call, _ in sites if all(call is not each for each, *_ in bad))
+    return any(isinstance(n, ast.Call) and tail_of(n.func) in CUT for call in others for n in walk(call))
 
 
 def _handing(call: ast.Call, there: Module, found: list[Origin]) -> tuple[Module, ast.AST]:
@@ -150,6 +162,8 @@ def _sites(project: Project, function: Function) -> list[tuple[ast.Call, Module]
     known = steps(project)
     named = [(call, there) for call, there in known.origins.called(function) if loop_of(call, there) is not None]
     others = [each for each in named if may_run(project, known.origins, *each, function)]
+    fired = project.once(hooks_of)[0].firing.get(function, ())
+    others += [each.inside for each in fired if loop_of(each.call, each.module) is not None]
     return list({id(call): (call, there) for call, there in (*known.sites.get(function, ()), *others)}.values())
 
 
@@ -205,11 +219,13 @@ def _is_attached(node: ast.expr, scope: Scope, path: tuple[int | None, ...]) -> 
         node = node.left
     if any(text_of(call.func) == f"{text_of(node)}.detach_" for call in calls(body)):
         return False
-    if isinstance(node, ast.Attribute) and not path:
-        return text_of(node) in starts(body) and not is_ungraded(node, scope.module)
+    if isinstance(node, ast.Attribute):
+        is_begun = not path and text_of(node) in starts(body)
+        is_begun = is_begun or is_begun_elsewhere(node, scope, of_part=path == (None,))
+        return is_begun and not is_ungraded(node, scope.module)
     if not isinstance(node, ast.Name) or isinstance(body, ast.Lambda):
         return False
-    begun = starts(body) | set(_handed_to_start(scope.project, scope.module, body))
+    begun = starts(body) | set(handed_to_start(scope.project, scope.module, body))
     found = begun if not path else summed(body, begun)
     return node.id in found - {"self"} and not is_cut(node.id, node, scope.module, body)
 
@@ -233,7 +249,7 @@ def _is_hot(project: Project, module: Module, node: ast.AST) -> bool:
 def _losses(project: Project, module: Module) -> Iterator[tuple[ast.AST, set[str]]]:
     """Yield each function, or the module, with the names from which its backward passes start, there or in others."""
     for body in (module.tree, *functions(module)):
-        found = with_others(starts(body) | set(_handed_to_start(project, module, body)), body)
+        found = with_others(starts(body) | set(handed_to_start(project, module, body)), body)
         if isinstance(body, ast.FunctionDef) and body.name == "training_step":
             for node in inner(body, ast.Return):
                 value = node.value if isinstance(node, ast.Return) else None
@@ -241,49 +257,6 @@ def _losses(project: Project, module: Module) -> Iterator[tuple[ast.AST, set[str
                 found |= {name for each in values for name in named(each)}
         if found:
             yield body, found - {"self"}
-
-
-def _handed_to_start(project: Project, module: Module, body: ast.AST) -> Iterator[str]:
-    """Yield the names that a body hands to functions and objects of the program which start a backward pass there."""
-    starting = project.once(_starting)[0]
-    for call in calls(body):
-        target = callee(project, module, call) if starting and tail_of(call.func) in leading(project) else None
-        if target is None or target not in starting:
-            continue
-        bound = project.scope_of(target, module).owner is not None
-        for parameter in starting[target]:
-            name, _, field = parameter.partition(".")
-            given = argument(call, target, name, bound=bound)
-            if given is not None and field:
-                yield from _read_as(body, f"{text_of(given)}.{field}")
-            elif given is not None:
-                yield from named(given)
-
-
-def _read_as(body: ast.AST, field: str) -> Iterator[str]:
-    """Yield a field of an object, as it is written, and the names that a body gives it."""
-    yield field
-    for node in inner(body, ast.Assign):
-        if isinstance(node, ast.Assign) and text_of(node.value) == field:
-            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
-
-
-def _starting(project: Project) -> Iterator[dict[Function, frozenset[str]]]:
-    """Yield the parameters of each function, or the fields of these, from which it starts a backward pass."""
-    found: dict[Function, frozenset[str]] = {}
-    for module in project.modules.values():
-        for function in functions(module) if "backward" in module.calls else ():
-            arguments = function.args
-            given = {arg.arg for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-            begun = starts(function)
-            read = {
-                text_of(n.value) for n in inner(function, ast.Assign)
-                if isinstance(n, ast.Assign) and isinstance(n.value, ast.Attribute) and tail_of(n.targets[0]) in begun
-                and isinstance(n.value.value, ast.Name) and n.value.value.id in given - {"self"}
-            }  # fmt: skip
-            if begun := (begun & given - {"self"}) | read:
-                found[function] = frozenset(begun)
-    yield found
 
 
 def _outlives(into: ast.expr, node: ast.AST, module: Module) -> bool:

@@ -36,7 +36,8 @@ def values_of(project: Project, origins: Origins, node: ast.expr, scope: Scope) 
     stored = [_stored(each, field[1]) for each in holders if field is not None]
     anew = {each.scope.function for each, values in zip(holders, stored, strict=True) if values}
     for each, values in zip(holders, stored, strict=True):
-        known = values if isinstance(each.node, ast.Name) else _held(project, each, field[1]) if field else None
+        is_variable = isinstance(each.node, ast.Name) or (isinstance(each.node, ast.Attribute) and values)
+        known = values if is_variable else _held(project, each, field[1]) if field else None
         if known is None:
             return None
         found += known if values or each.scope.function not in anew else []
@@ -46,7 +47,7 @@ def values_of(project: Project, origins: Origins, node: ast.expr, scope: Scope) 
 def _stored(holder: Origin, key: str) -> list[Origin] | None:
     """Return what is put under a key of a variable later; `None` where it may be changed in some other way."""
     name = holder.node.id if isinstance(holder.node, ast.Name) else ""
-    found: list[Origin] = []
+    found = _put_by_methods(holder.node, holder.scope, key) if isinstance(holder.node, ast.Attribute) else []
     for node in inner(holder.scope.function or holder.module.tree, ast.Assign, ast.Call) if name else ():
         if (
             isinstance(node, ast.Call)
@@ -60,6 +61,20 @@ def _stored(holder: Origin, key: str) -> list[Origin] | None:
                     return None
                 found += [Origin(node.value, holder.scope)] if constant(target.slice) == key else []  # type: ignore[attr-defined]  # an assignment
     return [*found, *_of_own(holder, key)]
+
+
+def _put_by_methods(node: ast.Attribute, scope: Scope, key: str) -> list[Origin]:
+    """Return what the methods of a class put under a key of an attribute: `self.state["loss"] = loss`."""
+    owner = scope.class_of(node.value)
+    found: list[Origin] = []
+    for method in owner.methods.values() if owner is not None else ():
+        where = scope.project.scope_of(method, scope.module)
+        for put in inner(method, ast.Assign):
+            for target in put.targets if isinstance(put, ast.Assign) else ():
+                is_put = isinstance(target, ast.Subscript) and constant(target.slice) == key
+                if is_put and text_of(target.value) == f"{where.self_name}.{node.attr}":  # type: ignore[attr-defined]
+                    found.append(Origin(put.value, where))  # type: ignore[attr-defined]  # an assignment
+    return found
 
 
 def _of_own(holder: Origin, key: str) -> list[Origin]:

@@ -14,6 +14,7 @@ from gates.scan.program.scope import Scope
 
 STARTS = re.compile(r"^_*(?!is_|has_|on_|in_|for_|no_|register_)(\w+_)?backward(_pass|_step)?$")
 CUT = {"detach", "item", "float", "tolist", "numpy", "cpu", "clone_detached"}
+SHAPES = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "clone", "mean", "sum", "float"}
 HOPS = 2  # how many calls a value is followed into
 
 
@@ -29,23 +30,55 @@ def starts(body: ast.AST) -> set[str]:
     return found
 
 
+def begun_at(body: ast.AST) -> Iterator[ast.expr]:
+    """Yield the values, scaled or not, that the backward passes of a body start from."""
+    for call in calls(body):
+        if STARTS.search(tail_of(call.func)):
+            values = [*call.args, *([call.func.value] if isinstance(call.func, ast.Attribute) else [])]
+            for value in values:
+                is_scaled = isinstance(value, ast.Call) and tail_of(value.func) == "scale"
+                yield from value.args if isinstance(value, ast.Call) and is_scaled else [value]
+
+
 def with_others(names: set[str], body: ast.AST) -> set[str]:
-    """Return names with those that a body gives the same values: `epoch_loss = loss`."""
+    """Return names with those that a body gives the same values, or multiples: `batch_loss = loss * rows`."""
     if not names:
         return names
     return names | {
         target.id
         for node in inner(body, ast.Assign)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in names
+        if isinstance(node, ast.Assign) and any(text_of(part) in names for part in carried(node.value))
         for target in node.targets if isinstance(target, ast.Name)
     }  # fmt: skip
+
+
+def carried(value: ast.expr) -> Iterator[ast.expr]:
+    """Yield what goes along with a value: the parts of a pair or a mapping, both of what is multiplied."""
+    if isinstance(value, ast.List | ast.Tuple):
+        for part in value.elts:
+            yield from carried(part)
+    elif isinstance(value, ast.Dict):
+        for part in value.values:
+            yield from carried(part)
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in SHAPES:
+        yield from carried(value.func.value)
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+        for option in value.keywords:
+            yield from carried(option.value)
+    elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult | ast.Div):
+        yield from carried(value.left)
+        yield from carried(value.right) if isinstance(value.op, ast.Mult) else ()
+    else:
+        yield value
 
 
 def named(value: ast.expr) -> Iterator[str]:
     """Yield the names that a scaled or divided loss is made of."""
     if isinstance(value, ast.Name):
         yield value.id
-    elif isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):
+    elif (isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name)) or (
+        isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant)
+    ):
         yield text_of(value)
     elif isinstance(value, ast.Call) and tail_of(value.func) == "scale":
         for arg in value.args:

@@ -8,20 +8,50 @@ from gates.scan.analyses.reading.flow import set_before
 from gates.scan.analyses.reading.keyed import field_of, values_of
 from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.settings.registered import made_of_kept
-from gates.scan.analyses.training.graphs import CUT
+from gates.scan.analyses.training.graphs import CUT, carried
 from gates.scan.program.module import Function, Module, tail_of
-from gates.scan.program.nodes import walk
+from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
+MAPPED = frozenset({"items", "values"})
 PLAIN = (ast.Dict, ast.DictComp, ast.List, ast.ListComp, ast.Set, ast.SetComp, ast.Constant)
 
 
 def handed_in(value: ast.expr, function: Function) -> ast.expr:
-    """Return what a value is by which a function knows what it is handed: of `loss`, `out["loss"]` where it is that."""
-    made = set_before(function, value.id, value.lineno) if isinstance(value, ast.Name) else []
-    return made[0][0] if len(made) == 1 and field_of(made[0][0]) is not None else value
+    """Return what a value is by which a function knows what it is handed.
+
+    Of `loss` that is `out["loss"]` where it is that, and `val` where it is `val * n`.
+    """
+    if not isinstance(value, ast.Name):
+        return value
+    made = set_before(function, value.id, value.lineno)
+    if len(made) == 1 and field_of(made[0][0]) is not None:
+        return made[0][0]
+    return next((n for n in carried(made[0][0]) if isinstance(n, ast.Name)), value) if len(made) == 1 else value
+
+
+def is_picked(value: ast.expr, function: Function) -> bool:
+    """Return whether a value is what a loop over a mapping calls its parts, and the loop picks some of them."""
+    for loop in inner(function, ast.For) if isinstance(value, ast.Name) else ():
+        if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and tail_of(loop.iter.func) in MAPPED:
+            names = {n.id for n in walk(loop.target) if isinstance(n, ast.Name)}
+            if text_of(value) in names and any(n is value for n in walk(loop)) and _picks(loop, names):
+                return True
+    return False
+
+
+def _picks(loop: ast.For, names: set[str]) -> bool:
+    """Return whether a loop asks what a part is, or what it is called."""
+    for test in (node.test for node in inner(loop, ast.If, ast.IfExp)):  # type: ignore[attr-defined]  # both have one
+        is_held = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.In | ast.NotIn)
+        held = test.comparators[0] if is_held and isinstance(test, ast.Compare) else None
+        if isinstance(held, ast.Name | ast.Attribute) and text_of(test.left) in names:
+            continue  # whether there is a sum for it yet
+        if any(isinstance(n, ast.Name) and n.id in names for n in walk(test)):
+            return True
+    return False
 
 
 def named_in(value: ast.expr, scope: Scope) -> ast.Name | None:

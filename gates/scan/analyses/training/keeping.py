@@ -5,12 +5,11 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import Loop, class_of, loop_of
-from gates.scan.analyses.training.graphs import CUT
+from gates.scan.analyses.training.graphs import CUT, carried
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of
 
 ADDS = {"append", "add", "appendleft", "extend", "add_"}
-SHAPES = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "clone", "mean", "sum", "float"}
 JOINS = {"cat", "concat", "hstack"}
 COUNTER = re.compile(r"(?i)step|iter|^it$|^i$|^idx$|batch")
 OWN = re.compile(r"(?i)loss|pred|logit|outputs?$|^outs?$|tensor|grad|embed|feature|recon|^kl$|^nll$")
@@ -18,6 +17,7 @@ COLLECTS = re.compile(
     r"(?i)histor|meter|track|record|logger|log$|logs$|averag|mean$|stats|statistic|metric|collect|monitor|running|"
     r"aggregat|accumulat|buffer|journal|curve|scalars|store$|window"
 )
+TENSORS = re.compile(r"\btorch\.|\.(item|float|detach|to|cpu|tolist)\(")
 Kept = tuple[ast.AST, ast.Name, ast.expr]  # where something is kept, by what name, and in what
 MINDS = re.compile(r"no_grad|inference_mode|detach|requires_grad|set_grad_enabled")
 
@@ -37,6 +37,12 @@ def is_of_caller(call: ast.Call, there: Module, kept: Kept, keeper: Function, mo
     if owner is None or there is module or _sums_up(kept[0]):
         return False
     return COLLECTS.search(owner.name) is not None and MINDS.search(text_of(owner)) is None
+
+
+def adds_tensors(keeper: Function, module: Module, node: ast.AST) -> bool:
+    """Return whether what sums values up is made for tensors, and not for the numbers that callers may read first."""
+    owner = class_of(keeper, module)
+    return _sums_up(node) and TENSORS.search(text_of(owner if owner is not None else keeper)) is not None
 
 
 def _sums_up(node: ast.AST) -> bool:
@@ -96,7 +102,7 @@ def kept_in(body: ast.AST) -> Iterator[tuple[ast.AST, ast.expr, ast.expr]]:
     """Yield where a body adds something to something: the node, what is added as it is, and to what."""
     for node in inner(body, ast.Call, ast.Assign, ast.AugAssign):
         for value, into in _kept(node):
-            for part in _held(value):
+            for part in carried(value):
                 yield node, part, into
 
 
@@ -127,26 +133,6 @@ def _assigned(target: ast.expr, given: ast.expr) -> Iterator[tuple[ast.expr, ast
             yield from [(other, target) for one, other in (sides, sides[::-1]) if _is_before(one, target)][:1]
     if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Name) and COUNTER.search(target.slice.id):
         yield given, target.value
-
-
-def _held(value: ast.expr) -> Iterator[ast.expr]:
-    """Yield what is kept with a value: the parts of a pair or a mapping, a loss without what it is multiplied by."""
-    if isinstance(value, ast.List | ast.Tuple):
-        for part in value.elts:
-            yield from _held(part)
-    elif isinstance(value, ast.Dict):
-        for part in value.values:
-            yield from _held(part)
-    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in SHAPES:
-        yield from _held(value.func.value)
-    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
-        for option in value.keywords:
-            yield from _held(option.value)
-    elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult | ast.Div):
-        turned = isinstance(value.op, ast.Mult) and isinstance(value.left, ast.Constant | ast.BinOp)
-        yield value.right if turned else value.left
-    else:
-        yield value
 
 
 def _is_before(value: ast.expr, target: ast.expr) -> bool:

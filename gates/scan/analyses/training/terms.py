@@ -6,9 +6,9 @@ from collections.abc import Container, Iterator
 
 from gates.scan.analyses.reading.code import callee, calls, module_of
 from gates.scan.analyses.reading.flow import is_forward
-from gates.scan.analyses.training.graphs import CUT, HOPS, STARTS, is_ungraded, starts, stops
+from gates.scan.analyses.training.graphs import CUT, HOPS, STARTS, begun_at, is_ungraded, starts, stops
 from gates.scan.program.module import Function, Module, tail_of
-from gates.scan.program.nodes import inner, walk
+from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.project import Project
 
 INDICES = frozenset({"argmax", "argmin", "argsort", "round", "floor", "ceil", "sign", "eq", "len"})
@@ -59,7 +59,7 @@ def _terms(body: ast.AST) -> set[str]:
 def summed(body: ast.AST, begun: Container[str] | None = None) -> set[str]:
     """Return the names of the lists and mappings of which a body sums up a loss that backward passes begin at."""
     begun = starts(body) if begun is None else begun
-    found: set[str] = set()
+    found = {text_of(value.value) for value in begun_at(body) if isinstance(value, ast.Subscript)}
     for node in inner(body, ast.Assign):
         if isinstance(node, ast.Assign) and any(tail_of(target) in begun for target in node.targets):
             for part in walk(node.value):
