@@ -4,11 +4,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses.evaluation.evaluating import NAMED, WORDS, Evaluation, callers, evaluations, rests
+from gates.scan.analyses.evaluation.evaluating import NAMED, WORDS, Evaluation, evaluations
 from gates.scan.analyses.evaluation.modes import DEPTH as HOPS
 from gates.scan.analyses.evaluation.modes import WRAPS, forgets, is_made_here, is_set, is_set_back, model_of
 from gates.scan.analyses.evaluation.phases import half_set, never_off, sets_off
 from gates.scan.analyses.evaluation.put_back import only_put_back
+from gates.scan.analyses.evaluation.rested import callers, rests
 from gates.scan.analyses.evaluation.scores import reckons_score
 from gates.scan.analyses.evaluation.sibling_phases import left_out, never_set, put_off_beside
 from gates.scan.analyses.evaluation.switches import SETS, is_restored, turns_off

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from gates.scan.analyses.evaluation.figures import is_figured, is_made_up, is_told
 from gates.scan.analyses.evaluation.left_open import forwards_of
 from gates.scan.analyses.evaluation.reached import is_learned_from, reaches_model
+from gates.scan.analyses.evaluation.rested import callers, is_rested
 from gates.scan.analyses.evaluation.switches import SETS, turns_off
 from gates.scan.analyses.reading import flow
 from gates.scan.analyses.reading.code import LOOPS, callee, function_of, functions, is_backward, is_model_call
-from gates.scan.analyses.reading.origins import Origins
 from gates.scan.analyses.training.forwards import INFERS, NO_GRAD, RUNS_MODEL, is_call_of_model, is_forward, trains
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import Function, Module, tail_of
-from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.nodes import inner, text_of
 from gates.scan.program.project import Project
 
 NAMED = re.compile(
@@ -52,7 +52,6 @@ HELD_INPUT = re.compile(
     r"^(val|valid|validation|held_?out)_?(x|inputs?|data|images?|features?|batch|tokens?|ids|set)$|^xval$"
 )
 READS = frozenset({"item", "detach", "argmax", "cpu", "numpy", "tolist", "topk", "eq", "sum", "max"})
-GRADIENTS = re.compile(r"requires_grad|set_grad_enabled")
 STATISTICS = re.compile(r"\.(running_(mean|var)|momentum)\b|update_bn")  # which are taken in training mode
 INFERENCE = re.compile(
     r"(?i)^_*(run_)?(predict|predictions|inference|infer)(_(all|loader|dataset|epoch|loop|set|batches))?$|"
@@ -232,7 +231,7 @@ def _is_told(project: Project, module: Module, function: Function | ast.Module, 
         return False
     if "eval" in tails and _is_put_off(made, loop):
         return not any(_runs_training(project, module, c) for c in made)
-    if BATCHES.search(_over(loop)) and _is_rested(project, module, function):
+    if BATCHES.search(_over(loop)) and is_rested(project, module, function):
         return True
     begin = getattr(loop, "lineno", 0)
     if any(tail_of(c.func) == "train" and c.lineno <= begin for c in made):
@@ -244,34 +243,6 @@ def _is_told(project: Project, module: Module, function: Function | ast.Module, 
         return "eval" in tails and function.name == "__call__"
     is_run = any(COMMAND.search(text_of(d)) for d in function.decorator_list) or bool(callers(project, function))
     return "eval" in tails or (off and is_run)
-
-
-def rests(project: Project, module: Module, function: Function) -> bool:
-    """Return whether a method is one of objects that put their model into evaluation mode for good."""
-    owner = project.scope_of(function, module).owner
-    if owner is None or GRADIENTS.search(text_of(owner.node)) or project.types.is_a(owner.name, MODULE) is not False:
-        return False
-    methods = owner.methods.values()
-    made = [(m, c) for m in methods for c in inner(m, ast.Call) if isinstance(c, ast.Call)]
-    trained = any(tail_of(c.func) == "train" for _, c in made) or any(map(trains, methods))
-    return any(turns_off(c) and m is not function for m, c in made) and not trained
-
-
-def _is_rested(project: Project, module: Module, function: Function) -> bool:
-    """Return whether what runs a function has put its model into evaluation mode, to evaluate it and no more."""
-    sites = callers(project, function)
-    around = [(call, function_of(call, there) or there.tree) for call, there in sites]
-    if not sites or any(trains(outer) or GRADIENTS.search(text_of(outer)) for _, outer in around):
-        return False
-    return rests(project, module, function) or all(_hands_rested(*each) for each in around)
-
-
-def _hands_rested(call: ast.Call, around: ast.AST) -> bool:
-    before = [c for c in inner(around, ast.Call) if isinstance(c, ast.Call) and c.lineno < call.lineno and turns_off(c)]
-    found = {text_of(c.func.value) for c in before if isinstance(c.func, ast.Attribute)}
-    made = [n for n in inner(around, ast.Assign) if isinstance(n, ast.Assign) and any(c in walk(n) for c in before)]
-    found |= {text_of(target) for n in made for target in n.targets}
-    return any(text_of(given) in found for given in (*call.args, *(k.value for k in call.keywords)))
 
 
 def _is_read_without_gradients(module: Module, loop: ast.AST) -> bool:
@@ -314,10 +285,3 @@ def _over(loop: ast.AST) -> str:
         iterated = iterated.args[0]
     name = tail_of(iterated) if iterated is not None else ""
     return name if HELD.search(name) or TRAIN.search(name) or "DataLoader" not in made else "DataLoader"
-
-
-def callers(project: Project, function: Function) -> list[tuple[ast.Call, Module]]:
-    """Return the calls that run a function, or may: those by its name, or of the objects that it stands behind."""
-    if function.name == "__call__":
-        return list(Origins(project).called(function))[:20]
-    return project.named.get(function.name, [])[:20]

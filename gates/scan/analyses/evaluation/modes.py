@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses.evaluation.evaluating import Evaluation, callers
+from gates.scan.analyses.evaluation.evaluating import Evaluation
+from gates.scan.analyses.evaluation.rested import callers
 from gates.scan.analyses.evaluation.switches import SETS, is_restored, remembers, turns_off
 from gates.scan.analyses.reading.code import MODEL, Comprehension, callee, function_of, functions, statement_of
 from gates.scan.analyses.reading.outward import may_be

@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses.evaluation.evaluating import Evaluation, callers
+from gates.scan.analyses.evaluation.evaluating import Evaluation
+from gates.scan.analyses.evaluation.rested import callers
 from gates.scan.analyses.evaluation.switches import SETS
 from gates.scan.analyses.reading.code import callee, function_of
 from gates.scan.analyses.training.forwards import CAREFUL, NO_GRAD

@@ -3,7 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from gates.scan.analyses.evaluation.evaluating import BATCHES, GRADIENTS, READS, Evaluation, callers
+from gates.scan.analyses.evaluation.evaluating import BATCHES, READS, Evaluation
+from gates.scan.analyses.evaluation.rested import GRADIENTS, callers
 from gates.scan.analyses.reading.code import LOOPS, callee, constant, functions
 from gates.scan.analyses.training.forwards import trains
 from gates.scan.program.module import Function, Module, tail_of

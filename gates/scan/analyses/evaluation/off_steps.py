@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses.evaluation.evaluating import GRADIENTS, Evaluation, is_test
+from gates.scan.analyses.evaluation.evaluating import Evaluation, is_test
+from gates.scan.analyses.evaluation.rested import GRADIENTS
 from gates.scan.analyses.evaluation.switches import turns_off
 from gates.scan.analyses.reading.code import calls, functions
 from gates.scan.analyses.training.forwards import trains

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.analyses.benchmarks.benching import words
-from gates.scan.analyses.evaluation.evaluating import callers, is_of_framework
+from gates.scan.analyses.evaluation.evaluating import is_of_framework
+from gates.scan.analyses.evaluation.rested import callers
 from gates.scan.analyses.evaluation.switches import SETS, turns_off
 from gates.scan.analyses.reading import flow
 from gates.scan.analyses.reading.code import LOOPS, MODEL, callee, calls, functions

@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gates.scan.analyses.evaluation.evaluating import GRADIENTS, Evaluation, callers
+from gates.scan.analyses.evaluation.evaluating import Evaluation
+from gates.scan.analyses.evaluation.rested import GRADIENTS, callers
 from gates.scan.analyses.reading.code import callee, calls, function_of, functions
 from gates.scan.analyses.training.forwards import is_call_of_model, trains
 from gates.scan.program.known import MODULE
