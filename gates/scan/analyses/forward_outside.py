@@ -28,6 +28,7 @@ from gates.scan.analyses.training.forwards import (
     runs_trained,
 )
 from gates.scan.analyses.training.halves import without_halves
+from gates.scan.analyses.training.untrained import is_untrained
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import Function, Module, tail_of
@@ -94,7 +95,7 @@ def _outside(project: Project, begun: ast.expr, scope: Scope) -> Iterator[tuple[
                 chain = ((node, source.module), *source.through)
                 if any(_covered(project, there, each) or _has_other(project, there, each) for each, there in chain):
                     continue
-                if not any(is_apart(project, source, node) for is_apart in (_own, _is_of_penalty, _is_whole)):
+                if not any(is_apart(project, source, node) for is_apart in (_own, _is_of_penalty, _is_whole, is_untrained)):
                     yield _place(project, source, node)
 
 

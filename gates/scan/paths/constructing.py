@@ -105,8 +105,9 @@ def _kept(
 def _fields(
     made: Value, kind: ClassInfo, owner: ClassInfo, arguments: tuple[Value, ...], named: Mapping[str, Value]
 ) -> Iterator[tuple[str, Value]]:
-    """Yield the fields of a dataclass."""
-    if not any(tail_of(d.func if isinstance(d, ast.Call) else d) == "dataclass" for d in owner.node.decorator_list):
+    """Yield the fields of a dataclass, or of a named tuple."""
+    kinds = [tail_of(d.func if isinstance(d, ast.Call) else d) for d in owner.node.decorator_list]
+    if "dataclass" not in kinds and "NamedTuple" not in map(tail_of, owner.node.bases):
         return
     names = [s.target.id for s in owner.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
     for name, value in {**dict(zip(names, arguments, strict=False)), **named}.items():

@@ -7,6 +7,7 @@ from functools import cache, partial
 
 from gates.scan.paths.cases import asked, is_open
 from gates.scan.paths.conditions import branch
+from gates.scan.paths.flags import guard_of
 from gates.scan.paths.looping import Looping
 from gates.scan.paths.place import Place, apart
 from gates.scan.paths.stacks import Run
@@ -47,8 +48,12 @@ class Walker(Looping):
                 return [*ended, *self._pushed(pushed, body[at + 1 :], going, scope)]
             paths = self.joined(self._statement(statement, going, scope))
             if (passed := _passed_by(statement)) is not None:
-                paths = [p if p.ended else p.but(guards=(*p.guards, f"past {passed}")) for p in paths]
+                paths = [p if p.ended else self._past(passed, p, scope) for p in paths]
         return [*ended, *paths]
+
+    def _past(self, test: ast.expr, path: State, scope: Scope) -> State:
+        """Return a path that has come past a condition on which its block is left."""
+        return path.but(guards=(*path.guards, f"past {guard_of(test, None, self.place(path, scope))}"))
 
     def _is_own_stack(self, node: ast.stmt, scope: Scope) -> bool:
         """Return whether the exit stack of a statement is one of the function that it stands in."""
@@ -201,7 +206,7 @@ class Walker(Looping):
         found: Paths = []
         for path, value in self.run(node.test, paths, scope) if node.test in self.hot else [(p, None) for p in paths]:
             place = self.place(path, scope)
-            guard = f"{text_of(node.test)}{_answered(node.test, value, place)}"
+            guard = guard_of(node.test, value, place)
             for side, is_true in branch(node.test, path, place):
                 guarded = side.but(guards=(*side.guards, guard if is_true else f"else {guard}"))
                 after = self.block(node.body if is_true else node.orelse, [guarded], scope)
@@ -290,15 +295,6 @@ class Walker(Looping):
         return [path.but(ended="return", returned=value) for path, value in self.run(node.value, paths, scope)]
 
 
-def _answered(test: ast.expr, value: Value | None, place: Place) -> str:
-    """Return the comparison that a variable, or the function of the program that a condition asks, stands for."""
-    while isinstance(test, ast.UnaryOp):
-        test, value = test.operand, None
-    value = value or place.find(test)
-    made = value.node if value is not None else None
-    return f" ({text_of(made)})" if isinstance(made, ast.Compare) and made is not test else ""
-
-
 @cache
 def _parsed(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
@@ -308,7 +304,7 @@ def _is_told(value: Value) -> bool:
     return isinstance(value.node, ast.Tuple | ast.List) or value.type is not None
 
 
-def _passed_by(statement: ast.stmt) -> str | None:
+def _passed_by(statement: ast.stmt) -> ast.expr | None:
     """Return the condition on which a statement leaves its block, and does nothing else than that otherwise."""
     leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Continue | ast.Break)
-    return text_of(statement.test) if isinstance(statement, ast.If) and leaves and not statement.orelse else None
+    return statement.test if isinstance(statement, ast.If) and leaves and not statement.orelse else None

@@ -1,6 +1,7 @@
 """Which parameters of a model are trained: those that are not frozen, of the parts that are put in later too."""
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ from gates.scan.program.nodes import inner, text_of, walk
 
 PARAMETERS = {"parameters", "named_parameters"}
 ADDS = re.compile(r"^(add|attach|inject|insert)(_|$)|^(append|extend|load_adapter|set_attn_processor|set_submodule)$")
+ADAPTS = re.compile(r"(?i)peft|lora|adapter")
 
 
 def asking(node: ast.AST) -> Iterator[ast.Call]:
@@ -37,10 +39,10 @@ def is_frozen(halving: ast.Call, module: Module, body: ast.AST) -> bool:
     statement = statement_of(halving, module)
     root = root_of(halving.func)
     names = named_for(halving, module) or ({text_of(root)} if root is not None else set())
-    around = (c for c in calls(statement) if _freezes(c) and halving in walk(c)) if statement is not None else ()
+    around = (c for c in calls(statement) if freezes(c) and halving in walk(c)) if statement is not None else ()
     return (
         any(True for _ in around)
-        or any(_freezes(c) and text_of(root_of(c.func) or c) in names for c in calls(body) if c.lineno > halving.lineno)
+        or any(freezes(c) and text_of(root_of(c.func) or c) in names for c in calls(body) if c.lineno > halving.lineno)
         or any(
             isinstance(n, ast.For) and n.lineno > halving.lineno and _freezes_all(n, names)
             for n in inner(body, ast.For)
@@ -49,13 +51,27 @@ def is_frozen(halving: ast.Call, module: Module, body: ast.AST) -> bool:
     )
 
 
+def is_frozen_in(body: ast.AST, names: set[str], module: Module) -> bool:
+    """Return whether code turns the gradients of all parameters of a model off in any case, and puts nothing into it."""
+    found: list[ast.AST] = [c for c in calls(body) if freezes(c) and text_of(root_of(c.func) or c) in names]
+    found += [n for n in inner(body, ast.For) if isinstance(n, ast.For) and _freezes_all(n, names)]
+    sure = (each for each in found if not any(isinstance(a, ast.If) for a in _within(each, body, module)))
+    adapts = (c for c in calls(body) if ADAPTS.search(tail_of(c.func)) and any(text_of(arg) in names for arg in c.args))
+    return any(True for _ in sure) and not any(adds_to(c, names) for c in calls(body)) and not any(True for _ in adapts)
+
+
+def _within(node: ast.AST, body: ast.AST, module: Module) -> Iterator[ast.AST]:
+    """Yield what stands around a node within a function."""
+    return itertools.takewhile(lambda around: around is not body, module.ancestors(node))
+
+
 def _is_frozen_before(halving: ast.Call, body: ast.AST, module: Module, names: set[str]) -> bool:
     """Return whether a model's gradients were turned off before it was halved, with nothing put into it in between."""
     root = root_of(halving.func)
     if root is None or text_of(root) not in names:
         return False
     loops = [n.lineno for n in inner(body, ast.For) if isinstance(n, ast.For) and _freezes_all(n, names)]
-    found = [c for c in calls(body) if _freezes(c)]
+    found = [c for c in calls(body) if freezes(c)]
     lines = [c.lineno for c in found if text_of(root_of(c.func) or c) in names or named_for(c, module) & names]
     since = max((line for line in (*loops, *lines) if line < halving.lineno), default=0)
     between = [c for c in calls(body) if since < c.lineno < halving.lineno]
@@ -76,10 +92,10 @@ def _freezes_all(loop: ast.For, names: set[str]) -> bool:
     sets = (s for s in loop.body if isinstance(s, ast.Assign) and constant(s.value) is False)
     is_set = any(tail_of(target) == "requires_grad" for each in sets for target in each.targets)
     called = (s.value for s in loop.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call))
-    return is_set or any(map(_freezes, called))
+    return is_set or any(map(freezes, called))
 
 
-def _freezes(call: ast.Call) -> bool:
+def freezes(call: ast.Call) -> bool:
     """Return whether a call turns the gradients of parameters off."""
     return tail_of(call.func) == "requires_grad_" and bool(call.args) and constant(call.args[0]) is False
 
@@ -87,7 +103,7 @@ def _freezes(call: ast.Call) -> bool:
 def thaws(tree: ast.AST) -> bool:
     """Return whether code may turn the gradients of parameters on."""
     return any(
-        (isinstance(n, ast.Call) and tail_of(n.func) == "requires_grad_" and not _freezes(n))
+        (isinstance(n, ast.Call) and tail_of(n.func) == "requires_grad_" and not freezes(n))
         or (isinstance(n, ast.Assign) and constant(n.value) is not False and "requires_grad" in map(tail_of, n.targets))
         for n in walk(tree)
     )
