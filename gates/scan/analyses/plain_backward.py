@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.precision.precision import is_scaler
 from gates.scan.analyses.reading.code import broken, calls, is_backward
-from gates.scan.analyses.training.frameworks import framed
+from gates.scan.analyses.training.frameworks import framed, framed_helpers
 from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import inner
 from gates.scan.program.project import Project
 from gates.scan.site import Site
 
@@ -25,7 +26,7 @@ def look(project: Project) -> Iterator[Site]:
     for module in project.modules.values():
         for call in _thrown_away(project, module):
             yield broken(module, call, "the scaled loss is thrown away: scale() changes nothing in place")
-    for found in project.once(framed):
+    for found in (*project.once(framed), *project.once(framed_helpers)):
         if found.framework == "DeepSpeed" and not _steps(found.function, found.name):
             continue
         chooses = _chooses(found.function, found.name)
@@ -64,9 +65,11 @@ def _chooses(function: ast.AST, name: str) -> bool:
 
 
 def _is_choice(call: ast.Call, module: Module, function: ast.AST) -> bool:
-    """Return whether a call stands in a branch of a function."""
+    """Return whether a call stands in a branch of a function, or after one that leaves with the framework's own."""
     around = itertools.takewhile(lambda each: each is not function, module.ancestors(call))
-    return any(isinstance(each, ast.If | ast.Match | ast.Try) for each in around)
+    left = (n for n in inner(function, ast.If) if isinstance(n, ast.If) and isinstance(n.body[-1], ast.Return))
+    is_after = any(is_backward(c) and n.lineno < call.lineno for n in left for c in calls(n))
+    return is_after or any(isinstance(each, ast.If | ast.Match | ast.Try) for each in around)
 
 
 def _is_scaled(node: ast.expr) -> bool:

@@ -51,7 +51,7 @@ _KINDS: dict[str, re.Pattern[str]] = {
 _CALLED: dict[str, re.Pattern[str]] = {
     SCALER: re.compile(r"(?i)(^|_)(grad_?|loss_?|amp_?)?scalers?(_|$|[0-9])"),
     OPTIMIZER: re.compile(r"(?i)(^|_)opt(im|imizer|imizers|imiser|s|im[sg])?(_|$|[0-9a-z]?$)"),
-    SCHEDULER: re.compile(r"(?i)sched(uler)?s?(_|$|[0-9])|(^|_)sch(_|$|[0-9])"),
+    SCHEDULER: re.compile(r"(?i)sched(uler|ule)?s?(_|$|[0-9])|(^|_)sch(_|$|[0-9])"),
     MODULE: re.compile(r"(?i)(^|_)(model|net|network|module|generator|discriminator|encoder|decoder)(_|$|[0-9])"),
     LOADER: re.compile(r"(?i)loader(_|$|[0-9])"),
 }

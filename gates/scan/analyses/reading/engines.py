@@ -5,12 +5,13 @@ import re
 
 from gates.scan.analyses.reading.code import keyword
 from gates.scan.analyses.reading.running import Origin
-from gates.scan.program.module import Function, Module
+from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import text_of
 from gates.scan.program.project import Project
 
 BATCH_END = re.compile(r"on_(?P<phase>train|validation|test)_batch_end")
 STEPS = {"train": "training_step", "validation": "validation_step", "test": "test_step"}
+EACH = re.compile(r"(ITERATION|GET_BATCH)_(STARTED|COMPLETED)")
 ENGINES = frozenset({"ignite.engine.Engine", "ignite.engine.engine.Engine"})
 
 
@@ -45,6 +46,24 @@ def _step(project: Project, module: Module, engine: ast.expr) -> Origin | None:
     given = keyword(behind[0], "process_function") or (behind[0].args[0] if behind[0].args else None)
     target = project.types.function(_called(given), behind[1]) if given is not None else None
     return Origin(target, None, sure=True) if target is not None else None
+
+
+def runs_with_each(project: Project, module: Module, handler: Function) -> Function | None:
+    """Return the step that Ignite runs a handler with, each time: `@trainer.on(Events.ITERATION_COMPLETED)`."""
+    asked = [(d.func.value, d.args) for d in handler.decorator_list if _adds(d, "on")]  # type: ignore[attr-defined]
+    calls = (c for c in module.calls.get("add_event_handler", ()) if _adds(c, "add_event_handler"))
+    asked += [(c.func.value, c.args) for c in calls if tail_of(c.args[-1]) == handler.name]  # type: ignore[attr-defined]
+    for engine, given in asked:
+        if any(isinstance(event, ast.Attribute) and EACH.fullmatch(event.attr) for event in given):
+            step = _step(project, module, engine)
+            if step is not None:
+                return step.function
+    return None
+
+
+def _adds(call: ast.expr, name: str) -> bool:
+    """Return whether a call has an engine run something at an event."""
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == name and bool(call.args)
 
 
 def _called(node: ast.expr) -> ast.Call:

@@ -253,11 +253,24 @@ class Origins:
         """Return what a call runs: of a method that a class leaves to those that extend it, theirs."""
         target = self._project.types.function(node, scope)
         holder = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if target is None and isinstance(holder, ast.Name) and holder.id == scope.self_name:
+            return self._kept_functions(node.func, scope)
         if target is None or not is_abstract(target) or holder is None:
             return [target] if target is not None else []
         owner = scope.class_of(holder)
         below = (info.methods.get(target.name) for info in (self._project.below(owner) if owner is not None else ()))
         return [each for each in below if each is not None and not is_abstract(each)][:MAX_HEIRS] or [target]
+
+    def _kept_functions(self, node: ast.expr, scope: Scope) -> list[Function]:
+        """Return the functions of which an object keeps one that it calls: `self.process(batch)`."""
+        if node in self._asked or len(self._asked) == MAX_ASKED:
+            self._circles += 1
+            return []
+        self._asked.add(node)
+        found = (origin.scope.dotted(origin.node) for origin in self.of(node, scope))
+        self._asked.discard(node)
+        functions = self._project.functions
+        return [functions[name][0] for name in dict.fromkeys(found) if name in functions][:MAX_HEIRS]
 
     def _kept_in(self, owner: ClassInfo, path: Path) -> Iterator[Way]:
         """Yield what is in an object of a class that is a container: what it makes by itself for a key it lacks."""

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.scan.analyses.reading.code import calls, class_of, functions
+from gates.scan.program.known import OPTIMIZER, is_called
 from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 MAKERS = {
     "accelerate.Accelerator": "Accelerate",
@@ -41,10 +43,47 @@ def framed(project: Project) -> Iterator[Framed]:
                 _made(project, module, function)
                 or _handed(project, module, function)
                 or _kept(project, module, function)
+                or _steps_kept(project, module, function)
                 or _manual(project, module, function)
             )
             if found is not None:
                 yield Framed(module, function, *found)
+
+
+def framed_helpers(project: Project) -> Iterator[Framed]:
+    """Yield the functions that take a whole step for one which a framework steps, with what it has prepared."""
+    seen: set[ast.AST] = {found.function for found in project.once(framed)}
+    for found in project.once(framed):
+        is_lightning, prepared = found.framework == "Lightning", _prepared(found)
+        for call in calls(found.function):
+            target = project.types.function(call, project.scope_of(found.function, found.module))
+            if target is None or target in seen or not _runs_step(target):
+                continue
+            handed = (*call.args, *(option.value for option in call.keywords))
+            is_own = isinstance(call.func, ast.Attribute) and text_of(call.func.value) == "self"
+            if is_own if is_lightning else any(tail_of(arg) in prepared for arg in handed):
+                seen.add(target)
+                where = project.scope_of(target, found.module)
+                yield Framed(where.module, target, found.framework, found.name)
+
+
+def _prepared(found: Framed) -> set[str]:
+    """Return the optimizers that a function has had prepared by its framework."""
+    calling = (n for n in inner(found.function, ast.Assign) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call))
+    made = (n for n in calling if isinstance(n.value, ast.Call) and tail_of(n.value.func) in {"prepare", "setup"})
+    return {each.id for n in made for t in n.targets for each in walk(t) if isinstance(each, ast.Name) and "opt" in each.id}
+
+
+def _runs_step(function: Function) -> bool:
+    """Return whether a function runs a backward pass by torch itself and lets an optimizer step."""
+    passes = any(c for c in calls(function) if tail_of(c.func) == "backward" and not c.args)
+    return passes and any(map(_is_step, calls(function)))
+
+
+def _is_step(call: ast.Call) -> bool:
+    """Return whether a call is the step of an optimizer, by what that is called."""
+    held = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "step" else None
+    return held is not None and is_called(tail_of(held), OPTIMIZER)
 
 
 def _made(project: Project, module: Module, function: Function) -> tuple[str, str] | None:
@@ -87,6 +126,51 @@ def _kept(project: Project, module: Module, function: Function) -> tuple[str, st
         framework = MAKERS.get(project.types.of(held, scope) or "") if is_own and held is not None else None
         if framework and isinstance(held, ast.Attribute):
             return framework, held.attr
+    return None
+
+
+def _steps_kept(project: Project, module: Module, function: Function) -> tuple[str, str] | None:
+    """Return the framework that some object keeps which a function asks for what only the one that scales is asked.
+
+    Or which has prepared the optimizer of the object whose method takes a step with it.
+    """
+    passes = [c for c in calls(function) if tail_of(c.func) in {"backward", "zero_grad"}]
+    scope = project.scope_of(function, module)
+    for node in inner(function, ast.Attribute) if passes else ():
+        held = node.value if isinstance(node, ast.Attribute) and node.attr in ASKED else None
+        framework = MAKERS.get(project.types.of(held, scope) or "") if isinstance(held, ast.Attribute) else None
+        if framework and isinstance(held, ast.Attribute):
+            return framework, held.attr
+    if not passes or scope.self_class is None or not any(map(_is_step, calls(function))):
+        return _engine(function, scope)
+    return _prepared_by_object(project, scope)
+
+
+def _engine(function: Function, scope: Scope) -> tuple[str, str] | None:
+    """Return DeepSpeed where a method takes its step with the engine that its object keeps."""
+    for call in calls(function):
+        held = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "step" else None
+        for binding, where in scope.attribute(held) if isinstance(held, ast.Attribute) else ():
+            made = binding.node if binding.kind == "item" and binding.index == 0 else None
+            if isinstance(made, ast.Call) and MAKERS.get(where.dotted(made.func) or "") == "DeepSpeed":
+                return "DeepSpeed", tail_of(held) if held is not None else ""
+    return None
+
+
+def _prepared_by_object(project: Project, scope: Scope) -> tuple[str, str] | None:
+    """Return the framework by which a method of the object around has had its optimizer prepared."""
+    owner = scope.self_class
+    for info in project.order_of(owner) if owner is not None else ():
+        for method in info.methods.values():
+            where = project.scope_of(method, info.scope.module)
+            for call in calls(method):
+                held = call.func.value if isinstance(call.func, ast.Attribute) else None
+                is_one = held is not None and call.func.attr in {"prepare", "setup"}  # type: ignore[attr-defined]
+                if not is_one or not any("opt" in text_of(arg).lower() for arg in call.args):
+                    continue
+                framework = MAKERS.get(project.types.of(held, where) or "")  # type: ignore[arg-type]
+                if framework:
+                    return framework, tail_of(held)  # type: ignore[arg-type]
     return None
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.call_sites import calls_of
 from gates.scan.analyses.reading.code import FUNCTIONS, LOOPS, accelerated, callee, calls, function_of, is_backward
+from gates.scan.analyses.reading.engines import runs_with_each
 from gates.scan.analyses.reading.origins import COMPREHENSIONS
-from gates.scan.analyses.training.indirect import passes_on, steps_of
+from gates.scan.analyses.training.indirect import kept_functions, passes_on, steps_of
 from gates.scan.analyses.training.seldom import (
     counts,
     is_asked_after,
@@ -63,9 +64,12 @@ def is_hot(project: Project, module: Module, node: ast.AST) -> bool:
 
 
 def _is_hook(project: Project, module: Module, root: ast.AST) -> bool:
-    """Return whether a function is a method of a callback whose name says that it runs with each batch."""
-    if not isinstance(root, FUNCTIONS) or not BATCH_HOOKS.fullmatch(root.name):
+    """Return whether a function is a method of a callback whose name says that it runs with each batch, or a handler."""
+    if not isinstance(root, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
+    step = runs_with_each(project, module, root)
+    if step is not None or not BATCH_HOOKS.fullmatch(root.name):
+        return step is not None and is_training(project, module, step)
     owner = project.scope_of(root, module).owner
     return owner is not None and any(HOOKS.search(base or "") for base in owner.bases)
 
@@ -301,11 +305,9 @@ def _takes(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
             continue  # what an accumulation left over
         if is_backward(call) or (is_optimizer_step(call) and not runs_closure(project, module, call)):
             return True
-        target = callee(project, module, call) if depth else None
-        if (
-            target is not None
-            and target is not node
-            and _trains(project, project.scope_of(target, module).module, target, depth - 1)
+        ran = kept_functions(project, module, call) if depth else []
+        if ran and node not in ran and all(
+            _trains(project, project.scope_of(target, module).module, target, depth - 1) for target in ran
         ):
             return True
     return False

@@ -3,8 +3,9 @@
 import ast
 from collections.abc import Callable, Iterator
 
-from gates.scan.analyses.reading.code import calls, function_of, module_of
+from gates.scan.analyses.reading.code import callee, calls, function_of, module_of
 from gates.scan.analyses.reading.origins import Origins
+from gates.scan.analyses.reading.targets import Targets
 from gates.scan.analyses.settings.registered import kept, made_of_kept
 from gates.scan.analyses.training.steps import Steps
 from gates.scan.program.classes import ClassInfo
@@ -102,6 +103,22 @@ def _hands_all_on(body: Function) -> bool:
     """Return whether no call in a function puts something before the arguments that it hands on."""
     made = [n for n in walk(body) if isinstance(n, ast.Call) and tail_of(n.func) not in {"partial", "getattr"}]
     return not any(any(isinstance(arg, ast.Starred) for arg in call.args[1:]) for call in made)
+
+
+def kept_functions(project: Project, module: Module, call: ast.Call) -> list[Function]:
+    """Return the function that a call runs, or those of which an object keeps one: `self.process(batch)`."""
+    target = callee(project, module, call)
+    if target is not None or not isinstance(call.func, ast.Attribute):
+        return [target] if target is not None else []
+    scope = project.scope_at(call, module)
+    if not (isinstance(call.func.value, ast.Name) and call.func.value.id == scope.self_name):
+        return []
+    found = list(project.once(_targets)[0].behind(call.func, scope))
+    return [each for each in found if not isinstance(each, ast.Lambda)]
+
+
+def _targets(project: Project) -> Iterator[Targets]:
+    yield Targets(project, Origins(project))
 
 
 def passes_on(loop: ast.For, module: Module) -> bool:
