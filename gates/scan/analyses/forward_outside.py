@@ -95,7 +95,9 @@ def _outside(project: Project, begun: ast.expr, scope: Scope) -> Iterator[tuple[
                 chain = ((node, source.module), *source.through)
                 if any(_covered(project, there, each) or _has_other(project, there, each) for each, there in chain):
                     continue
-                if not any(is_apart(project, source, node) for is_apart in (_own, _is_of_penalty, _is_whole, is_untrained)):
+                if not any(
+                    is_apart(project, source, node) for is_apart in (_own, _is_of_penalty, _is_whole, is_untrained)
+                ):
                     yield _place(project, source, node)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.reading.code import broken, function_of
 from gates.scan.analyses.training.batches import runs_each_batch
+from gates.scan.analyses.training.feeding import feeds_training
 from gates.scan.analyses.training.hot import helper_of, hot_calls, is_of_peak, measures_memory, places_of, steps
 from gates.scan.program.project import Project
 from gates.scan.site import Site
@@ -24,5 +25,6 @@ def look(project: Project) -> Iterator[Site]:
                     yield broken(there, at, "the cache of the allocator is emptied with each step", *way)
         for call in module.calls.get("empty_cache", ()):
             around = function_of(call, module)
-            if runs_each_batch(project, module, call) and not (around is not None and measures_memory(around)):
+            is_each = runs_each_batch(project, module, call) or feeds_training(project, module, call)
+            if is_each and not (around is not None and measures_memory(around)):
                 yield broken(module, call, "the cache of the allocator is emptied with each batch")

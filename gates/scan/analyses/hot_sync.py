@@ -8,6 +8,7 @@ from gates.scan.analyses.benchmarks.benching import CLOCKS, is_benchmark, is_cal
 from gates.scan.analyses.benchmarks.work import is_work
 from gates.scan.analyses.reading.code import broken, calls, class_of, function_of, loop_of
 from gates.scan.analyses.training.batches import runs_each_batch
+from gates.scan.analyses.training.feeding import feeds_training
 from gates.scan.analyses.training.hot import helper_of, hot_calls, is_of_peak, measures_memory, places_of, steps
 from gates.scan.program.known import OPTIMIZER, is_called
 from gates.scan.program.module import Module, tail_of
@@ -71,6 +72,12 @@ def _is_of_timer(call: ast.Call, module: Module) -> bool:
     )
 
 
+def _is_of_feed(project: Project, module: Module, call: ast.Call) -> bool:
+    """Return whether a generator of batches waits for the whole device, not for a stream of its own."""
+    named = project.scope_at(call, module).dotted(call.func) or ""
+    return named.startswith("torch.") and feeds_training(project, module, call)
+
+
 def _is_difference(node: ast.AST) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
 
@@ -101,5 +108,6 @@ def look(project: Project) -> Iterator[Site]:
                     way = [("it runs", module, call)] if at is not call else []
                     yield broken(there, at, "the host waits for the device with each step", *way)
         for call in module.calls.get("synchronize", ()):
-            if runs_each_batch(project, module, call) and not is_benchmark(call, module):
+            is_each = runs_each_batch(project, module, call) or _is_of_feed(project, module, call)
+            if is_each and not is_benchmark(call, module):
                 yield broken(module, call, "the host waits for the device with each batch")

@@ -17,8 +17,8 @@ from gates.scan.analyses.reading.code import (
 )
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.analyses.training.frameworks import framed
-from gates.scan.program.module import Module, tail_of
-from gates.scan.program.nodes import text_of, walk
+from gates.scan.program.module import Module, is_property, tail_of
+from gates.scan.program.nodes import inner, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.site import Site
 
@@ -151,20 +151,27 @@ def _every_nth(project: Project, call: ast.Call, loop: ast.AST, module: Module) 
 
 
 def _counts(project: Project, test: ast.expr, module: Module) -> bool:
-    """Return whether a condition counts turns, itself, in a variable, or in the function that it asks."""
-    parts = list(walk(test))
-    if any(isinstance(n, ast.Mod) for n in parts):
-        return True
+    """Return whether a condition counts turns, itself, in a variable, or in the function or property that it asks."""
     body = function_of(test, module) or module.tree
-    for node in parts:
-        if isinstance(node, ast.Name):
-            if any(isinstance(n, ast.Mod) for v, _ in set_before(body, node.id, test.lineno) for n in walk(v)):
-                return True
-        elif isinstance(node, ast.Call):
-            target = callee(project, module, node)
-            if target is not None and any(isinstance(n, ast.Mod) for n in walk(target)):
-                return True
-    return False
+    asked = (each for node in walk(test) for each in (node, *_behind(project, node, body, module)))
+    return any(isinstance(n, ast.Mod) for each in asked for n in walk(each))
+
+
+def _behind(project: Project, node: ast.AST, body: ast.AST, module: Module) -> Iterator[ast.AST]:
+    """Yield what a variable was set to, or what runs for a call, a property or the block that gives a variable."""
+    if isinstance(node, ast.Name):
+        yield from (value for value, _ in set_before(body, node.id, node.lineno))
+        items = (i for w in inner(body, ast.With) if isinstance(w, ast.With) for i in w.items)
+        for item in items:
+            if isinstance(item.optional_vars, ast.Name) and item.optional_vars.id == node.id:
+                yield from _behind(project, item.context_expr, body, module)
+    elif isinstance(node, ast.Call):
+        target = callee(project, module, node)
+        yield from (target,) if target is not None else ()
+    elif isinstance(node, ast.Attribute):
+        owner = project.scope_at(node, module).class_of(node.value)
+        found = project.method(owner, node.attr) if owner is not None else None
+        yield from (found[0],) if found is not None and is_property(found[0]) else ()
 
 
 def _takes_gradients(loop: ast.AST) -> bool:

@@ -46,7 +46,7 @@ def look(project: Project) -> Iterator[Site]:
 
 
 def _clips(project: Project, call: ast.Call, scope: Scope) -> Iterator[tuple[ast.Call, Module]]:
-    """Yield a clipping by torch: a call itself, what a helper that is called here alone does, or the call of another."""
+    """Yield a clipping by torch: a call itself, what a helper called here alone does, the call of another."""
     if scope.dotted(call.func) in TORCH:
         yield call, scope.module
         return

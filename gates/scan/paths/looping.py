@@ -9,6 +9,7 @@ from gates.scan.automata.words import Event
 from gates.scan.paths.calling import Calling
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.elements import elements, is_object
+from gates.scan.paths.kinds import kind_of
 from gates.scan.paths.listed import key_of
 from gates.scan.paths.stacks import Run
 from gates.scan.paths.state import State
@@ -52,7 +53,7 @@ class Looping(Calling):
 
             def bind(each: State, turn: int, value: Value = value, known: list[Value] | None = known) -> State:
                 element = known[turn - 1] if known else None
-                return self._loop_target(node.target, element, value, turn, each, scope)
+                return self._loop_target(node, element, value, turn, each, scope)
 
             found += self._turns(
                 node, path, scope, count, bind, marked=not known or not self._hands_round(node, known, scope)
@@ -92,18 +93,27 @@ class Looping(Calling):
         return [*(self.block(node.orelse, ended, scope) if node.orelse else ended), *over]
 
     def _loop_target(
-        self, target: ast.expr, element: Value | None, source: Value, turn: int, path: State, scope: Scope
+        self,
+        loop: ast.For | ast.AsyncFor,
+        element: Value | None,
+        source: Value,
+        turn: int,
+        path: State,
+        scope: Scope,
     ) -> State:
         """Bind a loop variable: another object in each turn, the same one where the same list is walked again."""
+        target, over = loop.target, loop.iter
         if element is not None:
             owner = self.project.classes.get(element.type or "") if element.owner is None else None
             element = replace(element, owner=owner) if owner is not None else element
             return self.bound(target, element, self.furnished(element, path), scope, target)
+        place = self.place(path, scope)
         if isinstance(target, ast.Tuple | ast.List):
             for index, part in enumerate(target.elts):
-                path = self.bound(part, Value(f"{source.key}[{turn}][{index}]"), path, scope, target)
+                given = Value(f"{source.key}[{turn}][{index}]", kind=kind_of(over, place, index))
+                path = self.bound(part, given, path, scope, target)
             return path
-        return self.bound(target, Value(f"{source.key}[{turn}]"), path, scope, target)
+        return self.bound(target, Value(f"{source.key}[{turn}]", kind=kind_of(over, place)), path, scope, target)
 
     def while_loop(self, node: ast.While, paths: Paths, scope: Scope) -> Paths:
         """Walk a loop that goes on while a condition holds: two turns; one of a loop that only tries again."""

@@ -8,6 +8,7 @@ from gates.scan.paths.conditions import branch
 from gates.scan.paths.constructing import given, switches
 from gates.scan.paths.counting import Counting
 from gates.scan.paths.elements import elements
+from gates.scan.paths.kinds import kind_of
 from gates.scan.paths.place import Place
 from gates.scan.paths.stacks import Run
 from gates.scan.paths.state import State
@@ -107,11 +108,21 @@ class Running(Counting):
             paths = [p.but(turns=f"{p.turns}/{line}.{turn}").happens(mark) for p in paths]
             if known:
                 paths = [p.binds(tail_of(node.generators[0].target), known[turn - 1]) for p in paths]
+            else:
+                paths = [self._turned(node.generators[-1], turn, path, scope) for path in paths]
             for part in parts:
                 paths = [path for path, _ in self.run(part, paths, scope)]
             paths = [p.but(turns=p.turns.rpartition("/")[0]) for p in paths]
         paths = [path.happens(done).without_idle_loop(before) for path in paths]
         return [(path, self.place(path, scope).value(node)) for path in paths]
+
+    def _turned(self, generator: ast.comprehension, turn: int, path: State, scope: Scope) -> State:
+        """Return a path with the optimizer that a comprehension's variable is in a turn, the same as in other loops."""
+        place = self.place(path, scope)
+        kind = kind_of(generator.iter, place) if isinstance(generator.target, ast.Name) else None
+        if kind is None or not isinstance(generator.target, ast.Name):
+            return path
+        return path.binds(generator.target.id, Value(f"{place.value(generator.iter).key}[{turn}]", kind=kind))
 
     def _gone_through(self, node: Comprehension, paths: Paths, scope: Scope) -> list[Value] | None:
         """Return what a comprehension of one plain variable goes through, where all paths agree."""

@@ -9,7 +9,7 @@ from gates.scan.paths.cases import asked, is_open
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.flags import guard_of
 from gates.scan.paths.looping import Looping
-from gates.scan.paths.place import Place, apart
+from gates.scan.paths.place import apart
 from gates.scan.paths.stacks import Run
 from gates.scan.paths.state import State
 from gates.scan.paths.statements import changed_names, entered, flows, is_exit

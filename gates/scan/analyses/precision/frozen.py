@@ -52,7 +52,7 @@ def is_frozen(halving: ast.Call, module: Module, body: ast.AST) -> bool:
 
 
 def is_frozen_in(body: ast.AST, names: set[str], module: Module) -> bool:
-    """Return whether code turns the gradients of all parameters of a model off in any case, and puts nothing into it."""
+    """Return whether code turns the gradients of all parameters of a model off in any case, and adds none."""
     found: list[ast.AST] = [c for c in calls(body) if freezes(c) and text_of(root_of(c.func) or c) in names]
     found += [n for n in inner(body, ast.For) if isinstance(n, ast.For) and _freezes_all(n, names)]
     sure = (each for each in found if not any(isinstance(a, ast.If) for a in _within(each, body, module)))

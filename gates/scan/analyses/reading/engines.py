@@ -63,7 +63,12 @@ def runs_with_each(project: Project, module: Module, handler: Function) -> Funct
 
 def _adds(call: ast.expr, name: str) -> bool:
     """Return whether a call has an engine run something at an event."""
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == name and bool(call.args)
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == name
+        and bool(call.args)
+    )
 
 
 def _called(node: ast.expr) -> ast.Call:

@@ -69,9 +69,13 @@ def framed_helpers(project: Project) -> Iterator[Framed]:
 
 def _prepared(found: Framed) -> set[str]:
     """Return the optimizers that a function has had prepared by its framework."""
-    calling = (n for n in inner(found.function, ast.Assign) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call))
+    calling = (
+        n for n in inner(found.function, ast.Assign) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
+    )
     made = (n for n in calling if isinstance(n.value, ast.Call) and tail_of(n.value.func) in {"prepare", "setup"})
-    return {each.id for n in made for t in n.targets for each in walk(t) if isinstance(each, ast.Name) and "opt" in each.id}
+    return {
+        each.id for n in made for t in n.targets for each in walk(t) if isinstance(each, ast.Name) and "opt" in each.id
+    }
 
 
 def _runs_step(function: Function) -> bool:

@@ -64,7 +64,7 @@ def is_hot(project: Project, module: Module, node: ast.AST) -> bool:
 
 
 def _is_hook(project: Project, module: Module, root: ast.AST) -> bool:
-    """Return whether a function is a method of a callback whose name says that it runs with each batch, or a handler."""
+    """Return whether a function is a handler of each batch, or a method of a callback whose name says so."""
     if not isinstance(root, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
     step = runs_with_each(project, module, root)
@@ -291,7 +291,22 @@ def _takes_one(project: Project, module: Module, call: ast.Call, depth: int) -> 
     return any(_takes_one(project, there, each, depth - 1) for each in calls(target))
 
 
+def _goes_through_steps(project: Project, module: Module, loop: ast.AST, depth: int) -> bool:
+    """Return whether a loop goes through a generator that yields after each step: `for loss in steps(model)`."""
+    asked = (c for c in walk(loop.iter) if isinstance(c, ast.Call)) if isinstance(loop, ast.For) and depth else ()
+    for call in asked:
+        target = callee(project, module, call) if tail_of(call.func) in leading(project) else None
+        there = project.scope_of(target, module).module if target is not None else module
+        for given in inner(target, ast.Yield) if target is not None else ():
+            root = root_of(project, there, given)
+            if isinstance(root, LOOPS) and root is not loop and _trains(project, there, root, depth - 1):
+                return True
+    return False
+
+
 def _takes(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
+    if _goes_through_steps(project, module, node, depth):
+        return True
     loops = [loop for loop in inner(node, *LOOPS) if _trains(project, module, loop, depth)]
     around_steps = any(_takes_one(project, module, call, depth) for loop in loops for call in calls(loop))
     for call in calls(node):
@@ -306,8 +321,10 @@ def _takes(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
         if is_backward(call) or (is_optimizer_step(call) and not runs_closure(project, module, call)):
             return True
         ran = kept_functions(project, module, call) if depth else []
-        if ran and node not in ran and all(
-            _trains(project, project.scope_of(target, module).module, target, depth - 1) for target in ran
+        if (
+            ran
+            and node not in ran
+            and all(_trains(project, project.scope_of(target, module).module, target, depth - 1) for target in ran)
         ):
             return True
     return False

@@ -1,4 +1,4 @@
-"""Parts that a step runs and does not train: features, augmentations, what is frozen, what turns gradients off itself."""
+"""Parts that a step runs and does not train: features, augmentations, frozen models."""
 
 import ast
 import re
@@ -19,9 +19,15 @@ PLAIN = re.compile(
     r"\w*Pool\dd|\w*Pad\dd|\w*Loss|ReLU6?|LeakyReLU|[A-Z]*LU|Mish|Hard\w+|\w*Softm\w+|Softplus|\w*Sigmoid|Tanh\w*|"
     r"CosineSimilarity|PairwiseDistance|Sequential|ModuleList|ModuleDict)$"
 )
-LEARNT = re.compile(r"^torch\.nn\.(modules\.\w+\.|parameter\.)?[A-Z]|(^|\.)(register_parameter|add_module|register_module)$")
-OF_MODULE = frozenset({"register_buffer", "parameters", "buffers", "modules", "children", "to", "train", "eval", "apply",
-                       "requires_grad_", "state_dict", "load_state_dict"})  # fmt: skip
+LEARNT = re.compile(
+    r"^torch\.nn\.(modules\.\w+\.|parameter\.)?[A-Z]|(^|\.)(register_parameter|add_module|register_module)$"
+)
+OF_MODULE = frozenset(
+    {
+        "register_buffer", "parameters", "buffers", "modules", "children", "to", "train", "eval", "apply",
+        "requires_grad_", "state_dict", "load_state_dict",
+    }
+)  # fmt: skip
 MAX_HOPS = 4
 
 

@@ -33,7 +33,19 @@ def _names(project: Project) -> Iterator[frozenset[str]]:
         if CALLED in edge:  # an object that is called goes by any name
             edge |= project.named.keys() - project.method_names.keys() - BUILTINS - found
         found |= edge
-    yield frozenset(found)
+    yield frozenset(found | set(_kept_under(project, found)))
+
+
+def _kept_under(project: Project, names: set[str]) -> Iterator[str]:
+    """Yield the attributes that keep what a constructor is passed, of classes that are made with some function."""
+    for info in project.classes.values():
+        kept = [
+            name for name, bound in info.attributes.items()
+            if name not in project.method_names and any(isinstance(b.node, ast.Name) for b, _ in bound)
+        ]  # fmt: skip
+        made = project.named.get(info.node.name, ()) if kept else ()
+        if any(tail_of(each) in names for call, _ in made for each in (*call.args, *(k.value for k in call.keywords))):
+            yield from kept
 
 
 def step_inside(project: Project, module: Module, body: Iterable[ast.AST]) -> bool:
