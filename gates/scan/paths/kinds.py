@@ -58,7 +58,8 @@ def _added(node: ast.Name | ast.Attribute, place: Place) -> Iterator[Given]:
         for call, module in project.once(additions)[0].get(node.attr, ()):
             yield call.args[0], Place(project, project.scope_at(call, module), {}, {})
         return
-    for call in inner(place.scope.function or place.scope.module.tree, ast.Call):
-        func = call.func if isinstance(call, ast.Call) and len(call.args) == 1 else None
+    body = place.scope.function or place.scope.module.tree
+    for call in (c for c in inner(body, ast.Call) if isinstance(c, ast.Call) and len(c.args) == 1):
+        func = call.func
         if isinstance(func, ast.Attribute) and func.attr in {"append", "add"} and tail_of(func.value) == node.id:
-            yield call.args[0], place  # type: ignore[attr-defined]  # a call
+            yield call.args[0], place

@@ -69,13 +69,10 @@ def framed_helpers(project: Project) -> Iterator[Framed]:
 
 def _prepared(found: Framed) -> set[str]:
     """Return the optimizers that a function has had prepared by its framework."""
-    calling = (
-        n for n in inner(found.function, ast.Assign) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
-    )
-    made = (n for n in calling if isinstance(n.value, ast.Call) and tail_of(n.value.func) in {"prepare", "setup"})
-    return {
-        each.id for n in made for t in n.targets for each in walk(t) if isinstance(each, ast.Name) and "opt" in each.id
-    }
+    sets = (n for n in inner(found.function, ast.Assign) if isinstance(n, ast.Assign))
+    made = (n for n in sets if isinstance(n.value, ast.Call) and tail_of(n.value.func) in {"prepare", "setup"})
+    names = (each.id for n in made for t in n.targets for each in walk(t) if isinstance(each, ast.Name))
+    return {name for name in names if is_called(name, OPTIMIZER)}
 
 
 def _runs_step(function: Function) -> bool:
