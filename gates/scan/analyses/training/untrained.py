@@ -52,6 +52,12 @@ def _is_without_gradients(project: Project, owner: ClassInfo) -> bool:
     return bool(blocks) and not any(_part_of(n, "self") for s in rest for n in (s, *inner(s, ast.Call)))
 
 
+def _runs_given(call: ast.Call, scope: Scope) -> bool:
+    """Return whether a call runs what its function was passed: `net(x)`."""
+    bound = scope.bindings.get(call.func.id, ()) if isinstance(call.func, ast.Name) else ()
+    return any(each.kind == "parameter" for each in bound)
+
+
 def _part_of(node: ast.AST, name: str | None) -> str | None:
     """Return which part of the object around a node runs: `net` of `self.net(x)`, of `self.net.encode(x)`."""
     func = node.func if isinstance(node, ast.Call) else None
@@ -79,7 +85,7 @@ def _learns(project: Project, owner: ClassInfo, hops: int) -> bool:
 
 def _is_learnt(project: Project, call: ast.Call, owner: ClassInfo, scope: Scope, hops: int) -> bool:
     """Return whether a call in a module makes a part with parameters, or runs one that may well have some."""
-    if _makes_learnt(project, call, scope, hops):
+    if _makes_learnt(project, call, scope, hops) or _runs_given(call, scope):
         return True
     name = _part_of(call, scope.self_name)
     if name is None or name in OF_MODULE or project.method(owner, name) is not None:
@@ -115,16 +121,20 @@ def _is_frozen(project: Project, call: ast.Call, scope: Scope) -> bool:
     owner = scope.class_of(call.func)
     if owner is not None and any(is_frozen_in(m, {"self"}, owner.scope.module) for m in owner.methods.values()):
         return True
-    for node, where, line in _handed(project, call, scope):
-        for each in spine(project, node, where, line):
-            if any(map(freezes, _chain(each.node))) or _is_frozen_at(project, each):
-                return True
-    return False
+    if _is_frozen_on_its_way(project, call.func, scope, call.lineno):
+        return True
+    handed = list(_handed(project, call, scope))
+    return bool(handed) and all(_is_frozen_on_its_way(project, *each) for each in handed)
+
+
+def _is_frozen_on_its_way(project: Project, node: ast.expr, scope: Scope, line: int) -> bool:
+    """Return whether gradients are turned off of what an expression is, under one of the names that it had."""
+    found = spine(project, node, scope, line)
+    return any(any(map(freezes, _chain(each.node))) or _is_frozen_at(project, each) for each in found)
 
 
 def _handed(project: Project, call: ast.Call, scope: Scope) -> Iterator[tuple[ast.expr, Scope, int]]:
-    """Yield what a call runs, and what the callers of its function, or of its object's constructor, pass for that."""
-    yield call.func, scope, call.lineno
+    """Yield what the callers of a function, or of its object's constructor, pass for what a call in it runs."""
     for each in spine(project, call.func, scope, call.lineno):
         found = each.scope.lookup(each.node.id) if isinstance(each.node, ast.Name) else None
         if found is not None and isinstance(each.node, ast.Name):
