@@ -9,6 +9,7 @@ from gates.syntax import SourceModule, live_statements
 
 MARKER = "pytest.mark.criterion"
 MARK = "pytest.mark."
+ID = "id"  # what the marker's one parameter is called
 MOST_HOPS = 3
 NAMES_ONE = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -57,15 +58,21 @@ class Marks:
         named = self._module.dotted(meant) or ""
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         if named == MARKER:
-            for arg in given:
+            named_by = criteria_of(call)
+            for arg in named_by:
                 value = arg.value if isinstance(arg, ast.Constant) else None
                 yield Marker(names=value if isinstance(value, str) else None, line=arg.lineno)
-            if not given:
+            if not named_by:
                 yield Marker(names="", line=call.lineno)
         elif named.startswith(MARK):
             for arg in given:
                 if isinstance(arg, ast.Constant) and isinstance(arg.value, str) and NAMES_ONE.fullmatch(arg.value):
                     yield Marker(names=arg.value, line=arg.lineno, written=named.removeprefix(MARK))
+
+
+def criteria_of(call: ast.Call) -> list[ast.expr]:
+    """Return what names criteria in a marker: what it is given by place, and as `id`; a `reason` names none."""
+    return [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg in {ID, None})]
 
 
 def _is_mark(node: ast.AST) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from gates import meanings
 from gates.evidence._attributes import names_of
 from gates.stub import EMPTY_BASES
 from gates.syntax import Definition, SourceModule, live_nodes, live_statements
@@ -18,10 +19,15 @@ HOLE = re.compile(r"[%{].*", re.DOTALL)
 
 @dataclass(frozen=True)
 class Names:
-    """What live code reads: each private name with the private definitions around it, and parts of names it makes."""
+    """What live code reads: each private name with the private definitions around it, and parts of names it makes.
+
+    `offered` are the private names that `import *` takes from here, `takes` says whether it is written here.
+    """
 
     read: frozenset[tuple[str, frozenset[str]]]
     parts: frozenset[str]
+    offered: frozenset[str]
+    takes: bool
 
 
 def is_private(name: str) -> bool:
@@ -50,10 +56,12 @@ def is_used(name: str, modules: Iterable[SourceModule]) -> bool:
     if any(name.startswith(part) or name.endswith(part) for names in found for part in names.parts):
         return True
     reads = {pair for names in found for pair in names.read}
+    if any(names.takes for names in found):
+        reads |= {(offered, frozenset()) for names in found for offered in names.offered}
     alive: set[str] = set()
     while more := {read for read, inside in reads if read not in alive and inside <= alive}:
         alive |= more
-    return name in alive or "*" in alive
+    return name in alive
 
 
 @lru_cache(maxsize=KEPT)
@@ -61,9 +69,17 @@ def _names(tree: ast.Module) -> Names:
     read: set[tuple[str, frozenset[str]]] = set()
     parts: set[str] = set()
     for node, inside in _live(tree.body, None, frozenset()):
-        read |= {(name, inside) for name in _read_by(node) if name == "*" or is_private(name)}
+        read |= {(name, inside) for name in _read_by(node) if is_private(name)}
         parts |= set(_parts(node))
-    return Names(frozenset(read), frozenset(parts))
+    takes = bool(meanings.star_imports(tree.body))
+    return Names(frozenset(read), frozenset(parts), frozenset(_offered(tree.body)), takes)
+
+
+def _offered(body: list[ast.stmt]) -> Iterator[str]:
+    """Yield the private definitions of a module that its `__all__` lets out, or may let out where it is made."""
+    for node in live_statements(body):
+        if isinstance(node, Definition) and is_private(node.name) and meanings.is_exported(body, node.name):
+            yield node.name
 
 
 def _live(

@@ -129,6 +129,9 @@ def test_marked_for_nothing() -> None: pass
 @pytest.mark.criterion("T2/AC1", "T1/AC1")
 class TestMarked:
     def test_marked_by_its_class(self) -> None: pass
+
+@pytest.mark.criterion(id="T1/AC1", reason="it is so")
+def test_marked_by_keyword() -> None: pass
 """
 
 
@@ -146,7 +149,7 @@ P, F, E, S, X, XP = (
     TestOutcome.XPASSED,
 )  # fmt: skip
 ENDS = {
-    "test_pass": P, "test_fail": F, "test_setup_error": E, "test_teardown_error": E, "test_fail_and_teardown_error": F,
+    "test_pass": P, "test_marked_by_keyword": P, "test_fail": F, "test_setup_error": E, "test_teardown_error": E, "test_fail_and_teardown_error": F,
     "test_skip": S, "test_skip_inside": S, "test_xfail": X, "test_xfail_inside": X, "test_xpass": XP,
     "test_xpass_strict": F, "test_subtests_pass": P, "test_subtests_fail": F, "test_system_exit": F, "test_warns": P,
     "test_unit_pass": P, "test_unit_fail": F, "test_unit_skip": S, "test_unit_xfail": X,
@@ -206,6 +209,7 @@ def test_warning_is_told_with_its_place(ordinary: Seen) -> None:
 def test_markers_bind_tests_to_criteria(ordinary: Seen) -> None:
     assert ordinary.test("test_marked").criteria == ("T1/AC1",)
     assert ordinary.test("test_marked_by_its_class").criteria == ("T1/AC1", "T2/AC1")
+    assert ordinary.test("test_marked_by_keyword").criteria == ("T1/AC1",)
     assert ordinary.test("test_pass").criteria == ()
 
 

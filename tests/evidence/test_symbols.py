@@ -84,6 +84,14 @@ ABSENT: dict[str, tuple[Files, str, str]] = {
                                 "pkg.m:_a", "nothing in the implementation uses it"),
     "method of a class that nobody uses": ({"pkg/m.py": "class _A:\n    def go(self): return 1\n"},
                                            "pkg.m:_A.go", "defines '_A', and nothing in the implementation uses it"),
+    "left behind by a star": ({"pkg/__init__.py": "from .m import *\n", "pkg/m.py": "def _a(): return 1\nx = 1\n"},
+                              "pkg.m:_a", "nothing in the implementation uses it"),
+    "not in what a star takes": ({"pkg/__init__.py": "from .m import *\n",
+                                  "pkg/m.py": "__all__ = ['go']\ndef _a(): return 1\ndef go(): return 2\n"},
+                                 "pkg.m:_a", "nothing in the implementation uses it"),
+    "star of another module": ({"pkg/__init__.py": "from .n import *\n", "pkg/m.py": "def _a(): return 1\n",
+                                "pkg/n.py": "__all__ = [*NAMES]\ndef go(): return 2\n"},
+                               "pkg.m:_a", "nothing in the implementation uses it"),
 }  # fmt: skip
 
 
@@ -104,6 +112,9 @@ USED: dict[str, tuple[str, str]] = {
     "by a register of its base": (f"{REGISTER}class _A(Base):\n    def go(self): return 1\n", "_A.go"),
     "as a default": ("def _a(): return 1\ndef go(f=_a): return f()\n", "_a"),
     "in a condition": ("def _a(): return 1\nif _a():\n    x = 1\n", "_a"),
+    "let out by name": ("__all__ = ['_a']\ndef _a(): return 1\n", "_a"),
+    "let out by a list that is made": ("from pkg.m import *\n__all__ = [*NAMES]\ndef _a(): return 1\n", "_a"),
+    "used by what is let out": ("from pkg.m import *\n__all__ = [*X]\ndef _b(): return 1\ndef _a(): return _b()\n", "_b"),
     "by the begin of its name": (f"{STEPS}    def go(self, x): return getattr(self, f'_do_{{x}}')()\n", "A._do_step"),
     "by the end of its name": (f"{STEPS}    def go(self, x): return getattr(self, x + '_step')()\n", "A._do_step"),
 }  # fmt: skip

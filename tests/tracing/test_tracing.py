@@ -183,6 +183,17 @@ def test_marker_under_a_name_of_its_own_counts(traced: Callable[..., Result]) ->
     assert (result.exit_code, "test_of" in result.stdout, "test_more" in result.stdout) == (0, True, True)
 
 
+def test_marker_that_names_its_criterion_as_id_counts(traced: Callable[..., Result]) -> None:
+    text = "import pytest\n\n\n@pytest.mark.criterion({})\ndef test_of():\n    assert True\n"
+    found = {
+        given: traced({"tests/test_half.py": text.format(given)}, "T1")
+        for given in ("id='T1/AC2'", "id='T1/AC9'", "'T1/AC2', reason='half'", "reason='half'")
+    }
+    assert [result.exit_code for result in found.values()] == [0, 1, 0, 1]
+    assert "is marked for 'T1/AC9', which does not exist" in found["id='T1/AC9'"].stdout
+    assert "names no criterion" in found["reason='half'"].stdout
+
+
 def test_mark_that_binds_nothing_is_a_dead_reference(traced: Callable[..., Result]) -> None:
     text = "import pytest\n\n\n@pytest.mark.{}\ndef test_of():\n    assert True\n"
     misspelt = traced({"tests/test_more.py": text.format("criteria('T1/AC2')")}, "T1")

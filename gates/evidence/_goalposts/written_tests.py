@@ -11,6 +11,7 @@ from gates.evidence._goalposts.assertions import Assertion, Filled, constants_of
 from gates.evidence._goalposts.imported import Neighbours, Values
 from gates.evidence._goalposts.plain import parts_of
 from gates.evidence._goalposts.tolerances import number
+from gates.evidence._markers import criteria_of
 
 SKIPS = {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure"}
 GATED = re.compile(r"(skip|requires?|needs?|unless|quarantined?)(_|$)")
@@ -191,7 +192,7 @@ def _criteria(expression: ast.expr) -> Iterator[str]:
     """Yield the criteria that the marks in an expression name."""
     for node in ast.walk(expression):
         if isinstance(node, ast.Call) and _mark_name(node.func) == "criterion":
-            yield from (str(arg.value) for arg in node.args if isinstance(arg, ast.Constant))
+            yield from (str(arg.value) for arg in criteria_of(node) if isinstance(arg, ast.Constant))
 
 
 def skips_in(expression: ast.expr) -> Iterator[str]:

@@ -20,6 +20,7 @@ import pytest
 
 from . import assertions, canaries, order
 from .inside import watched_function, watched_test
+from .marked import criteria_of
 from .reading import crash_of, is_left_out_by_mark, marks_of, of_doctest, reason_of, text_of
 from .wire import Wire
 
@@ -148,9 +149,8 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 
 
 def _tell_of(event: str, item: pytest.Item, **facts: object) -> None:
-    criteria = sorted({str(arg) for mark in item.iter_markers("criterion") for arg in mark.args})
     chain = [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
-    wire.note(event, id=item.nodeid, criteria=criteria, file=str(item.path), chain=chain, **facts)
+    wire.note(event, id=item.nodeid, criteria=criteria_of(item), file=str(item.path), chain=chain, **facts)
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
