@@ -19,6 +19,11 @@ def files_of(paths: tuple[str, ...], root: Path) -> list[Path]:
     return sorted(found, key=attrgetter("parts"))
 
 
+def holds_a_file(path: Path) -> bool:
+    """Return whether a path of a task is a file, or a folder with some file that is no cache and not hidden."""
+    return path.is_file() or next(_below(path), None) is not None
+
+
 def _below(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder; a cache or a hidden folder, a whole environment perhaps, is not entered."""
     for here, folders, names in os.walk(folder):

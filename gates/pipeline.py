@@ -13,6 +13,7 @@ from gates.evidence.imported_code import ImportedCode
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.run_date import RunDate, day_of
+from gates.evidence.source_tree import SourceTree
 from gates.model import (
     Check,
     Decision,
@@ -35,6 +36,8 @@ from gates.tasks.task import Task
 from gates.verdict import decide, decide_gate, score_gate, score_task
 from gates.waiving import all_waived, unneeded, waive
 from gates.what_ran import UNREAD_CODE, of_what_ran, unread
+from gates.what_was_read import RULES as UNREAD_FILES
+from gates.what_was_read import led_nowhere, not_read
 from gates.writable import writable
 
 RULES = (
@@ -58,6 +61,7 @@ RULES = (
         "that stands for it, so the verdict cannot be a pass.",
     ),
     UNREAD_CODE,
+    *UNREAD_FILES,
 )
 
 
@@ -87,7 +91,8 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
     evidence.collect(ImportedCode, task, context)
     _save(evidence, context)
     changed, ran = _changed(before, observe(whole, context)), evidence.get(ImportedCode)
-    extra = (*changed, *unread(ran), *left_out(whole, task, selection.only))
+    looked = (*led_nowhere(whole, context.root), *not_read(evidence.get(SourceTree)))
+    extra = (*changed, *unread(ran), *looked, *left_out(whole, task, selection.only))
     reports[-1] = _amended(reports[-1], extra)
     report = fold(
         whole,

@@ -54,7 +54,9 @@ def parse(text: bytes, path: str, package: str) -> SourceModule:
     except SyntaxError as error:
         column = f":{error.offset}" if error.lineno and error.offset else ""
         raise Unparsed(f"{path}:{error.lineno or 1}{column}: {error.msg}") from error
-    except (ValueError, RecursionError, MemoryError) as error:
+    except RecursionError as error:
+        raise Unparsed(f"{path}:1: nested too deeply to be read") from error
+    except (ValueError, MemoryError) as error:
         raise Unparsed(f"{path}:1: {error or type(error).__name__}") from error
 
 

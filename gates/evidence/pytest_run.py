@@ -86,7 +86,7 @@ class PytestRun(Evidence):
             raise EvidenceUnavailable(f"{task.path} names no 'tests'")
         for path in task.tests:
             if not (context.root / path.split("::")[0]).exists():
-                raise EvidenceUnavailable(f"{path!r} does not exist ('tests' in {task.path}:{task.line})")
+                raise EvidenceUnavailable(f"{path!r} does not exist ('tests' in {task.path}:{_line(task, path)})")
         folder = context.folder("pytest").evidence
         first = cls._run(task, context, folder)
         repeats = []
@@ -172,3 +172,7 @@ def _shown(ended: ProcessRun, folder: Path, context: Context) -> tuple[str, ...]
     """Return the command with the run's own folder left out, so that two runs print the same."""
     short = [word.replace(str(folder), "{evidence}/pytest").replace(str(context.root), ".") for word in ended.argv]
     return tuple("python" if word == context.python else word for word in short)
+
+
+def _line(task: Task, path: str) -> int:
+    return next((line for key, word, line, _ in task.spots if (key, word) == ("tests", path)), task.line)

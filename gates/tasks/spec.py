@@ -12,13 +12,14 @@ from pydantic_core import ErrorDetails
 from gates import yaml_source
 from gates.errors import UsageError
 from gates.tasks.shape import is_typed, known_keys
-from gates.tasks.task import TASK_ID, Task
+from gates.tasks.task import TASK_ID, Spot, Task
 from gates.terminal import printable
 from gates.yaml_source import Document, Key, Problem, SourceError, Value, did_you_mean
 
 SUFFIXES = (".yaml", ".yml")
 PAIRS = {"ratio", "reduction", "difference"}
 ARMED = (*sorted(PAIRS), "value", "slope")
+SPOTTED = ("implementation", "tests", "rules")
 SPEAKING = (  # these name criteria
     "entry_points", "training_steps", "recorded_tests", "calculations", "edge_cases", "properties",
     "leaks", "hot_paths", "concurrency", "scaling", "regressions",
@@ -40,7 +41,8 @@ def load(path: Path, root: Path) -> Task:
     document = yaml_source.read(path, shown_as, is_typed)
     if not isinstance(document.value, dict):
         raise SourceError(shown_as, document.text, [Problem(1, 1, "expected a mapping with the keys of a task")])
-    injected = {"path": shown_as, "digest": hashlib.sha256(document.text.encode()).hexdigest()}
+    digest = hashlib.sha256(document.text.encode()).hexdigest()
+    injected = {"path": shown_as, "digest": digest, "spots": tuple(_spots(document))}
     problems = [*_reserved(document)]
     try:
         task = Task.model_validate(_with_lines({**document.value, **injected}, (), document))
@@ -107,10 +109,19 @@ def _with_lines(value: Value, key: Key, document: Document) -> object:
     return value
 
 
+def _spots(document: Document) -> Iterator[Spot]:
+    """Yield the words of the lists that name files and rules, each with its place."""
+    for key in SPOTTED:
+        words = document.value.get(key) if isinstance(document.value, dict) else None
+        for i, word in enumerate(words if isinstance(words, list) else []):
+            if isinstance(word, str):
+                yield key, word, *document.place((key, i))
+
+
 def _reserved(document: Document) -> Iterator[Problem]:
     """Refuse the names that the loader itself fills in."""
     for key in document.keys:
-        own = len(key) == 1 and key[0] in {"path", "digest", "bundles", "only", "smoke"}
+        own = len(key) == 1 and key[0] in {"path", "digest", "spots", "bundles", "only", "smoke"}
         if own or (key[-1] == "line" and not is_typed(key)):
             yield Problem(*document.keys[key], f"unknown key {key[-1]!r}")
 

@@ -24,6 +24,7 @@ from gates.tasks.types import ArmName, Command, InsidePath, Located, Metric, Nam
 from gates.tasks.waiver import Waiver
 from gates.yaml_source import did_you_mean
 
+Spot = tuple[str, str, int, int]  # a key of the task, a word of its list, and the line and column of that
 TASK_ID = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
@@ -166,6 +167,7 @@ class Task(Located):
     coverage_at_least: Annotated[float, Field(ge=0, le=1)] = 0.8
     path: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
     digest: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
+    spots: tuple[Spot, ...] = Field(default=(), exclude=True, json_schema_extra={"readOnly": True})
     bundles: tuple[str, ...] = Field(default=(), exclude=True, json_schema_extra={"readOnly": True})
     only: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
     smoke: bool = Field(default=False, exclude=True, json_schema_extra={"readOnly": True})

@@ -15,6 +15,7 @@ from gates.tasks import code_binding, spec
 from gates.tracing import file_facts, task_trace
 from gates.tracing.file_facts import FileFacts, facts_of
 from gates.tracing.known import Known, Stamps
+from gates.tracing.loose_names import loose_names
 from gates.tracing.matrix import Matrix, join
 from gates.tracing.task_trace import TaskTrace, trace
 
@@ -51,8 +52,9 @@ def _collect(root: Path, settings: Settings, wanted: Path | None, collector: "_C
     code = collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.implementation)))
     collector.save()
     told = tuple(broken) if wanted is None else ()
-    matrix = join(asked, tests, code, criteria).model_copy(update={"unread_tasks": len(told)})
-    return Collected(matrix=matrix, broken=told)
+    matrix = join(asked, tests, code, criteria)
+    gaps = (*loose_names(asked, root, root / settings.rules), *matrix.gaps)
+    return Collected(matrix=matrix.model_copy(update={"unread_tasks": len(told), "gaps": gaps}), broken=told)
 
 
 class _Collector:

@@ -8,7 +8,7 @@ from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
 from gates.model import Level, Location, Model
 from gates.tasks.code_binding import CodeBinding
-from gates.tasks.task import Criterion, Task
+from gates.tasks.task import Criterion, Spot, Task
 
 if TYPE_CHECKING:
     from gates.evidence.patterns import PatternTrace
@@ -40,7 +40,7 @@ class CriterionTrace(Model):
 
 
 class TaskTrace(Model):
-    """A task with its criteria traced to code, and the paths that it speaks of."""
+    """A task with its criteria traced to code, and the paths that it speaks of; `spots` are where these stand."""
 
     id: str
     title: str
@@ -48,6 +48,7 @@ class TaskTrace(Model):
     implementation: tuple[str, ...]
     tests: tuple[str, ...]
     criteria: tuple[CriterionTrace, ...]
+    spots: tuple[Spot, ...] = ()
 
 
 def trace(task: Task, sources: Sources) -> TaskTrace:
@@ -60,6 +61,7 @@ def trace(task: Task, sources: Sources) -> TaskTrace:
         implementation=task.implementation,
         tests=tuple(dict.fromkeys((*task.tests, *(path for c in task.criteria for path in c.tests)))),
         criteria=tuple(_criterion(task, criterion, code) for criterion in task.criteria),
+        spots=task.spots,
     )
 
 

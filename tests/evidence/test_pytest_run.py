@@ -149,7 +149,8 @@ P, F, E, S, X, XP = (
     TestOutcome.XPASSED,
 )  # fmt: skip
 ENDS = {
-    "test_pass": P, "test_marked_by_keyword": P, "test_fail": F, "test_setup_error": E, "test_teardown_error": E, "test_fail_and_teardown_error": F,
+    "test_marked_by_keyword": P,
+    "test_pass": P, "test_fail": F, "test_setup_error": E, "test_teardown_error": E, "test_fail_and_teardown_error": F,
     "test_skip": S, "test_skip_inside": S, "test_xfail": X, "test_xfail_inside": X, "test_xpass": XP,
     "test_xpass_strict": F, "test_subtests_pass": P, "test_subtests_fail": F, "test_system_exit": F, "test_warns": P,
     "test_unit_pass": P, "test_unit_fail": F, "test_unit_skip": S, "test_unit_xfail": X,

@@ -114,7 +114,7 @@ USED: dict[str, tuple[str, str]] = {
     "in a condition": ("def _a(): return 1\nif _a():\n    x = 1\n", "_a"),
     "let out by name": ("__all__ = ['_a']\ndef _a(): return 1\n", "_a"),
     "let out by a list that is made": ("from pkg.m import *\n__all__ = [*NAMES]\ndef _a(): return 1\n", "_a"),
-    "used by what is let out": ("from pkg.m import *\n__all__ = [*X]\ndef _b(): return 1\ndef _a(): return _b()\n", "_b"),
+    "used by what is let out": ("from pkg.m import *\n__all__ = [*X]\ndef _b(): return 1\ndef _a(): _b()\n", "_b"),
     "by the begin of its name": (f"{STEPS}    def go(self, x): return getattr(self, f'_do_{{x}}')()\n", "A._do_step"),
     "by the end of its name": (f"{STEPS}    def go(self, x): return getattr(self, x + '_step')()\n", "A._do_step"),
 }  # fmt: skip

@@ -6,65 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from building import ROOT, written
+from building import ROOT
 from click.testing import CliRunner, Result
+from to_trace import CORE, MARKED, TASK
 
 from gates.cli import cli
-
-TASK = """id: T1
-title: Doubling
-implementation: [pkg]
-tests: [tests]
-criteria:
-  - id: AC1
-    text: Double a number
-    code: [{symbol: "pkg.core:double"}]
-    tests: [tests/test_core.py]
-  - id: AC2
-    text: Halve a number
-    code: [{symbol: "pkg.core:Half.of"}]
-"""
-CORE = """def double(n):
-    return 2 * n
-
-
-class Half:
-    def of(self, n):
-        return n / 2
-
-
-def spare(n):
-    return n
-"""
-TESTS = "from pkg.core import double\n\n\ndef test_double():\n    assert double(1) == 2\n"
-MARKED = """import pytest as pt
-
-
-@pt.mark.criterion('T1/AC2')
-class TestHalf:
-    def test_of(self):
-        assert True
-"""
-FILES: dict[str, str | bytes] = {
-    "pyproject.toml": "[tool.gates]\n",
-    "pkg/__init__.py": "",
-    "pkg/core.py": CORE,
-    "tests/test_core.py": TESTS,
-    "tests/test_half.py": MARKED,
-    "tasks/T1.yaml": TASK,
-}
-
-
-@pytest.fixture
-def traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Write a project with some files changed, trace it, and return what the command said."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-    def run(changes: dict[str, str | bytes] | None = None, *words: str) -> Result:
-        monkeypatch.chdir(written(tmp_path / "project", {**FILES, **(changes or {})}))
-        return CliRunner().invoke(cli, ["trace", *words])
-
-    return run
 
 
 def test_each_criterion_has_its_lines_and_its_tests(traced: Callable[..., Result]) -> None:

@@ -16,7 +16,7 @@ from gates.tasks.task import Criterion, EntryPoint, Measure, Task
 from gates.tasks.types import Located
 from gates.tasks.waiver import Waiver
 
-SILENT = {"line", "path", "digest", "id", "text", "title", "timeout_s", "reason", "owner", "name"}
+SILENT = {"line", "path", "digest", "spots", "id", "text", "title", "timeout_s", "reason", "owner", "name"}
 AT_LEAST = ("at_least", "examples", "epochs", "restarts", "pairs")  # fewer of these see less
 UPPER = {"at_most", "below", "host_reads", "synchronisations", "empty_cache", "stall_share", "warn_at", "block_at",
          "failure_rate"}  # fmt: skip

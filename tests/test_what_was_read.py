@@ -1,0 +1,64 @@
+"""What a task speaks of and nobody read keeps the verdict from being a pass."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import TASK_FILE, a_project, gates, result
+
+ONE = TASK_FILE.partition("  - id: AC2")[0]
+NO_PYTHON = "is part of the implementation and could not be read: "
+
+
+def unknowns(project: Path, rule: str) -> list[dict[str, Any]]:
+    return [f for g in result(project)["gates"] for f in g["findings"] if f["rule"] == rule]
+
+
+@pytest.mark.parametrize(("paths", "said"), [
+    ("pkg, pkg/croe.py", "'pkg/croe.py' (tasks/T1.yaml:3:23), and there is no such file or folder; did you mean"),
+    ("pkg, 'pkg/*.py'", "'pkg/*.py' (tasks/T1.yaml:3:23), and patterns are not followed: name files or folders."),
+    ("pkg, empty", "'empty' (tasks/T1.yaml:3:23), and that folder has no file."),
+])  # fmt: skip
+def test_path_that_leads_nowhere_leaves_the_verdict_open(tmp_path: Path, paths: str, said: str) -> None:
+    task = ONE.replace("[pkg]", f"[{paths}]")
+    project = a_project(tmp_path, {"tasks/T1.yaml": task, "empty/.keep": ""})
+    assert gates(project, "run", "T1").code == 3
+    (found,) = unknowns(project, "GT006")
+    assert (said in found["message"], found["location"]["line"]) == (True, 3)
+
+
+def test_task_that_is_written_before_its_code_is_open_and_no_usage_error(tmp_path: Path) -> None:
+    project = a_project(tmp_path, {"tasks/T1.yaml": ONE.replace("[pkg]", "[later]")})
+    assert gates(project, "run", "T1").code == 3
+    assert len(unknowns(project, "GT006")) == 1
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    ("x = 'a' + \\\n", f"pkg/more.py {NO_PYTHON}"),
+    (b"x = '\xff'\n", f"pkg/more.py {NO_PYTHON}it is not UTF-8."),
+    ("x = '" + "a" * 3_000_000 + "'\n", f"pkg/more.py {NO_PYTHON}3000007 bytes, more than 2097152: not read."),
+    (f"x = 1{' + 1' * 20_000}\n", f"pkg/more.py {NO_PYTHON}nested too deeply to be read."),
+], ids=["syntax", "encoding", "size", "nesting"])  # fmt: skip
+def test_file_that_cannot_be_read_leaves_the_verdict_open(tmp_path: Path, content: str | bytes, said: str) -> None:
+    project = a_project(tmp_path, {"tasks/T1.yaml": ONE, "pkg/more.py": content})
+    assert gates(project, "run", "T1").code != 0
+    (found,) = unknowns(project, "GT007")
+    assert (found["outcome"], found["location"]["path"], said in found["message"]) == ("unknown", "pkg/more.py", True)
+
+
+def test_template_beside_what_is_named_is_no_matter(tmp_path: Path) -> None:
+    files = {"tasks/T1.yaml": ONE, "pkg/templates/new/{{name}}.py": "import {{ name }}\n"}
+    project = a_project(tmp_path, files)
+    assert gates(project, "run", "T1").code == 3
+    (found,) = unknowns(project, "GT007")
+    assert found["location"] == {"path": "pkg/templates/new/{{name}}.py", "line": 1, "last_line": None}
+    (project / "tasks/T1.yaml").write_text(ONE.replace("[pkg]", "[pkg/core.py, pkg/__init__.py]"), encoding="utf-8")
+    assert gates(project, "run", "T1").code == 0
+
+
+def test_many_files_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    bad = {f"pkg/t/{{{i}}}.py": "import {{ name }}\n" for i in range(8)}
+    project = a_project(tmp_path, {"tasks/T1.yaml": ONE, **bad})
+    assert gates(project, "run", "T1").code == 3
+    found = unknowns(project, "GT007")
+    assert (len(found), found[-1]["message"].endswith(" 3 more were not.")) == (5, True)
