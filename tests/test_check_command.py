@@ -126,3 +126,28 @@ def test_wrong_use_is_said_in_one_line(checked: Callable[..., Result]) -> None:
     assert unknown.exception is not None
     assert "did you mean 'amp-clip-before-unscale'" in str(unknown.exception)
     assert "no Python file" in str(checked({"docs/a.md": "x"}, "docs").exception)
+
+
+FORK = "".join(f"    if x[{i}]:\n        con.execute('a')\n    else:\n        con.begin()\n" for i in range(25))
+LONG = f"""id: long
+severity: SEVERITY
+problem: It is long.
+impact: It is slow.
+fix: Split it.
+events: {{a: $C.execute(...), b: $C.begin(), c: $C.commit()}}
+never: any* a {"(a|b|c) " * 60}
+good: []
+bad: []
+"""
+
+
+@pytest.mark.parametrize(("severity", "code", "kinds"), [
+    ("critical", 3, ", 1 of them critical or high"), ("high", 3, ", 1 of them critical or high"), ("medium", 0, ""),
+])  # fmt: skip
+def test_function_that_a_grave_rule_did_not_decide_is_not_clean(
+    checked: Callable[..., Result], severity: str, code: int, kinds: str
+) -> None:
+    files = {"gates-rules/long.yaml": LONG.replace("SEVERITY", severity), "a.py": f"def f(con, x):\n{FORK}"}
+    found = checked(files, "--rule", "long")
+    assert (found.exit_code, f"more paths than were walked (1 of 1 rules{kinds})" in found.stdout) == (code, True)
+    assert ("1 of 1 functions not decided (1 by a critical or high rule)" in found.stdout) is bool(code)

@@ -20,6 +20,7 @@ from gates.terminal import visible
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 SHOWN = 20  # functions that are not decided
+Place = tuple[str, int, str]
 
 
 @dataclass(frozen=True)
@@ -81,18 +82,28 @@ def _text(broken: Sequence[tuple[Rule, Site]], found: Checked) -> Iterator[str]:
     for rule, site in decided:
         way = f" ({' -> '.join(site.trace)})" if site.trace else ""
         yield f"{site.path}:{site.line}: {rule.form.severity.value} {rule.id}: {site.message}{way}"
-    left = Counter((site.path, site.line, site.message) for _, site in broken if site.undecided)
-    for (path, line, message), rules in list(left.items())[:SHOWN]:
-        yield f"{path}:{line}: not decided: {message} ({rules} of {len(found.sites)} rules)"
+    left, grave = _left(broken)
+    for place in sorted(left, key=lambda place: place not in grave)[:SHOWN]:
+        path, line, message = place
+        kinds = f", {grave[place]} of them critical or high" if place in grave else ""
+        yield f"{path}:{line}: not decided: {message} ({left[place]} of {len(found.sites)} rules{kinds})"
     if len(left) > SHOWN:
         yield f"{len(left) - SHOWN} more functions are not decided"
     for problem in _unread(found):
         yield f"{problem} (not checked)"
     stopping = sum(rule.form.severity in BLOCKING for rule, _ in decided)
     rest = f", {len(left):,} of {found.functions:,} functions not decided" if left else ""
+    rest += f" ({len(grave):,} by a critical or high rule)" if grave else ""
     rest += f", {counted(len(set(found.unparsed)), 'file')} not checked" if found.unparsed else ""
     counts = f"{counted(found.files, 'file')}, {found.read} read, {counted(len(decided), 'finding')}"
     yield f"{counts}, {stopping} of them critical or high{rest}"
+
+
+def _left(broken: Sequence[tuple[Rule, Site]]) -> tuple[Counter[Place], Counter[Place]]:
+    """Return the functions that are not decided, with the number of rules, and of those that are critical or high."""
+    left = [(rule, (site.path, site.line, site.message)) for rule, site in broken if site.undecided]
+    grave = Counter(place for rule, place in left if rule.form.severity in BLOCKING)
+    return Counter(place for _, place in left), grave
 
 
 def _record(rule: Rule, site: Site) -> dict[str, object]:
@@ -108,6 +119,8 @@ def _unread(found: Checked) -> list[str]:
 
 
 def _exit_code(broken: Sequence[tuple[Rule, Site]], found: Checked) -> int:
-    if any(rule.form.severity in BLOCKING and not site.undecided for rule, site in broken):
+    """Return 1 for a broken rule that is critical or high, 3 where one was not decided or a file not read, else 0."""
+    grave = [site.undecided for rule, site in broken if rule.form.severity in BLOCKING]
+    if not all(grave):
         return 1
-    return 3 if _unread(found) else 0
+    return 3 if grave or _unread(found) else 0

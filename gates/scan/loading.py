@@ -14,7 +14,7 @@ from gates import rules as shipped_rules
 from gates import yaml_source
 from gates.errors import UsageError
 from gates.scan.compiling import Compiler, RuleError
-from gates.scan.form import Constraint, EventForm, RuleForm, Vocabulary
+from gates.scan.form import Constraint, EventForm, OrderForm, RuleForm, Vocabulary
 from gates.scan.memory import digest_of
 from gates.scan.rule import Rule
 from gates.yaml_source import Document, Problem, SourceError, did_you_mean
@@ -26,7 +26,10 @@ MEMBER = re.compile(r"<\w+\.\w+: ('[^']*')>")  # how pydantic shows one of an en
 KEYS = {
     "where": sorted(field.alias or name for name, field in Constraint.model_fields.items()),
     "events": sorted(EventForm.model_fields),
+    "never": sorted(OrderForm.model_fields),
+    "always": sorted(OrderForm.model_fields),
 }
+OF_AN_ORDER = OrderForm.model_fields.keys() - RuleForm.model_fields.keys()
 
 
 def load_rules(folder: Path | None = None, root: Path | None = None, asked: Sequence[str] = ()) -> dict[str, Rule]:
@@ -174,6 +177,9 @@ def _problem(error: ErrorDetails, document: Document) -> Problem:
     name = str(raw[-1]) if raw else "rule"
     if error["type"] == "extra_forbidden":
         place = document.keys.get(raw) or document.key_place(key)
+        if len(raw) == 1 and name in OF_AN_ORDER:
+            shown = "order: ..." if name == "order" else f"order: ..., {name}: ..."
+            return Problem(*place, f"{name!r} is no key of a rule but of an order: never: {{{shown}}}")
         known = KEYS.get(str(raw[0])) if len(raw) > 2 else None
         fields = known or [field.alias or key for key, field in RuleForm.model_fields.items()]
         return Problem(*place, f"unknown key {name!r}{did_you_mean(name, fields)}")

@@ -42,7 +42,7 @@ def load(path: Path, root: Path) -> Task:
     if not isinstance(document.value, dict):
         raise SourceError(shown_as, document.text, [Problem(1, 1, "expected a mapping with the keys of a task")])
     digest = hashlib.sha256(document.text.encode()).hexdigest()
-    injected = {"path": shown_as, "digest": digest, "spots": tuple(_spots(document))}
+    injected: dict[str, Any] = {"path": shown_as, "digest": digest, "spots": tuple(_spots(document))}
     problems = [*_reserved(document)]
     try:
         task = Task.model_validate(_with_lines({**document.value, **injected}, (), document))

@@ -106,6 +106,8 @@ def test_memory_is_off_where_the_environment_says_so(tmp_path: Path, monkeypatch
         ("pattern: 'f('", "8:10", "not a pattern of Python"),
         ("patern: f()", "8:1", "did you mean 'pattern'?"),
         ("pattern: f()\nevents: amp", "1:1", "exactly one of"),
+        ("events: amp\nnever: clip\nunless: step", "10:1", "no key of a rule but of an order: never: {order: ..."),
+        ("events: amp\nnever: {order: clip, agian: true}", "9:22", "did you mean 'again'?"),
         ("events: amp\nnever: clip clap", "9:8", "no event 'clap'; did you mean 'clip'?"),
         ("events: amp\nnever: clip*", "9:8", "matches where there is no event"),
         ("events: amp\nnever: {order: clip, of: $Q}", "9:8", "no event binds '$Q'"),
