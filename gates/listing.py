@@ -14,6 +14,7 @@ def overview(root: Path, settings: Settings) -> tuple[list[str], list[str]]:
     """Return the lines of the list, and what is wrong with the task files that could not be loaded."""
     lines: list[str] = []
     broken: list[str] = []
+    named: dict[str, list[str]] = {}
     files = spec.task_files(root / settings.tasks)
     for path in files:
         try:
@@ -23,6 +24,8 @@ def overview(root: Path, settings: Settings) -> tuple[list[str], list[str]]:
             broken.append(str(error))
             continue
         lines += _task(task, report)
+        named.setdefault(task.id, []).append(task.path)
+    broken += [spec.twins(name, paths) for name, paths in named.items() if len(paths) > 1]
     if not files:
         lines.append(f"no task file (*.yaml) in {settings.tasks!r}")
     return lines, broken

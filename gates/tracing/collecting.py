@@ -38,14 +38,20 @@ def collect(root: Path, settings: Settings, wanted: Path | None, *, fresh: bool 
 
 def _collect(root: Path, settings: Settings, wanted: Path | None, collector: "_Collector") -> Collected:
     traces: dict[Path, TaskTrace] = {}
+    files: dict[str, list[str]] = {}
     broken: list[str] = []
     for path in dict.fromkeys([*spec.task_files(root / settings.tasks), *([wanted] if wanted else [])]):
         try:
-            traces[path] = collector.task(path)
+            found = collector.task(path)
         except UsageError as error:
             if path == wanted:
                 raise
             broken.append(str(error))
+        else:
+            files.setdefault(found.id, []).append(found.path)
+            if len(files[found.id]) == 1 or path == wanted:
+                traces[path] = found
+    broken += [spec.twins(name, paths) for name, paths in files.items() if len(paths) > 1]
     asked = tuple(traces.values()) if wanted is None else (traces[wanted],)
     criteria = {f"{task.id}/{criterion.id}" for task in traces.values() for criterion in task.criteria}
     tests = collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.tests)))

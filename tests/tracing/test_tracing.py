@@ -156,6 +156,12 @@ def test_a_broken_task_file_is_told_and_the_others_are_traced(traced: Callable[.
     assert "tasks/T2.yaml:1:1" in result.stderr
 
 
+def test_files_of_one_id_are_told(traced: Callable[..., Result]) -> None:
+    result = traced({"tasks/other.yaml": TASK})
+    assert (result.exit_code, "tasks/T1.yaml, tasks/other.yaml: each has the id 'T1'" in result.stderr) == (2, True)
+    assert "2 criteria of 1 task" in result.stdout
+
+
 def test_markdown_is_a_table_in_which_names_are_no_markup(traced: Callable[..., Result], tmp_path: Path) -> None:
     changes: dict[str, str | bytes] = {"tasks/T1.yaml": TASK.replace("Double a number", "Double | <b>x</b>")}
     result = traced(changes, "T1", "--format", "markdown", "--out", str(tmp_path / "matrix.md"))
