@@ -74,6 +74,12 @@ class Location(Model):
     line: int | None = Field(default=None, ge=1)
     last_line: int | None = Field(default=None, ge=1)
 
+    def meets(self, other: "Location") -> bool:
+        """Return whether two places have a line in common."""
+        first, last = self.line or 1, self.last_line or self.line or 1
+        start, end = other.line or 1, other.last_line or other.line or 1
+        return self.path == other.path and first <= end and start <= last
+
     def __str__(self) -> str:
         if self.line is None:
             return self.path

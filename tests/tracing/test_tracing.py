@@ -63,6 +63,12 @@ def test_each_place_that_fits_a_pattern_is_traced(traced: Callable[..., Result])
     assert found[1] == [("pattern $N / 2 in pkg/core.py", 7), *(("pattern return $X", line) for line in (2, 7, 11))]
 
 
+def test_method_that_holds_what_a_pattern_fits_belongs_to_its_criterion(traced: Callable[..., Result]) -> None:
+    task = TASK.replace('{symbol: "pkg.core:Half.of"}', "{pattern: $N / 2}")
+    found = json.loads(traced({"tasks/T1.yaml": task}, "T1", "--format", "json").stdout)
+    assert [function["name"] for function in found["loose_code"]] == ["spare"]
+
+
 def test_pattern_is_looked_for_again_where_a_file_changed_or_is_new(traced: Callable[..., Result]) -> None:
     assert traced({"tasks/T1.yaml": PATTERNS}, "T1").exit_code == 0
     gone = {"tasks/T1.yaml": PATTERNS, "pkg/core.py": CORE.replace("2 * n", "n + n")}
