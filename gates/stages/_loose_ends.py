@@ -49,8 +49,8 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         )
     if seen is not None and tree is not None:
         public = [function for function in seen.functions if function.counts]
-        bound = [place for c in task.criteria for binding in c.code for place in tree.places(binding)]
-        spare = [function for function in public if not any(function.location.meets(place) for place in bound)]
+        places = [place for c in task.criteria for binding in c.code for place in tree.places(binding)]
+        spare = [function for function in public if not any(function.location.meets(place) for place in places)]
         yield Section(
             title="Public Code Without a Criterion",
             text=f"{len(spare)} of {len(public)} public functions belong to no criterion of {task.id}.{_first(spare)}",

@@ -14,6 +14,7 @@ from gates.syntax import Unparsed
 from gates.tasks import code_binding, spec
 from gates.tracing import file_facts, task_trace
 from gates.tracing.file_facts import FileFacts, facts_of
+from gates.tracing.inherited import Heirs
 from gates.tracing.known import Known, Stamps
 from gates.tracing.loose_names import loose_names
 from gates.tracing.matrix import Matrix, join
@@ -54,11 +55,12 @@ def _collect(root: Path, settings: Settings, wanted: Path | None, collector: "_C
     broken += [spec.twins(name, paths) for name, paths in files.items() if len(paths) > 1]
     asked = tuple(traces.values()) if wanted is None else (traces[wanted],)
     criteria = {f"{task.id}/{criterion.id}" for task in traces.values() for criterion in task.criteria}
-    tests = collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.tests)))
+    heirs = Heirs(collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.tests))), collector.file)
+    tests = heirs.with_inherited()
     code = collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.implementation)))
     collector.save()
     told = tuple(broken) if wanted is None else ()
-    matrix = join(asked, tests, code, criteria)
+    matrix = join(asked, tests, code, criteria, heirs.foreign)
     gaps = (*loose_names(asked, root, root / settings.rules), *matrix.gaps)
     return Collected(matrix=matrix.model_copy(update={"unread_tasks": len(told), "gaps": gaps}), broken=told)
 
@@ -88,6 +90,11 @@ class _Collector:
         """Return the facts of each Python file under some paths."""
         files = {self._sources.shown(path): path for path in self._sources.files(paths) if path.suffix == ".py"}
         return {name: self._of(name, path) for name, path in files.items()}
+
+    def file(self, name: str) -> FileFacts | None:
+        """Return the facts of one file of the project, nothing where it is not there."""
+        path = self._root / name
+        return self._of(name, path) if self._sources.is_file(path) else None
 
     def _of(self, name: str, path: Path) -> FileFacts:
         known = self._files.get(name)

@@ -1,13 +1,16 @@
-"""What one Python file adds to the matrix: its tests with their markers, and its public functions."""
+"""What one Python file adds to the matrix: its tests with their markers, its classes, and its public functions."""
 
 import ast
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from pydantic import Field
+
 from gates.evidence._markers import Marker, Marks
 from gates.evidence.public_code import functions_of
+from gates.meanings import star_imports
 from gates.model import Location, Model
-from gates.syntax import SourceModule, live_statements
+from gates.syntax import SourceModule, live_statements, origin
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -20,6 +23,21 @@ class WrittenTest(Model):
     markers: tuple[Marker, ...] = ()
 
 
+class WrittenClass(Model):
+    """A class of a file of tests: its names from the outermost on, what it extends, and what it gives to its heirs.
+
+    `bases` are full names, nothing for an expression. `tests` have their own markers alone and the name as their id.
+    `markers` are those of the class, `around` those of what it stands in. `unset` are names that are no tests here.
+    """
+
+    chain: tuple[str, ...]
+    bases: tuple[str, ...] = ()
+    tests: tuple[WrittenTest, ...] = ()
+    markers: tuple[Marker, ...] = ()
+    around: tuple[Marker, ...] = ()
+    unset: tuple[str, ...] = ()
+
+
 class WrittenFunction(Model):
     """A public function or method with a body of its own."""
 
@@ -28,9 +46,15 @@ class WrittenFunction(Model):
 
 
 class FileFacts(Model):
-    """The tests and public functions of a file; `problem` says why it could not be read."""
+    """The tests and public functions of a file; `problem` says why it could not be read.
+
+    `taken` are classes that it imports, by their names here, and `stars` the modules of which it takes all.
+    """
 
     tests: tuple[WrittenTest, ...] = ()
+    classes: tuple[WrittenClass, ...] = ()
+    taken: dict[str, str] = Field(default={})
+    stars: tuple[str, ...] = ()
     functions: tuple[WrittenFunction, ...] = ()
     problem: str = ""
 
@@ -39,9 +63,13 @@ def facts_of(module: SourceModule) -> FileFacts:
     """Return what a parsed file holds."""
     is_tests = PurePosixPath(module.path).name.startswith(("test_", "conftest")) or module.path.endswith("_test.py")
     bodies = [] if is_tests else functions_of(module)
-    marks = Marks(module)
+    marks, package = Marks(module), ".".join(PurePosixPath(module.path).parent.parts)
+    around = _of_block(marks, module.tree.body)
     return FileFacts(
-        tests=tuple(_tests(module, marks, module.tree.body, module.path, _of_block(marks, module.tree.body))),
+        tests=tuple(_tests(module, marks, module.tree.body, module.path, around)),
+        classes=tuple(_classes(module, marks, module.tree.body, (), around)),
+        taken={name: full for name, full in module.aliases.items() if full.rpartition(".")[2][:1].isupper()},
+        stars=tuple(origin(node, package) for node in star_imports(module.tree.body)),
         functions=tuple(
             WrittenFunction(
                 name=body.name, location=Location(path=module.path, line=body.line, last_line=body.last)
@@ -60,12 +88,44 @@ def _tests(
             own = (*markers, *_of_decorators(marks, node), *_of_block(marks, node.body))
             yield from _tests(module, marks, node.body, f"{owner}::{node.name}", own)
         elif isinstance(node, Function) and node.name.startswith("test"):
-            first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
-            yield WrittenTest(
-                id=f"{owner}::{node.name}",
-                location=Location(path=module.path, line=first, last_line=node.end_lineno),
-                markers=(*markers, *_of_decorators(marks, node)),
-            )
+            yield _test(module, marks, node, f"{owner}::{node.name}", markers)
+
+
+def _test(
+    module: SourceModule, marks: Marks, node: Function, name: str, markers: tuple[Marker, ...] = ()
+) -> WrittenTest:
+    first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
+    place = Location(path=module.path, line=first, last_line=node.end_lineno)
+    return WrittenTest(id=name, location=place, markers=(*markers, *_of_decorators(marks, node)))
+
+
+def _classes(
+    module: SourceModule, marks: Marks, body: list[ast.stmt], outer: tuple[str, ...], around: tuple[Marker, ...]
+) -> Iterator[WrittenClass]:
+    for node in live_statements(body):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        inside = list(live_statements(node.body))
+        tests = [part for part in inside if isinstance(part, Function) and part.name.startswith("test")]
+        own = (*_of_decorators(marks, node), *_of_block(marks, node.body))
+        bases = tuple(module.dotted(_plain(base)) or "" for base in node.bases)
+        if tests or bases:
+            yield WrittenClass(
+                chain=(*outer, node.name), bases=bases, markers=own, around=around,
+                tests=tuple(_test(module, marks, part, part.name) for part in tests),
+                unset=tuple(t.id for part in inside for t in _targets(part) if t.id.startswith("test")),
+            )  # fmt: skip
+        yield from _classes(module, marks, node.body, (*outer, node.name), (*around, *own))
+
+
+def _plain(base: ast.expr) -> ast.expr:
+    """Return a base without what it is made for: `Base[int]` is `Base`."""
+    return base.value if isinstance(base, ast.Subscript) else base
+
+
+def _targets(node: ast.stmt) -> Iterator[ast.Name]:
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    yield from (target for target in targets if isinstance(target, ast.Name))
 
 
 def _of_decorators(marks: Marks, node: Function | ast.ClassDef) -> tuple[Marker, ...]:

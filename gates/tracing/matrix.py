@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
 from gates.model import Level, Location, Model
@@ -63,7 +64,8 @@ class Matrix(Model):
 class Written:
     """The tests of all files, found by path and by marker."""
 
-    def __init__(self, facts: dict[str, FileFacts]) -> None:
+    def __init__(self, facts: dict[str, FileFacts], foreign: AbstractSet[str] = frozenset()) -> None:
+        self._foreign = foreign
         self._tests = sorted((test for each in facts.values() for test in each.tests), key=lambda test: test.id)
         self._ids = [test.id for test in self._tests]
         self._marked: dict[str, list[WrittenTest]] = defaultdict(list)
@@ -78,6 +80,11 @@ class Written:
         found = [test for test in self._from(path) if test.id == path]
         return found + [test for sign in ("/", "::") for test in self._from(path + sign)]
 
+    def may_be_foreign(self, path: str) -> str:
+        """Return a class that a path speaks of and that has tests from outside of the project perhaps, or nothing."""
+        name = path.split("[")[0].rstrip("/")
+        return next((one for one in sorted(self._foreign) if _is_under(one, name) or _is_under(name, one)), "")
+
     def marked(self, criterion: str) -> list[WrittenTest]:
         """Return the tests whose markers name a criterion."""
         return self._marked.get(criterion, [])
@@ -89,11 +96,22 @@ class Written:
             yield self._tests[number]
 
 
+def _is_under(name: str, path: str) -> bool:
+    return name == path or name.startswith((f"{path}/", f"{path}::"))
+
+
 def join(
-    tasks: tuple[TaskTrace, ...], tests: dict[str, FileFacts], code: dict[str, FileFacts], criteria: set[str]
+    tasks: tuple[TaskTrace, ...],
+    tests: dict[str, FileFacts],
+    code: dict[str, FileFacts],
+    criteria: set[str],
+    foreign: AbstractSet[str] = frozenset(),
 ) -> Matrix:
-    """Join tasks with the tests and functions that are written; `criteria` are the ids that there are, `T035/AC3`."""
-    written = Written(tests)
+    """Join tasks with the tests and functions that are written; `criteria` are the ids that there are, `T035/AC3`.
+
+    `foreign` are the classes of tests that extend what is not of the project.
+    """
+    written = Written(tests, foreign)
     rows = tuple(_row(task, criterion, written) for task in tasks for criterion in task.criteria)
     bound = {test.id for row in rows for test in row.tests}
     every = [test for facts in tests.values() for test in facts.tests]
@@ -129,7 +147,11 @@ def _gaps(row: Row, written: Written) -> Iterator[Gap]:
                       remediation="Mend the file." if kind is Kind.UNREAD else "Implement it, or mend the binding.",
                       )  # fmt: skip
     for path in criterion.tests:
-        if not written.under(path):
+        if not written.under(path) and (heir := written.may_be_foreign(path)):
+            yield Gap(kind=Kind.UNREAD, criterion=name, location=criterion.asked_at,
+                      message=f"{path} names no test, unless {heir} has it from a class outside of the project",
+                      remediation="See with `gates run`.")  # fmt: skip
+        elif not written.under(path):
             yield Gap(kind=Kind.DEAD, criterion=name, message=f"{path} names no test", location=criterion.asked_at,
                       remediation="Write the test, or mend the reference.")  # fmt: skip
     if criterion.level is not Level.MUST:
