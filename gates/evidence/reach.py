@@ -123,8 +123,14 @@ class Reach:
         return f"{step.path}:{step.line} {caller}"
 
     def _name(self, unit: Unit) -> str:
+        """Return what a function or class is called, its module by the name under which the project imports it."""
         module = next(iter(self._project.modules.values()))
-        return self._project.qualified(unit, self._project.scope_of(module.tree, module))
+        whole = self._project.qualified(unit, self._project.scope_of(module.tree, module))
+        inside = (m for m in self._project.modules.values() if whole.startswith(f"{m.name}."))
+        own = max(inside, key=lambda m: len(m.name), default=None)
+        if own is None:
+            return whole
+        return self._resolver.module_name(self._resolver.root / own.path) + whole.removeprefix(own.name)
 
     def _inside(self, place: Location) -> list[Unit]:
         """Return the function or class that stands at a place, with the methods of a class."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from gates import meanings
 from gates.evidence._attributes import bases_of, field_of, names_of, set_on_self
 from gates.evidence._module_files import ModuleFiles
+from gates.evidence._not_found import Lacking, lacking, only_imports, promised
 from gates.evidence._other_ways import Found, OtherWays, lines_of
 from gates.evidence._private_names import is_private, is_used, may_be_called_from_outside
 from gates.evidence._uses import use_lines
@@ -58,6 +59,10 @@ class Resolver:
         """Return the project's folder."""
         return self._sources.root
 
+    def module_name(self, path: Path) -> str:
+        """Return the dotted name by which the project imports a file."""
+        return self._modules.name(path)
+
     def shown(self, path: Path) -> str:
         """Return a path as reports name it."""
         return self._sources.shown(path)
@@ -97,6 +102,11 @@ class Resolver:
 
     def _is_implemented(self, path: Path) -> bool:
         return any(path.is_relative_to(self.root / part) for part in self._implementation)
+
+    def _astray(self) -> str:
+        """Return, in words, the paths of the implementation that lead nowhere: the code may be meant by one of them."""
+        gone = [path for path in self._implementation if not self._sources.is_there(self.root / path)]
+        return f", of which {', '.join(map(repr, gone))} {'is' if len(gone) == 1 else 'are'} not there" if gone else ""
 
     def _use(self, name: str, parts: list[ast.stmt], module: SourceModule) -> Use:
         """Find the uses of a name, under the names by which a module has it from elsewhere, too."""
@@ -154,7 +164,7 @@ class Resolver:
         if other := self._renamed(module_name, module, node, names, hops):
             return other
         if not self._is_implemented(path):
-            return f"{module.path}:{node.lineno} lies outside of the task's implementation"
+            return f"{module.path}:{node.lineno} lies outside of the task's implementation{self._astray()}"
         return self._inside(module, node, names, hops)
 
     def _imported(self, module: SourceModule, path: Path, names: list[str], hops: int) -> Found | str:
@@ -166,7 +176,7 @@ class Resolver:
             if not isinstance(found, str):
                 return found
             problems.append(found)
-        return problems[0] if problems else _only_imports(module, ways[0], names[0])
+        return problems[0] if problems else only_imports(module, ways[0], names[0])
 
     def _led_to(
         self, module: SourceModule, path: Path, node: ast.Import | ast.ImportFrom, names: list[str], hops: int
@@ -178,7 +188,7 @@ class Resolver:
         if len(names) > 1 and (source or alias.asname or "." not in alias.name) and self._modules.file(inner):
             return self._find(inner, names[1:], hops=hops + 1)
         if isinstance(node, ast.Import):
-            return _only_imports(module, node, names[0])
+            return only_imports(module, node, names[0])
         return self._find(source, [alias.name, *names[1:]], hops=hops + 1)
 
     def _renamed(
@@ -214,12 +224,12 @@ class Resolver:
             if not isinstance(found, str):
                 return found
         if stub := meanings.stub_of(module.tree.body, names[0]):
-            return _promised(module, stub, names[0])
+            return promised(module, stub, names[0])
         if meanings.member(module.tree.body, "__getattr__"):
             raise Undecided(f"{module.path} makes its names in __getattr__")
         if line := meanings.makes_names(module.tree.body):
             raise Undecided(f"{module.path}:{line} makes names by an expression")
-        return f"{module.path} defines no {names[0]!r}"
+        return lacking(module, names[:1])
 
     def _gives(self, module_name: str, name: str) -> bool:
         """Return whether `import *` takes a name from a module."""
@@ -236,13 +246,14 @@ class Resolver:
                 raise Undecided(f"{module.path}:{node.lineno} makes {owner!r} by an expression")
             inner = self._of_class(module, node, name)
             if stub := meanings.emptied(module.tree.body, ".".join(names[: depth + 1])):
-                return _promised(module, stub, ".".join(names[: depth + 1]))
+                return promised(module, stub, ".".join(names[: depth + 1]))
             if inner is None and (stub := meanings.stub_of(node.body, name)):
-                return _promised(module, stub, ".".join(names[: depth + 1]))
-            if inner is None and (inherited := self._inherited(module, node, names, depth, hops)):
+                return promised(module, stub, ".".join(names[: depth + 1]))
+            inherited = self._inherited(module, node, names, depth, hops) if inner is None else None
+            if inherited and not isinstance(inherited, Lacking):
                 return inherited
             if inner is None:
-                return f"{module.path} defines no {'.'.join(names[: depth + 1])!r}"
+                return lacking(module, names[: depth + 1], above=inherited is not None)
             node = inner
         return module, node
 
@@ -287,13 +298,3 @@ def _doubt(module: SourceModule, node: ast.stmt, body: list[ast.stmt], uses: tup
             first, second, *_ = sorted({node.lineno, *(one.lineno for one in unlike)})
             return f"{module.path} defines {name!r} in line {first} and in line {second}, of which one uses {use.name}"
     return ""
-
-
-def _only_imports(module: SourceModule, node: ast.stmt, name: str) -> str:
-    return f"{module.path}:{node.lineno} only imports {name!r}; name the symbol where it is defined"
-
-
-def _promised(module: SourceModule, stub: ast.stmt, name: str) -> str:
-    """Say of a name that it stands for nothing."""
-    kind = "its body does nothing" if isinstance(stub, Definition) else "it is set to what does nothing"
-    return f"{module.path}:{stub.lineno} only promises {name!r}: {kind}"

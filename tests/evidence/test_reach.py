@@ -259,3 +259,12 @@ def test_pattern_is_reached_where_enough_of_its_places_are(tmp_path: Path) -> No
     found = SourceTree.collect(a_task(criteria=[a_criterion(code=code)]), a_context(root))
     assert [len(one.places) for one in found.patterns] == [2, 2]
     assert [one.reached.value for one in found.reaches] == ["reached", "not reached"]
+
+
+def test_names_are_those_that_the_project_imports(tmp_path: Path) -> None:
+    text = "def fit(x):\n    other()\ndef one(x):\n    step(x)\ndef step(x): return x\n"
+    files: dict[str, str | bytes] = {"src/pkg/__init__.py": "", "src/pkg/m.py": text}
+    binding = {"symbol": "pkg.m:step", "reached_from": "pkg.m:fit"}
+    task = a_task(implementation=["src/pkg"], criteria=[a_criterion(code=[binding])])
+    (found,) = SourceTree.collect(task, a_context(written(tmp_path / "project", files))).reaches
+    assert (found.reached.value, found.callers) == ("not reached", ("src/pkg/m.py:4 pkg.m.one",))

@@ -73,7 +73,8 @@ ABSENT: dict[str, tuple[Files, str, str]] = {
                                   "pkg:h", "pkg/impl.py:1 only promises 'g'"),
     "inherited promise": ({"pkg/m.py": BASE + "class A(Base):\n    x = 1\n"},
                           "pkg.m:A.stop", "only promises 'Base.stop'"),
-    "not inherited": ({"pkg/m.py": BASE + "class A(Base):\n    x = 1\n"}, "pkg.m:A.nope", "defines no 'Base.nope'"),
+    "not inherited": ({"pkg/m.py": BASE + "class A(Base):\n    x = 1\n"}, "pkg.m:A.nope",
+                      "pkg/m.py defines no 'A.nope', nor does what it extends"),
     "annotation of a plain class": ({"pkg/m.py": "class A:\n    lr: float\n    x = 1\n"},
                                     "pkg.m:A.lr", "defines no 'A.lr'"),
     "used by what nobody uses": ({"pkg/m.py": "def _a(): return _b()\ndef _b(): return 1\n"},
@@ -202,3 +203,10 @@ def test_other_definitions_that_another_run_may_take_are_named(tmp_path: Path, c
     trace = traced(tmp_path, files, symbol)
     assert trace.location is not None
     assert [str(place).split("-")[0] for place in trace.others] == others
+
+
+def test_path_of_the_implementation_that_is_not_there_is_named(tmp_path: Path) -> None:
+    root = written(tmp_path / "project", {"pkg/m.py": IMPL, "other/m.py": IMPL})
+    task = a_task(implementation=["pkgg", "other"], criteria=[a_criterion(code=[{"symbol": "pkg.m:f"}])])
+    (found,) = SourceTree.collect(task, a_context(root)).symbols
+    assert found.problem == "pkg/m.py:1 lies outside of the task's implementation, of which 'pkgg' is not there"
