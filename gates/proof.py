@@ -120,16 +120,41 @@ class CriterionProof(Model):
             return Standing.UNPROVED
         if not self.tests and not self.evidence:
             return Standing.MEASURED if self.measured else Standing.NOTHING
-        if self.rate is None or (not self.noticed and (self.count(End.NOT_TRIED) or self.open)):
+        if self.rate is None or self.undecided:
             return Standing.UNPROVED
         if not self.noticed:
             return Standing.VACUOUS
         return Standing.PROVED if self.rate >= self.killed_at_least else Standing.WEAK
 
     @property
+    def undecided(self) -> bool:
+        """Return whether what the time was up for, had it been tried, could have made another standing of this one.
+
+        Proved is what would be so if all of it survived, weak what would be so if all of it was noticed. What the
+        sample left out was never to be tried, and is no part of it.
+        """
+        left, noticed = self.count(End.NOT_TRIED), len(self.noticed)
+        of, late = len(self.counted) + left, left + len(self.open)
+        if not late or noticed >= self.killed_at_least * of:
+            return False
+        return not noticed or noticed + late >= self.killed_at_least * of
+
+    @property
     def open(self) -> tuple[TriedFault, ...]:
         """Return the survivors that not all of the evidence has looked at; until then they count as survivors."""
         return tuple(fault for fault in self.survivors if self.evidence and not fault.others)
+
+    def going_on(self, task: str) -> str:
+        """Say what was left to try when the time was up, and how to go on; nothing where that decides nothing."""
+        if self.problem or not self.undecided:
+            return ""
+        left = self.count(End.NOT_TRIED)
+        parts = [f"{left} of {len(self.counted) + left} faults were not tried"] if left else []
+        parts += [f"{len(self.open)} survivors were not yet shown to all evidence"] if self.open else []
+        return (
+            f"not decided: {' and '.join(parts)} when the time was up, and they could turn it; go on with "
+            f"`gates prove {task} --resume`, with a larger --budget if need be"
+        )
 
     def count(self, end: End) -> int:
         """Return how many faults ended in one way."""

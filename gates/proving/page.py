@@ -32,6 +32,7 @@ def text(proof: Proof) -> str:
         lines += [f"{criterion.id} survived: {fault.location}: {fault.title}" for fault in shown]
         if more := len(criterion.survivors) - len(shown):
             lines.append(f"{criterion.id} survived: ... and {more} more (see proof.md)")
+    lines += [f"{criterion.id} {how}" for criterion in proof.criteria if (how := criterion.going_on(proof.task))]
     lines += [f"note: {note}" for note in proof.notes]
     return "\n".join(visible(line) for line in lines) + "\n"
 
@@ -51,7 +52,7 @@ def markdown(proof: Proof, web: Web | None) -> str:
         *(_row(criterion) for criterion in proof.criteria), "",
     ]  # fmt: skip
     for criterion in proof.criteria:
-        lines += _criterion(criterion, web)
+        lines += _criterion(criterion, proof.task, web)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -92,12 +93,12 @@ def _off(criterion: CriterionProof) -> str:
     return ", ".join(counts)
 
 
-def _criterion(criterion: CriterionProof, web: Web | None) -> Iterator[str]:
+def _criterion(criterion: CriterionProof, task: str, web: Web | None) -> Iterator[str]:
     yield from (f"## {inline(criterion.id)}: {inline(criterion.text)}", "")
     asked = [counted(criterion.tests, "test")] if criterion.tests else []
     yield from (f"{criterion.standing.value}; evidence: {', '.join([*asked, *criterion.evidence]) or 'none'}.", "")
-    if criterion.problem:
-        yield from (str(flow(criterion.problem)), "")
+    if why := criterion.problem or criterion.going_on(task):
+        yield from (str(flow(why)), "")
     yield from (f"- {flow(note)}" for note in criterion.notes)
     if criterion.notes:
         yield ""

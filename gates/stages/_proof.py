@@ -50,7 +50,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             told = _unknown("stale", f"The last proof of {criterion.id} ({last.proof.started_at}) is stale: task, "
                             "implementation, its tests or their settings have changed since.")  # fmt: skip
         else:
-            told = _told(criterion, next((c for c in last.proof.criteria if c.id == criterion.id), None))
+            told = _told(task.id, criterion, next((c for c in last.proof.criteria if c.id == criterion.id), None))
         yield Finding.model_validate({**common, **told})
 
 
@@ -96,7 +96,7 @@ def _unknown(actual: str, message: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _told(criterion: Criterion, proof: CriterionProof | None) -> dict[str, object]:
+def _told(task: str, criterion: Criterion, proof: CriterionProof | None) -> dict[str, object]:
     if proof is None:
         return _unknown("not proved", f"The last proof did not look at {criterion.id}.")
     actual = "-" if proof.rate is None else f"{len(proof.noticed)} of {len(proof.counted)}, {proof.rate:.0%}"
@@ -123,4 +123,4 @@ def _told(criterion: Criterion, proof: CriterionProof | None) -> dict[str, objec
             return {"outcome": Outcome.NOT_APPLICABLE, "severity": Severity.INFO, "actual": proof.standing.value,
                     "message": f"{criterion.id} is measured, and measures are not proved."}  # fmt: skip
         case _:
-            return _unknown(proof.standing.value, f"{criterion.id}: {proof.problem or proof.standing.value}")
+            return _unknown(proof.standing.value, f"{criterion.id}: {proof.problem or proof.going_on(task) or proof.standing.value}")

@@ -43,6 +43,14 @@ KILLED, SURVIVED, LEFT = (a_fault(end) for end in (End.KILLED, End.SURVIVED, End
         (a_criterion(*[a_fault(End.BROKEN)] * 3), Standing.UNPROVED),
         (a_criterion(SURVIVED, evidence=("entry_points",)), Standing.UNPROVED),
         (a_criterion(a_fault(End.SURVIVED, others=("entry_points",)), evidence=("entry_points",)), Standing.VACUOUS),
+        (a_criterion(*[KILLED] * 4, LEFT), Standing.PROVED),
+        (a_criterion(*[KILLED] * 4, LEFT, LEFT), Standing.UNPROVED),
+        (a_criterion(KILLED, *[LEFT] * 39), Standing.UNPROVED),
+        (a_criterion(*[KILLED] * 4, sampled=300), Standing.PROVED),
+        (a_criterion(KILLED, SURVIVED, SURVIVED, LEFT), Standing.WEAK),
+        (a_criterion(*[KILLED] * 3, SURVIVED, LEFT), Standing.UNPROVED),
+        (a_criterion(*[KILLED] * 3, SURVIVED, evidence=("entry_points",)), Standing.UNPROVED),
+        (a_criterion(KILLED, SURVIVED, SURVIVED, evidence=("entry_points",)), Standing.UNPROVED),
         (a_criterion(KILLED, problem="its own evidence fails"), Standing.UNPROVED),
         (a_criterion(tests=0), Standing.NOTHING),
         (a_criterion(tests=0, measured=True), Standing.MEASURED),
@@ -70,6 +78,17 @@ PROVED, WEAK = a_criterion(KILLED), a_criterion(SURVIVED, KILLED)
 )
 def test_the_exit_code_follows_the_must_criteria(criteria: list[CriterionProof], code: int) -> None:
     assert a_proof(*criteria).exit_code == code
+
+
+def test_what_the_time_was_up_for_is_told_with_how_to_go_on() -> None:
+    proof = a_proof(a_criterion(KILLED, *[LEFT] * 3), a_criterion(*[KILLED] * 4, LEFT))
+    how = (
+        "not decided: 3 of 4 faults were not tried when the time was up, and they could turn it; go on with "
+        "`gates prove T1 --resume`, with a larger --budget if need be"
+    )
+    assert (proof.exit_code, text(proof).count("not decided")) == (3, 1)
+    assert f"AC1 {how}\n" in text(proof)
+    assert "3 of 4 faults were not tried when the time was up" in markdown(proof, None)
 
 
 def test_what_was_not_shown_to_all_evidence_counts_as_a_survivor() -> None:
