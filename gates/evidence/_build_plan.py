@@ -7,7 +7,9 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-LEFT_OUT = {".git", ".hg", ".tox", ".nox", ".venv", "node_modules", "__pycache__"}
+from gates.own_reports import is_report
+
+LEFT_OUT = {".gates", ".git", ".hg", ".tox", ".nox", ".venv", "node_modules", "__pycache__"}
 LEFT_OUT_ABOVE = {"build", "dist", "venv", "wandb"}  # a package may have folders of these names
 COMPILED = {".c", ".cc", ".cpp", ".cu", ".pyx", ".rs", ".f90", ".go"}
 MOST_BYTES = 200 * 1024 * 1024
@@ -64,7 +66,10 @@ def normalised(name: str) -> str:
 
 
 def copy_tree(root: Path, target: Path) -> bool:
-    """Copy a project, without what is not its source, to be built there; return whether it has sources to compile."""
+    """Copy a project, without what is not its source, to be built there; return whether it has sources to compile.
+
+    Reports of this tool are left out: a backend that looks for packages would take their folder for one.
+    """
     count = size = 0
     compiled = False
     for folder, folders, names in os.walk(root):
@@ -90,6 +95,7 @@ def _is_left_out(folder: Path, root: Path) -> bool:
         or folder.name.endswith((".egg-info", "_cache"))
         or folder.is_symlink()
         or (folder / "pyvenv.cfg").is_file()
+        or is_report(folder)
     )
 
 

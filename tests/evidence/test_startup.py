@@ -54,6 +54,19 @@ def test_package_is_built_in_a_copy(tmp_path: Path) -> None:
     assert not (tmp_path / "project-evidence/startup/source").exists()
 
 
+FLAT = '[project]\nname = "pkg"\nversion = "1"\n[tool.gates]\nreports = "checked"\n'
+RESULT, PROOF = (f'{{\n "schema": "gates.{what}/1"\n}}' for what in ("result", "proof"))
+
+
+@pytest.mark.parametrize("where", ["checked/T1/result.json", "checked/T1/proof.json", "out/result.json", None])
+def test_what_earlier_runs_wrote_is_not_taken_for_a_package(where: str | None, tmp_path: Path) -> None:
+    pytest.importorskip("setuptools", reason="it is what looks for packages by itself")
+    text = PROOF if where and "proof" in where else RESULT
+    left = {where: text, str(Path(where).with_name("summary.md")): "# Summary\n"} if where else {"other/a.json": "{}"}
+    built = seen(tmp_path, {"pyproject.toml": FLAT, "pkg/core.py": "x = 1\n", **left}).build
+    assert built.ending is (BuildEnding.BUILT if where else BuildEnding.FAILED), built.problem
+
+
 BUILDS: dict[str, tuple[dict[str, str | bytes], BuildEnding, str]] = {
     "nothing to build": ({"pyproject.toml": "[tool.x]\n"}, BuildEnding.NONE, "neither"),
     "no such backend": (
