@@ -28,7 +28,7 @@ from gates.model import (
     TaskIdentity,
 )
 from gates.report import RESULT_SCHEMA, GateReport, Report
-from gates.requirement_coverage import cover, judge_coverage, recounted, statuses_of
+from gates.requirement_coverage import cover, judge_coverage, recounted, statuses_of, unrequired
 from gates.revision import digest_folder, environment, observe
 from gates.selection import NOT_ASKED_FOR, Selection, left_out, narrowed
 from gates.stages.gate import Gate
@@ -58,7 +58,8 @@ RULES = (
         id="GT004",
         title="Something was seen of every required criterion",
         meaning="A criterion of level must whose measures are all optional or do not apply to this machine has nothing "
-        "that stands for it, so the verdict cannot be a pass.",
+        "that stands for it, so the verdict cannot be a pass; nor can it where all of these are waived, or where a task "
+        "requires neither a criterion nor a share of them and one of them was not seen to hold.",
     ),
     UNREAD_CODE,
     *UNREAD_FILES,
@@ -143,7 +144,8 @@ def fold(
     gates = tuple(recounted(gate, judge_coverage(task, coverage)) for gate in gates)
     idle = tuple(unneeded(task, gates, day_of(evidence)))
     gates = tuple(_amended(gate, idle) if "waivers" in {check.id for check in gate.checks} else gate for gate in gates)
-    gates = (*gates[:-1], _amended(gates[-1], (*_unseen(task, gates), *all_waived(task, statuses))))
+    unseen = (*_unseen(task, gates), *all_waived(task, statuses), *unrequired(task, statuses))
+    gates = (*gates[:-1], _amended(gates[-1], unseen))
     return Report(
         schema=RESULT_SCHEMA,
         task=TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest, policy=policy),

@@ -1,14 +1,15 @@
 """How much of what was asked is verified: counted once, from the statuses that the findings come to."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gates.criteria import status
-from gates.model import Finding, Location, Outcome, Severity, Status
+from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.report import Coverage, GateReport
 from gates.tasks.task import Task
 from gates.verdict import decide_gate, score_gate
 
+NAMED = 5
 OPEN = (Status.PARTIAL, Status.UNVERIFIED)  # could still go either way
 
 
@@ -32,6 +33,27 @@ def cover(task: Task, statuses: Sequence[Status]) -> Coverage:
     """Count where the criteria of a task stand."""
     counts = Counter(statuses)
     return Coverage(asked=task.coverage_at_least, counts={status: counts[status] for status in Status})
+
+
+def unrequired(task: Task, statuses: Sequence[Status]) -> Iterator[Finding]:
+    """Say so where a task requires nothing (no criterion of level must, no share) and not all of it was seen to hold.
+
+    Where it was, there is nothing left that a verdict could wait for; where a share is asked for, that must be seen.
+    """
+    if task.coverage_at_least or any(criterion.level is Level.MUST for criterion in task.criteria):
+        return
+    lacking = [
+        f"{c.id} {s.value}" for c, s in zip(task.criteria, statuses, strict=True) if s is not Status.PASS
+    ]  # fmt: skip
+    if lacking:
+        more = f", ... and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
+        yield Finding(
+            rule="GT004", check="seen", outcome=Outcome.UNKNOWN, severity=Severity.HIGH, location=task.place(task),
+            message="No criterion is of level must and no share of them is asked for, so nothing that must hold was "
+            f"seen: {', '.join(lacking[:NAMED])}{more}.",
+            actual="nothing required",
+            remediation="Say what must hold: give a criterion the level must, or set coverage_at_least.",
+        )  # fmt: skip
 
 
 def judge_coverage(task: Task, coverage: Coverage) -> Finding:

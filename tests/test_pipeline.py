@@ -109,6 +109,29 @@ def test_must_criterion_that_nothing_was_seen_to_hold_is_no_pass(case: str) -> N
     assert report.verdict.decision is not Decision.PASS
 
 
+@pytest.mark.parametrize("level", [Level.SHOULD, Level.ADVISORY])
+@pytest.mark.parametrize(
+    ("share", "wrong", "decision"),
+    [
+        (0, False, Decision.PASS),
+        (0, True, Decision.INCONCLUSIVE),
+        (0.5, True, Decision.PASS),
+        (0.8, True, Decision.BLOCK),
+    ],
+)
+def test_task_that_requires_nothing_passes_only_where_all_was_seen_to_hold(
+    level: Level, share: float, *, wrong: bool, decision: Decision
+) -> None:
+    criteria = [a_criterion(level=level), a_criterion(id="AC2", level=level, tests=[], measures=[a_measure()])]
+    task = a_task(criteria=criteria, entry_points=[], coverage_at_least=share)
+    slow = measured(samples(old=[1.0, 1.01] * 6, new=[1.0, 1.01] * 6))
+    report = folded(task, *([slow] if wrong else []))
+    assert report.verdict.decision is decision
+    said = [f.message for f in report.findings if f.rule == "GT004"]
+    assert bool(said) == (decision is Decision.INCONCLUSIVE)
+    assert all("nothing that must hold was seen: AC2 FAIL." in message for message in said)
+
+
 PIECES: list[Evidence] = [
     a_run(),
     a_run(a_record(TestOutcome.SKIPPED)),
