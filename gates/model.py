@@ -202,7 +202,7 @@ class Revision(Model):
     `digest` is the SHA-256 over the paths and contents of `files`, the task's implementation and tests. `web` is the
     address that a path follows where the commit can be read on the web; only a clean work tree has one. `submodules`
     has that of the files under each submodule's folder, where they can be read. `strays` are files that tests imported
-    and that the commit does not have.
+    and that the commit does not have, `hidden` files of the task that differ from it although git says nothing of them.
     """
 
     commit: str | None
@@ -212,6 +212,7 @@ class Revision(Model):
     web: str | None = None
     submodules: dict[str, str | None] = Field(default_factory=dict)
     strays: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
     @property
     def pages(self) -> Web | None:

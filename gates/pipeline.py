@@ -58,7 +58,7 @@ RULES = (
         id="GT004",
         title="Something was seen of every required criterion",
         meaning="A criterion of level must whose measures are all optional or do not apply to this machine has nothing "
-        "that stands for it, so the verdict cannot be a pass; nor can it where all of these are waived, or where a task "
+        "that stands for it, so the verdict cannot be a pass; nor can it where all of these are waived, or a task "
         "requires neither a criterion nor a share of them and one of them was not seen to hold.",
     ),
     UNREAD_CODE,

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 
 from gates import __version__
+from gates.as_committed import unlike_head
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.files import files_of
@@ -24,18 +25,34 @@ SUBMODULE = b"160000 "
 
 def observe(task: Task, context: Context) -> Revision:
     """Return the commit, whether the work tree differs from it, and a digest of the task's files."""
-    files = tuple(
-        digest_file(path, context.root)
-        for path in files_of((*task.implementation, *task.tests, task.path), context.root)
-    )
+    paths = (*task.implementation, *task.tests, task.path)
+    files = tuple(digest_file(path, context.root) for path in files_of(paths, context.root))
     whole = hashlib.sha256("".join(f"{file.path}\0{file.sha256}\n" for file in files).encode())
     commit = git(context.root, "rev-parse", "HEAD")
     status = _status(context.root) if commit else None
-    web = _web(context.root) if status == "" else None
+    hidden = () if status is None else _hidden(context.root, paths, status)
+    web = _web(context.root) if status == "" and not hidden else None
     return Revision(
-        commit=commit, dirty=None if status is None else bool(status), digest=whole.hexdigest(), files=files,
-        web=web.base if web else None, submodules=dict(web.submodules) if web else {},
+        commit=commit, dirty=None if status is None else bool(status or hidden), hidden=hidden,
+        digest=whole.hexdigest(), files=files, web=web.base if web else None,
+        submodules=dict(web.submodules) if web else {},
     )  # fmt: skip
+
+
+def _hidden(root: Path, paths: tuple[str, ...], status: str) -> tuple[str, ...]:
+    """Return the files of a task that differ from the commit, and of which git's status says nothing."""
+    unlike = unlike_head(root, paths)
+    if not unlike:
+        return ()
+    prefix = git(root, "rev-parse", "--show-prefix") or ""
+    told = {row[3:] for row in status.split("\0")} | set(status.split("\0"))  # what was renamed has a row of its own
+    return tuple(printable(path) for path in unlike if told.isdisjoint(_steps_of(f"{prefix}{path}")))
+
+
+def _steps_of(path: str) -> set[str]:
+    """Return a path and the folders that it lies in, as the status names files and submodules."""
+    steps = path.split("/")
+    return {"/".join(steps[: n + 1]) for n in range(len(steps))}
 
 
 def web_of(root: Path) -> Web | None:
@@ -70,7 +87,7 @@ def _submodule_folders(root: Path) -> list[str]:
 
 
 def _status(root: Path) -> str | None:
-    return git(root, "status", "--porcelain", "--untracked-files=normal")
+    return _said(root, "status", "--porcelain", "-z", "--untracked-files=normal")
 
 
 def digest_file(path: Path, base: Path) -> FileDigest:
@@ -124,11 +141,16 @@ def _is_ours(python: str) -> bool:
 
 def git(root: Path, *words: str) -> str | None:
     """Return what git prints, or `None` where there is no git, no repository or no commit."""
+    said = _said(root, *words)
+    return None if said is None else said.strip()
+
+
+def _said(root: Path, *words: str) -> str | None:
     try:
         done = subprocess.run(
             ["git", "--no-optional-locks", *words],  # noqa: S607  # the git that the user has
-            cwd=root, capture_output=True, text=True, encoding="utf-8", check=False, timeout=30
+            cwd=root, capture_output=True, check=False, timeout=30
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return os.fsdecode(done.stdout) if done.returncode == 0 else None

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gates import store
+from gates.as_committed import unlike_head
 from gates.bundles.encoding import decode, encode, signed_part
 from gates.bundles.form import SCHEMA, Bundle, BundledRun, Origin, definition_of
 from gates.bundles.signing import sign
@@ -136,7 +137,7 @@ def _origin(request: MeasureRequest, task: Task, context: Context) -> Origin:
         command=("gates", "measure", task.id, *(word for name, value in options if value for word in (name, value))),
         environment={name: value for name, value in environment(context).items() if name != "interpreter"},
         commit=git(request.root, "rev-parse", "HEAD"),
-        dirty=None if status is None else bool(status),
+        dirty=None if status is None else bool(status or unlike_head(request.root, (*task.implementation, task.path))),
     )
 
 

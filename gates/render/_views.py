@@ -1,7 +1,7 @@
 """What a reader asks of a report first, computed from it: the cause, the next command, the actions, the gaps."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gates.counted import counted
 from gates.model import SEVERITIES, Finding, Level, Outcome, Severity, Status
@@ -107,10 +107,16 @@ def uncompared(report: Report) -> list[str]:
 
 
 def strays(report: Report) -> str:
-    """Return the files that ran and that the commit does not have."""
-    files = report.revision.strays
+    """Return the files that ran and that the commit does not have, and those that git does not say of that differ."""
+    ran, hidden = report.revision.strays, report.revision.hidden
+    parts = [f"{_named(ran)} ran and {'is' if len(ran) == 1 else 'are'} not in it"] if ran else []
+    parts += [f"{_named(hidden)} {'differs' if len(hidden) == 1 else 'differ'} from it unseen by git"] if hidden else []
+    return ", ".join(parts)
+
+
+def _named(files: Sequence[str]) -> str:
     more = f" and {len(files) - STRAYS} more" if len(files) > STRAYS else ""
-    return f"{', '.join(files[:STRAYS])}{more} ran and {'is' if len(files) == 1 else 'are'} not in it"
+    return f"{', '.join(files[:STRAYS])}{more}"
 
 
 def next_step(report: Report) -> tuple[str, str]:

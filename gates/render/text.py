@@ -42,7 +42,7 @@ def _notes(report: Report) -> list[str]:
     return [
         *([f"budgets: {budgets}"] if budgets else []),
         *([f"waived: {', '.join(waived)}"] if waived else []),
-        *([f"not of the commit: {_views.strays(report)}"] if report.revision.strays else []),
+        *([f"not of the commit: {_views.strays(report)}"] if _views.strays(report) else []),
         *([f"goalposts: {len(moved)} moved; first: {moved[0]}"] if moved else []),
         *(f"goalposts: not compared: {why}" for why in _views.uncompared(report)),
     ]

@@ -123,4 +123,6 @@ def _told(task: str, criterion: Criterion, proof: CriterionProof | None) -> dict
             return {"outcome": Outcome.NOT_APPLICABLE, "severity": Severity.INFO, "actual": proof.standing.value,
                     "message": f"{criterion.id} is measured, and measures are not proved."}  # fmt: skip
         case _:
-            return _unknown(proof.standing.value, f"{criterion.id}: {proof.problem or proof.going_on(task) or proof.standing.value}")
+            return _unknown(
+                proof.standing.value, f"{criterion.id}: {proof.problem or proof.going_on(task) or proof.standing.value}"
+            )
