@@ -9,6 +9,7 @@ from gates.model import Finding, Level, Outcome, Status
 from gates.ranking import ranked, reason
 from gates.report import CriterionReport, GateReport, Trace
 from gates.tasks.task import Criterion, Task
+from gates.waiving import standing_of
 
 BESIDE_TESTS = {
     "entry:": "entry point",
@@ -21,14 +22,16 @@ BESIDE_TESTS = {
 
 def stand(task: Task, criterion: Criterion, gates: Sequence[GateReport], run: PytestRun | None) -> CriterionReport:
     """Fold the findings of a criterion into its status and its line of the traceability matrix."""
-    about = [finding for gate in gates for finding in gate.findings if finding.criterion == criterion.id]
+    everything = [finding for gate in gates for finding in gate.findings]
+    about = [finding for finding in everything if finding.criterion == criterion.id]
+    waivers = standing_of(task, criterion, everything, waived=any(f.waived for f in about))
     open_or_bad = [f for f in ranked(about) if f.outcome in {Outcome.FAILED, Outcome.UNKNOWN}]
     return CriterionReport(
         id=criterion.id,
         text=criterion.text,
         level=criterion.level,
         status=status(about),
-        reasons=tuple(f"{reason(f)} ({f.waived})" if f.waived else reason(f) for f in open_or_bad),
+        reasons=(*waivers, *(f"{reason(f)} ({f.waived})" if f.waived else reason(f) for f in open_or_bad)),
         code=tuple(_traces(about, "code:")),
         tests=(*_tests(task, criterion, run), *_traces(about, *BESIDE_TESTS)),
         measures=tuple(_traces(about, "measure:", "leak:", "hot:", "regression:")),

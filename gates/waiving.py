@@ -5,7 +5,7 @@ from datetime import date
 
 from gates.model import Finding, Level, Outcome, Severity, Status, Waived
 from gates.report import GateReport
-from gates.tasks.task import Task
+from gates.tasks.task import Criterion, Task
 from gates.tasks.waiver import Waiver, may_be_waived
 
 OPEN = {Outcome.FAILED, Outcome.UNKNOWN}
@@ -47,9 +47,17 @@ def unneeded(task: Task, gates: Sequence[GateReport], today: date | None) -> Ite
             yield Finding(
                 rule="BL012", check="waivers", outcome=Outcome.FAILED, severity=Severity.LOW, level=Level.ADVISORY,
                 subject=f"{waiver.name} unneeded", location=task.place(waiver), actual="waives nothing",
-                message=f"The waiver of {waiver.name} ({waiver.owner}) waives nothing.",
+                message=f"{waiver.title} waives nothing.",
                 impact="It would hide the next failure there.", remediation="Remove the waiver.",
             )  # fmt: skip
+
+
+def standing_of(task: Task, criterion: Criterion, findings: Sequence[Finding], *, waived: bool) -> Iterator[str]:
+    """Yield how the waivers of a criterion stand, as far as that says something of where it stands itself."""
+    places = [task.place(waiver) for waiver in task.waivers if waiver.criterion == criterion.id]
+    for finding in findings:
+        if finding.rule == "BL012" and finding.location in places and (waived or finding.outcome in OPEN):
+            yield finding.message
 
 
 def all_waived(task: Task, statuses: Sequence[Status]) -> Iterator[Finding]:

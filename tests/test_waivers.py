@@ -166,6 +166,36 @@ def test_waiver_that_ends_soon_warns_and_names_the_day() -> None:
     assert report.verdict.decision is Decision.PASS
 
 
+STANDS = {
+    100: "Waiver of AC2 (owner ada) is in force until 2026-06-09, for 100 days more: the new card comes in spring",
+    3: "Waiver of AC2 (owner ada) stops working on 2026-03-04, in 3 days: the new card comes in spring",
+    1: "Waiver of AC2 (owner ada) stops working on 2026-03-02, in 1 day: the new card comes in spring",
+    0: "Waiver of AC2 (owner ada) stopped working on 2026-03-01, today; what it covered counts again: "
+    "the new card comes in spring",
+    -4: "Waiver of AC2 (owner ada) stopped working on 2026-02-25, 4 days ago; what it covered counts again: "
+    "the new card comes in spring",
+}
+
+
+@pytest.mark.parametrize("days", STANDS)
+def test_how_a_waiver_stands_is_plain_in_the_first_lines_and_as_the_first_reason(days: int) -> None:
+    report = folded(a_waived_task(a_waiver(days)), SLOW)
+    assert f"\nwaiver: {STANDS[days]}\n" in text.render(report, None)["summary.txt"].partition("stage ")[0]
+    page = markdown.render(report, None)["summary.md"]
+    assert f"\n- **Waiver**: {STANDS[days]}\n" in page
+    assert report.criteria[1].reasons[0] == STANDS[days]
+    assert report.criteria[1].status is (Status.WAIVED if days > 0 else Status.FAIL)
+    assert f"| {report.criteria[1].status.value} | {STANDS[days]} |" in page
+    assert report.criteria[0].reasons == ()
+
+
+def test_many_waivers_are_counted_on_the_terminal() -> None:
+    task = a_waived_task(*(a_waiver(100 + n, line=30 + n) for n in range(7)))
+    told = text.render(folded(task, SLOW), None)["summary.txt"]
+    assert "\nwaiver: ... and 3 more (see summary.md)\n" in told
+    assert told.count("\nwaiver: ") == 6
+
+
 def test_waiver_that_has_ended_says_so() -> None:
     ((outcome, message),) = rules(folded(a_waived_task(a_waiver(0)), SLOW), "BL012")
     assert (outcome, "stopped working on 2026-03-01" in message) == (F, True)
@@ -173,7 +203,7 @@ def test_waiver_that_has_ended_says_so() -> None:
 
 def test_waiver_that_waives_nothing_is_named_as_unneeded() -> None:
     report = folded(a_waived_task())
-    assert [message for _, message in rules(report, "BL012")][-1] == "The waiver of AC2 (ada) waives nothing."
+    assert [message for _, message in rules(report, "BL012")][-1] == "Waiver of AC2 (owner ada) waives nothing."
     assert (report.verdict.decision, report.headline) == (Decision.PASS, "PASS")
     assert [c.status for c in report.criteria] == [Status.PASS, Status.PASS]
 

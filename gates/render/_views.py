@@ -1,7 +1,7 @@
 """What a reader asks of a report first, computed from it: the cause, the next command, the actions, the gaps."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from gates.counted import counted
 from gates.model import SEVERITIES, Finding, Level, Outcome, Severity, Status
@@ -9,9 +9,7 @@ from gates.ranking import ranked
 from gates.report import GateReport, Report, Trace
 
 GAPS = 3
-STRAYS = 5
 THE_RUN = "EX001"
-UNSEEN = "Whether the bar was lowered was not seen: "
 WORST = ("FAIL", "UNKNOWN", "WAIVED", "PASS")
 ENDINGS = {"FAIL": "failed", "UNKNOWN": "unknown", "PASS": "passed", "WAIVED": "waived", "N/A": "not applicable"}
 KINDS = {
@@ -87,36 +85,6 @@ def nothing_wrong(findings: Iterable[Finding]) -> str:
     names = sorted({finding.criterion or finding.rule for finding in findings if finding.waived})
     save = f", save for what is waived of {', '.join(names)}" if names else ""
     return f"every required check was seen to pass{save}"
-
-
-def waived(report: Report) -> list[Finding]:
-    """Return the findings that a waiver covers, worst first."""
-    return [finding for finding in ranked(report.findings) if finding.waived]
-
-
-def goalposts(report: Report) -> list[Finding]:
-    """Return what was made lower of the bar that the change is judged by, what stops it first."""
-    moved = [f for f in ranked(report.findings) if f.rule == "BL011" and f.outcome is Outcome.FAILED]
-    return sorted(moved, key=lambda f: not f.blocks)
-
-
-def uncompared(report: Report) -> list[str]:
-    """Return why the bar was not compared with an earlier one, where the gate that does so ran."""
-    found = [f for gate in report.gates if gate.ran for f in gate.findings if f.rule == "BL011" and not f.subject]
-    return [f.message.removeprefix(UNSEEN) for f in found if f.outcome is Outcome.UNKNOWN]
-
-
-def strays(report: Report) -> str:
-    """Return the files that ran and that the commit does not have, and those that git does not say of that differ."""
-    ran, hidden = report.revision.strays, report.revision.hidden
-    parts = [f"{_named(ran)} ran and {'is' if len(ran) == 1 else 'are'} not in it"] if ran else []
-    parts += [f"{_named(hidden)} {'differs' if len(hidden) == 1 else 'differ'} from it unseen by git"] if hidden else []
-    return ", ".join(parts)
-
-
-def _named(files: Sequence[str]) -> str:
-    more = f" and {len(files) - STRAYS} more" if len(files) > STRAYS else ""
-    return f"{', '.join(files[:STRAYS])}{more}"
 
 
 def next_step(report: Report) -> tuple[str, str]:
@@ -293,5 +261,5 @@ def word(outcome: Outcome) -> str:
 
 OFFERED = (  # to templates
     headline, deciding, first_cause, next_step, actions, unchecked, severities, quality,
-    nothing_wrong, waived, goalposts, uncompared, strays, kinds, gaps, checks, advised, endings, tallied,
+    nothing_wrong, kinds, gaps, checks, advised, endings, tallied,
 )  # fmt: skip

@@ -15,14 +15,14 @@ from pydantic import BaseModel
 from gates.errors import GatesError, UsageError
 from gates.model import Outcome
 from gates.ranking import ranked
-from gates.render import _views, escape
+from gates.render import _notes, _views, escape
 from gates.render.format import Format
 from gates.report import GateReport, Report
 
 SHIPPED = Path(__file__).parent / "templates"
 IN_CHECKOUT = Path(__file__).parents[2] / "reports" / "templates"
 MISTAKES = (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, LookupError, RecursionError, AttributeError)
-VIEWS = SimpleNamespace(**{f.__name__: f for f in _views.OFFERED})
+VIEWS = SimpleNamespace(**{f.__name__: f for f in (*_views.OFFERED, *_notes.OFFERED)})
 SUMMARY = "summary.md.j2"
 ANY_GATE = "gate.md.j2"
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from gates.counted import counted
-from gates.render import _views
+from gates.render import _notes, _views
 from gates.render.format import Format
 from gates.report import GateReport, Report
 from gates.terminal import visible
 
+WAIVERS = 5
 MOVED = "goalpost moved: "
 
 
@@ -26,7 +27,7 @@ def summary(report: Report, options: str = "") -> str:
         f"{_views.headline(report)}  {task.id} {task.title}  ({ended})",
         f"cause: {_views.first_cause(report)}",
         f"next:  {command}" + (f"  # {purpose}" if purpose else ""),
-        *_notes(report),
+        *_first_lines(report),
         "",
         *(_gate(gate) for gate in report.gates),
         "",
@@ -35,16 +36,19 @@ def summary(report: Report, options: str = "") -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def _notes(report: Report) -> list[str]:
+def _first_lines(report: Report) -> list[str]:
     """Return the lines that only some reports have: what is waived, what is not of the commit, how the bar stands."""
-    waived, moved = report.waived, [goal.message.removeprefix(MOVED) for goal in _views.goalposts(report)]
+    waived, moved = report.waived, [goal.message.removeprefix(MOVED) for goal in _notes.goalposts(report)]
+    standing = _notes.waivers(report)
     budgets = report.environment.get("budgets")
     return [
         *([f"budgets: {budgets}"] if budgets else []),
         *([f"waived: {', '.join(waived)}"] if waived else []),
-        *([f"not of the commit: {_views.strays(report)}"] if _views.strays(report) else []),
+        *(f"waiver: {how}" for how in standing[:WAIVERS]),
+        *([f"waiver: ... and {len(standing) - WAIVERS} more (see summary.md)"] if len(standing) > WAIVERS else []),
+        *([f"not of the commit: {_notes.strays(report)}"] if _notes.strays(report) else []),
         *([f"goalposts: {len(moved)} moved; first: {moved[0]}"] if moved else []),
-        *(f"goalposts: not compared: {why}" for why in _views.uncompared(report)),
+        *(f"goalposts: not compared: {why}" for why in _notes.uncompared(report)),
     ]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import date
 
+from gates.counted import counted
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.run_date import RunDate
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
@@ -76,23 +77,26 @@ def _not_known(waiver: Waiver, evidence: EvidenceSet) -> dict[str, object]:
 
 def _told(waiver: Waiver, today: date) -> dict[str, object]:
     """Return what is to be said of a waiver on a day."""
-    who, left = f"The waiver of {waiver.name} ({waiver.owner})", (waiver.expires - today).days
-    days = f"{left} day{'s' if left > 1 else ''}"
+    who, left = waiver.title, (waiver.expires - today).days
     bad = {"outcome": Outcome.FAILED, "actual": today.isoformat()}
     match waiver.standing(today):
         case Standing.ENDED:
-            message = f"{who} stopped working on {waiver.expires}; what it covered counts again."
+            ago = f"{counted(-left, 'day')} ago" if left else "today"
+            message = f"{who} stopped working on {waiver.expires}, {ago}; what it covered counts again: {waiver.reason}"
             fix = "Mend what it covered and remove it, or have its owner extend it."
             return {**bad, "severity": Severity.MEDIUM, "message": message, "remediation": fix}
         case Standing.TOO_LONG:
-            message = f"{who} ends on {waiver.expires}, in {days}: it does not work, {LONGEST.days} days are the most."
+            message = (
+                f"{who} ends on {waiver.expires}, in {counted(left, 'day')}: it does not work, "
+                f"{LONGEST.days} days are the most."
+            )
             return {**bad, "severity": Severity.MEDIUM, "message": message, "remediation": "Set a nearer day."}
         case Standing.ENDS_SOON:
-            message = f"{who} stops working on {waiver.expires}, in {days}: {waiver.reason}"
+            message = f"{who} stops working on {waiver.expires}, in {counted(left, 'day')}: {waiver.reason}"
             fix = f"Mend what it covers before {waiver.expires}, or have its owner extend it."
             return {**bad, "severity": Severity.LOW, "message": message, "remediation": fix}
         case Standing.IN_FORCE:
-            message = f"{who} is in force until {waiver.expires}: {waiver.reason}"
+            message = f"{who} is in force until {waiver.expires}, for {counted(left, 'day')} more: {waiver.reason}"
             return {
                 "outcome": Outcome.NOT_APPLICABLE,
                 "severity": Severity.INFO,

@@ -67,6 +67,11 @@ class Waiver(Located):
         """Return what the waiver is called in reports, such as `AC5 PF001`."""
         return f"{self.criterion} {self.rule}" if self.rule else self.criterion
 
+    @property
+    def title(self) -> str:
+        """Return the waiver with who answers for it, as sentences about it begin."""
+        return f"Waiver of {self.name} (owner {self.owner})"
+
 
 def may_be_waived(rule: str) -> bool:
     """Return whether a rule can be waived: never one of the run itself, of belief, of the bar, or of waivers."""
