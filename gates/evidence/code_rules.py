@@ -29,21 +29,22 @@ class RuleSite(Model):
 
 
 class RuleTrace(Model):
-    """What a code rule found in the implementation."""
+    """What a code rule found in the implementation, and what it says; a rule that nobody knows says nothing."""
 
     rule: str
     sites: tuple[RuleSite, ...]
     problem: str = ""
+    severity: Severity | None = None
+    problem_text: str = ""
+    impact: str = ""
+    fix: str = ""
 
 
 class AppliedRule(RuleTrace):
-    """A rule that the task asks for: what it says, and what it found."""
+    """A rule that the task asks for, by id or by tag."""
 
     asked: tuple[str, ...]
     severity: Severity
-    problem_text: str
-    impact: str
-    fix: str
     source: str
 
 
@@ -102,7 +103,7 @@ def bound_rules(names: Sequence[str], task: Task, context: Context) -> tuple[Rul
     rules = [known[name] for name in names if name in known]
     checked = check(rules, python_files(task, context), context.root)
     return tuple(
-        RuleTrace(rule=name, sites=_sites(checked.sites[name]), problem=checked.problems.get(name, ""))
+        RuleTrace.model_validate(_told(known[name], checked))
         if name in known
         else RuleTrace(rule=name, sites=(), problem=unknown(name, known))
         for name in names
@@ -110,11 +111,16 @@ def bound_rules(names: Sequence[str], task: Task, context: Context) -> tuple[Rul
 
 
 def _applied(rule: Rule, asked: tuple[str, ...], checked: Checked) -> AppliedRule:
+    return AppliedRule.model_validate({**_told(rule, checked), "asked": asked, "source": rule.source})
+
+
+def _told(rule: Rule, checked: Checked) -> dict[str, object]:
+    """Return what a rule says and what it found."""
     form = rule.form
-    return AppliedRule(
-        rule=rule.id, asked=asked, severity=form.severity, problem_text=form.problem, impact=form.impact, fix=form.fix,
-        source=rule.source, sites=_sites(checked.sites[rule.id]), problem=checked.problems.get(rule.id, ""),
-    )  # fmt: skip
+    return {
+        "rule": rule.id, "severity": form.severity, "problem_text": form.problem, "impact": form.impact,
+        "fix": form.fix, "sites": _sites(checked.sites[rule.id]), "problem": checked.problems.get(rule.id, ""),
+    }  # fmt: skip
 
 
 def _sites(found: list[Site]) -> tuple[RuleSite, ...]:

@@ -18,6 +18,7 @@ class About:
     def __call__(
         self, *, outcome: Outcome, message: str, location: Location | None, actual: str, expected: str = "",
         subject: str = "", impact: str = "", remediation: str = "", evidence: str | None = None,
+        command: str = "",
     ) -> Finding:  # fmt: skip
         """Make a finding; how severe it is follows from its outcome and the criterion's level."""
         worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(outcome, {})
@@ -25,5 +26,5 @@ class About:
             rule=self._rule, check=self._check, criterion=self._criterion.id, level=self._criterion.level,
             outcome=outcome, severity=worth.get(self._criterion.level, Severity.INFO), message=message,
             location=location, subject=subject, expected=expected, actual=actual, impact=impact,
-            remediation=remediation, evidence=evidence,
+            remediation=remediation, evidence=evidence, command=command,
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gates.evidence.code_rules import RuleTrace
+from gates.evidence.code_rules import RuleSite, RuleTrace
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.patterns import PatternTrace
 from gates.evidence.reach import Reached
@@ -98,14 +98,23 @@ def _by_rule(
             outcome=Outcome.PASSED if site.ok else bad, location=site.location, expected=name,
             subject=f"{name} {site.message}", message=f"{name}: {site.message}",
             actual="kept" if site.ok else " -> ".join(site.trace) or ("not decided" if site.undecided else "broken"),
-            remediation="" if site.ok else f"See `gates explain {trace.rule}`.",
+            **({} if site.ok else _mend(trace, site)),
         )  # fmt: skip
     if not trace.sites:
         yield about(
             outcome=Outcome.FAILED, location=task.place(binding), subject=name, expected=name, actual="not implemented",
             message=f"{name} finds no code that it speaks of: the criterion is not implemented.",
-            remediation="Implement what the rule describes.",
+            impact="The criterion has no implementation.", command=f"gates explain {trace.rule}",
+            remediation="Implement what the rule describes, or bind the criterion to the code that does.",
         )  # fmt: skip
+
+
+def _mend(trace: RuleTrace, site: RuleSite) -> dict[str, str]:
+    """Return what a place that does not keep a rule comes to, and what mends it, in the rule's own words."""
+    if site.undecided:
+        return {"remediation": "Split the function, so that its paths can be followed."}
+    fix = trace.fix or f"See `gates explain {trace.rule}`."
+    return {"impact": trace.impact, "remediation": fix, "command": f"gates explain {trace.rule}"}
 
 
 def _by_pattern(about: About, task: Task, binding: CodeBinding, trace: PatternTrace | None) -> Iterator[Finding]:

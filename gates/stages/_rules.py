@@ -3,14 +3,17 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite
+from gates.counted import counted
+from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite, RuleTrace
 from gates.evidence.kind import EvidenceSet
+from gates.evidence.source_tree import SourceTree
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.tasks.task import Task
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 SHOWN = 8
+COLUMNS = ("Rule", "Severity", "Asked for by", "Broken", "Not decided", "Kept", "Problem it finds")
 
 RULES = (
     RuleText(
@@ -40,24 +43,41 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell each rule with what it found, where the task names rules."""
-    if not task.rules:
+    """Tell each rule with what it found and who asks for it: the task as a whole, or criteria that are bound to it."""
+    asking = _asking(task)
+    if not task.rules and not asking:
         return
-    seen = evidence.get(CodeRules)
-    if seen is None:
-        yield Section(title="Code Rules", text=f"Not applied: {evidence.why_missing(CodeRules)}.")
-        return
+    seen, tree = evidence.get(CodeRules), evidence.get(SourceTree)
+    why = [evidence.why_missing(kind) for kind, found, asked in
+           ((CodeRules, seen, task.rules), (SourceTree, tree, asking)) if asked and found is None]  # fmt: skip
+    traces: dict[str, RuleTrace] = {trace.rule: trace for trace in tree.rules} if tree else {}
+    traces |= {rule.rule: rule for rule in seen.applied} if seen else {}
+    named = {rule.rule for rule in seen.applied} if seen else set()
+    files = seen.files if seen else tree.files if tree else 0
+    said = [*([f"Applied to {counted(files, 'file')}."] if traces else []), *(f"Not applied: {each}." for each in why)]
     yield Section(
         title="Code Rules",
-        text=f"Applied to {seen.files} files.",
-        columns=("Rule", "Severity", "Broken", "Not decided", "Kept", "Problem it finds"),
+        text=" ".join(said),
+        columns=COLUMNS if traces else (),
         rows=tuple(
-            (rule.rule, rule.severity.value, *map(str, _counts(rule)), rule.problem_text) for rule in seen.applied
+            (name, trace.severity.value if trace.severity else "-",
+             ", ".join([*(["the task"] if name in named else []), *asking.get(name, ())]), *map(str, _counts(trace)),
+             trace.problem_text or trace.problem or "-")
+            for name, trace in sorted(traces.items())
         ),
-    )
+    )  # fmt: skip
 
 
-def _counts(rule: AppliedRule) -> tuple[int, int, int]:
+def _asking(task: Task) -> dict[str, list[str]]:
+    """Return the criteria that are bound to each rule."""
+    found: dict[str, list[str]] = {}
+    for criterion in task.criteria:
+        for name in dict.fromkeys(binding.rule for binding in criterion.code if binding.rule):
+            found.setdefault(name, []).append(criterion.id)
+    return found
+
+
+def _counts(rule: RuleTrace) -> tuple[int, int, int]:
     found = Counter("kept" if site.ok else "open" if site.undecided else "broken" for site in rule.sites)
     return found["broken"], found["open"], found["kept"]
 
