@@ -14,6 +14,7 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._coverage_plan import FOLDER
 from gates.evidence._defining_lines import called, defining, is_defined
+from gates.evidence._own_steps import as_steps, as_text
 from gates.evidence.kind import Evidence
 from gates.evidence.public_code import Body, exports_of, functions_of, innermost
 from gates.evidence.sources import Sources
@@ -33,6 +34,7 @@ class FunctionLines(Model):
     `told` says whether its lines can be seen running, `counts` whether it is public too, `cached` whether a decorator
     may answer in its place, `compiled` whether one makes something of it that runs no lines. `unclear` are the contexts
     in which a line ran that stands for its definition, too, and the function may have been defined and not called.
+    `statements` are the lines of each statement that a call runs (`2,3-5`), nothing where they are not known.
     """
 
     name: str
@@ -45,6 +47,12 @@ class FunctionLines(Model):
     lines: dict[int, int]
     compiled: bool = False
     unclear: dict[int, int] = Field(default={})
+    statements: str = ""
+
+    @property
+    def steps(self) -> tuple[tuple[int, int], ...]:
+        """Return the first and last line of each statement that a call runs."""
+        return as_steps(self.statements)
 
 
 class ExecutedLines(Evidence):
@@ -258,6 +266,7 @@ def _functions(
                 lines=kept(ran),
                 compiled=body.compiled,
                 unclear=kept({line: lines[line] - ran[line] for line in own[body]}),
+                statements=as_text(body.steps),
             ),
         )
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
+from gates.evidence._own_steps import steps_of
 from gates.evidence._private_names import is_private
 from gates.stub import is_hollow, last_name
 from gates.syntax import SourceModule, live_statements, origin
@@ -22,7 +23,7 @@ class Body:
     (`...`, `raise NotImplementedError`, an overload, an abstract method or one of a protocol), `told` whether its lines
     can be told from that of its `def` and run as Python, `compiled` whether a decorator makes something else of them,
     `cached` whether a decorator may answer in its place. `signature` is the last line that runs where it is defined,
-    `hollow` whether there is nothing in it at all.
+    `hollow` whether there is nothing in it at all, `steps` the first and last line of each statement that a call runs.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Body:
     compiled: bool
     signature: int
     hollow: bool
+    steps: tuple[tuple[int, int], ...] = ()
 
 
 def functions_of(module: SourceModule, exported: AbstractSet[tuple[str, str]] = frozenset()) -> list[Body]:
@@ -97,6 +99,7 @@ def _body(node: Function, owner: str, *, public: bool, promise: bool) -> Body:
         compiled=compiled,
         signature=signature,
         hollow=hollow,
+        steps=steps_of(node),
     )
 
 
@@ -116,6 +119,7 @@ def _lambda(node: ast.Assign | ast.AnnAssign, made: ast.Lambda, name: str) -> Bo
     return Body(
         name=name, head=node.lineno, line=node.lineno, first=made.body.lineno, last=last, public=False, promise=False,
         told=False, cached=False, compiled=False, signature=signature, hollow=False,
+        steps=((made.body.lineno, last),),
     )  # fmt: skip
 
 

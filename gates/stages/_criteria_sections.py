@@ -10,6 +10,7 @@ from gates.evidence.recording import Recording
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import SymbolTrace
 from gates.report import Section
+from gates.stages import _own_lines
 from gates.stages._architecture import architecture_rows
 from gates.stages._execution_sections import LISTED, listed
 from gates.tasks.task import Task
@@ -41,6 +42,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
                 *_more_metrics(task, tree, evidence),
             ),
         )
+    yield from _own_lines.describe(task, evidence)
     bound = [(c.id, t.id, t.outcome.value) for c in task.criteria for t in tests_of(task, c, run)]
     yield Section(
         title="Tests by Criterion",
