@@ -22,6 +22,7 @@ class Written:
     def __init__(self, pattern: Pattern, resolver: Resolver) -> None:
         kind = type(pattern.body[0]) if isinstance(pattern.body, tuple) else type(pattern.body)
         self._kinds = (kind, ALSO.get(kind, kind))
+        self._words = pattern.words
         self._resolver = resolver
         self._files: dict[str, tuple[dict[int, list[ast.AST]], frozenset[ast.AST]]] = {}
 
@@ -35,6 +36,18 @@ class Written:
         if not here or not alive:
             return not here
         return any(node not in self._unread(node, live) for node in alive)
+
+    def dead(self, path: str) -> list[Location]:
+        """Return where code with all names of the pattern stands in a file that never runs."""
+        if path not in self._files:
+            self._files[path] = self._read(path)
+        by_line, live = self._files[path]
+        return [
+            Location(path=path, line=line, last_line=getattr(node, "end_lineno", None) or line)
+            for line, nodes in sorted(by_line.items())
+            for node in nodes[:1]
+            if node not in live and self._words <= _names_in(node)
+        ]
 
     def _read(self, path: str) -> tuple[dict[int, list[ast.AST]], frozenset[ast.AST]]:
         found: dict[int, list[ast.AST]] = defaultdict(list)
@@ -53,3 +66,8 @@ class Written:
         around = [one for one in live if isinstance(one, Function) and one.lineno <= line <= (one.end_lineno or line)]
         outermost = min(around, key=lambda one: one.lineno, default=None)
         return unread_in(list(live_nodes(outermost))) if outermost else set()
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    found = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return found | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}

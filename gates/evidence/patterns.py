@@ -16,6 +16,7 @@ from gates.syntax import Definition, Unparsed
 from gates.tasks.code_binding import CodeBinding
 
 MAX_PLACES = 1000
+MAX_DEAD = 10
 
 
 class PatternTrace(Model):
@@ -64,7 +65,16 @@ def _traced(binding: CodeBinding, rule: Rule, checked: Checked, resolver: Resolv
     unread = [text for text in checked.unparsed if _is_in(text.partition(":")[0], binding.in_)]
     if why := checked.problems.get(rule.id) or next(iter(unread), ""):
         return found.model_copy(update={**seen, "problem": f"not checked, {why}", "checked": False})
-    return found.model_copy(update={**seen, "problem": _missing(binding, places, idle)})
+    idle = idle or _dead(binding, shown, resolver)
+    return found.model_copy(update={**seen, "idle": idle, "problem": _missing(binding, places, idle)})
+
+
+def _dead(binding: CodeBinding, paths: Iterable[str], resolver: Resolver) -> tuple[str, ...]:
+    """Say where code with the names of a pattern stands in lines that no run comes to: a search sees live code only."""
+    pattern = Pattern.parse(binding.pattern or "")
+    written = Written(pattern, resolver)
+    found = [place for path in paths if pattern.words and _is_in(path, binding.in_) for place in written.dead(path)]
+    return tuple(f"{place}: nothing runs it" for place in found[:MAX_DEAD])
 
 
 def _missing(binding: CodeBinding, places: Sequence[Location], idle: Sequence[str]) -> str:

@@ -217,9 +217,8 @@ def gaps(report: Report) -> list[tuple[str, str, str, str, str, str]]:
         lacking = [f for f in about if f.outcome in {Outcome.FAILED, Outcome.UNKNOWN}]
         if criterion.status in {Status.PASS, Status.WAIVED} or not lacking:
             continue
-        places = list(
-            dict.fromkeys(str(t.location) for t in criterion.code if t.outcome is Outcome.PASSED and t.location)
-        )
+        there = [t.location for t in criterion.code if t.location and t.location.path != report.task.path]
+        places = list(dict.fromkeys(map(str, there)))
         first = list({f.message: f for f in lacking}.values())[:GAPS]
         more = f" (and {len(lacking) - len(first)} more)" if len(lacking) > len(first) else ""
         fixes = dict.fromkeys(f.remediation for f in first if f.remediation)

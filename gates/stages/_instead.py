@@ -46,7 +46,8 @@ def without_tests(about: About, task: Task, criterion: Criterion, tree: SourceTr
         return about(
             outcome=Outcome.UNKNOWN, location=task.place(criterion), expected="something that runs its code",
             actual="its code is not run", message=f"What stands for {criterion.id} does not run its code: {strays[0]}.",
-            remediation="Let something stand for it that calls its code, or trace it to the code that is called.",
+            remediation="Let something that is there stand for it and call its code, or trace it to the code that is "
+            "called.",
         )  # fmt: skip
     return about(
         outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no test",
@@ -77,6 +78,9 @@ def _past(calls: Sequence[str], symbols: Sequence[CodeBinding], tree: SourceTree
     """Return why functions that are called do not come to some code, or nothing where one may."""
     traces = [tree.stands_for(call, binding) for call in calls for binding in symbols] if tree else []
     past = bool(traces) and all(trace is not None and trace.reached is Reached.NO for trace in traces)
+    absent = next((trace.problem for trace in traces if trace and trace.problem), "") if past else ""
+    if absent:
+        return absent  # what is not there calls nothing: that is the first to mend
     verb = "do" if len(calls) > 1 else "does"
     return f"{' and '.join(calls)} {verb} not call {', '.join(one.name for one in symbols)}" if past else ""
 

@@ -90,6 +90,24 @@ def test_code_in_what_nobody_uses_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("case", "place"),
+    [
+        ("loop over nothing", "pkg/m.py:3"),
+        ("comprehension over nothing", "pkg/m.py:2"),
+        ("after what is false", "pkg/m.py:2"),
+        ("condition that is never true", "pkg/m.py:3"),
+        ("after a try of which all ways return", "pkg/m.py:7"),
+        ("another", ""),
+        ("mention", ""),
+    ],
+)
+def test_code_that_would_fit_and_never_runs_is_named(tmp_path: Path, case: str, place: str) -> None:
+    found = fitting(tmp_path, {"pkg/m.py": IDLE[case]})
+    never = f" ({place}: nothing runs it)" if place else ""
+    assert found.problem == f"no live code of the implementation fits it{never}"
+
+
+@pytest.mark.parametrize(
     ("more", "count", "problem"),
     [
         ({"in": "pkg/m.py"}, 1, ""),

@@ -24,6 +24,7 @@ from gates import pipeline
 from gates.errors import GatesError, UsageError
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.source_tree import SourceTree
+from gates.evidence.symbols import Use
 from gates.evidence.test_records import TestOutcome, Warned
 from gates.model import FileDigest, Location, Revision
 from gates.render import markdown
@@ -90,6 +91,15 @@ def inconclusive() -> Report:
 
 REPORTS = {"pass": passing, "block": blocking, "inconclusive": inconclusive}
 report_ = pytest.mark.parametrize("name", REPORTS)
+
+
+def test_gaps_name_the_code_that_is_there_and_does_not_use_what_it_must() -> None:
+    task = a_task(criteria=[a_criterion(code=[{"symbol": "pkg.core:double", "uses": ["math.fma"]}])])
+    (found,) = a_tree(task).symbols
+    found = found.model_copy(update={"wanted": ("math.fma",), "uses": (Use(name="math.fma", lines=()),)})
+    tree = SourceTree(how="syntax trees", files=1, symbols=(found,), rules=(), unparsed=())
+    page = render(a_report(task, all_evidence(task, tree)), None)["business-logic.md"]
+    assert f"| FAIL | `{found.location}` | pkg.core:double does not use math.fma |" in page
 
 
 @report_

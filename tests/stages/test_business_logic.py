@@ -276,6 +276,16 @@ def test_calculation_of_other_code_stands_for_nothing(reached: Reached, outcome:
     assert only(task, "BL002", a_run(a_record(id="tests/test_other.py::test_it")), seen).outcome is outcome
 
 
+def test_what_stands_for_a_criterion_and_is_not_there_is_said_to_be_absent() -> None:
+    row = {"call": "pkg.core:plus", "criteria": ["AC1"], "line": 9, "table": [{"args": [1], "expected": 2, "line": 9}]}
+    task = a_task(criteria=[a_criterion(tests=[])], measurements=[], entry_points=[], calculations=[row])
+    absent = "pkg.core:plus: pkg/core.py defines no 'plus'"
+    trace = ReachTrace(name="pkg.core:double", entry="pkg.core:plus", reached=Reached.NO, problem=absent)
+    seen = with_symbol().model_copy(update={"stands": (trace,)})
+    finding = only(task, "BL002", a_run(a_record(id="tests/test_other.py::test_it")), seen)
+    assert finding.message == f"What stands for AC1 does not run its code: {absent}."
+
+
 def test_code_that_asks_whether_a_test_looks_on_is_open_unless_something_else_shows_it() -> None:
     asks = Watchful(symbol="pkg.core:double", location=Location(path="pkg/core.py", line=2), asks="sys.gettrace()")
     seen = with_symbol().model_copy(update={"watchful": (asks,)})

@@ -105,7 +105,8 @@ criteria:
 """
 ONE = "tests/test_core.py::test_double"
 EXPECTED = [
-    ("AC1", "pkg.core:double (pkg/core.py:4-34)", "11 of 14", f"{ONE}[1], {ONE}[2], {ONE}[3] and 2 more", "7-9, 14, 27"),
+    ("AC1", "pkg.core:double (pkg/core.py:4-34)", "11 of 14", f"{ONE}[1], {ONE}[2], {ONE}[3] and 2 more",
+     "7-9, 14, 27"),
     ("AC1", "pattern range($X) (pkg/core.py:30)", "1 of 1", f"{ONE}[1], {ONE}[2], {ONE}[3] and 2 more", "-"),
     ("AC1", "pkg.core:LIMIT (pkg/core.py:51)", "-", "-", "no call runs a line of it"),
     ("AC1", "pkg.core:none", "-", "-", "no code was found"),
