@@ -72,7 +72,7 @@ class TriedFault(Model):
 class CriterionProof(Model):
     """A criterion, the evidence that had to notice, and the faults that were put in.
 
-    `unseen` counts the lines of its code that none of its tests runs; `sampled` the faults that were left out.
+    `sampled` counts the faults that were left out; `passed_by` says that its tests were seen to run none of its code.
     """
 
     id: str
@@ -86,6 +86,7 @@ class CriterionProof(Model):
     problem: str = ""
     notes: tuple[str, ...] = ()
     sampled: Annotated[int, Field(ge=0)] = 0
+    passed_by: bool = False
     faults: tuple[TriedFault, ...] = ()
 
     @property
@@ -120,6 +121,8 @@ class CriterionProof(Model):
             return Standing.UNPROVED
         if not self.tests and not self.evidence:
             return Standing.MEASURED if self.measured else Standing.NOTHING
+        if self.passed_by:
+            return Standing.VACUOUS
         if self.rate is None or self.undecided:
             return Standing.UNPROVED
         if not self.noticed:

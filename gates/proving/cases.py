@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from gates.evidence.executed_lines import TEST
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
@@ -32,7 +33,10 @@ SAMPLE = 40  # general faults of one criterion
 
 @dataclass
 class Case:
-    """A criterion and all that its proof rests on. `own` is in the order of the tests' collection."""
+    """A criterion and all that its proof rests on. `own` is in the order of the tests' collection.
+
+    `unrun` counts the statements of its code that none of its tests runs.
+    """
 
     criterion: Criterion
     own: list[str]
@@ -44,6 +48,7 @@ class Case:
     faults: list[Fault] = field(default_factory=list)
     tests: dict[str, list[str]] = field(default_factory=dict)
     sampled: int = 0
+    unrun: int = 0
 
     @property
     def can_be_tried(self) -> bool:
@@ -78,9 +83,22 @@ class Trial:
             self._look(case)
         if case.can_be_tried:
             self._make(case)
-            if not case.faults:
-                case.problem = "no fault could be made: no live code is bound to it that its tests run"
+            if not case.faults and not self.passed_by(case):
+                case.problem = self._nothing_made(case)
         return case
+
+    def passed_by(self, case: Case) -> bool:
+        """Return whether the tests of a criterion are seen to run none of its code, and nothing else may run it."""
+        return bool(case.unrun and case.own and not case.parts and not case.faults and not self._unseen(case))
+
+    def _unseen(self, case: Case) -> str:
+        """Return what may have run code unseen in the tests of a criterion, or nothing."""
+        return self._baseline.lines.doubt(case.own) if self._baseline.lines else "lines were not noted"
+
+    def _nothing_made(self, case: Case) -> str:
+        if not case.unrun:
+            return "no fault could be made: no live code that a fault changes is bound to it"
+        return f"no fault could be made: none of its tests is seen to run its code, and {self._unseen(case)}"
 
     def file(self, path: str) -> Text:
         """Return a file of the implementation without a fault."""
@@ -127,7 +145,7 @@ class Trial:
         for binding in case.criterion.code:
             try:
                 places += self._places(binding)
-                case.faults += maker.make(self._bound(binding))[0]
+                case.faults += maker.make(self._bound(case, binding))[0]
             except (Unparsed, SyntaxError, OSError, UnicodeDecodeError) as error:
                 case.notes.append(f"no faults were made of {binding.name}: {error}")
         made, case.sampled = maker.make(_spread(case.criterion.id, self._general(case, places)), SAMPLE)
@@ -142,7 +160,7 @@ class Trial:
             self.file(place.path)  # one that cannot be read is said here
         return places
 
-    def _bound(self, binding: CodeBinding) -> Iterator[Change]:
+    def _bound(self, case: Case, binding: CodeBinding) -> Iterator[Change]:
         """Yield the faults that follow from a binding: its uses taken away, or its rule's statements out of order."""
         if binding.symbol:
             for place in self._tree.places(binding):
@@ -150,20 +168,37 @@ class Trial:
                 yield from from_use(binding, self._tree, self.file(place.path), module)
         elif trace := self._tree.rule(binding.rule):
             for path, lines in (pair for site in trace.sites if site.ok for pair in lines_of(site).items()):
-                yield from from_rule(trace.rule, lines, self.file(path))
+                yield from from_rule(trace.rule, self._run(case, path, lines), self.file(path))
+
+    def _run(self, case: Case, path: str, lines: frozenset[int]) -> frozenset[int]:
+        """Return those of the lines that a rule speaks of which the tests run: elsewhere a fault always survives."""
+        place = Location(path=path, line=min(lines), last_line=max(lines))
+        spoken = [each for each in statements(self.file(path), place) if each.line in lines]
+        run = self._seen_to_run(case, spoken)
+        self._count_unrun(case, len(spoken) - len(run))
+        return frozenset(each.line or 1 for each in run)
+
+    def _seen_to_run(self, case: Case, every: list[Location]) -> list[Location]:
+        """Return the statements that tests run; all, where none is seen to and other processes or evidence may."""
+        told = [self._baseline.contexts(each) for each in every]
+        own = {f"{TEST}{test}" for test in case.own}
+        if not own or (not any(own & (found or set()) for found in told) and (case.parts or self._unseen(case))):
+            return every
+        return [each for each, found in zip(every, told, strict=True) if found is None or own & found]
+
+    def _count_unrun(self, case: Case, count: int) -> None:
+        if count:
+            case.unrun += count
+            case.notes.append(f"{count} statements of its code are run by none of its tests; no fault was put there")
 
     def _general(self, case: Case, places: list[Location]) -> Iterator[Change]:
         """Yield the general faults in the lines of the criterion's symbols that its tests run."""
+        every = [each for place in places for each in statements(self.file(place.path), place)]
+        run = self._seen_to_run(case, every)
+        self._count_unrun(case, len(every) - len(run))
         lines: dict[str, set[int]] = defaultdict(set)
-        unseen = 0
-        for place in places:
-            for each in statements(self.file(place.path), place):
-                if not case.own or self._baseline.runs(each, case.own):
-                    lines[each.path] |= {*range(each.line or 1, (each.last_line or 1) + 1)}
-                else:
-                    unseen += 1
-        if unseen:
-            case.notes.append(f"{unseen} statements of its code are run by none of its tests; no fault was put there")
+        for each in run:
+            lines[each.path] |= {*range(each.line or 1, (each.last_line or 1) + 1)}
         for path, numbers in lines.items():
             file = self.file(path)
             worth = frozenset(numbers - file.idle)

@@ -10,6 +10,7 @@ from gates.render.escape import markdown as flow
 from gates.terminal import visible
 
 HEADLINES = {0: "PROVED", 1: "NOT PROVED", 3: "UNPROVED"}
+PASSED_BY = "its tests run none of its code: they would pass whatever it does"
 LISTED = 10
 SPOKEN = {
     End.KILLED: "noticed by a check that failed",
@@ -63,8 +64,8 @@ def _headline(proof: Proof) -> str:
 
 def _line(criterion: CriterionProof) -> str:
     head = f"  {criterion.id:<6} {criterion.level.value:<9} {criterion.standing.value:<22}"
-    if criterion.problem:
-        return f"{head} {criterion.problem}"
+    if criterion.problem or criterion.passed_by:
+        return f"{head} {criterion.problem or PASSED_BY}"
     read = f"{len(criterion.only_read)} by reading only" if criterion.only_read else ""
     off = ", ".join(filter(None, (read, _off(criterion))))
     return f"{head} {_noticed(criterion)}{f'  ({off})' if off else ''}"
@@ -97,7 +98,7 @@ def _criterion(criterion: CriterionProof, task: str, web: Web | None) -> Iterato
     yield from (f"## {inline(criterion.id)}: {inline(criterion.text)}", "")
     asked = [counted(criterion.tests, "test")] if criterion.tests else []
     yield from (f"{criterion.standing.value}; evidence: {', '.join([*asked, *criterion.evidence]) or 'none'}.", "")
-    if why := criterion.problem or criterion.going_on(task):
+    if why := criterion.problem or criterion.going_on(task) or (PASSED_BY if criterion.passed_by else ""):
         yield from (str(flow(why)), "")
     yield from (f"- {flow(note)}" for note in criterion.notes)
     if criterion.notes:

@@ -73,7 +73,7 @@ def prove(task: Task, context: Context, asked: Asked, say: Callable[[str], None]
         budget_s=asked.budget_s,
         environment=environment(context),
         notes=tuple(notes),
-        criteria=tuple(_told(task, case, known) for case in cases),
+        criteria=tuple(_told(task, case, known, passed_by=trial.passed_by(case)) for case in cases),
     )
 
 
@@ -177,7 +177,7 @@ def _by_test(case: Case, fault: Fault, result: dict[str, Any]) -> TriedFault:
     return _tried(case, fault, End(result["end"])).model_copy(update=told)
 
 
-def _told(task: Task, case: Case, known: Known) -> CriterionProof:
+def _told(task: Task, case: Case, known: Known, *, passed_by: bool) -> CriterionProof:
     criterion = case.criterion
     least = task.proof.killed_at_least if task.proof else LEAST
     return CriterionProof(
@@ -192,6 +192,7 @@ def _told(task: Task, case: Case, known: Known) -> CriterionProof:
         problem=case.problem,
         notes=tuple(dict.fromkeys(case.notes)),
         sampled=case.sampled,
+        passed_by=passed_by,
         faults=tuple(_end(case, fault, known.get(criterion.id, fault.id)) for fault in case.faults),
     )
 

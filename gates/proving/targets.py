@@ -79,11 +79,6 @@ class Baseline:
         ran = [test for test in fast if f"{TEST}{test}" in found]
         return [*ran, *(test for test in fast if test in self.starters and test not in ran)] or fast
 
-    def runs(self, place: Location, tests: Sequence[str]) -> bool:
-        """Return whether one of some tests runs some lines, as far as anybody can tell."""
-        found = self.contexts(place)
-        return found is None or any(f"{TEST}{test}" in found for test in tests)
-
 
 def _contexts(lines: ExecutedLines, function: FunctionLines, place: Location) -> frozenset[str]:
     numbers = range(place.line or 1, (place.last_line or place.line or 1) + 1)

@@ -85,6 +85,12 @@ def _by_reading(proof: CriterionProof) -> str:
     return f" ({len(proof.only_read)} of them were noticed by reading only)" if proof.only_read else ""
 
 
+def _vacuous(proof: CriterionProof) -> str:
+    if proof.passed_by:
+        return "its tests run none of its code"
+    return f"nothing that runs noticed any of the {len(proof.counted)} faults put into its code{_by_reading(proof)}"
+
+
 def _asked(task: Task) -> tuple[Criterion, ...]:
     return task.criteria if task.proof or any(criterion.faults for criterion in task.criteria) else ()
 
@@ -108,8 +114,7 @@ def _told(task: str, criterion: Criterion, proof: CriterionProof | None) -> dict
             must = criterion.level is Level.MUST
             return {
                 "outcome": Outcome.FAILED, "severity": Severity.HIGH if must else Severity.MEDIUM, "actual": actual,
-                "message": f"The evidence of {criterion.id} is vacuous: nothing that runs noticed any of the "
-                f"{len(proof.counted)} faults put into its code{_by_reading(proof)}.",
+                "message": f"The evidence of {criterion.id} is vacuous: {_vacuous(proof)}.",
                 "impact": "It would pass whatever the code does.",
                 "remediation": "Bind tests that assert what the criterion asks for.",
             }  # fmt: skip

@@ -69,8 +69,11 @@ def test_nothing_is_changed_that_is_only_told(rigged: Rigged) -> None:
 
 def test_tests_that_run_nothing_of_the_code_cannot_prove_it(rigged: Rigged) -> None:
     vacuous = of(rigged, "VACUOUS")
-    assert vacuous.standing in {Standing.VACUOUS, Standing.UNPROVED}
-    assert not vacuous.noticed
+    assert (vacuous.standing, vacuous.passed_by, vacuous.problem) == (Standing.VACUOUS, True, "")
+    assert not vacuous.faults
+    said = "its tests run none of its code: they would pass whatever it does"
+    assert f"VACUOUS must      vacuous                {said}\n" in rigged[3]
+    assert said in (rigged[0] / "reports/T1/proof.md").read_text(encoding="utf-8")
 
 
 def test_a_fault_that_hangs_is_noticed_by_the_time_limit(rigged: Rigged) -> None:
@@ -276,6 +279,87 @@ def test_without_the_library_the_command_says_what_to_install(tmp_path: Path) ->
     assert ended.code == 2
     assert ended.err.count("\n") == 1
     assert "pip install 'amp-gates[prove]'" in ended.err
+
+
+RULE = """\
+id: audited
+severity: high
+problem: A commit without an audit entry.
+impact: Nobody knows who did it.
+fix: Call audit.
+require: {pattern: $C.audit(...), when: $C.commit(), scope: function}
+good: |
+  def f(con):
+      con.audit("x")
+      con.commit()
+bad: |
+  def f(con):
+      con.commit()  # <- here
+"""
+BANK = """\
+class Con:
+    def __init__(self):
+        self.log = []
+
+    def audit(self, text):
+        self.log.append(text)
+
+    def commit(self):
+        self.log.append("commit")
+
+
+def transfer(con):
+    con.audit("transfer")
+    con.commit()
+
+
+def other(con):
+    con.audit("other")
+    con.commit()
+"""
+AUDITED = """\
+from pkg.core import Con, transfer
+
+
+def test_transfer():
+    con = Con()
+    transfer(con)
+    assert con.log == ["transfer", "commit"]
+
+
+def test_nothing():
+    assert Con().log == []
+"""
+
+
+def test_faults_of_a_rule_are_put_where_the_tests_run(tmp_path: Path) -> None:
+    criteria = "".join(
+        f"  - {{id: {name}, text: Audit, code: [{{rule: audited}}], tests: ['tests/test_core.py::{test}']}}\n"
+        for name, test in (("AC1", "test_transfer"), ("AC2", "test_nothing"))
+    )
+    task = SMALL["tasks/T1.yaml"].partition("  - id")[0] + criteria
+    files = {
+        "tasks/T1.yaml": task,
+        "pkg/core.py": BANK,
+        "tests/test_core.py": AUDITED,
+        "gates-rules/audited.yaml": RULE,
+    }
+    root = a_project(tmp_path / "project", files)
+    text, code = perform(a_request(root), say=lambda _line: None)
+    one, two = proof_of(root).criteria
+    assert {str(fault.location) for fault in one.faults} == {"pkg/core.py:14"}, text
+    assert (one.standing, two.standing, two.passed_by, code) == (Standing.PROVED, Standing.VACUOUS, True, 1)
+
+
+def test_code_that_tests_run_in_other_processes_alone_gets_faults(tmp_path: Path) -> None:
+    test = (
+        "import subprocess, sys\ndef test_double():\n"
+        "    code = 'from pkg.core import double; assert double(3) == 6'\n"
+        "    subprocess.run([sys.executable, '-c', code], check=True)\n"
+    )
+    root = a_project(tmp_path / "project", {**SMALL, "tests/test_core.py": test})
+    text, code = perform(a_request(root), say=lambda _line: None)
+    assert (proof_of(root).criteria[0].standing, code) == (Standing.PROVED, 0), text
 
 
 VACUOUS = {
