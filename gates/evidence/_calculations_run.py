@@ -125,7 +125,7 @@ def _read(line: Told, context: Context) -> Told:
         "place": _place(line.get("place"), context),
         "warnings": [{"kinds": kinds, "message": _text(message)} for kinds, message in line.get("warnings", ())],
         "notes": [note for key, note in NOTES.items() if line.get(key)],
-        **{key: line[key] for key in ("tried", "held", "vacuous", "install") if key in line},
+        **{key: line[key] for key in ("tried", "whole", "held", "vacuous", "install") if key in line},
     }
     if "again" in line:
         told["again"] = {"id": line["id"], **_read({"id": line["id"], **line["again"]}, context)}

@@ -69,6 +69,7 @@ class CallRun(Model):
     notes: tuple[str, ...] = ()
     again: "CallRun | None" = None
     tried: int = 0
+    whole: int = 0
     held: bool = False
     vacuous: str = ""
     broken: Counterexample | None = None

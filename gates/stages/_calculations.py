@@ -35,7 +35,8 @@ RULES = (
     RuleText(
         id="BL010",
         title="Stated properties hold",
-        meaning="Each property is tried on inputs that hypothesis makes, the same in every run. One input for which "
+        meaning="Each property is tried on inputs that hypothesis makes, the same in every run, and on all inputs of a "
+        "small finite domain. One input for which "
         "it does not hold is a failure, and is shown in its simplest form; a property that no input was tried for is "
         "unknown.",
     ),

@@ -74,6 +74,14 @@ def _tried(called: Property, law: str, run: CallRun | None, why: str) -> tuple[O
         return Outcome.FAILED, _error(run), f"{name}: {where} cannot be imported: {_error(run)}"
     if run.ended is Ended.CRASHED:
         return Outcome.FAILED, run.problem, f"{name}: {where}: {run.problem}"
+    if run.held and run.tried and run.whole and run.ended is Ended.RETURNED:
+        left = (
+            f", of which {run.whole - run.tried} say nothing of it (refused or left out)"
+            if run.whole > run.tried
+            else ""
+        )
+        told = f"{name}: {where} is {law}: all {run.whole} inputs of its domain were tried{left}."
+        return Outcome.PASSED, f"all {run.whole} inputs", told
     if run.held and run.tried and run.ended is Ended.RETURNED:
         return Outcome.PASSED, f"{run.tried} inputs", f"{name}: {where} is {law}, as far as {run.tried} inputs show."
     problem = run.problem or f"no input could be tried ({run.vacuous or 'the domain is empty'})"

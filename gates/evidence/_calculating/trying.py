@@ -6,14 +6,17 @@ from contextlib import suppress
 from functools import cached_property
 from itertools import islice, product
 from json import dumps
+from time import monotonic
 from typing import Any, NoReturn
 
+from . import whole
 from .calling import Target, Unreachable, brief, built, raised, resolve, run_to_end
 from .likeness import DOUBLE, Unseen, differences, kind_of, numbers_in
 from .values import encode, shown
 
 FACTORS = (0.5, 2.0, 3.0, 10.0)
 CORNERS = 9
+WHOLE_S = 20.0  # at most, and half of what the call may take
 TINY = 1e-6  # of the largest number of a domain, or of 1: what is nearer to 0 is 0
 
 
@@ -38,6 +41,11 @@ class Trial:
     def tried(self) -> int:
         """Return how many different inputs the property was seen to hold for."""
         return len(self._seen)
+
+    def seen(self, instead: set[str] | None = None) -> set[str]:
+        """Return the inputs that the property was seen to hold for, after what is known of them was taken back."""
+        self._seen = self._seen if instead is None else instead
+        return {*self._seen}
 
     def held(self, inputs: Sequence[Any]) -> None:
         """Note that the property held for some inputs."""
@@ -147,9 +155,8 @@ def tried(target: Target, asked: dict[str, Any]) -> dict[str, Any]:
         return {"problem": "hypothesis is not installed", "install": "hypothesis"}
     from .laws import LAWS
 
-    trial = Trial(target, asked)
+    begun, trial = monotonic(), Trial(target, asked)
     extra, holds = LAWS[asked["property"]]
-    wanted = resolve(asked["given"])[1] if asked["given"] else None
     more = {
         "none": st.none(),
         "other": _inputs(st, asked["over"][trial.places[0]]),
@@ -157,24 +164,62 @@ def tried(target: Target, asked: dict[str, Any]) -> dict[str, Any]:
         "order": st.integers(0, 999),
     }
 
-    def once(drawn: tuple[tuple[Any, ...], Any]) -> None:
+    once = _trying(trial, holds, resolve(asked["given"])[1] if asked["given"] else None)
+
+    def drawn_once(drawn: Any) -> None:  # noqa: ANN401  # inputs, and what the law draws
+        if not once(drawn):
+            hypothesis.reject()
+
+    drawn = st.tuples(st.tuples(*(_inputs(st, domain) for domain in asked["over"])), more[extra])
+    kind, told = trial.kind, _searched(hypothesis, drawn, drawn_once, trial)
+    if "broken" in told and trial.kind != kind:  # it was found on the way that the numbers are less exact
+        told = _searched(hypothesis, drawn, drawn_once, trial)
+    if ("held" in told or "vacuous" in told) and extra in whole.EXTRAS:
+        kind, limit = trial.kind, begun + min(WHOLE_S, asked["limit_s"] / 2)
+        sampled, told = told, _on_all(told, once, trial, limit, pairs=extra == "other")
+        if "broken" in told and trial.kind != kind:
+            told = _on_all(sampled, once, trial, limit, pairs=extra == "other")
+    return told
+
+
+def _trying(trial: Trial, holds: Any, wanted: Any) -> Callable[[Any], bool]:  # noqa: ANN401  # functions
+    """Return what tries a property on one input, and tells whether that says something of it."""
+
+    def once(drawn: tuple[Sequence[Any], Any]) -> bool:
         inputs = list(drawn[0])
         try:
             if (wanted is None or wanted(*trial.values(inputs))) and holds(trial, inputs, drawn[1]) is not False:
                 trial.held(inputs)
-                return
+                return True
         except Rejected:
             pass
         except Exception as error:
             trial.stopped = brief(error)
             raise
-        hypothesis.reject()
+        return False
 
-    drawn = st.tuples(st.tuples(*(_inputs(st, domain) for domain in asked["over"])), more[extra])
-    kind, told = trial.kind, _searched(hypothesis, drawn, once, trial)
-    if "broken" in told and trial.kind != kind:  # it was found on the way that the numbers are less exact
-        told = _searched(hypothesis, drawn, once, trial)
-    return told
+    return once
+
+
+def _on_all(told: dict[str, Any], once: Callable[[Any], bool], trial: Trial, limit: float, *, pairs: bool) -> Any:  # noqa: ANN401
+    """Try a property on all inputs of a small domain; where that takes too long, what was told before stands."""
+    over = trial.asked["over"]
+    other = [over[trial.places[0]]] if pairs else []
+    tries = whole.count(over) * (whole.count(other) if pairs else 1)
+    if not 0 < tries <= whole.MOST_TRIES:
+        return told
+    before, number = trial.seen(), 0
+    for inputs in whole.every(over):
+        number += 1
+        for extra in whole.every(other) if pairs else [[None]]:
+            if monotonic() > limit:
+                trial.seen(before)
+                return told
+            try:
+                once((inputs, extra[0]))
+            except Broken:
+                return {"broken": trial.broken, "tried": trial.tried}
+    return {"held": True, "tried": trial.tried, "whole": number} if trial.tried else told
 
 
 def _searched(hypothesis: Any, drawn: Any, once: Callable[[Any], None], trial: Trial) -> dict[str, Any]:  # noqa: ANN401
