@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from gates.counted import counted
 from gates.model import SEVERITIES, Finding, Level, Outcome, Severity, Status
-from gates.ranking import ranked
+from gates.ranking import ranked, reason
 from gates.report import GateReport, Report, Trace
 
 GAPS = 3
@@ -229,6 +229,17 @@ def gaps(report: Report) -> list[tuple[str, str, str, str, str, str]]:
     return rows
 
 
+def standing(report: Report, gate: GateReport) -> list[tuple[str, str, str]]:
+    """Return the criteria that a gate found failed or open, each with its status and the first of what it found."""
+    rows = []
+    for criterion in report.criteria:
+        about = (f for f in ranked(gate.findings) if f.criterion == criterion.id and not f.waived)
+        first = next((f for f in about if f.outcome in {Outcome.FAILED, Outcome.UNKNOWN}), None)
+        if first is not None and criterion.status not in {Status.PASS, Status.WAIVED}:
+            rows.append((criterion.id, criterion.status.value, reason(first).replace(f" {criterion.id} ", " ", 1)))
+    return rows
+
+
 def tallied(traces: Iterable[Trace]) -> str:
     """Count tests, and beside them what else was run for a criterion, each with how many of it passed."""
     kinds: dict[str, list[Trace]] = {}
@@ -260,5 +271,5 @@ def word(outcome: Outcome) -> str:
 
 OFFERED = (  # to templates
     headline, deciding, first_cause, next_step, actions, unchecked, severities, quality,
-    nothing_wrong, kinds, gaps, checks, advised, endings, tallied,
+    nothing_wrong, standing, kinds, gaps, checks, advised, endings, tallied,
 )  # fmt: skip

@@ -1,6 +1,5 @@
 """Text of the tested project is hostile: nothing in it may become markup where it is rendered."""
 
-import html
 import re
 
 from markupsafe import Markup
@@ -10,8 +9,10 @@ from gates.permalinks import Web
 from gates.terminal import visible
 
 SPECIAL = re.compile(r"([\\`*|~$]|](?=[(\[:]))")
-EDGE_UNDERSCORE = re.compile(r"(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
-LEADING = re.compile(r"^([#>+=-]+(?=\s|$))")
+OPENING_UNDERSCORES = re.compile(r"(?<![0-9A-Za-z_])_+")  # one that follows a letter can only end what another began
+ENTITY = re.compile(r"&(?=[#0-9A-Za-z])")
+LEADING = re.compile(r"^(>|[#+=-]+(?=\s|$))")
+NAME = re.compile(r"[\w./:\[\](){},=<>*$'\"+-]+")
 NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
 SPAN = re.compile(r"((?<!`)`[^`|\n]+`(?!`))")
 LIMIT = 600
@@ -50,6 +51,12 @@ def cell(text: object) -> Markup:
     return Markup(str(code(text)).replace("|", "\\|"))  # noqa: S704  # as `code`
 
 
+def told(text: object) -> Markup:
+    """Return text for a table's cell: one word that would need escapes, such as the name of code, as a code span."""
+    escaped = inline(text)
+    return cell(text) if NAME.fullmatch(str(text)) and str(escaped) != str(text) else escaped
+
+
 def link(location: Location | None, web: Web | str | None) -> Markup:
     """Return a place as a code span for a table's cell, linked to where this revision can be read on the web."""
     if location is None:
@@ -78,8 +85,9 @@ def _begun(line: Markup) -> Markup:
 
 
 def _escaped(line: str) -> Markup:
-    plain = html.escape(visible(line), quote=False)
-    return Markup(EDGE_UNDERSCORE.sub(r"\\_", SPECIAL.sub(r"\\\1", plain)))  # noqa: S704  # escaped in this line
+    plain = ENTITY.sub("&amp;", visible(line)).replace("<", "&lt;")
+    opening = OPENING_UNDERSCORES.sub(lambda run: r"\_" * len(run[0]), SPECIAL.sub(r"\\\1", plain))
+    return Markup(opening)  # noqa: S704  # escaped in these lines
 
 
 def _one_line(text: str) -> str:

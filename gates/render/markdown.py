@@ -87,7 +87,7 @@ def _environment(folders: tuple[Path, ...]) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    shown = (escape.inline, escape.prose, escape.code, escape.cell, escape.link, escape.block)
+    shown = (escape.inline, escape.prose, escape.code, escape.cell, escape.told, escape.link, escape.block)
     world.filters |= {form.__name__: form for form in shown}
     return world
 

@@ -43,7 +43,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         loose = [test for test in run.tests if test.id not in bound]
         yield Section(
             title="Tests Without a Criterion",
-            text=f"{len(loose)} of {len(run.tests)} tests stand for no criterion of {task.id}.{_first(loose)}",
+            text=f"{len(loose)} of {len(run.tests)} tests stand for no criterion of {task.id}.{_first(task.id, loose)}",
             columns=("Test", "Place"),
             rows=tuple((test.id, str(test.location)) for test in loose[:LISTED]),
         )
@@ -53,14 +53,15 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         spare = [function for function in public if not any(function.location.meets(place) for place in places)]
         yield Section(
             title="Public Code Without a Criterion",
-            text=f"{len(spare)} of {len(public)} public functions belong to no criterion of {task.id}.{_first(spare)}",
+            text=f"{len(spare)} of {len(public)} public functions belong to no criterion of {task.id}."
+            f"{_first(task.id, spare)}",
             columns=("Function", "Place"),
             rows=tuple((function.name, str(function.location)) for function in spare[:LISTED]),
         )
 
 
-def _first(found: Sequence[object]) -> str:
-    return f" The first {LISTED}:" if len(found) > LISTED else ""
+def _first(task: str, found: Sequence[object]) -> str:
+    return f" The first {LISTED}; `gates trace {task} --format json` has all:" if len(found) > LISTED else ""
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -96,7 +96,7 @@ def _gaps(matrix: Matrix) -> Iterator[str]:
         for gap in found[:LISTED]:
             yield _gap(gap)
         if len(found) > LISTED:
-            yield f"{kind.value}: ... and {len(found) - LISTED} more"
+            yield f"{kind.value}: ... and {len(found) - LISTED} more (--format json has all)"
 
 
 def _gap(gap: Gap) -> str:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gates.render.escape import block, cell, code, inline, markdown, prose
+from gates.render.escape import block, cell, code, inline, markdown, prose, told
 from gates.terminal import visible
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -81,6 +81,31 @@ def test_text_never_leaves_its_cell(first: str, second: str) -> None:
     assert shown(left) == one_line(first)
     assert [token.type for token in right] == (["code_inline"] if one_line(second) else [])
     assert [token.content for token in right] == ([one_line(second)] if one_line(second) else [])
+
+
+@given(hostile | st.from_regex(r"[\\w.<>*_\\[\\]()|`-]{1,12}", fullmatch=True), hostile)
+@example("__init__", "x")
+@example("a__b__", "_x_")
+@example("->", ">x")
+@example("a|b", "&amp;")
+def test_a_name_in_a_cell_is_text_or_one_code_span(first: str, second: str) -> None:
+    table = f"| a | b |\n|---|---|\n| {told(first)} | {told(second)} |\n"
+    tokens = PARSER.parse(table)
+    types = [token.type for token in tokens]
+    assert (types.count("tr_open"), types.count("td_open"), types[-1]) == (2, 2, "table_close")
+    for text, found in zip((first, second), [t.children or [] for t in tokens if t.type == "inline"][2:], strict=True):
+        if any(token.type == "code_inline" for token in found):
+            assert [token.content for token in found] == [one_line(text)]
+        else:
+            assert shown(found) == one_line(text)
+
+
+def test_names_stay_readable_in_the_source_of_a_page() -> None:
+    assert str(told("pkg.core:Connection.__init__")) == "`pkg.core:Connection.__init__`"
+    assert str(told("pkg.core:double")) == "pkg.core:double"
+    assert str(inline("1 -> 2, a & b, x_y, x__")) == "1 -> 2, a & b, x_y, x__"
+    assert str(inline("__init__ <b> &lt;")) == "\\_\\_init__ &lt;b> &amp;lt;"
+    assert str(markdown(">x")) == "\\>x"
 
 
 @given(hostile)
