@@ -1,6 +1,7 @@
 """What a file says of the names that its functions read: constants, defaults, and those that only Python defines."""
 
 import ast
+import builtins
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,15 +16,17 @@ PURE = frozenset({
     "list", "map", "max", "min", "next", "object", "oct", "ord", "pow", "range", "repr", "reversed", "round", "set",
     "slice", "sorted", "str", "sum", "tuple", "type", "zip",
 })  # fmt: skip
+OF_PYTHON = frozenset(dir(builtins)) | {"__file__", "__path__", "__annotations__", "__class__"}
 SETTING = {"setattr", "__setattr__", "update", "__setitem__"}
 
 
 @dataclass(frozen=True)
 class NamedValues:
-    """The constants of a file, by name, and all names that anything in it is given to."""
+    """The constants of a file, by name, and all names that anything in it is given to, where these are `whole`."""
 
     literals: dict[str, str]
     bound: frozenset[str]
+    whole: bool = True
 
     def read_by(self, function: Function) -> dict[str, object]:
         """Return what the witness of a test run is told of the names that a function reads."""
@@ -32,6 +35,8 @@ class NamedValues:
             "literals": {name: text for name, text in self.literals.items() if name in read},
             "defaults": dict(_defaults(function.args)),
             "reads": sorted(read & PURE - self.bound),
+            "unbound": sorted(read - self.bound - OF_PYTHON) if self.whole else [],
+            "imports": sorted(set(_imported(function))),
         }
 
 
@@ -48,6 +53,29 @@ def named_values(module: SourceModule, set_elsewhere: frozenset[str]) -> NamedVa
 def set_in(modules: Iterable[SourceModule]) -> frozenset[str]:
     """Return the names that files set on something: `other.NAME = 1`, `setattr(other, "NAME", 1)`."""
     return frozenset(name for module in modules for node in ast.walk(module.tree) for name in _set_by(node))
+
+
+def makes_names(module: SourceModule) -> bool:
+    """Return whether a file may set names of others that no text of it tells."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute) and node.attr == "__dict__":
+            return True
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func).rpartition(".")[2]
+        told = name != "setattr" or all(isinstance(one, ast.Constant) for one in node.args[1:2])
+        if name in {"exec", "vars", "globals"} or not told:
+            return True
+    return False
+
+
+def _imported(function: Function) -> Iterator[str]:
+    """Yield the modules that a function itself imports by their full names."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            yield node.module
 
 
 def _set_by(node: ast.AST) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from gates.context import Context
 from gates.evidence._inventory import Names, Written, written_tests
 from gates.evidence._watch_plan import traced_names
-from gates.evidence.stand_ins import StandIn
+from gates.evidence.stand_ins import Instead, StandIn
 from gates.evidence.test_records import (
     CollectError,
     Deselected,
@@ -43,6 +43,7 @@ class Records:
         self._patterns: Sequence[str] = start.get("files", ())
         self._written: dict[str, list[Written]] = {}
         self._reached: set[tuple[str, int]] = set()
+        self._kept = {name for event in events if event["event"] == "changed" for name in event["functions"]}
         self._by_line: dict[tuple[str, int], Written] = {}
 
     def tests(self) -> Iterator[TestRecord]:
@@ -90,8 +91,14 @@ class Records:
             vain=ran.get("vain") or None if ran else None,
             mistaken=(written.mistaken if written else None) or (ran.get("mistaken") or None if ran else None),
             unreached=self._unreached(plan, written) if ran and (ran["asserted"] or is_counted) else None,
-            replaced=tuple(StandIn(**one) for one in ran.get("replaced", ())) if ran else (),
+            replaced=tuple(map(self._stand_in, ran.get("replaced", ()) if ran else ())),
         )
+
+    def _stand_in(self, told: Event) -> StandIn:
+        """Return what stood in for a function; a constant that is another before or after all tests is no patch."""
+        one = StandIn(**told)
+        kept = one.kind is Instead.CONSTANT and one.name in self._kept
+        return one.model_copy(update={"kind": Instead.VALUE}) if kept else one
 
     def _unreached(self, plan: Event, written: Written | None) -> int | None:
         """Return the line of an assertion that a test should have come to, and that ran in no test."""

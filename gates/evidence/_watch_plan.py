@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates.context import Context
-from gates.evidence._named_values import PURE, NamedValues, named_values, set_in
+from gates.evidence._named_values import PURE, NamedValues, makes_names, named_values, set_in
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
 from gates.model import Location
@@ -21,7 +21,7 @@ MOST = 400  # functions: each is looked at when a test asserts for the first tim
 def tell_what_to_watch(path: Path, task: Task, context: Context) -> None:
     """Write down the functions that the symbols of a task come to, and where its implementation lies."""
     resolver = Resolver(task, Sources(context.root))
-    elsewhere = _set_elsewhere(resolver)
+    elsewhere = set_in(_modules(resolver))
     functions = {
         str(one["name"]): one
         for criterion in task.criteria for binding in criterion.code if binding.symbol
@@ -31,6 +31,8 @@ def tell_what_to_watch(path: Path, task: Task, context: Context) -> None:
         "root": os.path.realpath(context.root),
         "implementation": [os.path.realpath(context.root / path) for path in task.implementation],
         "traced": sorted(traced_names(task)),
+        "tests": _folders_of_tests(task, context.root),
+        "made": any(map(makes_names, _modules(resolver))),
         "functions": [*functions.values()][:MOST],
     }
     path.write_text(json.dumps(told), encoding="utf-8")
@@ -42,15 +44,20 @@ def traced_names(task: Task) -> frozenset[str]:
     return frozenset(symbol.rpartition(":")[2].rpartition(".")[2] for symbol in symbols)
 
 
-def _set_elsewhere(resolver: Resolver) -> frozenset[str]:
-    """Return the names that the implementation itself sets on something."""
-    modules = []
+def _folders_of_tests(task: Task, root: Path) -> list[str]:
+    """Return the folders of the tests that hold nothing of the implementation."""
+    named = {root / path.partition("::")[0] for path in task.tests}
+    folders = {os.path.realpath(path if path.is_dir() else path.parent) for path in named}
+    own = [os.path.realpath(root / path) for path in task.implementation]
+    return sorted(folder for folder in folders if not any(f"{one}/".startswith(f"{folder}/") for one in own))
+
+
+def _modules(resolver: Resolver) -> Iterator[SourceModule]:
     for path in resolver.python_files():
         try:
-            modules.append(resolver.module(path))
+            yield resolver.module(path)
         except Unparsed:
             continue
-    return set_in(modules)
 
 
 def _functions(
@@ -67,7 +74,7 @@ def _functions(
     file = os.path.realpath(resolver.root / place.path)
     named = module_name if file.endswith(f"{module_name.replace('.', os.sep)}.py") else ""
     changed = _is_changed(module)
-    said = NamedValues({}, PURE) if changed else named_values(module, elsewhere)
+    said = NamedValues({}, PURE, whole=False) if changed else named_values(module, elsewhere)
     for chain, node, plain in _in(module.tree.body, (), plain=not changed):
         if first <= node.lineno <= last:
             head = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])

@@ -6,11 +6,15 @@ from gates.model import Model
 
 
 class Instead(StrEnum):
-    """Other code than the file's under its name, another object in its place, or another value of what it reads."""
+    """Other code than the file's under its name, another object in its place, or another value of what it reads.
+
+    A constant is a number, a text, a path or a tuple of these that was put back after the tests.
+    """
 
     CODE = "code"
     OBJECT = "object"
     VALUE = "value"
+    CONSTANT = "constant"
 
 
 class StandIn(Model):
@@ -20,6 +24,7 @@ class StandIn(Model):
     line: int
     kind: Instead
     by: str = ""
+    constants: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:

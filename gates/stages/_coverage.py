@@ -12,7 +12,7 @@ from gates.evidence.test_records import TestRecord
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages._instead import INSTEAD, runs_nothing
-from gates.stages._stand_ins import describe_stand_ins, other_code
+from gates.stages._stand_ins import describe_stand_ins, other_code, other_constants
 from gates.stages._traced_lines import TracedLines, code_of, has_lines, lines_of, may_be_called
 from gates.stages.bound_tests import NAMED, stand_for
 from gates.tasks.calls import measured_by
@@ -37,8 +37,9 @@ RULES = (
         title="The tests of a criterion execute its code",
         meaning="Tests that stand for a criterion and never run a line of the code that it is traced to prove nothing "
         "of it: of each symbol that it names, a line must run. Neither do those that put something else in the place "
-        "of a symbol before they assert anything, that run other code under its name than its file holds, or that "
-        "change the constants and functions of Python that it reads, and those that assert nothing but what holds "
+        "of a symbol before they assert anything, that run other code under its name than its file holds, that change "
+        "the functions of Python that it reads or put there names that its file neither defines nor imports, and those "
+        "that assert nothing but what holds "
         "whatever the code does. It is not judged where something else may have run that code for them: another "
         "process, a fixture shared by several tests, a cache that was filled before, an entry point. Code that was "
         "seen to run at import alone, or that nobody could see, is unknown.",
@@ -163,9 +164,11 @@ def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: Ev
     if idle is not None:
         return idle
     if standing or (touching and not any(test.asserts for test in bound)):  # of the latter BL002 speaks
+        other = other_constants(task, criterion, evidence)
         return Finding.model_validate({
             **aside, "outcome": Outcome.PASSED, "actual": f"{len(touching)} of {len(own)} tests",
-            "message": f"{len(touching)} of the {len(own)} passed tests of {criterion.id} executed its code.",
+            "message": f"{len(touching)} of the {len(own)} passed tests of {criterion.id} executed its code"
+            f"{f'; all of them with another constant than is shipped: {other}' if other else ''}.",
         })  # fmt: skip
     why_not = problem or _excuse(task, criterion, functions, contexts, seen, own)
     if why_not:

@@ -18,7 +18,9 @@ SAYS = {
     Instead.CODE: "what ran under the name of {name} is not the code of {path}",
     Instead.OBJECT: "whenever they run {name}, something else stands in the place of {last}",
     Instead.VALUE: "whenever they run {name}, it reads what {path} does not say",
+    Instead.CONSTANT: "whenever they run {name}, a constant that it names has another value",
 }
+ASIDE = "They say nothing of that code; with another constant, that was put back, nothing of the one that is shipped."
 TITLE = "Tests That Ran Something Else Than the Code as It Is Shipped"
 
 
@@ -28,9 +30,21 @@ def other_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Findi
     for binding, place in _places(criterion, evidence):
         for test, stand_in in _found(bound, place):
             direct = stand_in.line == place.line
+            if stand_in.kind is Instead.CONSTANT and not _is_about(criterion, stand_in, evidence):
+                continue
             if stand_in.kind is Instead.CODE or not _ran_elsewhere(stand_in, bound, evidence, direct=direct):
                 return _finding(criterion, binding, test, stand_in, len(bound))
     return None
+
+
+def other_constants(task: Task, criterion: Criterion, evidence: EvidenceSet) -> str:
+    """Return, in words, which constants were other ones in all tests of a criterion that say something, or nothing."""
+    bound = _standing(task, criterion, evidence)
+    for _, place in _places(criterion, evidence):
+        found = [(test.id, one) for test, one in _found(bound, place) if one.kind is Instead.CONSTANT]
+        if found and {test for test, _ in found} == {test.id for test in bound}:
+            return "; ".join(dict.fromkeys(one.by for _, one in found))
+    return ""
 
 
 def describe_stand_ins(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -43,7 +57,7 @@ def describe_stand_ins(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
                 rows.setdefault((criterion.id, one.name, one.by, test.id), 0)
     if rows:
         columns = ("Criterion", "Code", "In its place", "Test")
-        yield Section(title=TITLE, text="They say nothing of that code.", columns=columns, rows=tuple(rows))
+        yield Section(title=TITLE, text=ASIDE, columns=columns, rows=tuple(rows))
 
 
 def _standing(task: Task, criterion: Criterion, evidence: EvidenceSet) -> list[TestRecord]:
@@ -65,12 +79,22 @@ def _found(tests: Sequence[TestRecord], place: Location) -> Iterator[tuple[TestR
     yield from sorted(inside, key=lambda pair: pair[1].kind is not Instead.CODE)
 
 
+def _is_about(criterion: Criterion, stand_in: StandIn, evidence: EvidenceSet) -> bool:
+    """Return whether a criterion is traced to one of the constants that a test has changed."""
+    places = _places(criterion, evidence)
+    named = {symbol.rpartition(":")[2] for symbol, place in places if place.path == stand_in.path}
+    return not named.isdisjoint(stand_in.constants)
+
+
 def _ran_elsewhere(stand_in: StandIn, tests: list[TestRecord], evidence: EvidenceSet, *, direct: bool) -> bool:
     """Return whether one of some tests may have run a function as it is shipped.
 
     What is a part of a class that a criterion is traced to may be replaced, unless tests ran it in no other way.
     """
-    having = [test for test in tests if any(one.name == stand_in.name for one in test.replaced)]
+    weak = {Instead.CONSTANT} - {stand_in.kind}
+    having = [
+        test for test in tests if any(one.name == stand_in.name and one.kind not in weak for one in test.replaced)
+    ]
     seen = evidence.get(ExecutedLines)
     function = _function(stand_in, seen)
     if not direct and (seen is None or function is None or not _ran(having, function, seen)):
@@ -105,7 +129,7 @@ def _finding(criterion: Criterion, symbol: str, test: TestRecord, one: StandIn, 
         rule="EX006", check=f"code:reached:{criterion.id}", outcome=Outcome.UNKNOWN, level=criterion.level,
         severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM, criterion=criterion.id,
         location=test.location, expected="the code of the criterion", evidence="PytestRun.json",
-        actual={Instead.CODE: "other code", Instead.OBJECT: "replaced", Instead.VALUE: "other values"}[one.kind],
+        actual={Instead.CODE: "other code", Instead.OBJECT: "replaced"}.get(one.kind, "other values"),
         message=f"{stand_for(count, criterion)} and passed, but {what}{f': {one.by}' if one.by else ''}.",
         impact="These tests would pass whatever the code does that is shipped.",
         remediation="Run the code as it is. Look at patches in tests, fixtures, plugins and conftest.py, and at "

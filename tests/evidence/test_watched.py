@@ -6,36 +6,10 @@ from pathlib import Path
 
 import pytest
 from building import a_context, a_criterion, a_task, pytest_options, written
+from watching import CORE, kinds_in
 
 from gates.evidence.pytest_run import PytestRun
 
-CORE = """\
-import functools
-
-
-def double(x):
-    return x + x
-
-
-def quad(x):
-    return double(double(x))
-
-
-@functools.lru_cache
-def kept(x):
-    return x
-
-
-class Calc:
-    by = 2
-
-    def times(self, x):
-        return x * self.by
-
-    @staticmethod
-    def plain(x):
-        return x
-"""
 SYMBOLS = ("pkg.core:double", "pkg.core:kept", "pkg.core:Calc")
 TESTS = """\
 import sys
@@ -210,17 +184,6 @@ def scaled(x, start=1, *, by=2):
 """
 
 
-def kinds_in(tmp_path: Path, tests: str, files: Mapping[str, str | bytes], symbol: str) -> dict[str, dict[str, str]]:
-    root = written(tmp_path / "project", {
-        "pyproject.toml": pytest_options(), "tests/test_core.py": tests, "pkg/__init__.py": "", "pkg/core.py": CORE,
-        **files,
-    })  # fmt: skip
-    task = a_task(entry_points=[], measurements=[], criteria=[a_criterion(code=[{"symbol": symbol}])])
-    run = PytestRun.collect(task, a_context(root))
-    assert run.complete, (run.disagreements, run.process.stdout.tail)
-    return {test.id.rpartition("::")[2]: {one.kind.value: one.by for one in test.replaced} for test in run.tests}
-
-
 @pytest.mark.parametrize("case", OTHER_CODE)
 def test_code_that_the_file_does_not_come_to_is_told(tmp_path: Path, case: str) -> None:
     found = kinds_in(tmp_path, SIMPLE, {"tests/conftest.py": EXEC + OTHER_CODE[case]}, "pkg.core:double")
@@ -339,7 +302,35 @@ def test_value_that_one_test_changes_is_told_of_that_one(tmp_path: Path) -> None
         + "\ndef test_patched(monkeypatch):\n    monkeypatch.setattr('pkg.core.BY', 5)\n    assert scaled([1]) == 7\n"
     )
     found = kinds_in(tmp_path, tests, {"pkg/core.py": SCALED}, "pkg.core:scaled")
-    assert found == {"test_it": {}, "test_patched": {"value": "`BY` is 5 in place of 2"}}
+    assert found == {"test_it": {}, "test_patched": {"constant": "`BY` is 5 in place of 2"}}
+
+
+PATCHED: dict[str, tuple[str, str, str]] = {
+    "a fixture of all": ("", "monkeypatch.setattr('pkg.core.BY', 5)", "constant"),
+    "a path": ("", "monkeypatch.setattr('pkg.core.BY', pathlib.Path('x'))", "constant"),
+    "a tuple": ("", "monkeypatch.setattr('pkg.core.BY', (1, 'a'))", "constant"),
+    "something that acts": ("", "monkeypatch.setattr('pkg.core.BY', type('Two', (int,), {})(2))", "value"),
+    "never put back": ("", "pkg.core.BY = 5", "value"),
+    "before all tests": ("pkg.core.BY = 5", "pass", "value"),
+}
+
+
+@pytest.mark.parametrize("case", PATCHED)
+def test_constant_is_only_patched_where_it_is_plain_and_put_back(tmp_path: Path, case: str) -> None:
+    head, fixture, kind = PATCHED[case]
+    rig = f"import pathlib, pytest, pkg.core\n{head}\n@pytest.fixture(autouse=True)\ndef rig(monkeypatch):\n"
+    files = {"pkg/core.py": SCALED, "tests/conftest.py": f"{rig}    {fixture}\n"}
+    tests = "from pkg.core import scaled\n\ndef test_it():\n    assert scaled\n"
+    assert [*kinds_in(tmp_path, tests, files, "pkg.core:scaled")["test_it"]] == [kind]
+
+
+def test_function_that_is_replaced_beside_a_constant_is_told(tmp_path: Path) -> None:
+    tests = "import pkg.core as core\n\ndef test_it(monkeypatch):\n    monkeypatch.setattr(core, 'BY', 5)\n"
+    tests += (
+        "    kept = core.BY\n    monkeypatch.setattr(core, 'scaled', lambda x: 1)\n    assert core.scaled(kept) == 1\n"
+    )
+    found = kinds_in(tmp_path, tests, {"pkg/core.py": SCALED}, "pkg.core:scaled")
+    assert "object" in found["test_it"]
 
 
 def test_wrapper_that_the_implementation_puts_on_is_its_own(tmp_path: Path) -> None:

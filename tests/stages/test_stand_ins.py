@@ -65,6 +65,9 @@ GOOD: dict[str, tuple[ExecutedLines, tuple[TestRecord, ...]]] = {
         executed(children={f"test:{SECOND}": "python"}), (having("object"), a_record(id=SECOND)),
     ),
     "it is answered from a cache": (executed(a_function(cached=True)), (having("object"), a_record(id=SECOND))),
+    "it changes a constant": (executed(), (having("constant"),)),
+    "both change a constant": (executed(**BOTH), (having("constant"), having("constant", id=SECOND))),
+    "one changes a value, one a constant": (executed(**BOTH), (having("value"), having("constant", id=SECOND))),
     "it replaces something else": (executed(), (having("object", "other", line=30),)),
 }  # fmt: skip
 
@@ -95,3 +98,19 @@ def test_single_tests_are_listed_in_the_report() -> None:
     (section,) = (one for one in describe(TASK, seen) if one.title == TITLE)
     assert section.rows == (("AC1", "pkg/core.py:double", "tests/conftest.py:3", TEST),)
     assert not any(one.title == TITLE for one in describe(TASK, EvidenceSet.withheld("nothing ran")))
+
+
+def test_constant_that_all_tests_change_is_told() -> None:
+    assert "another constant than is shipped: tests/conftest.py:3" in reached(executed(), having("constant")).message
+    one_of_two = reached(executed(**BOTH), having("constant"), a_record(id=SECOND))
+    assert "another constant" not in one_of_two.message
+
+
+def test_constant_that_a_criterion_is_traced_to_may_not_be_another_one() -> None:
+    code = [{"symbol": "pkg.core:double"}, {"symbol": "pkg.core:BY"}]
+    task = a_task(entry_points=[], criteria=[a_criterion(code=code)])
+    stand_in = StandIn(name="pkg/core.py:double", line=1, kind=Instead.CONSTANT, by="`BY` is 3", constants=("BY",))
+    seen = evidence(executed(), a_run(a_record(replaced=(stand_in,))), a_tree(task))
+    (finding,) = (one for one in judge(task, seen) if one.criterion)
+    assert finding.leaves_open
+    assert "a constant that it names has another value: `BY` is 3" in finding.message

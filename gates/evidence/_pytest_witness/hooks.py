@@ -136,6 +136,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     lost = _collected - planned - _deselected
     wire.note("lost", ids=sorted(lost)[:20], count=len(lost))
     wire.tell("counted", files=sorted(assertions.counted))
+    wire.note("changed", functions=assertions.watched.changed())
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
@@ -283,6 +284,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Tell the end."""
     worker = hasattr(session.config, "workerinput")
     wire.note("unheard", errors=assertions.unheard)
+    wire.note("changed", functions=assertions.watched.changed())
     wire.tell("end", exit_code=int(exitstatus), collected=session.testscollected, worker=worker, time=time.time())
 
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
 
+from .given_names import injected, stubbed
 from .shipped import Shipped
-from .values import altered
+from .values import altered, constants
 from .wrapped import behind, file_of, line_of, mock_in, origin, unwrapped
 
 INSTALLED = ("site-packages", "dist-packages")
+LISTED = ("chain", "reads", "unbound", "imports")
 LOOKS = 1000  # in one test: what is still replaced then stays so
 ABSENT = object()
 
@@ -24,7 +26,8 @@ ABSENT = object()
 class Function:
     """A function as its file defines it; `plain` says that nothing there could wrap it or take its name.
 
-    `literals` and `defaults` are what the file gives to names that it reads, `reads` those that only Python defines.
+    `literals` and `defaults` are what the file gives to names that it reads, `reads` those that only Python defines,
+    `unbound` those that nothing in the file gives anything to, `imports` the modules that it imports itself.
     """
 
     name: str
@@ -36,9 +39,12 @@ class Function:
     literals: dict[str, str] = field(default_factory=dict, hash=False)
     defaults: dict[str, str] = field(default_factory=dict, hash=False)
     reads: tuple[str, ...] = ()
+    unbound: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
 
 
 StandIn = tuple[str, str]  # what was seen: other code, another object or another value; and which
+Told = dict[str, object]
 
 
 class Watched:
@@ -50,7 +56,10 @@ class Watched:
         self._own: tuple[str, ...] = ()
         self._root = ""
         self._open: list[Function] = []
-        self._replaced: list[dict[str, object]] = []
+        self._replaced: list[Told] = []
+        self._constants: dict[Function, Told] = {}
+        self._tests: tuple[str, ...] = ()
+        self._made = False
         self._looks = 0
         self._test: ModuleType | None = None
         self._given: dict[str, set[str]] = {}
@@ -64,9 +73,10 @@ class Watched:
         """Read what is to be watched."""
         told = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         self._functions = tuple(
-            Function(**{**one, "chain": tuple(one["chain"]), "reads": tuple(one.get("reads", ()))})
+            Function(**{**one, **{name: tuple(one.get(name, ())) for name in LISTED}})
             for one in told.get("functions", ())
         )
+        self._tests, self._made = tuple(told.get("tests", ())), bool(told.get("made"))
         self.traced = frozenset(told.get("traced", ()))
         self._own, self._root = tuple(told.get("implementation", ())), told.get("root", "")
 
@@ -85,7 +95,7 @@ class Watched:
     def begin(self, module: ModuleType | None) -> None:
         """Begin with a test: all is open that is not replaced already."""
         self._test = module
-        self._open, self._replaced, self._looks = [*self._functions], [], 0
+        self._open, self._replaced, self._constants, self._looks = [*self._functions], [], {}, 0
         self.look()
 
     def look(self) -> None:
@@ -97,6 +107,10 @@ class Watched:
             if any(instead for _, instead in seen):
                 self._replaced += [_told(one, instead) for one, instead in seen if instead]
                 self._open = [one for one, instead in seen if not instead]
+            for one in self._open:
+                if one not in self._constants and (changed := self._changed(one)):
+                    told = _told(one, ("constant", "; ".join(changed.values())))
+                    self._constants[one] = {**told, "constants": sorted(changed)}
 
     def asserted(self) -> None:
         """Take what was never replaced until something is asserted for what is asserted on."""
@@ -108,7 +122,20 @@ class Watched:
         """Return what the test has replaced before it asserted anything, or until its end."""
         self.look()
         self._open = []
-        return self._replaced
+        told = {one["name"] for one in self._replaced}
+        for one in self._functions:
+            stub = stubbed(one.imports, self._tests, self._path) if one.name not in told else ""
+            if stub:  # imported by the call itself, when something was asserted already
+                self._replaced.append(_told(one, ("value", stub.replace(f"{self._root}{os.sep}", ""))))
+        return [*self._replaced, *self._constants.values()]
+
+    def changed(self) -> list[str]:
+        """Return the functions of which a constant is another one now; after all tests it was never put back."""
+        return [one.name for one in self._functions if self._changed(one)]
+
+    def _changed(self, function: Function) -> dict[str, str]:
+        module = self._module(function.path) if function.literals else None
+        return constants(module, function.literals) if module is not None else {}
 
     def _instead_of(self, function: Function) -> StandIn | None:
         """Return what stands in the place of a function, or nothing where it is itself."""
@@ -135,7 +162,9 @@ class Watched:
     def _altered(self, held: object, function: Function, module: ModuleType) -> StandIn | None:
         inner = held if self._is_at_its_place(held, function) else unwrapped(held)
         real = inner if self._is_at_its_place(inner, function) else None
-        changed = altered(real, module, function.literals, function.defaults, function.reads)
+        changed = altered(real, module, function.literals, function.defaults, function.reads) or injected(
+            module, function.unbound, self._is_own, self._is_foreign, made=self._made
+        )
         return ("value", changed.replace(f"{self._root}{os.sep}", "")) if changed else None
 
     def _other(self, found: object, function: Function, module: ModuleType) -> StandIn | None:
@@ -189,7 +218,11 @@ class Watched:
             return False
         path = self._path(file)
         inside = path.startswith(self._root + os.sep) and not any(part in Path(path).parts for part in INSTALLED)
-        return inside and not any(path == own or path.startswith(own + os.sep) for own in self._own)
+        return inside and not self._is_own(file)
+
+    def _is_own(self, file: str | None) -> bool:
+        path = self._path(file) if file else ""
+        return any(path == own or path.startswith(own + os.sep) for own in self._own)
 
     def _shown(self, file: str | None) -> str:
         return self._path(file).removeprefix(f"{self._root}{os.sep}") if file else ""
@@ -200,7 +233,7 @@ class Watched:
         return self._real[file]
 
 
-def _told(function: Function, instead: StandIn) -> dict[str, object]:
+def _told(function: Function, instead: StandIn) -> Told:
     kind, by = instead
     return {"name": function.name, "line": function.line, "kind": kind, "by": by[:200]}
 
