@@ -10,6 +10,7 @@ PLAIN = {
     "property", "cached_property", "cache", "lru_cache", "override", "final", "typechecked", "deprecated", "no_grad",
     "inference_mode", "enable_grad", "autocast", "compile", "jit", "script", "wraps", "runtime_checkable", "dataclass",
 }  # fmt: skip
+ABSTRACT = {"abstractmethod", "abstractproperty", "abstractclassmethod", "abstractstaticmethod"}
 EMPTY_BASES = {"object", "ABC", "Protocol", "Generic"}
 
 
@@ -34,6 +35,14 @@ def is_stub(node: ast.stmt) -> bool:
         bare = all(last_name(base) in EMPTY_BASES for base in node.bases) and not _keywords(node)
         return is_plain(node) and bare and all(map(is_stub, _members(node)))
     return False
+
+
+def refuses(node: ast.stmt) -> bool:
+    """Return whether a definition, or a method of it that is not abstract, says by an error that it is not there."""
+    if isinstance(node, ast.ClassDef):
+        return any(map(refuses, node.body))
+    names = {last_name(part) for part in node.decorator_list} if isinstance(node, Function) else set()
+    return isinstance(node, Function) and not names & ABSTRACT and _refuses(list(_told(node.body)))
 
 
 def is_overload(node: ast.stmt) -> bool:

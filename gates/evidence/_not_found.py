@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Sequence
 
-from gates.syntax import Definition, SourceModule
+from gates.syntax import SourceModule
 
 
 class Lacking(str):
@@ -20,9 +20,3 @@ def lacking(module: SourceModule, names: Sequence[str], *, above: bool = False) 
 def only_imports(module: SourceModule, node: ast.stmt, name: str) -> str:
     """Say of a name that it only comes from elsewhere."""
     return f"{module.path}:{node.lineno} only imports {name!r}; name the symbol where it is defined"
-
-
-def promised(module: SourceModule, stub: ast.stmt, name: str) -> str:
-    """Say of a name that it stands for nothing."""
-    kind = "its body does nothing" if isinstance(stub, Definition) else "it is set to what does nothing"
-    return f"{module.path}:{stub.lineno} only promises {name!r}: {kind}"

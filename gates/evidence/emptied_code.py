@@ -21,7 +21,8 @@ from gates.guardian import guarded_folder
 from gates.model import CommandRecord, Location, Model
 from gates.proof import NOTICED, End
 from gates.proving.bench import Bench, Told
-from gates.proving.emptying import Emptying, emptyings, places_of
+from gates.proving.emptying import Emptying, emptyings, places_of, while_imported
+from gates.proving.exchanging import Exchange, exchanges, promises
 from gates.proving.source import Text, compiles
 from gates.proving.targets import STARTUP_S, Baseline
 from gates.tasks.calls import stands_beside
@@ -32,6 +33,7 @@ LEAST_S = 60.0
 SHARE = 2.0  # of the time that the test run took
 COPIES = 2
 SLOW_S = (1.0, 10.0)
+AROUND = "the function around "
 SKIPPED = "not all of its tests pass in a copy"
 UNCALLED = "its tests do not call it in a copy"
 WHY = {End.BROKEN: "nothing runs without it", End.UNSTEADY: "its tests do not pass in a copy"}
@@ -40,7 +42,8 @@ WHY = {End.BROKEN: "nothing runs without it", End.UNSTEADY: "its tests do not pa
 class EmptiedSymbol(Model):
     """A symbol of a criterion, and what its tests said when it did nothing: `by` is the one that noticed.
 
-    `why` says why nobody can tell; `tests` counts those that were asked.
+    `why` says why nobody can tell; `tests` counts those that were asked. Of a `promise`, a definition that does
+    nothing, something else was put in its place; what is `exchanged`, a constant or a field, had other values.
     """
 
     criterion: str
@@ -51,6 +54,8 @@ class EmptiedSymbol(Model):
     message: str = ""
     tests: int = 0
     why: str = ""
+    promise: bool = False
+    exchanged: bool = False
 
     @property
     def noticed(self) -> bool:
@@ -72,6 +77,11 @@ class EmptiedCode(Derived):
     """The symbols of all criteria that stand on tests alone, each tried with an empty body."""
 
     symbols: tuple[EmptiedSymbol, ...]
+
+    def promised(self, criterion: str, symbol: str | None) -> EmptiedSymbol | None:
+        """Return what came of the promise that a criterion is traced to, or nothing where it is none."""
+        own = (one for one in self.symbols if one.promise and (one.criterion, one.symbol) == (criterion, symbol))
+        return next(own, None)
 
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
@@ -105,7 +115,7 @@ class _Subject:
 
     told: EmptiedSymbol
     file: Text | None
-    tries: list[Emptying]
+    tries: list[Emptying | Exchange]
     tests: list[str]
 
 
@@ -124,16 +134,20 @@ def _subjects(
         own = [t.id for t in tests_of(task, criterion, run) if t.passed and t.id not in unstable]
         beside = stands_beside(task, criterion, called.idle_entries(task, criterion) if called else ())
         for binding in criterion.code if own else ():
-            if not binding.rule and (places := tree.ways(binding)):
-                yield _subject(criterion, binding, places, own, beside, baseline, context)
+            trace = tree.symbol(binding) if binding.symbol else None
+            promise = trace.promise if trace else None
+            places = tree.ways(binding) or ((promise,) if promise else ())
+            if not binding.rule and places:
+                subject = _subject(criterion, binding, places, own, beside, baseline, context, promise)
+                yield subject
 
 
 def _subject(
     criterion: Criterion, binding: CodeBinding, places: tuple[Location, ...], own: list[str], beside: str,
-    baseline: Baseline, context: Context,
+    baseline: Baseline, context: Context, promise: Location | None,
 ) -> _Subject:  # fmt: skip
-    name = binding.symbol or f"the function around {binding.name}"
-    told = EmptiedSymbol(criterion=criterion.id, symbol=name, location=places[0])
+    name = binding.symbol or f"{AROUND}{binding.name}"
+    told = EmptiedSymbol(criterion=criterion.id, symbol=name, location=places[0], promise=promise is not None)
 
     def not_judged(why: str) -> _Subject:
         return _Subject(told.model_copy(update={"why": why}), None, [], [])
@@ -144,7 +158,7 @@ def _subject(
         return not_judged("it is in several files")
     try:
         file = Text.read(context.root, places[0].path)
-        tries = emptyings(file, places, binding.symbol)
+        tries = _tries(file, places, binding.symbol, promise)
     except (OSError, SyntaxError, ValueError) as error:
         return not_judged(f"its file cannot be rewritten: {error}")
     if not tries:
@@ -153,9 +167,23 @@ def _subject(
         return not_judged("its file cannot be rewritten")
     functions = {function for each in tries for function in each.functions}
     places = tuple(Location(path=file.path, line=node.lineno, last_line=node.end_lineno) for node in functions)
-    asking = {test for place in places for test in baseline.noticing(place, own)}
+    asking = {test for place in places for test in baseline.noticing(place, own)} if functions else {*own}
+    emptied = [each for each in tries if isinstance(each, Emptying)]
+    if emptied and promise is None and any(baseline.at_import(place, own) for place in places):
+        tries = [*tries, *while_imported(emptied)]
     tests = [test for test in sorted(own, key=lambda test: _pace(baseline.seconds.get(test, 0))) if test in asking]
-    return _Subject(told.model_copy(update={"tests": len(tests)}), file, tries, tests)
+    facts = {"tests": len(tests), "exchanged": not functions}
+    return _Subject(told.model_copy(update=facts), file, tries, tests)
+
+
+def _tries(
+    file: Text, places: tuple[Location, ...], symbol: str | None, promise: Location | None
+) -> list[Emptying | Exchange]:
+    """Return what to put in the place of a symbol: no bodies, or where it has none other values."""
+    if promise is not None and symbol:
+        return promises(file, promise, symbol)
+    emptied = emptyings(file, places, symbol)
+    return [*(emptied or (exchanges(file, places, symbol) if symbol else ()))]
 
 
 def _pace(seconds: float) -> int:
@@ -192,7 +220,7 @@ class _Trial:
             asked = {f"{turn}-{number}": subject for number, subject in enumerate(left)}
             results = self._tried(asked, turn, bench, packages) if asked else {}
             for name, subject in asked.items():
-                self._take(subject, results.get(name), self._marks / name)
+                self._take(subject, turn, results.get(name), self._marks / name)
 
     def _tried(self, asked: dict[str, _Subject], turn: int, bench: Bench, packages: list[str]) -> dict[str, Told]:
         faults = [self._fault(name, subject, subject.tries[turn]) for name, subject in asked.items()]
@@ -203,7 +231,7 @@ class _Trial:
         )  # fmt: skip
         return results
 
-    def _fault(self, name: str, subject: _Subject, emptying: Emptying) -> Told:
+    def _fault(self, name: str, subject: _Subject, emptying: Emptying | Exchange) -> Told:
         assert subject.file is not None
         limit_s = self._baseline.limit_s(subject.tests)
         return {
@@ -213,7 +241,7 @@ class _Trial:
         }  # fmt: skip
 
     @staticmethod
-    def _take(subject: _Subject, result: Told | None, mark: Path) -> None:
+    def _take(subject: _Subject, turn: int, result: Told | None, mark: Path) -> None:
         """Note what came of one way to empty a symbol; that one was called and missed stays known."""
         told: dict[str, object]
         if result is None:
@@ -225,6 +253,7 @@ class _Trial:
                 told = {"end": End.NOT_TRIED, "why": SKIPPED}
             elif end is End.SURVIVED and not mark.exists():
                 told = {"end": End.NOT_TRIED, "why": UNCALLED}
-        if subject.told.unnoticed and told["end"] not in NOTICED:
+        emptying, noticed = subject.tries[turn], told["end"] in NOTICED
+        if not noticed and (subject.told.unnoticed or (isinstance(emptying, Emptying) and emptying.always)):
             return
         subject.told = subject.told.model_copy(update=told)

@@ -6,9 +6,10 @@ from pathlib import Path
 from gates import meanings
 from gates.evidence._attributes import bases_of, field_of, names_of, set_on_self
 from gates.evidence._module_files import ModuleFiles
-from gates.evidence._not_found import Lacking, lacking, only_imports, promised
+from gates.evidence._not_found import Lacking, lacking, only_imports
 from gates.evidence._other_ways import Found, OtherWays, lines_of
 from gates.evidence._private_names import is_private, is_used, may_be_called_from_outside
+from gates.evidence._promises import Promised, promised
 from gates.evidence._uses import use_lines
 from gates.evidence.sources import Sources
 from gates.model import Location, Model
@@ -27,7 +28,10 @@ class Use(Model):
 
 
 class SymbolTrace(Model):
-    """A symbol and the lines that it resolves to, or why it does not; `others` are those that another run may take."""
+    """A symbol and the lines that it resolves to, or why it does not; `others` are those that another run may take.
+
+    A `promise` is a definition that does nothing, which may be all that is asked of it.
+    """
 
     symbol: str
     wanted: tuple[str, ...]
@@ -36,6 +40,7 @@ class SymbolTrace(Model):
     problem: str = ""
     checked: bool = True
     others: tuple[Location, ...] = ()
+    promise: Location | None = None
 
 
 class Undecided(Exception):
@@ -88,7 +93,7 @@ class Resolver:
         names = name.split(".")
         found = self._find(module_name, names, hops=0)
         if isinstance(found, str):
-            return {"problem": found}
+            return {"problem": str(found), "promise": found.place if isinstance(found, Promised) else None}
         module, node = found
         if unused := self.unused(module, node, names):
             return {"problem": unused}

@@ -8,7 +8,7 @@ import ast
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gates.model import Location
@@ -32,17 +32,26 @@ MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
 
 @dataclass(frozen=True)
 class Emptying:
-    """Functions whose bodies are taken away together, and which of two values each gives back then."""
+    """Functions whose bodies are taken away together, and which of two values each gives back then, or a `given` one.
+
+    They are empty `always`, or only where no module of the implementation is being imported.
+    """
 
     functions: tuple[Function, ...]
     turn: int = 0
+    given: str = ""
+    always: bool = False
 
     def text(self, file: Text, mark: Path, places: Sequence[str]) -> str:
         """Return a file's text with functions that leave a mark when they are called, and do nothing else.
 
         What modules at these places of the project call while they are imported finds the functions as they were.
         """
-        return _headed(file, {function: _end(function, self.turn) for function in self.functions}, mark, places)
+        given = f"return {self.given}" if self.given else ""
+        ends = {function: given or _end(function, self.turn) for function in self.functions}
+        if self.always:
+            return file.with_heads({function: f"{marking(mark)}; {end}" for function, end in ends.items()})
+        return _headed(file, ends, mark, places)
 
 
 def raising(file: Text, functions: Iterable[Function], mark: Path, places: Sequence[str]) -> str:
@@ -56,10 +65,13 @@ def places_of(implementation: Iterable[str], root: Path) -> tuple[str, ...]:
     return tuple("" if path == "." else f"{path}{os.sep}" if (root / path).is_dir() else path for path in named)
 
 
+def marking(mark: Path) -> str:
+    """Return an expression that leaves a mark."""
+    return f'__import__("os").close(__import__("os").open({str(mark)!r}, {os.O_CREAT | os.O_WRONLY}, 0o600))'
+
+
 def _headed(file: Text, ends: Mapping[Function, str], mark: Path, places: Sequence[str]) -> str:
-    flags = os.O_CREAT | os.O_WRONLY
-    marked = f'__import__("os").close(__import__("os").open({str(mark)!r}, {flags}, 0o600))'
-    importing = IMPORTING.format(file=file.path, places=(*places,))
+    marked, importing = marking(mark), IMPORTING.format(file=file.path, places=(*places,))
     return file.with_heads({function: f"if not {importing}: {marked}; {end}" for function, end in ends.items()})
 
 
@@ -70,7 +82,7 @@ def bodies(file: Text, places: Iterable[Location], symbol: str | None) -> list[F
 
 def makes_unseen(file: Text, place: Location, name: str) -> bool:
     """Return whether a symbol is a class that has nothing of its own which makes its objects."""
-    found = [node for node in _defined(file.tree, place, name) if isinstance(node, ast.ClassDef)]
+    found = [node for node in defined(file.tree, place, name) if isinstance(node, ast.ClassDef)]
     return any(not any(isinstance(each, Function) and each.name in MAKES for each in node.body) for node in found)
 
 
@@ -80,7 +92,7 @@ def emptyings(file: Text, places: Iterable[Location], symbol: str | None) -> lis
     Without a symbol the functions that hold the places are emptied, all together. Functions give two values back in
     turn. Of a class what makes its objects comes last.
     """
-    seen = (_defined(file.tree, place, symbol) if symbol else _holding(file.tree, place) for place in places)
+    seen = (defined(file.tree, place, symbol) if symbol else _holding(file.tree, place) for place in places)
     found = list(dict.fromkeys(node for nodes in seen for node in nodes))
     methods = [each for node in found if isinstance(node, ast.ClassDef) for each in node.body]
     listed = [each for each in (*found, *methods) if isinstance(each, Function) and not _is_empty(each)]
@@ -93,6 +105,11 @@ def emptyings(file: Text, places: Iterable[Location], symbol: str | None) -> lis
     return [each for each in tries if each.functions]
 
 
+def while_imported(tries: Sequence[Emptying]) -> list[Emptying]:
+    """Return the same functions emptied while modules are imported, too, all of them together."""
+    return [replace(tries[-1], turn=turn, always=True) for turn in dict.fromkeys(each.turn for each in tries)]
+
+
 def _end(function: Function, turn: int) -> str:
     """Return the statements that an emptied function ends with; what yields still does."""
     if _manages(function):
@@ -102,7 +119,7 @@ def _end(function: Function, turn: int) -> str:
     return f"return {values(function)[turn]}"
 
 
-def _defined(tree: ast.Module, place: Location, name: str) -> Iterator[Function | ast.ClassDef]:
+def defined(tree: ast.Module, place: Location, name: str) -> Iterator[Function | ast.ClassDef]:
     """Yield the definitions of a symbol in its lines: by its name, or what begins there where it has another."""
     first, last = place.line or 1, place.last_line or place.line or 1
     within = [

@@ -79,6 +79,12 @@ class Baseline:
         ran = [test for test in fast if f"{TEST}{test}" in found]
         return [*ran, *(test for test in fast if test in self.starters and test not in ran)] or fast
 
+    def at_import(self, place: Location, tests: Iterable[str]) -> bool:
+        """Return whether the functions in some lines ran outside of tests, and in none of these."""
+        functions = self.lines.within(place) if self.lines else []
+        found = {name for each in functions if self.lines for name in self.lines.contexts_of(each)}
+        return any(not name.startswith(TEST) for name in found) and found.isdisjoint(f"{TEST}{test}" for test in tests)
+
 
 def _contexts(lines: ExecutedLines, function: FunctionLines, place: Location) -> frozenset[str]:
     numbers = range(place.line or 1, (place.last_line or place.line or 1) + 1)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from gates.evidence.code_rules import RuleSite, RuleTrace
+from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.patterns import PatternTrace
 from gates.evidence.reach import Reached
@@ -34,17 +35,43 @@ def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Itera
                 remediation="Mend 'implementation' of the task, or what keeps its files from being read.",
             )  # fmt: skip
         else:
-            yield from _by_one(about, task, binding, tree)
+            kept = evidence.get(EmptiedCode) if binding.symbol else None
+            yield from _by_one(
+                about, task, binding, tree, kept.promised(criterion.id, binding.symbol) if kept else None
+            )
             yield from _reached(about, task, binding, tree)
             yield from _watchful(about, task, criterion, binding, tree)
 
 
-def _by_one(about: About, task: Task, binding: CodeBinding, tree: SourceTree) -> Iterator[Finding]:
+def _by_one(
+    about: About, task: Task, binding: CodeBinding, tree: SourceTree, kept: EmptiedSymbol | None
+) -> Iterator[Finding]:  # fmt: skip
     if binding.rule:
         return _by_rule(about, task, binding, tree, tree.rule(binding.rule))
     if binding.pattern:
         return _by_pattern(about, task, binding, tree.pattern(binding))
-    return _by_symbol(about, task, binding, tree.symbol(binding))
+    trace = tree.symbol(binding)
+    alone = not binding.uses and binding.reached_from is None
+    if trace is not None and kept is not None and alone and (kept.noticed or kept.unnoticed):
+        return _by_promise(about, binding, trace, kept)
+    return _by_symbol(about, task, binding, trace)
+
+
+def _by_promise(about: About, binding: CodeBinding, trace: SymbolTrace, kept: EmptiedSymbol) -> Iterator[Finding]:
+    """Judge a definition that does nothing by whether tests notice that it does something, or is something else."""
+    name = binding.name
+    if kept.noticed:
+        yield about(
+            outcome=Outcome.PASSED, location=trace.promise, subject=name, expected=f"{name} exists", actual="found",
+            message=f"{name} does nothing, and {kept.by or 'a test'} asserts that it does so.",
+        )  # fmt: skip
+        return
+    yield about(
+        outcome=Outcome.UNKNOWN, location=trace.promise, subject=name, expected=f"{name} exists",
+        actual="nothing noticed",
+        message=f"{name} does nothing, and no test of {kept.criterion} notices what it is: {trace.problem}.",
+        remediation=f"Assert on what {name} is there for, or bind the criterion to the code that does it.",
+    )  # fmt: skip
 
 
 def _by_symbol(about: About, task: Task, binding: CodeBinding, trace: SymbolTrace | None) -> Iterator[Finding]:

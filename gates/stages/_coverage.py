@@ -20,6 +20,7 @@ from gates.tasks.task import Criterion, Task
 
 RAW = "ExecutedLines.json"
 SHOWN = 3
+AT_IMPORT = "it ran at import, or between tests"
 EARLY = "its module had been imported before lines were noted"
 
 RULES = (
@@ -41,8 +42,8 @@ RULES = (
         "the functions of Python that it reads or put there names that its file neither defines nor imports, and those "
         "that assert nothing but what holds "
         "whatever the code does. It is not judged where something else may have run that code for them: another "
-        "process, a fixture shared by several tests, a cache that was filled before, an entry point. Code that was "
-        "seen to run at import alone, or that nobody could see, is unknown.",
+        "process, a fixture shared by several tests, a cache that was filled before, an entry point. Of code that was "
+        "seen to run at import alone BL016 asks whether its effects are missed; what nobody could see is unknown.",
     ),
 )
 
@@ -177,6 +178,8 @@ def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: Ev
             "message": f"Whether the tests of {criterion.id} execute its code was not judged: {why_not}.",
         })  # fmt: skip
     unseen = _unseen(functions, contexts, seen, own)
+    if unseen == AT_IMPORT:
+        return _asked_elsewhere(criterion, [binding.name for binding in criterion.code if has_lines(binding)])
     told = _not_told(criterion, code, own, unseen) if unseen else {
         "impact": "These tests would pass whatever that code does.",
         **_unproven(criterion, [test for test in bound if test.id in touching], own, code),
@@ -197,6 +200,7 @@ def _idle(
 ) -> Finding | None:
     """Return what leaves a criterion open of which the tests ran one symbol and never another."""
     tree = evidence.get(SourceTree)
+    imported: list[str] = []
     beside = (part for parts, *_ in INSTEAD for name in parts for part in getattr(task, name))
     if any(criterion.id in part.criteria for part in beside) or measured_by(task, criterion):
         return None  # these may run the others
@@ -209,6 +213,9 @@ def _idle(
         if _excuse(task, criterion, functions, contexts, seen, standing):
             continue
         unseen = _unseen(functions, contexts, seen, standing)
+        if unseen == AT_IMPORT:
+            imported.append(binding.name)
+            continue
         told = _not_told(criterion, code, standing, unseen) if unseen else {
             "location": code[0].function.location, "expected": "each symbol executed by its tests",
             "actual": "not executed", "impact": f"They would pass whatever {binding.name} does.",
@@ -219,7 +226,26 @@ def _idle(
         return Finding.model_validate({
             "rule": "EX006", "check": check, "evidence": RAW, "subject": binding.name, **_open(criterion), **told
         })  # fmt: skip
-    return None
+    return _asked_elsewhere(criterion, imported) if imported else None
+
+
+def _asked_elsewhere(criterion: Criterion, names: list[str]) -> Finding:
+    """Say of code that ran at import that its effects are asked for without it."""
+    return Finding(
+        rule="EX006", check=f"code:reached:{criterion.id}", evidence=RAW, level=Level.ADVISORY, severity=Severity.INFO,
+        outcome=Outcome.NOT_APPLICABLE, actual=AT_IMPORT, subject=", ".join(names),
+        message=f"{', '.join(names)} {AT_IMPORT.removeprefix('it ')}: whether the tests of {criterion.id} notice what "
+        "it does there is asked without it (BL016).",
+    )  # fmt: skip
+
+
+def ran_at_import(task: Task, criterion: Criterion, evidence: EvidenceSet) -> list[str]:
+    """Return the code of a criterion that ran outside of its tests alone, so that only its effects can be asserted."""
+    seen = evidence.get(ExecutedLines)
+    if seen is None or other_code(task, criterion, evidence):
+        return []
+    found = _reached(task, criterion, seen, evidence)
+    return found.subject.split(", ") if found.actual == AT_IMPORT else []
 
 
 def _not_told(criterion: Criterion, code: list[TracedLines], own: set[str], why: str) -> dict[str, object]:
@@ -284,7 +310,7 @@ def _unseen(functions: list[FunctionLines], contexts: set[str], seen: ExecutedLi
     if any(function.cached for function in functions):
         return "it may be answered from a cache, and never ran"
     if contexts - {f"{TEST}{name}" for name in named_tests(contexts)}:
-        return "it ran at import, or between tests"
+        return AT_IMPORT
     return seen.doubt(own)
 
 

@@ -20,8 +20,10 @@ RULES = (
         "`if False` and not after a "
         "return, must do something, and must use what the task says it uses; each pattern must fit live code; each "
         "code rule must find its subject and be kept; what must be reached from an entry must be called from there. "
-        "A file that cannot be parsed is unknown, never clean. Code that asks whether a test looks on is unknown, "
-        "unless an entry point or a measure shows it.",
+        "A file that cannot be parsed is unknown, never clean. What does nothing (a null object, a protocol, an "
+        "abstract class) passes where a test of the criterion notices in a copy that it does something, or is an "
+        "ordinary class; what refuses (`raise NotImplementedError`) never does. Code that asks whether a test looks on "
+        "is unknown, unless an entry point or a measure shows it.",
     ),
     RuleText(
         id="BL002",

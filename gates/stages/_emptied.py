@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
+from gates.evidence.emptied_code import AROUND, EmptiedCode, EmptiedSymbol
 from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
+from gates.stages._coverage import ran_at_import
 from gates.tasks.task import Criterion, Task
 
 RAW = "EmptiedCode.json"
@@ -16,8 +17,10 @@ RULES = (
         meaning="Each symbol that a criterion is traced to is emptied in a copy, its body taken away (of a pattern the "
         "functions that hold it), and the tests of the criterion run again. Where all of them pass, and the emptied "
         "code was seen to be called, they would pass whatever that code does, and leave the criterion open (in the "
-        "literature such code is called pseudo-tested). It is not judged where something else stands for the "
-        "criterion, too, where its code has no body, or where one of the tests does not pass in a copy. `gates prove` "
+        "literature such code is called pseudo-tested). A constant, a field or a class of fields alone has other "
+        "values in the copy. What runs at import alone is emptied there, too, and some test has to fail. It is not "
+        "judged where something else stands for the criterion, too, where there is nothing to take away, or where "
+        "one of the tests does not pass in a copy. `gates prove` "
         "asks more: it puts many small faults in.",
     ),
 )
@@ -37,9 +40,13 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     seen = evidence.get(EmptiedCode)
     for criterion in _traced(task):
         own = [symbol for symbol in seen.symbols if symbol.criterion == criterion.id] if seen else []
-        pseudo = [symbol for symbol in own if symbol.unnoticed]
+        pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise]  # of these BL001 speaks
         yield from (_unnoticed(criterion, symbol) for symbol in pseudo)
-        if not pseudo:
+        noticed = {symbol.symbol.removeprefix(AROUND) for symbol in own if symbol.noticed}
+        unheard = [name for name in ran_at_import(task, criterion, evidence) if name not in noticed]
+        if unheard and not pseudo:
+            yield _at_import(criterion, unheard, next((one.why for one in own if one.symbol in unheard), ""))
+        elif not pseudo:
             yield _told(criterion, own, "" if seen else evidence.why_missing(EmptiedCode))
 
 
@@ -65,13 +72,25 @@ def _traced(task: Task) -> list[Criterion]:
 
 def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
     tests = "its test passes" if symbol.tests == 1 else f"all {symbol.tests} tests that run it pass"
+    head = "With other values in" if symbol.exchanged else "Without the body of"
     return Finding(
         rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=criterion.level,
         outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
         location=symbol.location, subject=symbol.symbol, evidence=RAW, expected="a test that notices",
-        actual="nothing noticed", message=f"Without the body of {symbol.symbol} {tests}: nothing of {criterion.id} "
+        actual="nothing noticed", message=f"{head} {symbol.symbol} {tests}: nothing of {criterion.id} "
         "is seen to depend on it.", impact="The tests would pass whatever that code does.",
         remediation="Assert on what it returns, raises or changes, or leave it out of the criterion.",
+    )  # fmt: skip
+
+
+def _at_import(criterion: Criterion, names: list[str], why: str) -> Finding:
+    return Finding(
+        rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=criterion.level,
+        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
+        subject=names[0], evidence=RAW, expected="a test that runs it, or misses its effects", actual="not seen",
+        message=f"{', '.join(names)} ran at import, or between tests, and no test of {criterion.id} was seen to miss "
+        f"what it does there{f': {why}' if why else ''}.",
+        remediation="Let the tests call it themselves, or assert on what it leaves behind.",
     )  # fmt: skip
 
 

@@ -16,9 +16,13 @@ from gates.proof import End
 from gates.tasks import spec
 
 CORE = """\
+import abc
 import contextlib
+import dataclasses
+import enum
 import functools
 import os
+import typing
 
 KEPT = []
 
@@ -56,6 +60,72 @@ def cached(x):
 
 
 TABLE = {1: 2}
+RATE = 0.3
+TEXT = "a"
+SHARE = 60 * 60
+MADE_BY = sorted([2, 1])
+LOADED = {}
+
+
+def register(name):
+    LOADED[name] = True
+
+
+register("a")
+
+
+def lookup(name):
+    return name
+
+
+FOUND = lookup("a")
+
+
+@dataclasses.dataclass
+class Config:
+    timeout: int = 300
+    name: str = "x"
+
+
+@dataclasses.dataclass
+class Pair:
+    left: int
+    right: int
+
+
+class Level(enum.Enum):
+    LOW = 1
+    HIGH = 2
+
+
+class Null:
+    '''Keeps nothing.'''
+
+    def get(self, key):
+        return None
+
+    def put(self, key, value):
+        pass
+
+
+def nothing(x):
+    return None
+
+
+class Later:
+    def go(self):
+        raise NotImplementedError
+
+
+class Shape(abc.ABC):
+    @abc.abstractmethod
+    def area(self):
+        '''Area.'''
+
+
+@typing.runtime_checkable
+class Sized(typing.Protocol):
+    def size(self) -> int: ...
 """
 PROGRAM = "[sys.executable, '-c', 'from pkg.core import double; assert double(2) == 4']"
 # of each criterion the symbol that it is traced to, and its tests
@@ -84,6 +154,30 @@ CRITERIA = {
     "AROUND": ("pattern: $X * 2", "assert double(3) == 6"),
     "AROUND_ITSELF": ("pattern: $X * 2", "assert double(3) == double(3)"),
     "CONSTANT": ("TABLE", "assert TABLE[1] == 2"),
+    "NUMBER": ("RATE", "assert core.RATE * 2 == 0.6"),
+    "NUMBER_UNREAD": ("RATE", "assert double(0.1) == 0.2"),
+    "PRODUCT_UNREAD": ("SHARE", "assert core.SHARE or double(1) == 2"),
+    "TEXT": ("TEXT", "assert core.TEXT.islower()"),
+    "FIELDS": ("Config", "assert core.Config().timeout == 300"),
+    "FIELDS_UNREAD": ("Config", "assert double(4) == 8"),
+    "FIELD": ("Config.timeout", "assert core.Config().timeout == 300"),
+    "FIELD_UNREAD": ("Config.timeout", "assert core.Config().name == 'x'"),
+    "NAMED_FIELDS": ("Pair", "assert core.Pair(1, 2).left == 1"),
+    "LEVELS": ("Level", "assert [one.name for one in core.Level] == ['LOW', 'HIGH']"),
+    "LEVELS_UNREAD": ("Level", "assert double(4) == 8"),
+    "MADE_BY": ("MADE_BY", "assert core.MADE_BY == [1, 2]"),
+    "AT_IMPORT": ("register", "assert core.LOADED == {'a': True}"),
+    "AT_IMPORT_UNREAD": ("lookup", "assert double(4) == 8"),
+    "NULL": ("Null", "assert core.Null().get('a') is None"),
+    "NULL_UNREAD": ("Null", "core.Null().get('a')\n    assert double(1) == 2"),
+    "NULL_UNCALLED": ("Null", "assert double(1) == 2"),
+    "NOTHING": ("nothing", "assert core.nothing(1) is None"),
+    "ABSTRACT": ("Shape", "with pytest.raises(TypeError):\n        core.Shape()"),
+    "ABSTRACT_UNREAD": (
+        "Shape", "made = type('Square', (core.Shape,), {'area': lambda self: 4})\n    assert made().area() == 4",
+    ),
+    "PROTOCOL": ("Sized", "assert isinstance(type('A', (), {'size': 1})(), core.Sized)"),
+    "REFUSES": ("Later", "with pytest.raises(NotImplementedError):\n        core.Later().go()"),
     "COUNTED": ("double", "assert double(1) == double(1)"),
     "ELSEWHERE": ("double", "assert elsewhere.double(3) == 6"),
     "BY_PATH": ("double", "assert by_path.double(3) == 6"),
@@ -112,6 +206,7 @@ import sys
 
 import pytest
 
+from pkg import core
 from pkg.core import KEPT, TABLE, Shop, cached, codes, double, keep, switched
 
 
@@ -193,6 +288,18 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Emptied
         "CHILD_HEARD",
         "DATA",
         "CACHED",
+        "CONSTANT",
+        "NUMBER",
+        "TEXT",
+        "FIELDS",
+        "FIELD",
+        "NAMED_FIELDS",
+        "LEVELS",
+        "AT_IMPORT",
+        "NULL",
+        "NOTHING",
+        "ABSTRACT",
+        "PROTOCOL",
         "FIXTURE",
         "ELSEWHERE",
         "MODULE",
@@ -216,6 +323,13 @@ def test_a_test_that_asserts_on_it_notices(seen: dict[str, EmptiedSymbol], name:
         "NOT_ASKED",
         "CHILD",
         "SKIPS_WITHOUT",
+        "NUMBER_UNREAD",
+        "PRODUCT_UNREAD",
+        "FIELDS_UNREAD",
+        "FIELD_UNREAD",
+        "LEVELS_UNREAD",
+        "NULL_UNREAD",
+        "ABSTRACT_UNREAD",
         "AROUND_ITSELF",
         "IDLE_ENTRY",
     ],
@@ -227,7 +341,9 @@ def test_a_test_that_would_pass_whatever_it_does_is_seen(seen: dict[str, Emptied
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("CONSTANT", "it has no body"),
+        ("MADE_BY", "it has no body"),
+        ("NULL_UNCALLED", "its tests do not call it in a copy"),
+        ("AT_IMPORT_UNREAD", "its tests do not call it in a copy"),
         ("BY_PATH", "its tests do not call it in a copy"),
         ("SKIPS_IN_COPY", "not all of its tests pass in a copy"),
         ("COUNTED", "calculations stand for it, too"),
@@ -235,6 +351,13 @@ def test_a_test_that_would_pass_whatever_it_does_is_seen(seen: dict[str, Emptied
 )
 def test_what_cannot_be_tried_is_told_with_its_reason(seen: dict[str, EmptiedSymbol], name: str, why: str) -> None:
     assert (seen[name].end, seen[name].why) == (End.NOT_TRIED, why)
+
+
+def test_what_refuses_is_no_promise(seen: dict[str, EmptiedSymbol]) -> None:
+    assert "REFUSES" not in seen
+    assert {name for name, one in seen.items() if one.promise} == {
+        "NULL", "NULL_UNREAD", "NULL_UNCALLED", "NOTHING", "ABSTRACT", "ABSTRACT_UNREAD", "PROTOCOL",
+    }  # fmt: skip
 
 
 def test_a_test_that_did_not_pass_is_not_asked(seen: dict[str, EmptiedSymbol]) -> None:

@@ -7,12 +7,14 @@ from building import a_criterion, a_record, a_run, a_task, all_evidence, evidenc
 from covering import a_function, executed
 
 from gates.criteria import stand
+from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.evidence.patterns import PatternTrace
 from gates.evidence.reach import Reached, ReachTrace
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import SymbolTrace
 from gates.model import Finding, Location, Outcome, Status
 from gates.pipeline import judge as judge_gate
+from gates.proof import End
 from gates.stages import _coverage
 from gates.stages.business_logic import GATE, judge
 from gates.tasks.task import Task
@@ -129,3 +131,33 @@ def test_lines_that_run_at_import_are_not_judged() -> None:
     seen = evidence(executed(a_function(line=5)), a_run(), tree(PLACE))
     (finding,) = (f for f in _coverage.judge(bound(), seen) if f.check == "code:reached:AC1")
     assert finding.outcome is Outcome.NOT_APPLICABLE
+
+
+PROMISES: dict[str, tuple[dict[str, Any], dict[str, Any], Outcome, str]] = {
+    "a test notices": (
+        {},
+        {"end": End.KILLED, "by": "tests/a.py::test_x"},
+        P,
+        "and tests/a.py::test_x asserts that it",
+    ),
+    "a test runs it": ({}, {"end": End.SURVIVED}, U, "and no test of AC1 notices what it is: a.py:1 only promises"),
+    "no test runs it": ({}, {"end": End.NOT_TRIED, "why": "its tests do not call it"}, F, "is not implemented: a.py:1"),
+    "it must use something": ({"uses": ["f"]}, {"end": End.KILLED}, F, "is not implemented"),
+    "it must be reached": ({"reached_from": ENTRY}, {"end": End.KILLED}, F, "is not implemented"),
+}
+
+
+@pytest.mark.parametrize("case", PROMISES)
+def test_what_does_nothing_is_implemented_where_a_test_notices(case: str) -> None:
+    binding, ended, outcome, said = PROMISES[case]
+    task = bound(symbol="pkg.core:double", **binding)
+    trace = SymbolTrace(
+        symbol="pkg.core:double", wanted=tuple(binding.get("uses", ())), location=None, promise=PLACE,
+        problem="a.py:1 only promises 'double'",
+    )  # fmt: skip
+    seen = SourceTree(how="", files=1, symbols=(trace,), rules=(), unparsed=())
+    symbol = EmptiedSymbol(criterion="AC1", symbol="pkg.core:double", location=PLACE, promise=True, **ended)
+    pieces = evidence(seen, EmptiedCode(how="", symbols=(symbol,)), a_run())
+    (finding,) = (f for f in judge(task, pieces) if f.check == "code:AC1")
+    assert finding.outcome is outcome
+    assert said in finding.message

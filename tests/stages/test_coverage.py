@@ -12,7 +12,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import SymbolTrace
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
 from gates.selection import narrowed
-from gates.stages._coverage import describe, judge, plan
+from gates.stages._coverage import describe, judge, plan, ran_at_import
 from gates.tasks.task import Task
 from gates.verdict import decide
 
@@ -118,7 +118,6 @@ def test_nothing_is_said_where_something_else_may_have_run_the_code(case: str) -
 
 
 NOT_SEEN: dict[str, tuple[ExecutedLines, str]] = {
-    "an import": (elsewhere(contexts=("",)), "it ran at import, or between tests"),
     "a cache that nobody filled": (elsewhere(functions=(a_function(cached=True, ran=False),)), "never ran"),
     "an import before the lines": (elsewhere(early=("pkg/core.py",)), "before lines were noted"),
     "a tracer that was taken away": (elsewhere(lost=(f"test:{TEST}",)), "took the tracer away"),
@@ -133,6 +132,18 @@ def test_code_that_nobody_saw_running_for_its_tests_is_unknown(case: str) -> Non
     assert (finding.outcome, finding.criterion) == (U, "AC1")
     assert "none was seen to execute double" in finding.message
     assert why in finding.message
+
+
+def test_code_that_ran_at_import_alone_is_left_to_what_its_tests_miss() -> None:
+    seen = elsewhere(contexts=("",))
+    (finding,) = findings(seen, "EX006")
+    assert (finding.outcome, finding.criterion) == (Outcome.NOT_APPLICABLE, None)
+    assert finding.message.startswith(
+        "pkg.core:double ran at import, or between tests: whether the tests of AC1 notice"
+    )
+    pieces = evidence(seen, a_run(), a_tree(TASK))
+    assert ran_at_import(TASK, TASK.criteria[0], pieces) == ["pkg.core:double"]
+    assert not ran_at_import(TASK, TASK.criteria[0], evidence(executed(), a_run(), a_tree(TASK)))
 
 
 TWO = a_task(
