@@ -91,6 +91,9 @@ class Records:
             vain=ran.get("vain") or None if ran else None,
             mistaken=(written.mistaken if written else None) or (ran.get("mistaken") or None if ran else None),
             unreached=self._unreached(plan, written) if ran and (ran["asserted"] or is_counted) else None,
+            misnamed=str(ran.get("misnamed") or "").replace(f"{self._real(self._context.root)}{os.sep}", "")
+            if ran
+            else "",
             replaced=tuple(map(self._stand_in, ran.get("replaced", ()) if ran else ())),
         )
 

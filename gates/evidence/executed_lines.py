@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue
 
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
+from gates.evidence._compilers import compiling_modules
 from gates.evidence._coverage_plan import FOLDER
 from gates.evidence._defining_lines import called, defining, is_defined
 from gates.evidence._own_steps import as_steps, as_text
@@ -109,9 +110,11 @@ class ExecutedLines(Evidence):
             except Unparsed as error:
                 unparsed.append(str(error))
         exported = {name for module in modules.values() for name in exports_of(module)}
+        compiling = compiling_modules(modules.values())
         for path, module in modules.items():
             lines = where.get(os.path.realpath(path), {})
-            for asked, function in _functions(module.path, functions_of(module, exported), lines, numbers, sets):
+            bodies = functions_of(module, exported, compiling)
+            for asked, function in _functions(module.path, bodies, lines, numbers, sets):
                 (functions if asked else aside).append(function)
         ended = all(state.get("ended") for state in states.values())
         unheard = sorted({name for state in states.values() for name in _texts(state.get("unheard"))})

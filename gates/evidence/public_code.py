@@ -1,17 +1,17 @@
 """The functions of a file, each with the lines that run only when it is called."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
+from gates.evidence._compilers import compiles, compiling_modules
 from gates.evidence._own_steps import steps_of
 from gates.evidence._private_names import is_private
 from gates.stub import is_hollow, last_name
 from gates.syntax import SourceModule, live_statements, origin
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-COMPILING = {"jit", "njit", "compile", "script", "vectorize", "guvectorize", "cfunc", "kernel"}  # they run no Python
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,20 @@ class Body:
     steps: tuple[tuple[int, int], ...] = ()
 
 
-def functions_of(module: SourceModule, exported: AbstractSet[tuple[str, str]] = frozenset()) -> list[Body]:
+def functions_of(
+    module: SourceModule, exported: AbstractSet[tuple[str, str]] = frozenset(), compiling: Iterable[str] | None = None
+) -> list[Body]:
     """Return the functions of a file that can come to life, those inside of others too.
 
-    Of a private module only what a package exports is public.
+    Of a private module only what a package exports is public. `compiling` are the files that use what compiles.
     """
-    bodies = [*_in(module.tree.body, "", public=True, promise=False), *_lambdas(module.tree.body, "")]
+    known = compiling_modules([module]) if compiling is None else compiling
+    compiled = frozenset(
+        node.lineno for node in ast.walk(module.tree)
+        if isinstance(node, Function) and any(compiles(part, module, known) for part in node.decorator_list)
+    )  # fmt: skip
+    found = _in(module.tree.body, "", public=True, promise=False)
+    bodies = [*(_compiled(body) if body.line in compiled else body for body in found), *_lambdas(module.tree.body, "")]
     if not _is_private_path(module.path):
         return bodies
     own = _dotted(module.path)
@@ -85,7 +93,7 @@ def _body(node: Function, owner: str, *, public: bool, promise: bool) -> Body:
     head = [node.args, *node.decorator_list, *([node.returns] if node.returns else [])]
     signature = max([node.lineno, *(getattr(part, "end_lineno", 0) or 0 for top in head for part in ast.walk(top))])
     decorators = {name for part in node.decorator_list if (name := last_name(part))}
-    compiled, hollow = bool(decorators & COMPILING), not rest or is_hollow(node)
+    hollow = not rest or is_hollow(node)
     return Body(
         name=owner + node.name,
         head=_first_line(node),
@@ -94,13 +102,17 @@ def _body(node: Function, owner: str, *, public: bool, promise: bool) -> Body:
         last=node.end_lineno or node.lineno,
         public=public and not is_private(node.name),
         promise=promise or hollow or any("abstract" in name for name in decorators),
-        told=first > signature and not compiled,
+        told=first > signature,
         cached=any("cache" in name for name in decorators),
-        compiled=compiled,
+        compiled=False,
         signature=signature,
         hollow=hollow,
         steps=steps_of(node),
     )
+
+
+def _compiled(body: Body) -> Body:
+    return replace(body, told=False, compiled=True)
 
 
 def _lambdas(statements: list[ast.stmt], owner: str) -> Iterator[Body]:

@@ -38,7 +38,8 @@ class TestRecord(Model):
     `settled` is the line of its first assertion that holds whatever the code does, `vain` of the first that was seen to
     do so only as it ran; none such is counted. `mistaken` is the line of one that would have asked something of the
     code, had its method been called, its comparisons been gone through; `unreached` that of one that stands in no
-    branch and ran in no test. `replaced` are the functions that criteria are traced to and that were something else
+    branch and ran in no test. `misnamed` is an exception that it expected by a wider kind and that came of a name which
+    is not there, with its place. `replaced` are the functions that criteria are traced to and that were something else
     before it asserted anything on them.
     """
 
@@ -64,6 +65,7 @@ class TestRecord(Model):
     vain: int | None = None
     mistaken: int | None = None
     unreached: int | None = None
+    misnamed: str = ""
     replaced: tuple[StandIn, ...] = ()
 
     @property

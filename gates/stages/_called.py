@@ -1,5 +1,6 @@
 """What came of one call, against what the task says must come of it."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,11 @@ from gates.tasks.calculation import Calculation, Called, Case, EdgeCase, Propert
 from gates.tasks.types import Located
 
 SHOWN = 3
+# what Python says of a name that is not there
+NO_NAME = {
+    "NameError": re.compile(r"name '.*' is not defined|cannot access (local|free) variable|(local|free) variable '"),
+    "ImportError": re.compile(r"No module named|cannot import name"),
+}
 
 
 @dataclass(frozen=True)
@@ -136,6 +142,12 @@ def _raised(case: Case, run: CallRun) -> tuple[Outcome, str, str]:
         return Outcome.FAILED, actual, f"could not be called: the import of its module {actual}"
     if case.raises is None:
         return Outcome.FAILED, actual, f"{actual}, expected {_wanted(case, None)}"
+    if (slip := _slip(case.raises, run)) and case.raises in run.error:
+        return (
+            Outcome.UNKNOWN,
+            actual,
+            f"{actual}, which comes of {slip} and is no refusal; state the kind that is meant",
+        )
     if case.raises not in run.error:
         return Outcome.FAILED, actual, f"{actual}, expected {_wanted(case, None)}"
     if case.says and case.says not in run.message:
@@ -143,6 +155,13 @@ def _raised(case: Case, run: CallRun) -> tuple[Outcome, str, str]:
     if case.warns and not any(case.warns in warning.kinds for warning in run.warnings):
         return Outcome.FAILED, f"{actual}, no {case.warns}", f"{actual}, expected the warning {case.warns} as well"
     return Outcome.PASSED, actual, f"{actual}, as stated."
+
+
+def _slip(wanted: str, run: CallRun) -> str:
+    """Return what shows that an error came of a name that is not there, where a wider kind of error is asked for."""
+    kind = next((kind for kind in NO_NAME if kind in run.error), "")
+    meant = kind and wanted.rpartition(".")[2] in run.error[: run.error.index(kind) + 1]
+    return "" if not kind or meant or not NO_NAME[kind].match(run.message) else "a name that is not there"
 
 
 def _returned(case: Case, run: CallRun, made: CallRun | None) -> tuple[Outcome, str, str]:

@@ -31,7 +31,8 @@ RULES = (
         meaning="Every test bound to the criterion, by path, node id or marker, must have "
         "passed in a run that can be "
         "believed. Skipped and expected-to-fail tests count for nothing; without test or measure it is unknown. "
-        "So it is where what stands in the place of tests is seen not to call the criterion's code.",
+        "So it is where what stands in the place of tests is seen not to call the criterion's code, and where the "
+        "exception that a test expects by a wider kind came of a name that the code does not have.",
     ),
     RuleText(
         id="BL003",

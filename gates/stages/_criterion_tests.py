@@ -100,6 +100,10 @@ def _doubt(test: TestRecord, unstable: dict[str, str]) -> str:
         return unstable[test.id]
     if test.mistaken:
         return f"passed, but its assertion in line {test.mistaken} cannot fail: nothing in it is called or compared"
+    if test.outcome is TestOutcome.PASSED and test.misnamed:
+        return (
+            f"passed, but the exception that it expects was {test.misnamed}: a name that is not there, and no refusal"
+        )
     if test.outcome is TestOutcome.PASSED and test.unreached:
         return f"passed, but its assertion in line {test.unreached} ran in no test"
     return ""

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from gates.evidence.emptied_code import AROUND, EmptiedCode, EmptiedSymbol
+from gates.evidence.emptied_code import AROUND, UNCALLED, EmptiedCode, EmptiedSymbol
+from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
@@ -18,9 +19,9 @@ RULES = (
         "functions that hold it), and the tests of the criterion run again. Where all of them pass, and the emptied "
         "code was seen to be called, they would pass whatever that code does, and leave the criterion open (in the "
         "literature such code is called pseudo-tested). A constant, a field or a class of fields alone has other "
-        "values in the copy. What runs at import alone is emptied there, too, and some test has to fail. It is not "
-        "judged where something else stands for the criterion, too, where there is nothing to take away, or where "
-        "one of the tests does not pass in a copy. `gates prove` "
+        "values in the copy. What runs at import alone is emptied there, too, and some test has to fail; what is "
+        "compiled has to be called. It is not judged where something else stands for the criterion, too, where there "
+        "is nothing to take away, or where one of the tests does not pass in a copy. `gates prove` "
         "asks more: it puts many small faults in.",
     ),
 )
@@ -44,8 +45,11 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield from (_unnoticed(criterion, symbol) for symbol in pseudo)
         noticed = {symbol.symbol.removeprefix(AROUND) for symbol in own if symbol.noticed}
         unheard = [name for name in ran_at_import(task, criterion, evidence) if name not in noticed]
+        uncalled = _compiled_and_uncalled(own, evidence.get(ExecutedLines))
         if unheard and not pseudo:
             yield _at_import(criterion, unheard, next((one.why for one in own if one.symbol in unheard), ""))
+        elif uncalled and not pseudo:
+            yield _uncalled(criterion, uncalled)
         elif not pseudo:
             yield _told(criterion, own, "" if seen else evidence.why_missing(EmptiedCode))
 
@@ -91,6 +95,25 @@ def _at_import(criterion: Criterion, names: list[str], why: str) -> Finding:
         message=f"{', '.join(names)} ran at import, or between tests, and no test of {criterion.id} was seen to miss "
         f"what it does there{f': {why}' if why else ''}.",
         remediation="Let the tests call it themselves, or assert on what it leaves behind.",
+    )  # fmt: skip
+
+
+def _compiled_and_uncalled(own: list[EmptiedSymbol], seen: ExecutedLines | None) -> EmptiedSymbol | None:
+    """Return a symbol of which no line can be seen running, since it is compiled, and that no test calls in a copy."""
+    for symbol in own if seen else ():
+        if seen and symbol.why == UNCALLED and any(one.compiled for one in seen.within(symbol.location)):
+            return symbol
+    return None
+
+
+def _uncalled(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
+    return Finding(
+        rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=criterion.level,
+        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
+        location=symbol.location, subject=symbol.symbol, evidence=RAW, expected="a test that calls it",
+        actual="not called", message=f"{symbol.symbol} is compiled, so that no line of it is seen running, and the "
+        f"tests of {criterion.id} do not call it in a copy: nothing shows that it works.",
+        remediation="Bind tests that call it.",
     )  # fmt: skip
 
 

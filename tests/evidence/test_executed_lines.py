@@ -10,6 +10,7 @@ from building import QUICK, a_context, a_task, clean, written
 
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
+from gates.evidence._compilers import compiling_modules
 from gates.evidence._coverage_plan import copy_plugin, coverage_env
 from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
 from gates.evidence.public_code import exports_of, functions_of
@@ -189,7 +190,7 @@ def test_workers_are_read_together_and_the_starts_of_their_controller_do_not_cou
 
 
 SOURCE = """\
-import typing
+import typing, numba
 from typing import Protocol, overload, TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -246,6 +247,35 @@ def test_functions_that_count_are_those_with_public_lines_of_their_own() -> None
     counting = [body.name for body in bodies if body.public and body.told and not body.promise]
     assert counting == ["Square.area", "Square.__len__", "Square.side", "kept"]
     assert [body.name for body in bodies if body.cached] == ["kept"]
+
+
+COMPILED: dict[str, tuple[str, bool]] = {
+    "a library's": ("import numba\n@numba.njit\n", True),
+    "by another name": ("from torch.jit import script as script\n@script\n", True),
+    "with options": ("import triton\n@triton.jit(noinline=True)\n", True),
+    "one of its own": ("def script(f):\n    return f\n@script\n", False),
+    "a method of its own": ("reg = make()\n@reg.kernel\n", False),
+    "one of its own that compiles": ("import torch\ndef compile(f):\n    return torch.compile(f)\n@compile\n", True),
+    "another library's": ("from click import script\n@script\n", False),
+    "one of the project that compiles": ("from pkg.compat import njit\n@njit\n", True),
+    "one that its package hands on": ("from pkg import njit\n@njit\n", True),
+    "one of the project that compiles nothing": ("from pkg.plain import njit\n@njit\n", False),
+}
+
+
+@pytest.mark.parametrize("case", COMPILED)
+def test_function_is_compiled_by_what_its_decorator_is_and_not_by_its_name(case: str) -> None:
+    text, expected = COMPILED[case]
+    module = parse(f"{text}def double(x):\n    return x + x\n".encode(), "pkg/core.py", "pkg")
+    compat = "try:\n    from numba import njit\nexcept ImportError:\n    def njit(f):\n        return f\n"
+    others = [
+        parse(compat.encode(), "pkg/compat.py", "pkg"),
+        parse(b"def njit(f):\n    return f\n", "pkg/plain.py", "pkg"),
+    ]
+    (body,) = (
+        one for one in functions_of(module, compiling=compiling_modules([module, *others])) if one.name == "double"
+    )  # fmt: skip
+    assert (body.compiled, body.told) == (expected, not expected)
 
 
 def test_private_module_counts_by_what_its_package_exports() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 from building import a_criterion, a_run, a_task, a_tree, evidence
-from covering import executed
+from covering import a_function, executed
 
 from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.evidence.kind import EvidenceSet
@@ -90,3 +90,13 @@ def test_other_values_are_no_missing_body() -> None:
 def test_promises_are_left_to_the_code_that_does_nothing() -> None:
     found = judged(a_symbol("Null", End.SURVIVED, promise=True))
     assert found.outcome is Outcome.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(("why", "is_open"), [("its tests do not call it in a copy", True), ("it has no body", False)])
+def test_compiled_code_that_no_test_calls_leaves_its_criterion_open(why: str, *, is_open: bool) -> None:
+    task = a_task(entry_points=[], criteria=[a_criterion()])
+    seen = executed(a_function(told=False, compiled=True, ran=False))
+    symbol = a_symbol(end=End.NOT_TRIED, why=why, location=Location(path="pkg/core.py", line=1, last_line=2))
+    (found,) = _emptied.judge(task, evidence(EmptiedCode(how="", symbols=(symbol,)), seen, a_run(), a_tree(task)))
+    assert found.leaves_open is is_open
+    assert ("pkg.core:double is compiled" in found.message) is is_open

@@ -23,6 +23,7 @@ from _pytest.assertion import rewrite
 from .asserting import asserts, blocks_of, catches_failures, expects_failure, gives_up, is_plain, may_replace
 from .insertions import call, held, placed
 from .looks import look_at, look_at_values, values_in
+from .misnamed import Misnamed
 from .settled import Settled
 from .swallowing import is_quiet, only_notes, swallows, waits
 from .vain import Vain
@@ -40,6 +41,7 @@ places: dict[int, tuple[str, int]] = {}  # of those of which it was not told yet
 _lines: dict[int, int] = {}  # of the module that is being rewritten
 watched = Watched()
 vain = Vain(executed)
+misnamed = Misnamed()
 _numbers = itertools.count()
 _marks: list[tuple[int, list[int]]] = []  # of each settled one that was begun: its number, and what was counted before
 _rewrite: Callable[..., Any] | None = getattr(rewrite, "rewrite_asserts", None)
@@ -130,6 +132,7 @@ def begin() -> int:
     executed[1] = executed[0]
     failed.clear()
     vain.forget()
+    misnamed.found.clear()
     return asserting()
 
 
@@ -160,6 +163,8 @@ def _held_after(leave: Callable[..., Any]) -> Callable[..., Any]:
     def __exit__(*args: object) -> object:  # noqa: N807  # in the place of one
         __tracebackhide__ = True
         swallowed = leave(*args)
+        if swallowed:
+            misnamed.expected(_expected(args[0]), args[1], args[3], watched.is_own)
         if swallowed and (_waits_for_another(args[0], args[1], args[3]) or _fails_here(args[1], args[3])):
             _hide(args[1], args[3])
         elif swallowed and not _waits_for_all(args[0], args[1]):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from .assertions import asserting, begin, unheld, unseen, vain
+from .assertions import asserting, begin, misnamed, unheld, unseen, vain
 
 NO_FAILURES = (pytest.skip.Exception, unittest.SkipTest, pytest.exit.Exception)
 ABSENT = object()
@@ -57,6 +57,7 @@ def watched_function(function: object, told: dict[str, object]) -> Callable[...,
         finally:
             told["asserted"], told["swallowed"] = asserting() - before, unheld()
             told["unseen"] = unseen()
+            told["misnamed"] = next(iter(misnamed.found), "")
             told["vain"], told["mistaken"] = min(vain.lines, default=0), min(vain.mistaken, default=0)
 
     return call
@@ -86,6 +87,7 @@ def _noting(function: Callable[[], object], told: dict[str, object]) -> Callable
             told.setdefault("asserted", asserting() - before)
             told.setdefault("swallowed", unheld())
             told.setdefault("unseen", unseen())
+            told.setdefault("misnamed", next(iter(misnamed.found), ""))
             told.setdefault("vain", min(vain.lines, default=0))
             told.setdefault("mistaken", min(vain.mistaken, default=0))
 

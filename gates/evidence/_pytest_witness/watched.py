@@ -163,7 +163,7 @@ class Watched:
         inner = held if self._is_at_its_place(held, function) else unwrapped(held)
         real = inner if self._is_at_its_place(inner, function) else None
         changed = altered(real, module, function.literals, function.defaults, function.reads) or injected(
-            module, function.unbound, self._is_own, self._is_foreign, made=self._made
+            module, function.unbound, self.is_own, self._is_foreign, made=self._made
         )
         return ("value", changed.replace(f"{self._root}{os.sep}", "")) if changed else None
 
@@ -218,9 +218,10 @@ class Watched:
             return False
         path = self._path(file)
         inside = path.startswith(self._root + os.sep) and not any(part in Path(path).parts for part in INSTALLED)
-        return inside and not self._is_own(file)
+        return inside and not self.is_own(file)
 
-    def _is_own(self, file: str | None) -> bool:
+    def is_own(self, file: str | None) -> bool:
+        """Return whether a file is one of the implementation."""
         path = self._path(file) if file else ""
         return any(path == own or path.startswith(own + os.sep) for own in self._own)
 
