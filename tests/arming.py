@@ -11,7 +11,7 @@ from gates.measuring.session import Plan
 from gates.tasks.measurement import Arm
 
 STEPS = """
-import json, os, sys, time
+import asyncio, dataclasses, io, json, os, sys, time
 
 def work(loops=2000, says="", times=1):
     def step():
@@ -44,6 +44,23 @@ async def _coroutine():
 
 def coroutine():
     return _coroutine
+
+class Lazy:
+    def __iter__(self):
+        return iter([1])
+
+@dataclasses.dataclass
+class Pair:
+    left: int
+    def __iter__(self):
+        return iter([self.left])
+
+def gives(name):
+    made = {"map": lambda: map(abs, [1]), "iterator": lambda: iter([1]), "lazy": Lazy, "future": asyncio.Future,
+            "list": lambda: [1], "dict": dict, "text": str, "pair": lambda: Pair(1), "buffer": io.BytesIO,
+            "range": lambda: range(3), "class": lambda: list, "nothing": lambda: None}
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    return made[name]
 
 def out_of_memory():
     def step():

@@ -1,7 +1,9 @@
 """The commands that stand for a criterion, and one run of each, in a copy in which the criterion's code raises."""
 
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,9 @@ from gates.samples import BadSamples, read
 from gates.tasks.measurement import Arm, Measurement
 from gates.tasks.task import Criterion, Measure, Task
 from gates.tasks.types import Command
+
+STEPS = 8  # of an arm: what is called but now and then is called in one of so many
+LONG_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -99,15 +104,43 @@ def _is_answered(out: Path, answers: Sequence[Measure]) -> bool:
     return all(each.of in metrics and set(each.arms) <= metrics[each.of].arms.keys() for each in answers)
 
 
+def works(one: Standing, task: Task, copy: Context, env: dict[str, str], mark: Path) -> bool | None:
+    """Return whether one of the steps that an arm takes once it is made leaves a mark; `None` where nobody can tell."""
+    assert one.arm is not None
+    limit = one.timeout_s or copy.timeout_s
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(dir=copy.evidence) as fresh:
+        try:
+            with _begun(one, one.arm, task, copy, env, Path(fresh), limit) as worker:
+                for _ in range(STEPS):
+                    mark.unlink(missing_ok=True)
+                    worker.run(1, discard=0, timeout_s=limit)
+                    if mark.exists():
+                        return True
+                    if time.monotonic() - begun > LONG_S:
+                        return None
+                worker.stop()
+        except ArmFailed:
+            return None
+    return False
+
+
+@contextmanager
+def _begun(
+    one: Standing, arm: Arm, task: Task, copy: Context, env: dict[str, str], folder: Path, limit_s: float
+) -> Iterator[bench.Worker]:  # fmt: skip
+    start = bench.launch(arm, python=copy.python, paths=import_roots(task, copy), threads=1, device=one.device)
+    with bench.Bench(folder, timeout_s=limit_s) as running:
+        worker = running.start("arm", bench.Launch(start.argv, start.cwd, {**env, **start.env}))
+        worker.hello(timeout_s=limit_s)
+        yield worker
+
+
 def _stepped(
     one: Standing, arm: Arm, task: Task, copy: Context, env: dict[str, str], folder: Path, limit_s: float
 ) -> RunOnce:  # fmt: skip
-    paths = import_roots(task, copy)
-    start = bench.launch(arm, python=copy.python, paths=paths, threads=1, device=one.device)
     try:
-        with bench.Bench(folder, timeout_s=limit_s) as running:
-            worker = running.start("arm", bench.Launch(start.argv, start.cwd, {**env, **start.env}))
-            worker.hello(timeout_s=limit_s)
+        with _begun(one, arm, task, copy, env, folder, limit_s) as worker:
             took = worker.run(1, discard=0, timeout_s=limit_s)
             worker.stop()
     except ArmFailed as error:

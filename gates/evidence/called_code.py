@@ -1,18 +1,19 @@
 """Whether commands that stand for a criterion call its code: run in a copy in which that code only says so."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Self
 
 from gates.config import reports_of
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.evidence._standing import run_once, standing_for
+from gates.evidence._standing import Standing, run_once, standing_for, works
 from gates.evidence.kind import Derived, EvidenceSet
 from gates.evidence.source_tree import SourceTree
 from gates.guardian import guarded_folder
 from gates.model import CommandRecord, Model
 from gates.proving.bench import Bench
-from gates.proving.emptying import bodies, makes_unseen, places_of, raising
+from gates.proving.emptying import bodies, is_called_anew, makes_unseen, noting, places_of, raising
 from gates.proving.giving import Function
 from gates.proving.source import Text
 from gates.tasks.task import Criterion, EntryPoint, Task
@@ -23,7 +24,8 @@ class CommandCall(Model):
     """A command that stands for a criterion, and whether it called the criterion's code before it ended.
 
     `part` names what of the task it is, such as `measurement speed`. Only of one that `ended_well` is it known that it
-    calls none, unless `why` says why nobody can tell. `answered` says whether it also handed over what is asked of it.
+    calls none, unless `why` says why nobody can tell; of an arm that is `hoisted` no step calls any. `answered` says
+    whether it also handed over what is asked of it.
     """
 
     criterion: str
@@ -33,11 +35,12 @@ class CommandCall(Model):
     ended_well: bool
     answered: bool = True
     why: str = ""
+    hoisted: bool = False
 
     @property
     def misses(self) -> bool:
-        """Return whether the command was seen to do without the code."""
-        return self.ended_well and not self.called and not self.why
+        """Return whether the command, or the steps of an arm, were seen to do without the code."""
+        return self.hoisted or (self.ended_well and not self.called and not self.why)
 
     @property
     def unheard(self) -> bool:
@@ -81,10 +84,12 @@ class CalledCode(Derived):
                 with bench.faulty(texts) as copy:
                     ran = run_once(one, task, copy, bench.env(copy.root))
                 called = mark.exists()
+                hoisted = called and not ran.well and _is_hoisted(one, files[criterion.id], mark, places, task, bench)
                 why = "" if ran.answered else "it writes no samples in a copy"
                 found.append(CommandCall(
                     criterion=criterion.id, part=one.part, command=one.command, called=called, ended_well=ran.well,
                     answered=ran.answered, why="" if called or not ran.well else why or unseen[criterion.id],
+                    hoisted=hoisted,
                 ))  # fmt: skip
                 records.append(CommandRecord(
                     purpose=f"{one.part} without the code of {criterion.id}", argv=one.command,
@@ -92,6 +97,17 @@ class CalledCode(Derived):
                 ))  # fmt: skip
         how = "each command, run in a copy in which the code of its criterion raises"
         return cls(how=how, commands=tuple(records), calls=tuple(found))
+
+
+def _is_hoisted(
+    one: Standing, files: dict[Text, list[Function]], mark: Path, places: tuple[str, ...], task: Task, bench: Bench
+) -> bool:  # fmt: skip
+    """Return whether an arm calls some code before its steps alone, so that none of them does its work."""
+    if one.arm is None or not all(is_called_anew(each) for functions in files.values() for each in functions):
+        return False
+    texts = {file.path: noting(file, functions, mark, places) for file, functions in files.items()}
+    with bench.faulty(texts) as copy:
+        return works(one, task, copy, bench.env(copy.root), mark) is False
 
 
 def _functions(criterion: Criterion, tree: SourceTree, context: Context) -> dict[Text, list[Function]]:

@@ -12,6 +12,7 @@ import gc
 import hashlib
 import importlib
 import inspect
+import io
 import json
 import os
 import platform
@@ -135,8 +136,8 @@ class Worker:
         step, result = self._step, None
         for _ in range(count):
             result = step()
-        if inspect.iscoroutine(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
-            raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return a plain callable")
+        if _is_lazy(result):
+            raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return what comes of it")
         return result
 
     def _synchronize(self) -> None:
@@ -203,6 +204,17 @@ def _plain(value: Any, around: frozenset[int]) -> object:  # noqa: ANN401  # wha
     if hasattr(value, "__dict__"):
         return [name, _plain(vars(value), within)]
     raise TypeError(type(value).__name__)
+
+
+def _is_lazy(value: object) -> bool:
+    """Return whether a value is work that is still to be done: it can be awaited, or only be gone through."""
+    kind = type(value)
+    if inspect.isawaitable(value) or hasattr(kind, "__anext__") or hasattr(kind, "__aiter__"):
+        return True
+    if isinstance(value, io.IOBase) or dataclasses.is_dataclass(value):
+        return False
+    sized = hasattr(kind, "__len__") or hasattr(kind, "__getitem__")
+    return hasattr(kind, "__next__") or (hasattr(kind, "__iter__") and not sized and not isinstance(value, type))
 
 
 def _items(array: Any) -> object:  # noqa: ANN401  # an array of whatever library

@@ -59,6 +59,31 @@ def raising(file: Text, functions: Iterable[Function], mark: Path, places: Seque
     return _headed(file, dict.fromkeys(functions, REFUSED), mark, places)
 
 
+def noting(file: Text, functions: Iterable[Function], mark: Path, places: Sequence[str]) -> str:
+    """Return a file's text with functions that leave a mark when they are called, and do what they always do."""
+    return _headed(file, dict.fromkeys(functions, "pass"), mark, places)
+
+
+def is_called_anew(function: Function) -> bool:
+    """Return whether all that a function does is done by calls of it: it answers from no cache and makes no other one.
+
+    What it makes or yields may go on with its work when it is not called again.
+    """
+    making = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Yield, ast.YieldFrom)
+    inner = [node for statement in function.body for node in ast.walk(statement)]
+    if function.decorator_list or isinstance(function, ast.AsyncFunctionDef) or function.name in MAKES:
+        return False
+    values = [node.value for node in inner if isinstance(node, ast.Return) and node.value is not None]
+    plain = not any(isinstance(value, ast.Call) and _makes(value) for value in values)
+    return plain and not any(isinstance(node, making) for node in inner)
+
+
+def _makes(call: ast.Call) -> bool:
+    """Return whether a call may give back what can be called itself: an object of a class, a partial."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name[:1].isupper() or name in {"partial", "compile", "script", "trace", "jit", "vmap", "grad", "capture"}
+
+
 def places_of(implementation: Iterable[str], root: Path) -> tuple[str, ...]:
     """Return what the paths of an implementation's files begin with, in the project."""
     named = (os.path.normpath(path) for path in implementation)

@@ -19,8 +19,9 @@ RULES = (
         title="Commands that stand for a criterion call its code",
         meaning="The commands and arms of measurements and the entry points that stand for a criterion which is traced "
         "to functions run once more, in a copy in which these functions leave a mark and raise. One that ends well all "
-        "the same and left no mark does not call them: what it measures is something else. One that left its mark and "
-        "says what it always says takes no notice of an error of that code. Either leaves the criterion unknown. "
+        "the same and left no mark does not call them: what it measures is something else. So does an arm that calls "
+        "them before its steps and in none. One that left its mark and says what it always says takes no notice of an "
+        "error of that code. Either leaves the criterion unknown. "
         "One of several arms that calls and heeds them is enough; an entry point is asked only where no test stands "
         "for the criterion. A command that fails before it calls them, or writes no samples in a copy, says nothing.",
     ),
@@ -69,7 +70,7 @@ def _past(own: list[CommandCall], *, tests: bool) -> CommandCall | None:
     for part in dict.fromkeys(call.part for call in own):
         calls = [call for call in own if call.part == part]
         if all(call.misses or call.unheard for call in calls) and not (part == "entry point" and tests):
-            return next((call for call in calls if call.unheard), calls[0])
+            return next((call for call in calls if call.unheard or call.hoisted), calls[0])
     return None
 
 
@@ -79,10 +80,17 @@ def _uncalled(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
         rule="BL017", check=f"called:{criterion.id}", criterion=criterion.id, level=criterion.level,
         outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
         location=task.place(criterion), subject=call.part, evidence=RAW, expected="a command that calls it",
-        actual="not called", message=f"`{shown(call.command)}` ({call.part}) ended well without calling {names}: "
-        f"it says nothing of {criterion.id}.", impact="It would say the same whatever that code does.",
+        actual="not called", message=f"{_how(call, names)}: it says nothing of {criterion.id}.",
+        impact="It would say the same whatever that code does.",
         remediation="Let it call the code, or trace the criterion to the code that it calls.",
     )  # fmt: skip
+
+
+def _how(call: CommandCall, names: str) -> str:
+    command = f"`{shown(call.command)}` ({call.part})"
+    if call.hoisted:
+        return f"{command} calls {names} before its steps and in none of them"
+    return f"{command} ended well without calling {names}"
 
 
 def _unheard(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
@@ -99,7 +107,7 @@ def _unheard(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
 
 
 def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding:
-    called = [call for call in own if call.called]
+    called = [call for call in own if call.called and not call.hoisted]
     facts = {"rule": "BL017", "check": f"called:{criterion.id}", "criterion": criterion.id, "evidence": RAW,
              "level": Level.ADVISORY, "severity": Severity.INFO}  # fmt: skip
     if called:
@@ -120,6 +128,8 @@ def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding
 
 
 def _says(call: CommandCall) -> str:
+    if call.hoisted:
+        return "**before its steps alone**"
     if call.called or call.misses:
         return "yes, **and took no notice of its error**" if call.unheard else "yes" if call.called else "**no**"
     return f"not known: {call.why or 'it failed before'}"

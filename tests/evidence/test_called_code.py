@@ -37,6 +37,15 @@ class Shop:
 
 
 TABLE = {1: 2}
+
+
+def factory(x):
+    return lambda: x * 2
+
+
+def counting():
+    while True:
+        yield 1
 """
 SAMPLES = json.dumps(raw_samples())
 WRITE = f"import sys\nopen(sys.argv[1], 'w').write('''{SAMPLES}''')\n"
@@ -47,9 +56,15 @@ FILES = {
     "fails.py": "raise SystemExit('no device')\n",
     "swallows.py": "from pkg.core import double\ntry:\n    double(2)\nexcept RuntimeError:\n    pass\n" + WRITE,
     "arms.py": (
-        "from pkg.core import double\n"
+        "import functools, itertools\nfrom pkg.core import counting, double, factory\n"
         "def calls(): return lambda: double(2)\n"
         "def idle(): return lambda: sum(range(99))\n"
+        "def hoisted():\n    made = double(2)\n    return lambda: made\n"
+        "def cached(): return lambda f=functools.cache(double): f(2)\n"
+        "def now_and_then(): return lambda n=itertools.count(): double(2) if next(n) % 3 == 0 else 0\n"
+        "def at_first():\n    made = double(2)\n    return lambda: double(made)\n"
+        "def by_factory():\n    return factory(2)\n"
+        "def by_generator():\n    each = counting()\n    return lambda: next(each)\n"
     ),
     "child.py": "import subprocess, sys\nsubprocess.run([sys.executable, 'calls.py', sys.argv[1]])\n",
     "by_path.py": "import runpy, sys\nrunpy.run_path('calls.py')\n",
@@ -138,6 +153,32 @@ def test_arms_are_asked_for_a_step_each(tmp_path: Path, function: str, called: l
     assert found, evidence.why_missing(CalledCode)
     assert [call.called for call in found.calls] == called
     assert [call.misses for call in found.calls] == [not each for each in called]
+
+
+ARMS = {
+    "calls": ("double", False), "hoisted": ("double", True), "cached": ("double", True),
+    "now_and_then": ("double", False), "at_first": ("double", False), "by_factory": ("factory", False),
+    "by_generator": ("counting", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", ARMS)
+def test_arm_that_calls_the_code_before_its_steps_alone_misses_it(tmp_path: Path, function: str) -> None:
+    symbol, hoisted = ARMS[function]
+    task = (
+        f"id: T1\ntitle: T\nimplementation: [pkg]\ncriteria:\n"
+        f"  - {{id: AC1, text: A, code: [{{symbol: 'pkg.core:{symbol}'}}], "
+        "measures: [{from: m, ratio: [old, new], of: step_time_s, at_least: 1}]}\n"
+        f"measurements: [{{id: m, arms: {{old: {{call: 'arms:idle'}}, new: {{call: 'arms:{function}'}}}}}}]\n"
+    )
+    root = written(tmp_path, {**GOOD, **FILES, "tasks/T1.yaml": task})
+    loaded, evidence, context = spec.load(root / "tasks/T1.yaml", root), EvidenceSet(), a_context(root)
+    for kind in (SourceTree, CalledCode):
+        evidence.collect(kind, loaded, context)
+    found = evidence.get(CalledCode)
+    assert found, evidence.why_missing(CalledCode)
+    _, new = found.calls
+    assert (new.called, new.hoisted, new.misses) == (True, hoisted, hoisted)
 
 
 def test_where_no_command_stands_for_functions_there_is_nothing_to_see(tmp_path: Path) -> None:

@@ -86,6 +86,19 @@ def test_an_arm_that_cannot_be_measured_says_why(
         worker.run(5)
 
 
+@pytest.mark.parametrize("name", ["map", "iterator", "lazy", "future"])
+def test_a_step_that_returns_work_which_nobody_does_is_refused(bench: Bench, tmp_path: Path, name: str) -> None:
+    with pytest.raises(ArmFailed, match="that nobody runs; return what comes of it"):
+        a_worker(bench, tmp_path, "gives", name).hello()
+
+
+@pytest.mark.parametrize("name", ["list", "dict", "text", "pair", "buffer", "range", "class", "nothing"])
+def test_a_step_may_return_whatever_is_there(bench: Bench, tmp_path: Path, name: str) -> None:
+    worker = a_worker(bench, tmp_path, "gives", name)
+    worker.hello()
+    assert worker.run(2).ran == 2
+
+
 def test_an_arm_that_hangs_is_given_up_and_killed(bench: Bench, tmp_path: Path) -> None:
     worker = a_worker(bench, tmp_path, "hangs")
     with pytest.raises(ArmFailed, match=r"did not answer within 0\.3 s"):

@@ -20,10 +20,11 @@ def a_call(
     answered: bool = True,
     part: str = "measurement bench",
     why: str = "",
+    hoisted: bool = False,
 ) -> CommandCall:
     return CommandCall(
         criterion="AC1", part=part, command=("python", "b.py"), called=called, ended_well=ended_well,
-        answered=answered, why=why,
+        answered=answered, why=why, hoisted=hoisted,
     )  # fmt: skip
 
 
@@ -51,6 +52,14 @@ def test_a_command_that_takes_no_notice_of_an_error_says_nothing() -> None:
     assert found.message.startswith("`python b.py` (measurement bench) called pkg.core:double, which raised, and ended")
     assert judged(a_call(called=True), a_call()).actual == "unheard"
     assert judged(a_call(called=True), a_call(called=True, ended_well=False)).outcome is Outcome.PASSED
+
+
+def test_an_arm_that_calls_the_code_before_its_steps_alone_says_nothing() -> None:
+    hoisted = a_call(called=True, ended_well=False, hoisted=True)
+    found = judged(a_call(), hoisted)
+    assert (found.outcome, found.actual) == (Outcome.UNKNOWN, "not called")
+    assert "(measurement bench) calls pkg.core:double before its steps and in none of them: it says" in found.message
+    assert judged(hoisted, a_call(called=True, ended_well=False)).outcome is Outcome.PASSED
 
 
 def test_a_command_that_was_called_and_hands_nothing_over_is_heard_by_that() -> None:
