@@ -44,6 +44,7 @@ class Records:
         self._written: dict[str, list[Written]] = {}
         self._reached: set[tuple[str, int]] = set()
         self._kept = {name for event in events if event["event"] == "changed" for name in event["functions"]}
+        self._followed: set[str] = set()  # files in which assertions are counted
         self._by_line: dict[tuple[str, int], Written] = {}
 
     def tests(self) -> Iterator[TestRecord]:
@@ -57,6 +58,7 @@ class Records:
             (file, line) for event in self._events if event["event"] == "ran"
             for file, lines in event.get("reached", {}).items() for line in lines
         }  # fmt: skip
+        self._followed = counted | {file for file, _ in self._reached}
         ran, over = last_of(self._events, "ran"), last_of(self._events, "over")
         for test_id, event in ran.items():
             event["around"] = over.get(test_id, event)["asserted"]
@@ -90,7 +92,7 @@ class Records:
             settled=written.settled if written else None,
             vain=ran.get("vain") or None if ran else None,
             mistaken=(written.mistaken if written else None) or (ran.get("mistaken") or None if ran else None),
-            unreached=self._unreached(plan, written) if ran and (ran["asserted"] or is_counted) else None,
+            unreached=self._unreached(plan, written) if ran else None,
             misnamed=str(ran.get("misnamed") or "").replace(f"{self._real(self._context.root)}{os.sep}", "")
             if ran
             else "",
@@ -105,8 +107,9 @@ class Records:
 
     def _unreached(self, plan: Event, written: Written | None) -> int | None:
         """Return the line of an assertion that a test should have come to, and that ran in no test."""
-        due = written.due if written else ()
-        return next((line for line in due if (self._absolute(plan["path"]), line) not in self._reached), None)
+        file = self._absolute(plan["path"])
+        due = written.due if written and file in self._followed else ()
+        return next((line for line in due if (file, line) not in self._reached), None)
 
     def unplanned(self) -> Iterator[Unplanned]:
         """Yield the test functions of collected files that pytest did not plan."""

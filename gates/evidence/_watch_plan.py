@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates.context import Context
+from gates.evidence._beside_tests import files_beside_tests
 from gates.evidence._named_values import PURE, NamedValues, makes_names, named_values, set_in
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
@@ -33,6 +34,7 @@ def tell_what_to_watch(path: Path, task: Task, context: Context) -> None:
         "traced": sorted(traced_names(task)),
         "tests": _folders_of_tests(task, context.root),
         "made": any(map(makes_names, _modules(resolver))),
+        "helpers": sorted(map(os.path.realpath, files_beside_tests(task, context.root))),
         "functions": [*functions.values()][:MOST],
     }
     path.write_text(json.dumps(told), encoding="utf-8")

@@ -61,6 +61,19 @@ def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) ->
             )  # fmt: skip
 
 
+def _to_count(test: TestRecord) -> str:
+    """Return what makes the assertions of a test countable, with the names that its module may have."""
+    path = test.location.path
+    parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
+    names = ", ".join(f'"{name}"' for name in dict.fromkeys([".".join(parts), parts[-1]]) if name)
+    if not path.endswith(".py"):
+        return "Let its examples state what must come of them."
+    return (
+        f"Let pytest rewrite {path}: no `--assert=plain`, no PYTEST_DONT_REWRITE, and, where it is no module of tests, "
+        f"`pytest.register_assert_rewrite({names})` in the first lines of conftest.py beside the tests."
+    )
+
+
 def _to_mend(criterion: Criterion, test: TestRecord) -> str:
     """Return what to do of a test that proves nothing: one that a whole file brought along may be of something else."""
     file = next((path for path in criterion.tests if "::" not in path and is_under(test.id, path)), "")
@@ -124,8 +137,7 @@ def _passed(about: About, criterion: Criterion, bound: list[TestRecord], *, beli
         return about(
             outcome=Outcome.UNKNOWN, location=bound[0].location, expected="a test that is seen to assert something",
             actual="assertions not counted", evidence=LOG,
-            remediation="Let pytest rewrite what asserts: no `--assert=plain`, no PYTEST_DONT_REWRITE, and "
-            "`pytest.register_assert_rewrite` for modules that hold inherited tests and helpers.",
+            remediation=_to_count(bound[0]),
             message=f"{stand_for(count, criterion)} and passed, but nobody counted what they assert.",
         )  # fmt: skip
     if believed:

@@ -21,6 +21,7 @@ import pytest
 from _pytest.assertion import rewrite
 
 from .asserting import asserts, blocks_of, catches_failures, expects_failure, gives_up, is_plain, may_replace
+from .helpers import Helpers, count_methods, open_to_counting
 from .insertions import call, held, placed
 from .looks import look_at, look_at_values, values_in
 from .misnamed import Misnamed
@@ -40,6 +41,7 @@ reached: set[int] = set()  # those that were executed since it was last told
 places: dict[int, tuple[str, int]] = {}  # of those of which it was not told yet
 _lines: dict[int, int] = {}  # of the module that is being rewritten
 watched = Watched()
+helpers = Helpers()
 vain = Vain(executed)
 misnamed = Misnamed()
 _numbers = itertools.count()
@@ -58,6 +60,9 @@ def install() -> None:
         # a cached module counts nothing, and one that counts must not be cached for runs without us
         rewrite._read_pyc = lambda *_args, **_more: None  # noqa: SLF001
         rewrite._write_pyc = lambda *_args, **_more: False  # noqa: SLF001
+        helpers.load(watched.helpers)
+        helpers.hand_over(rewrite.AssertionRewritingHook)
+    count_methods(executed, counted)
 
 
 def asserting() -> int:
@@ -237,9 +242,11 @@ def _counting(mod: ast.Module, source: bytes, module_path: str | None = None, co
             counted.add(os.path.realpath(module_path))
             places.update({number: (os.path.realpath(module_path), line) for number, line in _lines.items()})
         _lines.clear()
-    if _rewrite is not None:
+    if module_path and module_path in helpers:
+        open_to_counting(mod, values)
+    elif _rewrite is not None:
         _rewrite(mod, source, module_path, config)
-    look_at_values(mod, values)
+        look_at_values(mod, values)
 
 
 def _instrument(module: ast.Module, *, followed: bool) -> None:

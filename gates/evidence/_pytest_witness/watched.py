@@ -52,6 +52,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.traced: frozenset[str] = frozenset()
+        self.helpers: tuple[str, ...] = ()
         self._functions: tuple[Function, ...] = ()
         self._own: tuple[str, ...] = ()
         self._root = ""
@@ -78,6 +79,7 @@ class Watched:
         )
         self._tests, self._made = tuple(told.get("tests", ())), bool(told.get("made"))
         self.traced = frozenset(told.get("traced", ()))
+        self.helpers = tuple(told.get("helpers", ()))
         self._own, self._root = tuple(told.get("implementation", ())), told.get("root", "")
 
     def is_inside(self, file: str) -> bool:
