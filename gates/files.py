@@ -27,18 +27,19 @@ def holds_a_file(path: Path) -> bool:
 def _below(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder; a cache or a hidden folder, a whole environment perhaps, is not entered."""
     for here, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not _is_aside(name)]
+        folders[:] = [name for name in folders if not is_aside(name)]
         for name in names:
-            if not _is_aside(name) and os.path.isfile(os.path.join(here, name)):  # noqa: PTH113, PTH118  # of thousands
+            if not is_aside(name) and os.path.isfile(os.path.join(here, name)):  # noqa: PTH113, PTH118  # of thousands
                 yield Path(here, name)
 
 
 def is_byproduct(path: Path) -> bool:
     """Return whether a path lies in a cache or a hidden folder, or is hidden itself."""
-    return any(map(_is_aside, path.parts))
+    return any(map(is_aside, path.parts))
 
 
-def _is_aside(name: str) -> bool:
+def is_aside(name: str) -> bool:
+    """Return whether a name is that of a cache, or hidden."""
     return name == "__pycache__" or name.startswith(".") or name.endswith(".pyc")
 
 

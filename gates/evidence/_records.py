@@ -131,13 +131,24 @@ class Records:
                 stray = next((name for name in test.chain if not self._names.a_class(name)), "")
                 if seen or (planned and not test.shadowed) or (stray and self._is_for_others(stray)):
                     continue
-                why = "the same name is defined again below it" if test.shadowed else "pytest did not plan it"
+                why = "the same name is defined again below it" if test.shadowed else "pytest took it for none"
                 why = f"pytest takes no class called {stray!r} for tests" if stray else why
                 where = Location(path=shown, line=test.line)
                 made = test.made and not stray and not self._is_for_others(test.chain[0])
                 why = f"pytest makes no test of {test.chain[0]!r}, which has an __init__" if made else why
                 certain = (test.certain or made) and not stray
                 yield Unplanned(id=f"{shown}::{test.shown}", location=where, why=why, certain=certain)
+
+    def switched_off(self) -> Iterator[Unplanned]:
+        """Yield the inherited tests that a class has taken out of its own, and that no other class runs."""
+        planned = [event for event in self._events if event["event"] in {"planned", "deselected"}]
+        lines = {(self._absolute(event["path"]), event["line"]) for event in planned}
+        told = [event for event in self._events if event["event"] == "switched_off" and self._is_inside(event["file"])]
+        for event in told:
+            if (self._real(event["file"]), event["line"]) not in lines:
+                where = Location(path=self._shown(event["file"]), line=event["line"])
+                why = "its class puts something in its place that is no test"
+                yield Unplanned(id=f"{event['id']}::{event['name']}", location=where, why=why, certain=False)
 
     def _is_for_others(self, name: str) -> bool:
         """Return whether a class is not meant to be collected by itself: no test by its name, or used elsewhere."""

@@ -13,6 +13,7 @@ from gates.evidence._coverage_plan import copy_plugin, coverage_env
 from gates.evidence._events import events_in, stage_of
 from gates.evidence._reconcile import disagreements
 from gates.evidence._records import Records
+from gates.evidence._unrun import unrun
 from gates.evidence._watch_plan import tell_what_to_watch
 from gates.evidence.kind import Evidence
 from gates.evidence.test_records import (
@@ -22,6 +23,7 @@ from gates.evidence.test_records import (
     TestOutcome,
     TestRecord,
     Unplanned,
+    Unrun,
     Warned,
 )
 from gates.files import copy_package
@@ -48,6 +50,7 @@ class PytestRun(Evidence):
     disagreements: tuple[str, ...]
     versions: dict[str, str]
     unplanned: tuple[Unplanned, ...] = ()
+    unrun: tuple[Unrun, ...] = ()
     canaries: tuple[str, ...] = ()
     stage: str = ""
     stack: str = ""
@@ -154,7 +157,8 @@ class PytestRun(Evidence):
             versions={
                 name: str(event[name]) for event in events if event["event"] == "start" for name in ("python", "pytest")
             },
-            unplanned=tuple(records.unplanned()) if ended.exit_code in {0, 1, 5} else (),
+            unplanned=(*records.unplanned(), *records.switched_off()) if ended.exit_code in {0, 1, 5} else (),
+            unrun=tuple(unrun(events, context, task)) if ended.exit_code in {0, 1, 5} else (),
             canaries=tuple(rigged(events)),
             stage=stage_of(events),
             stack=_stack(folder / "stacks.txt"),

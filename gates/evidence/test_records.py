@@ -9,6 +9,7 @@ from gates.model import Location, Model
 from gates.process import ProcessRun
 
 Event: TypeAlias = dict[str, Any]
+ELSEWHERE = "never asked for: it lies outside of the 'tests' of the task"
 
 
 class TestOutcome(StrEnum):
@@ -117,6 +118,15 @@ class Unplanned(Model):
     location: Location
     why: str
     certain: bool
+
+
+class Unrun(Model):
+    """A test that a marker gives to criteria, such as `T1/AC1`, and that did not run, and why."""
+
+    id: str
+    location: Location
+    criteria: tuple[str, ...]
+    why: str
 
 
 class Repeat(Model):

@@ -6,7 +6,7 @@ from gates.evidence.bound_tests import is_under, tests_of
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.test_records import TestOutcome, TestRecord
+from gates.evidence.test_records import ELSEWHERE, TestOutcome, TestRecord
 from gates.model import Finding, Location, Outcome
 from gates.stages._about import About
 from gates.stages._belief import BAD, LOG
@@ -42,13 +42,17 @@ def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) ->
         *((test.id, test.location, "deselected", test.criteria) for test in run.deselected),
         *((skip.id, skip.location, f"skipped as a whole: {skip.message}", ()) for skip in run.collect_skips),
         *((path, Location(path=path), "never collected", ()) for path in run.uncollected),
+        *((one.id, one.location, f"never planned: {one.why}", ()) for one in run.unplanned if not one.certain),
     ]
     ours = [row for row in unseen if marker in row[3] or any(is_under(row[0], path) for path in criterion.tests)]
+    marked = [one for one in run.unrun if marker in one.criteria and not any(is_under(one.id, row[0]) for row in ours)]
+    ours += [(one.id, one.location, one.why, one.criteria) for one in marked]
     for name, location, why, _ in ours[:NAMED]:
         yield about(
             outcome=Outcome.UNKNOWN, location=location, subject=name, expected="passed", actual=why.split(":")[0],
             message=f"{name} stands for {criterion.id} and was {why}.",
-            remediation="Let it run (see -k, -m, --deselect, collect_ignore, skip marks); not run, it proves nothing.",
+            remediation="Add it to the 'tests' of the task, or take its marker away." if why == ELSEWHERE
+            else "Let it run (see -k, -m, --deselect, collect_ignore, skip marks); not run, it proves nothing.",
         )  # fmt: skip
     known = [*(test.id for test in run.tests), *(row[0] for row in ours)]
     for path in criterion.tests:

@@ -40,7 +40,7 @@ RULES = (
         "does not stand for a criterion alone. One in which assertions are written that did not run is named, since "
         "it gave up before them or took another branch. One that holds whatever the code does (`assert 1 == 1`, a name "
         "that the test itself has set, a tolerance beyond all numbers) is none. Assertions are counted where pytest "
-        "rewrites modules.",
+        "rewrites modules, in modules beside the tests, and wherever unittest's are called.",
     ),
     RuleText(
         id="EX011",

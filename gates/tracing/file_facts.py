@@ -6,21 +6,12 @@ from pathlib import PurePosixPath
 
 from pydantic import Field
 
+from gates.evidence._marked import WrittenTest, is_test, of_block, of_decorators, written, written_in
 from gates.evidence._markers import Marker, Marks
 from gates.evidence.public_code import functions_of
 from gates.meanings import star_imports
 from gates.model import Location, Model
 from gates.syntax import SourceModule, live_statements, origin
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-class WrittenTest(Model):
-    """A test function as it is written, its node id without parameters, and the criteria that markers give it."""
-
-    id: str
-    location: Location
-    markers: tuple[Marker, ...] = ()
 
 
 class WrittenClass(Model):
@@ -64,10 +55,9 @@ def facts_of(module: SourceModule) -> FileFacts:
     is_tests = PurePosixPath(module.path).name.startswith(("test_", "conftest")) or module.path.endswith("_test.py")
     bodies = [] if is_tests else functions_of(module)
     marks, package = Marks(module), ".".join(PurePosixPath(module.path).parent.parts)
-    around = _of_block(marks, module.tree.body)
     return FileFacts(
-        tests=tuple(_tests(module, marks, module.tree.body, module.path, around)),
-        classes=tuple(_classes(module, marks, module.tree.body, (), around)),
+        tests=tuple(written_in(module)),
+        classes=tuple(_classes(module, marks, module.tree.body, (), of_block(marks, module.tree.body))),
         taken={name: full for name, full in module.aliases.items() if full.rpartition(".")[2][:1].isupper()},
         stars=tuple(origin(node, package) for node in star_imports(module.tree.body)),
         functions=tuple(
@@ -80,25 +70,6 @@ def facts_of(module: SourceModule) -> FileFacts:
     )  # fmt: skip
 
 
-def _tests(
-    module: SourceModule, marks: Marks, body: list[ast.stmt], owner: str, markers: tuple[Marker, ...]
-) -> Iterator[WrittenTest]:
-    for node in live_statements(body):
-        if isinstance(node, ast.ClassDef):
-            own = (*markers, *_of_decorators(marks, node), *_of_block(marks, node.body))
-            yield from _tests(module, marks, node.body, f"{owner}::{node.name}", own)
-        elif isinstance(node, Function) and node.name.startswith("test"):
-            yield _test(module, marks, node, f"{owner}::{node.name}", markers)
-
-
-def _test(
-    module: SourceModule, marks: Marks, node: Function, name: str, markers: tuple[Marker, ...] = ()
-) -> WrittenTest:
-    first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
-    place = Location(path=module.path, line=first, last_line=node.end_lineno)
-    return WrittenTest(id=name, location=place, markers=(*markers, *_of_decorators(marks, node)))
-
-
 def _classes(
     module: SourceModule, marks: Marks, body: list[ast.stmt], outer: tuple[str, ...], around: tuple[Marker, ...]
 ) -> Iterator[WrittenClass]:
@@ -106,13 +77,13 @@ def _classes(
         if not isinstance(node, ast.ClassDef):
             continue
         inside = list(live_statements(node.body))
-        tests = [part for part in inside if isinstance(part, Function) and part.name.startswith("test")]
-        own = (*_of_decorators(marks, node), *_of_block(marks, node.body))
+        tests = [part for part in inside if is_test(part)]
+        own = (*of_decorators(marks, node), *of_block(marks, node.body))
         bases = tuple(module.dotted(_plain(base)) or "" for base in node.bases)
         if tests or bases:
             yield WrittenClass(
                 chain=(*outer, node.name), bases=bases, markers=own, around=around,
-                tests=tuple(_test(module, marks, part, part.name) for part in tests),
+                tests=tuple(written(module, marks, part, part.name) for part in tests),
                 unset=tuple(t.id for part in inside for t in _targets(part) if t.id.startswith("test")),
             )  # fmt: skip
         yield from _classes(module, marks, node.body, (*outer, node.name), (*around, *own))
@@ -126,20 +97,3 @@ def _plain(base: ast.expr) -> ast.expr:
 def _targets(node: ast.stmt) -> Iterator[ast.Name]:
     targets = node.targets if isinstance(node, ast.Assign) else []
     yield from (target for target in targets if isinstance(target, ast.Name))
-
-
-def _of_decorators(marks: Marks, node: Function | ast.ClassDef) -> tuple[Marker, ...]:
-    """Return the markers of a definition, those of single parameters (`pytest.param(marks=...)`) too."""
-    return tuple(marker for part in node.decorator_list for marker in marks.of(part))
-
-
-def _of_block(marks: Marks, body: list[ast.stmt]) -> tuple[Marker, ...]:
-    """Return the markers that `pytestmark` gives to a whole module or class."""
-    return tuple(
-        marker
-        for node in live_statements(body)
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name) and target.id == "pytestmark"
-        for marker in marks.of(node.value)
-    )

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from gates.evidence._marked import WrittenTest
 from gates.evidence._markers import Marker
-from gates.tracing.file_facts import FileFacts, WrittenClass, WrittenTest
+from gates.tracing.file_facts import FileFacts, WrittenClass
 
 CASES = {"unittest.TestCase", "unittest.IsolatedAsyncioTestCase", "unittest.case.TestCase"}
 EMPTY = {"object", "abc.ABC", "typing.Generic", "typing.Protocol"}

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
+from gates.evidence._marked import WrittenTest
 from gates.model import Level, Location, Model
-from gates.tracing.file_facts import FileFacts, WrittenFunction, WrittenTest
+from gates.tracing.file_facts import FileFacts, WrittenFunction
 from gates.tracing.task_trace import CriterionTrace, TaskTrace
 from gates.yaml_source import did_you_mean
 

@@ -69,9 +69,9 @@ def test_exit_during_import_names_the_file(tmp_path: Path, leave: str) -> None:
 
 HIDDEN = {
     "shadowed": ("def test_x(): assert 0\ndef test_x(): assert 1\n", "", "defined again below"),
-    "deleted": (GOOD + "def test_x(): assert 0\ndel test_x\n", "", "pytest did not plan it"),
+    "deleted": (GOOD + "def test_x(): assert 0\ndel test_x\n", "", "pytest took it for none"),
     "made into nothing": (GOOD + "def test_x(): assert 0\n",
-        "def pytest_pycollect_makeitem(name):\n    if name == 'test_x': return []\n", "pytest did not plan it"),
+        "def pytest_pycollect_makeitem(name):\n    if name == 'test_x': return []\n", "pytest took it for none"),
     "raised in a thread": (("import threading\ndef f(): assert 0\ndef test_x():\n    t = threading.Thread(target=f)\n"
         "    t.start(); t.join()\n"), "", "AssertionError in a thread was raised"),
     "both sides of a fork": (("import os\ndef test_x():\n    pid = os.fork()\n    if pid == 0: assert 0\n"

@@ -21,7 +21,7 @@ import pytest
 from . import assertions, canaries, order
 from .inside import watched_function, watched_test
 from .marked import criteria_of
-from .reading import crash_of, is_left_out_by_mark, marks_of, of_doctest, reason_of, text_of
+from .reading import crash_of, is_left_out_by_mark, marks_of, of_doctest, reason_of, switched_off, text_of
 from .wire import Wire
 
 wire = Wire()
@@ -102,7 +102,10 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     """Tell which file is read: its import may end the process."""
     if isinstance(collector, pytest.File):
         wire.tell("collecting", id=collector.nodeid)
-    return (yield)
+    report = yield
+    for one in switched_off(collector):
+        wire.note("switched_off", id=collector.nodeid, **one)
+    return report
 
 
 _collected: set[str] = set()

@@ -1,6 +1,8 @@
 """What items and reports of pytest say, as short texts and numbers."""
 
 import doctest
+import inspect
+from collections.abc import Iterator
 
 import pytest
 
@@ -36,6 +38,18 @@ def is_left_out_by_mark(item: pytest.Item) -> bool:
         return not Expression.compile(options.markexpr).evaluate(marked)
     except Exception:  # noqa: BLE001  # no public way to ask: another version is another answer, the careful one
         return False
+
+
+def switched_off(collector: pytest.Collector) -> Iterator[dict[str, object]]:
+    """Yield the tests that a class inherits and puts something else in the place of (`test_it = None`), and where."""
+    kinds = getattr(collector.obj, "__mro__", ()) if isinstance(collector, pytest.Class) else ()
+    names = dict.fromkeys(name for kind in kinds for name in vars(kind) if name.startswith("test"))
+    for name in names:
+        held = [vars(kind)[name] for kind in kinds if name in vars(kind)]
+        function = next((inspect.unwrap(one) for one in held[1:] if inspect.isfunction(one)), None)
+        if function is not None and not callable(getattr(held[0], "__func__", held[0])):
+            code = function.__code__
+            yield {"name": name, "file": code.co_filename, "line": code.co_firstlineno}
 
 
 def of_doctest(item: pytest.Item) -> dict[str, object]:
