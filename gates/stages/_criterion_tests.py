@@ -116,7 +116,7 @@ def _doubt(test: TestRecord, unstable: dict[str, str]) -> str:
     if test.id in unstable:
         return unstable[test.id]
     if test.mistaken:
-        return f"passed, but its assertion in line {test.mistaken} cannot fail: nothing in it is called or compared"
+        return f"passed, but its assertion in line {test.mistaken} cannot fail: what it should ask is not asked"
     if test.outcome is TestOutcome.PASSED and test.misnamed:
         return (
             f"passed, but the exception that it expects was {test.misnamed}: a name that is not there, and no refusal"

@@ -22,7 +22,7 @@ class Got:
 def same(x): return x
 NONE = {}
 """
-HEAD = "import unittest, pytest\nfrom pkg import NONE, Got, same\n"
+HEAD = "import unittest, pytest; from unittest.mock import Mock\nfrom pkg import NONE, Got, same\n"
 IN_CLASS = "class TestIt(unittest.TestCase):\n    def test_it(self):\n        "
 IN_FUNCTION = "def test_it():\n    "
 MISTAKEN = {
@@ -31,6 +31,21 @@ MISTAKEN = {
     "a method in unittest": IN_CLASS + "self.assertTrue(Got(0).is_good)\n        self.assertTrue(same(1))",
     "a coroutine that nobody awaits": IN_FUNCTION + "assert Got(0).is_there()\n    assert same(1)",
     "a generator that nobody goes through": IN_FUNCTION + "assert Got(0).go_through()\n    assert same(1)",
+    "a coroutine that is kept": IN_FUNCTION + "c = Got(0).is_there()\n    assert c\n    c.close()",
+    "a number for a message": IN_FUNCTION + "assert same(3), 6\n    assert same(1)",
+    "a number beside a comparison": IN_FUNCTION + "assert same(3) == 6 or 9\n    assert same(1)",
+    "a number beside one in unittest": IN_CLASS
+    + "self.assertTrue(same(3) == 6 or 9)\n        self.assertTrue(same(1))",
+    "a mock that is asked for what it has not": IN_FUNCTION + "m = Mock(name='x')\n    assert m.called_once_as('b')\n"
+    "    assert same(1)",
+    "a mock that is asked for a field": IN_FUNCTION + "m = Mock(); m()\n    assert m.called_twice\n    assert same(1)",
+    "an exception that is waited for nowhere": IN_FUNCTION + "pytest.raises(TypeError)\n    assert same(1)",
+    "a warning that is waited for nowhere": "from pytest import warns\n"
+    + IN_FUNCTION
+    + "warns(UserWarning)\n    assert same(1)",
+    "an exception in unittest": IN_CLASS + "self.assertRaises(TypeError)\n        self.assertTrue(same(1))",
+    "a method that fails by nothing in unittest": IN_CLASS + "self.assertEqual(same(3), 6)\n"
+    "        self.assertTrue(same(1))\n    def assertEqual(self, a, b):\n        if a != b: print(a)",
     "a comprehension": IN_FUNCTION + "assert [same(x) == 3 for x in (1, 2)]\n    assert same(1)",
     "a generator": IN_FUNCTION + "assert (same(x) == 3 for x in (1, 2))\n    assert same(1)",
     "a text": IN_FUNCTION + "assert f'{same(2)} == 3'\n    assert same(1)",
@@ -47,6 +62,17 @@ SOUND = {
     "a value": IN_FUNCTION + "assert Got(1).fine",
     "an answer": IN_FUNCTION + "assert Got(1).is_good()",
     "a list": IN_FUNCTION + "assert same([1])",
+    "a message made of a number": IN_FUNCTION + "assert same(3), str(6)\n    assert same(3) == 3, 3",
+    "one comparison or another": IN_FUNCTION + "assert same(3) == 6 or same(3) == 3 or False",
+    "an exception of a call": IN_FUNCTION + "pytest.raises(TypeError, same)",
+    "an exception of a call in unittest": IN_CLASS + "self.assertRaises(TypeError, same)",
+    "an exception in a context": IN_FUNCTION + "c = pytest.raises(TypeError)\n    with c: same()",
+    "a function called raises": "def raises(x): assert x\n" + IN_FUNCTION + "raises(same(1))",
+    "what a mock was given": IN_FUNCTION + "m = Mock(); m.user.name = same(1)\n    assert m.user.name",
+    "what a mock saw": IN_FUNCTION + "m = Mock(); same(m)()\n    assert m.called",
+    "an answer of a mock": IN_FUNCTION + "m = Mock(); m.get.return_value = same(1)\n    assert m.get()",
+    "a method that fails": IN_CLASS + "self.assertEqual(same(3), 3)\n    def assertEqual(self, a, b):\n"
+    "        if a != b: self.fail('no')",
     "a function that is handed on": IN_FUNCTION + "assert same(Got)",
     "a method that is kept elsewhere": IN_FUNCTION + "g = Got(1)\n    g.called = g.close\n    assert g.called",
     "all of some": IN_FUNCTION + "assert all(a == b for a, b in zip(same([1]), [1]))",
@@ -99,7 +125,7 @@ def judged(tmp_path: Path, code: str) -> tuple[PytestRun, Finding]:
 @pytest.mark.parametrize("case", MISTAKEN)
 def test_assertion_that_would_have_compared_leaves_the_criterion_open(tmp_path: Path, case: str) -> None:
     _, finding = judged(tmp_path, MISTAKEN[case])
-    line = 5 if "unittest" in case else 4
+    line = 5 if "unittest" in case or "kept" in case or "mock" in case or "warning" in case else 4
     assert finding.outcome is Outcome.UNKNOWN
     assert f"its assertion in line {line} cannot fail" in finding.message
 

@@ -22,3 +22,9 @@ def condition_of(call: ast.Call) -> ast.expr | None:
     if name == "assertIsInstance":
         return ast.Call(ast.Name("isinstance", ast.Load()), given[:2], [])
     return ast.Compare(given[0], [COMPARING[name]()], [given[1]]) if name in COMPARING else None
+
+
+def waits_for_anything(call: ast.expr, *more: str) -> bool:
+    """Return whether an assertion waits for an exception of any kind, or for one of some more names."""
+    first = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    return isinstance(first, ast.Name) and first.id in {"Exception", "BaseException", *more}

@@ -58,7 +58,7 @@ def watched_function(function: object, told: dict[str, object]) -> Callable[...,
             told["asserted"], told["swallowed"] = asserting() - before, unheld()
             told["unseen"] = unseen()
             told["misnamed"] = next(iter(misnamed.found), "")
-            told["vain"], told["mistaken"] = min(vain.lines, default=0), min(vain.mistaken, default=0)
+            told["vain"], told["mistaken"] = min(vain.lines, default=0), vain.mistake(asserting() - before)
 
     return call
 
@@ -89,7 +89,7 @@ def _noting(function: Callable[[], object], told: dict[str, object]) -> Callable
             told.setdefault("unseen", unseen())
             told.setdefault("misnamed", next(iter(misnamed.found), ""))
             told.setdefault("vain", min(vain.lines, default=0))
-            told.setdefault("mistaken", min(vain.mistaken, default=0))
+            told.setdefault("mistaken", vain.mistake(asserting() - before))
 
     return runtest
 

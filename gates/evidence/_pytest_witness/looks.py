@@ -51,12 +51,16 @@ def look_at_values(module: ast.Module, values: dict[tuple[int, int], str | None]
     for node in ast.walk(module):
         if not isinstance(node, ast.If) or not isinstance(node.body[-1], ast.Raise):
             continue
-        name = values.get((node.lineno, node.col_offset))
-        if name is not None and isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not):
+        where = (node.lineno, node.col_offset)
+        if where in values and isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not):
             value, line = node.test.operand, ast.Constant(node.lineno)
-            node.test.operand = insertions.answer("value", value, value, ast.Constant(name), line)
+            node.test.operand = insertions.answer("value", value, value, ast.Constant(values[where]), line)
 
 
 def _name(value: ast.expr) -> str | None:
-    """Return the name of an attribute, and `None` of what is kept under a name of its own."""
-    return None if isinstance(value, ast.Name) else value.attr if isinstance(value, ast.Attribute) else ""
+    """Return the name of an attribute, `name()` of one that is called, and `None` of what is kept under its own."""
+    called = isinstance(value, ast.Call)
+    named = value.func if isinstance(value, ast.Call) else value
+    if isinstance(named, ast.Attribute):
+        return f"{named.attr}()" if called else named.attr
+    return "" if called else None

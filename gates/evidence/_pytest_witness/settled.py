@@ -10,8 +10,9 @@ from collections.abc import Set as AbstractSet
 from .asking import asks, does_nothing
 from .asserting import asserts
 from .bindings import COMPREHENSIONS, Bindings, Bound, Each, is_straight, parameters
-from .conditions import condition_of
+from .conditions import condition_of, waits_for_anything
 from .libraries import is_of_library
+from .mistakes import Mistakes
 from .tautology import Tautologies
 from .tolerance import is_boundless, last_name
 
@@ -48,6 +49,7 @@ class Settled:
         for node, around in self._bindings.parents.items():
             if isinstance(node, ast.FunctionDef) and isinstance(around, ast.ClassDef):
                 self._methods.setdefault(node.name, []).append(node)
+        self._mistakes = Mistakes(self._bindings, self._methods, self._tautologies.truths)
 
     def holds(self, statement: ast.stmt) -> bool:
         """Return whether a statement that asserts holds, once it is executed, whatever the code does."""
@@ -58,6 +60,8 @@ class Settled:
 
     def is_mistaken(self, statement: ast.stmt) -> bool:
         """Return whether a statement would compare what the code comes to, and asserts only that it could."""
+        if self._mistakes.is_one(statement):
+            return True
         call = statement.value if isinstance(statement, ast.Expr) else None
         test = statement.test if isinstance(statement, ast.Assert) else None
         if isinstance(call, ast.Call) and last_name(call.func) == "assertTrue" and call.args:
@@ -67,6 +71,8 @@ class Settled:
         return test is not None and self._tautologies.truths.is_mistaken(test) and not self._fixed(test)
 
     def _holds(self, statement: ast.stmt) -> bool:
+        if self._mistakes.is_one(statement):
+            return True
         if isinstance(statement, ast.Assert):
             return self._always(statement.test)
         if isinstance(statement, ast.If):
@@ -121,10 +127,10 @@ class Settled:
         if not all(isinstance(call, ast.Call) and last_name(call.func) in RAISES for call in calls):
             return False
         raising = [isinstance(s, ast.Raise) and s.exc is not None and self._fixed(s.exc) for s in statement.body]
-        if any(raising) and all(map(_waits_for_anything, calls)):
+        if any(raising) and all(map(waits_for_anything, calls)):
             return True
         if any(map(self._names_nothing, statement.body)):
-            return all(_waits_for_anything(call, "NameError") for call in calls)
+            return all(waits_for_anything(call, "NameError") for call in calls)
         return all(
             raises or (isinstance(inner, ast.Expr | ast.Assert) and self._fixed(next(ast.iter_child_nodes(inner))))
             for inner, raises in zip(statement.body, raising, strict=True)
@@ -190,12 +196,13 @@ class Settled:
         try:
             if not all(self._is_fixed_value(value) for value in values):
                 return False
-            if all(map(self._is_plain, values)):
-                return True
-            scope = self._bindings.scope(name)
-            return all(self._is_harmless(load, scope) for load in self._bindings.loads(name))
+            return all(map(self._is_plain, values)) or self._is_left_alone(name)
         finally:
             self._asking.discard(name)
+
+    def _is_left_alone(self, name: ast.Name) -> bool:
+        scope = self._bindings.scope(name)
+        return all(self._is_harmless(load, scope) for load in self._bindings.loads(name))
 
     def _is_fixed_value(self, value: Bound) -> bool:
         return value is not None and self._fixed(value.of if isinstance(value, Each) else value)
@@ -284,11 +291,6 @@ class Settled:
 
     def _is_builtin(self, name: ast.Name) -> bool:
         return name.id in PURE | EXCEPTIONS and self._bindings.values(name) == []
-
-
-def _waits_for_anything(call: ast.expr, *more: str) -> bool:
-    first = call.args[0] if isinstance(call, ast.Call) and call.args else None
-    return isinstance(first, ast.Name) and first.id in {"Exception", "BaseException", *more}
 
 
 def _is_value(node: ast.AST) -> bool:
