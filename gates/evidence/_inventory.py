@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
 from gates.evidence._due import due_lines
-from gates.evidence._pytest_witness.asserting import asserts
+from gates.evidence._pytest_witness.asserting import asserts, gives_up
 from gates.evidence._pytest_witness.settled import Settled
+from gates.syntax import own_nodes
 
 MARKS = ("pytest.mark.", "mark.")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -20,7 +21,8 @@ class Written:
 
     `settled` is the first line with an assertion that holds whatever the code does; `assertion` is none of those.
     `mistaken` is the first of the settled that would compare what the code comes to, and does not. `due` are
-    the lines of those that the test should come to whenever it passes.
+    the lines of those that the test should come to whenever it passes, `lines` those of all that it may come to, and
+    `owed` the first of which one must run: to fail where something is caught is no such one.
     `certain` says that pytest would collect it by all that can be read; `shadowed`, that the same name is defined
     again below in the same block; `made`, that nothing but an `__init__` of its class keeps pytest from it.
     """
@@ -36,6 +38,8 @@ class Written:
     settled: int | None = None
     mistaken: int | None = None
     due: tuple[int, ...] = ()
+    lines: tuple[int, ...] = ()
+    owed: int | None = None
     made: bool = False
 
     @property
@@ -107,13 +111,17 @@ def _written(
     asserting = [inner for inner in ast.walk(node) if isinstance(inner, ast.stmt) and asserts(inner)]
     idle = [inner for inner in asserting if settled.holds(inner)]
     counted = [inner for inner in asserting if inner not in idle and not settled.is_left_to_others(inner)]
+    own = [*own_nodes(node)]
+    caught = {id(inner) for part in own if isinstance(part, ast.ExceptHandler) for inner in ast.walk(part)}
+    owed = [one for one in counted if one in own and not (gives_up(one) and id(one) in caught)]
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return Written(
         chain=chain, name=node.name, line=node.lineno, first_line=first, last_line=node.end_lineno or node.lineno,
         assertion=min((inner.lineno for inner in asserting if inner not in idle), default=None), certain=certain,
         shadowed=shadowed, settled=min((inner.lineno for inner in idle), default=None),
         mistaken=min((inner.lineno for inner in idle if settled.is_mistaken(inner)), default=None),
-        due=due_lines(node, counted),
+        due=due_lines(node, counted), lines=tuple(sorted(one.lineno for one in owed if not gives_up(one))),
+        owed=min((one.lineno for one in owed), default=None),
     )  # fmt: skip
 
 

@@ -93,6 +93,8 @@ class Records:
             vain=ran.get("vain") or None if ran else None,
             mistaken=(written.mistaken if written else None) or (ran.get("mistaken") or None if ran else None),
             unreached=self._unreached(plan, written) if ran else None,
+            unran=self._unran(plan, written, ran) if ran else (),
+            owed=written.owed if written else None,
             misnamed=str(ran.get("misnamed") or "").replace(f"{self._real(self._context.root)}{os.sep}", "")
             if ran
             else "",
@@ -110,6 +112,12 @@ class Records:
         file = self._absolute(plan["path"])
         due = written.due if written and file in self._followed else ()
         return next((line for line in due if (file, line) not in self._reached), None)
+
+    def _unran(self, plan: Event, written: Written | None, ran: Event) -> tuple[int, ...]:
+        """Return the lines of its assertions that a test may come to, and that ran in no test."""
+        file = self._absolute(plan["path"])
+        lines = written.lines if written and file in self._followed else ()
+        return (*ran.get("skipped", ()), *(line for line in lines if (file, line) not in self._reached))
 
     def unplanned(self) -> Iterator[Unplanned]:
         """Yield the test functions of collected files that pytest did not plan."""

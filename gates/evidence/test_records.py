@@ -39,9 +39,10 @@ class TestRecord(Model):
     `settled` is the line of its first assertion that holds whatever the code does, `vain` of the first that was seen to
     do so only as it ran; none such is counted. `mistaken` is the line of one that would have asked something of the
     code, had its method been called, its comparisons been gone through; `unreached` that of one that stands in no
-    branch and ran in no test. `misnamed` is an exception that it expected by a wider kind and that came of a name which
-    is not there, with its place. `replaced` are the functions that criteria are traced to and that were something else
-    before it asserted anything on them.
+    branch and ran in no test; `unran` are those of all its assertions that ran in no test, and `owed` is the line of
+    the first of which one should have run. `misnamed` is an exception that it expected by a wider kind and that came of
+    a name which is not there, with its place. `replaced` are the functions that criteria are traced to and that were
+    something else before it asserted anything on them.
     """
 
     __test__ = False
@@ -67,6 +68,8 @@ class TestRecord(Model):
     mistaken: int | None = None
     unreached: int | None = None
     misnamed: str = ""
+    unran: tuple[int, ...] = ()
+    owed: int | None = None
     replaced: tuple[StandIn, ...] = ()
 
     @property
@@ -80,6 +83,16 @@ class TestRecord(Model):
         """Return whether the test passed and executed only assertions that hold whatever the code does."""
         written = self.vain is not None or (self.settled is not None and self.first_assertion is None)
         return self.outcome is TestOutcome.PASSED and written and not self.asserts
+
+    @property
+    def function(self) -> str:
+        """Return the node id without the parameters: all cases of a test share it."""
+        return self.id.partition("[")[0]
+
+    @property
+    def silent(self) -> bool:
+        """Return whether the test passed without an assertion of its own or of its fixtures, though some are owed."""
+        return self.empty and self.owed is not None and not self.executed_around
 
     @property
     def asserts(self) -> bool:

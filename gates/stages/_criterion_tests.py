@@ -14,6 +14,8 @@ from gates.stages._instead import without_tests
 from gates.stages.bound_tests import NAMED, more, stand_for
 from gates.tasks.task import Criterion, Task
 
+SILENT = "passed, but executed none of the assertions that are written in it"
+
 
 def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge the tests bound to a criterion; one that was skipped or left out stands for nothing."""
@@ -91,6 +93,8 @@ def _not_passed(
     """Name the tests that ran and do not stand for the criterion, those that failed first."""
     unstable = {test.id: ends for test, ends in run.unstable}
     failing = [test for test in bound if test.outcome in BAD]
+    heard = {test.function for test in bound if not test.silent}
+    unstable |= {test.id: SILENT for test in bound if test.silent and test.function not in heard}
     bad = [*failing, *(test for test in bound if _doubt(test, unstable) and test.outcome not in BAD)]
     for test in bad[:NAMED]:
         failed = test.outcome in BAD

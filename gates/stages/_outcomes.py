@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome, TestRecord
@@ -83,9 +84,12 @@ def _unstable(run: PytestRun) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def judge_empty(run: PytestRun) -> Iterator[Finding]:
-    """Name every test that passed and asserted nothing that the code has a part in, though assertions are in it."""
-    common = {"rule": "EX010", "check": "empty", "level": Level.ADVISORY, "evidence": LOG}
+def judge_empty(run: PytestRun, bound: AbstractSet[str]) -> Iterator[Finding]:
+    """Name every test that passed and asserted nothing that the code has a part in, though assertions are in it.
+
+    Of those that stand for a criterion (`bound`) the assertions are named, too, that ran in none of their cases.
+    """
+    common: dict[str, object] = {"rule": "EX010", "check": "empty", "level": Level.ADVISORY, "evidence": LOG}
     empty = [test for test in run.tests if test.empty or test.idle]
     for test in empty[:NAMED]:
         where = Location(path=test.location.path, line=test.vain or test.first_assertion or test.settled)
@@ -102,7 +106,10 @@ def judge_empty(run: PytestRun) -> Iterator[Finding]:
             **common, outcome=Outcome.UNKNOWN, severity=Severity.MEDIUM, subject="more", message=rest,
             remediation="Mend the tests that are named first.",
         )  # fmt: skip
-    if empty:
+    partly = {test.function: test for test in run.tests if test.id in bound and _came_to_some(test)}
+    for test in [*partly.values()][:NAMED]:
+        yield _unran(test, common)
+    if empty or partly:
         return
     counted = sum(test.executed is not None for test in run.tests)
     without = sum(test.outcome is TestOutcome.PASSED and not test.asserts for test in run.tests)
@@ -111,6 +118,23 @@ def judge_empty(run: PytestRun) -> Iterator[Finding]:
         message=f"Assertions were counted in {counted} of {len(run.tests)} tests; each that contains some executed "
         f"one; {without} contain none.", actual=f"{counted} counted",
     )  # fmt: skip
+
+
+def _came_to_some(test: TestRecord) -> bool:
+    """Return whether a test passed and executed some of its assertions, and others ran in no test."""
+    return test.passed and bool(test.unran) and not test.empty and not test.unreached
+
+
+def _unran(test: TestRecord, common: dict[str, object]) -> Finding:
+    lines = ", ".join(map(str, test.unran))
+    what = f"assertions in lines {lines}" if len(test.unran) > 1 else f"assertion in line {lines}"
+    return Finding.model_validate({
+        **common, "outcome": Outcome.UNKNOWN, "severity": Severity.LOW, "subject": test.function,
+        "location": Location(path=test.location.path, line=test.unran[0]), "expected": "executed",
+        "actual": "not executed", "message": f"{test.function} passed, and its {what} ran in none of its cases.",
+        "impact": "What they would have said is unknown." if len(test.unran) > 1 else "What it would say is unknown.",
+        "remediation": "Let a case of the test reach it, or take it out.",
+    })  # fmt: skip
 
 
 def judge_left_out(run: PytestRun) -> Iterator[Finding]:

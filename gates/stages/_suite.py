@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gates.evidence.bound_tests import tests_of
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
@@ -38,7 +39,8 @@ RULES = (
         title="A test executes its assertions",
         meaning="A test that passed without executing an assertion shows that nothing was raised, and no more: it "
         "does not stand for a criterion alone. One in which assertions are written that did not run is named, since "
-        "it gave up before them or took another branch. One that holds whatever the code does (`assert 1 == 1`, a name "
+        "it gave up before them or took another branch, and of tests that stand for a criterion so is each assertion "
+        "that ran in none of their cases. One that holds whatever the code does (`assert 1 == 1`, a name "
         "that the test itself has set, a tolerance beyond all numbers) is none. Assertions are counted where pytest "
         "rewrites modules, in modules beside the tests, and wherever unittest's are called.",
     ),
@@ -67,7 +69,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     else:
         yield from judge_suite(run)
         yield from judge_tests(run)
-        yield from judge_empty(run)
+        yield from judge_empty(run, {test.id for one in task.criteria for test in tests_of(task, one, run)})
         yield from judge_left_out(run)
 
 

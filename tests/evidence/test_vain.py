@@ -6,8 +6,8 @@ import pytest
 from building import a_context, a_criterion, a_task, all_evidence, pytest_options, written
 
 from gates.evidence.pytest_run import PytestRun
-from gates.model import Finding, Outcome
-from gates.stages import _criterion_tests
+from gates.model import Finding, Level, Outcome
+from gates.stages import _criterion_tests, _outcomes
 
 TASK = a_task(entry_points=[], criteria=[a_criterion(tests=["tests"])], measurements=[])
 CODE = """
@@ -111,6 +111,37 @@ REACHED = {
 }  # fmt: skip
 
 
+IN_HANDLER = "try:\n        same('a')\n    except TypeError as e:\n        assert str(e)"
+SILENT = {
+    "in a handler that nothing comes to": IN_HANDLER,
+    "after an early return": "if not same(0): return\n    assert same(1) == 3",
+    "in a loop over nothing": "for one in same([]):\n        assert one == 3",
+    "in all of its cases": "if same(0):\n        assert same(1) == 3",
+}
+LISTED = {
+    "in a handler that nothing comes to": (IN_HANDLER, 8),
+    "after an early return": ("if not same(0): return\n    assert same(1) == 3", 6),
+    "in a loop over nothing": ("for one in same([]):\n        assert one == 3", 6),
+}  # fmt: skip
+SAID = {
+    "that nothing is raised": IN_FUNCTION + "try:\n        same('a')\n    except TypeError:\n        pytest.fail('no')",
+    "in another of its cases": "@pytest.mark.parametrize('n', [0, 1])\ndef test_it(n):\n    if n: assert same(n) == 1",
+    "in a function that another process would run": IN_FUNCTION + "def run(): assert same(1)\n    same(run)",
+}
+BESIDE = "\ndef test_beside(): assert same(4) == 4"
+EXAMPLES = '''
+def same(x):
+    """Same.
+
+    >>> same(1)
+    1
+    >>> same(2)  # doctest: +SKIP
+    3
+    """
+    return x
+'''
+
+
 def run_of(tmp_path: Path, code: str) -> PytestRun:
     files = {"pyproject.toml": pytest_options(), "pkg/__init__.py": CODE, "tests/test_one.py": f"{HEAD}{code}\n"}
     return PytestRun.collect(TASK, a_context(written(tmp_path / "project", files), timeout_s=60))
@@ -151,6 +182,39 @@ def test_assertion_that_ran_in_no_test_leaves_the_criterion_open(tmp_path: Path,
     assert [test.unreached for test in run.tests] == [line]
     assert finding.outcome is Outcome.UNKNOWN
     assert f"its assertion in line {line} ran in no test" in finding.message
+
+
+@pytest.mark.parametrize("case", SILENT)
+def test_a_test_that_executes_none_of_its_assertions_leaves_the_criterion_open(tmp_path: Path, case: str) -> None:
+    head = "@pytest.mark.parametrize('n', [1, 2])\ndef test_it(n):\n    " if "cases" in case else IN_FUNCTION
+    run = run_of(tmp_path, head + SILENT[case] + BESIDE)
+    seen = [*_criterion_tests.judge_tests(TASK, TASK.criteria[0], all_evidence(TASK, run))]
+    assert {finding.outcome for finding in seen} == {Outcome.UNKNOWN}
+    assert all("executed none of the assertions that are written in it" in finding.message for finding in seen)
+
+
+@pytest.mark.parametrize("case", LISTED)
+def test_an_assertion_that_ran_in_no_case_beside_others_is_listed(tmp_path: Path, case: str) -> None:
+    code, line = LISTED[case]
+    run, finding = judged(tmp_path, IN_FUNCTION + "assert same(1)\n    " + code + BESIDE)
+    assert finding.outcome is Outcome.PASSED
+    (listed,) = _outcomes.judge_empty(run, {test.id for test in run.tests})
+    assert (listed.outcome, listed.level) == (Outcome.UNKNOWN, Level.ADVISORY)
+    assert str(listed.location) == f"tests/test_one.py:{line}"
+    assert [other.outcome for other in _outcomes.judge_empty(run, set())] == [Outcome.PASSED]
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_a_test_that_says_something_without_an_assertion_leaves_nothing_open(tmp_path: Path, case: str) -> None:
+    _, finding = judged(tmp_path, SAID[case] + BESIDE)
+    assert finding.outcome is Outcome.PASSED, finding.message
+
+
+def test_an_example_of_a_doctest_that_is_skipped_is_listed(tmp_path: Path) -> None:
+    files = {"pyproject.toml": pytest_options("--doctest-modules"), "tests/core.py": EXAMPLES}
+    run = PytestRun.collect(TASK, a_context(written(tmp_path / "project", files)))
+    (listed,) = _outcomes.judge_empty(run, {test.id for test in run.tests})
+    assert str(listed.location) == "tests/core.py:7"
 
 
 @pytest.mark.parametrize("case", REACHED)

@@ -145,7 +145,7 @@ def test_raises():
 """
 
 
-def test_empty_tests_are_named_with_their_line_and_do_not_stand_alone(tmp_path: Path) -> None:
+def test_empty_tests_are_named_with_their_line_and_stand_for_nothing(tmp_path: Path) -> None:
     run = run_of(tmp_path, EMPTY)
     places = {str(f.location) for f in found(run) if f.rule == "EX010"}
     assert places == {"tests/test_one.py:7", "tests/test_one.py:10"}
@@ -154,7 +154,13 @@ def test_empty_tests_are_named_with_their_line_and_do_not_stand_alone(tmp_path: 
     ]  # fmt: skip
     assert decide(found(run)).decision is Decision.PASS
     judged = list(_criterion_tests.judge_tests(TASK, TASK.criteria[0], all_evidence(TASK, run)))
-    assert [f.outcome for f in judged] == [Outcome.PASSED]
+    assert [(f.outcome, f.subject.rpartition("::")[2]) for f in judged] == [
+        (Outcome.UNKNOWN, "test_returns"), (Outcome.UNKNOWN, "test_over_nothing"),
+    ]  # fmt: skip
+    others = a_task(criteria=[a_criterion(tests=[f"tests/test_one.py::test_{n}" for n in ("without", "by_helper")])])
+    assert [f.outcome for f in _criterion_tests.judge_tests(others, others.criteria[0], all_evidence(others, run))] == [
+        Outcome.PASSED
+    ]  # fmt: skip
     alone = a_task(criteria=[a_criterion(tests=["tests/test_one.py::test_returns"])])
     (judged_alone,) = _criterion_tests.judge_tests(alone, alone.criteria[0], all_evidence(alone, run))
     assert judged_alone.outcome is Outcome.UNKNOWN

@@ -53,12 +53,14 @@ def switched_off(collector: pytest.Collector) -> Iterator[dict[str, object]]:
 
 
 def of_doctest(item: pytest.Item) -> dict[str, object]:
-    """Return how many examples of a doctest state what must come of them; nothing of another test."""
+    """Return how many examples of a doctest state what must come of them, and which are skipped; nothing of another."""
     examples = getattr(getattr(item, "dtest", None), "examples", None)
     if not isinstance(examples, list):
         return {}
     stating = [one for one in examples if one.want.replace("...", "").strip() or one.exc_msg]
-    return {"asserted": sum(not one.options.get(doctest.SKIP) for one in stating)}
+    left = [one for one in stating if one.options.get(doctest.SKIP)]
+    start = getattr(getattr(item, "dtest", None), "lineno", None) or 0
+    return {"asserted": len(stating) - len(left), "skipped": [start + one.lineno + 1 for one in left]}
 
 
 def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:
