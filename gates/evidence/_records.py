@@ -94,6 +94,7 @@ class Records:
             mistaken=(written.mistaken if written else None) or (ran.get("mistaken") or None if ran else None),
             unreached=self._unreached(plan, written) if ran else None,
             unran=self._unran(plan, written, ran) if ran else (),
+            examples=ran.get("examples") if ran else None,
             owed=written.owed if written else None,
             misnamed=str(ran.get("misnamed") or "").replace(f"{self._real(self._context.root)}{os.sep}", "")
             if ran

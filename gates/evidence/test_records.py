@@ -42,7 +42,8 @@ class TestRecord(Model):
     branch and ran in no test; `unran` are those of all its assertions that ran in no test, and `owed` is the line of
     the first of which one should have run. `misnamed` is an exception that it expected by a wider kind and that came of
     a name which is not there, with its place. `replaced` are the functions that criteria are traced to and that were
-    something else before it asserted anything on them.
+    something else before it asserted anything on them. `examples` are those that a property was tried with, where a
+    setting kept it from more.
     """
 
     __test__ = False
@@ -70,6 +71,7 @@ class TestRecord(Model):
     misnamed: str = ""
     unran: tuple[int, ...] = ()
     owed: int | None = None
+    examples: int | None = None
     replaced: tuple[StandIn, ...] = ()
 
     @property

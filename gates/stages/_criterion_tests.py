@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gates.counted import counted
 from gates.evidence.bound_tests import is_under, tests_of
 from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
@@ -14,6 +15,7 @@ from gates.stages._instead import without_tests
 from gates.stages.bound_tests import NAMED, more, stand_for
 from gates.tasks.task import Criterion, Task
 
+FEW = 3  # examples: the first that Hypothesis tries is the simplest of all, such as 0
 SILENT = "passed, but executed none of the assertions that are written in it"
 
 
@@ -82,6 +84,8 @@ def _to_count(test: TestRecord) -> str:
 
 def _to_mend(criterion: Criterion, test: TestRecord) -> str:
     """Return what to do of a test that proves nothing: one that a whole file brought along may be of something else."""
+    if test.examples is not None and test.examples < FEW:
+        return "Raise max_examples in the settings of the test, or in the profile that a conftest.py loads."
     file = next((path for path in criterion.tests if "::" not in path and is_under(test.id, path)), "")
     other = f", or name in {criterion.id} the tests of {file} that are about it" if file else ""
     return f"Run the test where it can run, to its assertions{other}; as it is, it proves nothing."
@@ -121,6 +125,8 @@ def _doubt(test: TestRecord, unstable: dict[str, str]) -> str:
         return unstable[test.id]
     if test.mistaken:
         return f"passed, but its assertion in line {test.mistaken} cannot fail: what it should ask is not asked"
+    if test.examples is not None and test.examples < FEW:
+        return f"passed, but was tried with {counted(test.examples, 'example')} only: max_examples allows no more"
     if test.outcome is TestOutcome.PASSED and test.misnamed:
         return (
             f"passed, but the exception that it expects was {test.misnamed}: a name that is not there, and no refusal"

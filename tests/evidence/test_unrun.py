@@ -36,7 +36,7 @@ BY_FILE = {
 NOTHING_MISSED = {
     "the other branch": HEAD + "if same(0):\n    def test_it(): assert 1\nelse:\n    def test_it(): assert same(2)\n",
     "inherited": IN_CLASS + "class TestIt(Contract):\n    pass\n",
-    "switched off in one of two": IN_CLASS + "class TestIt(Contract):\n    test_more = None\nclass TestB(Contract): 0\n",
+    "switched off in one": IN_CLASS + "class TestIt(Contract):\n    test_more = None\nclass TestB(Contract): 0\n",
     "a class for others": HEAD + "class Base:\n    @pytest.mark.criterion('T1/AC1')\n"
     "    def test_it(self): raise NotImplementedError\n"
     "class TestIt(Base):\n    def test_it(self): assert same(1)\n",

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from .assertions import asserting, begin, misnamed, unheld, unseen, vain
+from .examples import examples_of
 
 NO_FAILURES = (pytest.skip.Exception, unittest.SkipTest, pytest.exit.Exception)
 ABSENT = object()
@@ -50,7 +51,8 @@ def watched_function(function: object, told: dict[str, object]) -> Callable[...,
         told["called"] = "yes"
         before = begin()
         try:
-            return function(*args, **named)
+            with examples_of(function, told):
+                return function(*args, **named)
         except BaseException as error:
             _note(error, told)
             raise
