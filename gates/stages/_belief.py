@@ -9,6 +9,7 @@ from gates.model import Finding, Location, Outcome, Severity
 
 LOG = "pytest/run.stdout.txt"
 BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
+INTERNAL = "INTERNALERROR>"
 NAMED = 50  # so many tests have a finding of their own
 
 
@@ -152,10 +153,20 @@ def _collect_errors(run: PytestRun) -> Iterator[Finding]:
 
 
 def _said(run: PytestRun) -> str:
-    """Return what pytest wrote last: of a command that it refused the line that says why."""
+    """Return what pytest wrote last: of a command that it refused the line that says why, of an error what was raised."""
     ended = run.process
+    if raised := _raised(f"{ended.stdout.tail}\n{ended.stderr.tail}"):
+        return raised[:300]
     refused = [line.strip() for line in ended.stderr.tail.splitlines() if "error: " in line]
     return refused[-1][:300] if refused else ended.last_words.strip("= ")
+
+
+def _raised(text: str) -> str:
+    """Return the line of an internal error that names the exception; what it says may go on for many lines."""
+    lines = [line.removeprefix(INTERNAL).rstrip() for line in text.splitlines() if line.startswith(INTERNAL)]
+    frames = [number for number, line in enumerate(lines) if line.lstrip().startswith('File "')]
+    after = lines[frames[-1] + 1 :] if frames else []
+    return next((line.strip() for line in after if line and not line[1:].startswith(" ")), "")
 
 
 def advice_on(error: str) -> str:

@@ -16,9 +16,9 @@ from gates.tasks.task import Criterion, Task
 
 SAYS = {
     Instead.CODE: "what ran under the name of {name} is not the code of {path}",
-    Instead.OBJECT: "whenever they run {name}, something else stands in the place of {last}",
-    Instead.VALUE: "whenever they run {name}, it reads what {path} does not say",
-    Instead.CONSTANT: "whenever they run {name}, a constant that it names has another value",
+    Instead.OBJECT: "whenever {who} {name}, something else stands in the place of {last}",
+    Instead.VALUE: "whenever {who} {name}, it reads what {path} does not say",
+    Instead.CONSTANT: "whenever {who} {name}, a constant that it names has another value",
 }
 ASIDE = "They say nothing of that code; with another constant, that was put back, nothing of the one that is shipped."
 TITLE = "Tests That Ran Something Else Than the Code as It Is Shipped"
@@ -124,14 +124,15 @@ def _is_in_doubt(function: FunctionLines, seen: ExecutedLines, tests: Sequence[T
 
 def _finding(criterion: Criterion, symbol: str, test: TestRecord, one: StandIn, count: int) -> Finding:
     last = one.name.rpartition(":")[2]
-    what = SAYS[one.kind].format(name=symbol, path=one.path, last=last)
+    who = "it runs" if count == 1 else "they run"
+    what = SAYS[one.kind].format(name=symbol, path=one.path, last=last, who=who)
     return Finding(
         rule="EX006", check=f"code:reached:{criterion.id}", outcome=Outcome.UNKNOWN, level=criterion.level,
         severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM, criterion=criterion.id,
         location=test.location, expected="the code of the criterion", evidence="PytestRun.json",
         actual={Instead.CODE: "other code", Instead.OBJECT: "replaced"}.get(one.kind, "other values"),
         message=f"{stand_for(count, criterion)} and passed, but {what}{f': {one.by}' if one.by else ''}.",
-        impact="These tests would pass whatever the code does that is shipped.",
+        impact=f"{'This test' if count == 1 else 'These tests'} would pass whatever the code does that is shipped.",
         remediation="Run the code as it is. Look at patches in tests, fixtures, plugins and conftest.py, and at "
         "committed bytecode.",
     )  # fmt: skip

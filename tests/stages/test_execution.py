@@ -11,6 +11,7 @@ from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import CollectError, Deselected, TestOutcome
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
+from gates.process import Stream
 from gates.stages.execution import GATE, judge
 from gates.verdict import decide
 
@@ -197,3 +198,21 @@ def test_what_the_interpreter_lacks_to_run_tests_is_named(wrote: str, fix: str) 
     (finding,) = findings(a_run(process=process.model_copy(update={"stderr": stderr})))["EX001"]
     assert finding.remediation.startswith(fix)
     assert "rootdir" not in finding.message
+
+
+INTERNAL = """\
+INTERNALERROR> Traceback (most recent call last):
+INTERNALERROR>   File "conftest.py", line 2, in pytest_sessionstart
+INTERNALERROR>     raise RuntimeError("...")
+INTERNALERROR>           ^^^^^^^^
+INTERNALERROR> RuntimeError: the option is unset.
+INTERNALERROR> It will take another value in a later version, which may
+INTERNALERROR>   be of some length.
+"""
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_internal_error_is_named_by_what_was_raised_not_by_the_end_of_its_message(stream: str) -> None:
+    said = Stream(bytes=len(INTERNAL), tail=INTERNAL, truncated=False)
+    (finding,) = findings(a_run(process=a_process(3, **{stream: said})))["EX001"]
+    assert "(exit code 3: RuntimeError: the option is unset.)" in finding.message

@@ -34,7 +34,7 @@ def reached(seen: ExecutedLines | None, *tests: TestRecord, tree: SourceTree | N
 
 SAID = {Outcome.PASSED, Outcome.UNKNOWN}
 OPEN: dict[str, tuple[ExecutedLines, tuple[TestRecord, ...], str]] = {
-    "it is replaced": (executed(), (having("object"),), "something else stands in the place of double: tests/con"),
+    "it is replaced": (executed(), (having("object"),), "whenever it runs pkg.core:double, something else stands in"),
     "its values are changed": (executed(), (having("value"),), "it reads what pkg/core.py does not say: tests/con"),
     "other code runs": (executed(), (having("code"),), "is not the code of pkg/core.py: tests/conftest.py:3"),
     "other code runs in one test": (executed(**BOTH), (a_record(id=SECOND), having("code")), "is not the code of"),
