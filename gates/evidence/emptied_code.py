@@ -11,6 +11,7 @@ from gates.config import reports_of
 from gates.context import Context
 from gates.counted import counted
 from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence._alone import failing_alone
 from gates.evidence.bound_tests import tests_of
 from gates.evidence.called_code import CalledCode
 from gates.evidence.executed_lines import ExecutedLines
@@ -42,8 +43,10 @@ WHY = {End.BROKEN: "nothing runs without it", End.UNSTEADY: "its tests do not pa
 class EmptiedSymbol(Model):
     """A symbol of a criterion, and what its tests said when it did nothing: `by` is the one that noticed.
 
-    `why` says why nobody can tell; `tests` counts those that were asked. Of a `promise`, a definition that does
-    nothing, something else was put in its place; what is `exchanged`, a constant or a field, had other values.
+    `why` says why nobody can tell; `tests` counts those that were asked, `aside` are those that fail in a copy without
+    any change. `alone` is a test of the criterion that fails in the project, too, where no others run before it.
+    Of a `promise`, a definition that does nothing, something else was put in its place; what is `exchanged`, a constant
+    or a field, had other values.
     """
 
     criterion: str
@@ -56,6 +59,8 @@ class EmptiedSymbol(Model):
     why: str = ""
     promise: bool = False
     exchanged: bool = False
+    aside: tuple[str, ...] = ()
+    alone: str = ""
 
     @property
     def noticed(self) -> bool:
@@ -99,6 +104,7 @@ class EmptiedCode(Derived):
             try:
                 trial = _Trial(task, replace(context, evidence=folder), baseline, run.process.duration_s)
                 trial.try_all(tried)
+                _ask_alone(tried, run, replace(context, evidence=folder))
             except UsageError as error:
                 raise EvidenceUnavailable(str(error)) from error
         command = CommandRecord(
@@ -117,6 +123,7 @@ class _Subject:
     file: Text | None
     tries: list[Emptying | Exchange]
     tests: list[str]
+    own: tuple[str, ...] = ()
 
 
 def _baseline(run: PytestRun, lines: ExecutedLines) -> Baseline:
@@ -173,7 +180,7 @@ def _subject(
         tries = [*tries, *while_imported(emptied)]
     tests = [test for test in sorted(own, key=lambda test: _pace(baseline.seconds.get(test, 0))) if test in asking]
     facts = {"tests": len(tests), "exchanged": not functions}
-    return _Subject(told.model_copy(update=facts), file, tries, tests)
+    return _Subject(told.model_copy(update=facts), file, tries, tests, tuple(own))
 
 
 def _tries(
@@ -184,6 +191,16 @@ def _tries(
         return promises(file, promise, symbol)
     emptied = emptyings(file, places, symbol)
     return [*(emptied or (exchanges(file, places, symbol) if symbol else ()))]
+
+
+def _ask_alone(subjects: list[_Subject], run: PytestRun, context: Context) -> None:
+    """Run the tests of a criterion by themselves, where they are, if some of them fail in a copy without any change."""
+    known: dict[tuple[str, ...], str] = {}
+    for subject in subjects:
+        if subject.told.aside and not subject.told.noticed and len(subject.own) < len(run.tests):
+            if subject.own not in known:
+                known[subject.own] = failing_alone(subject.own, run, context)
+            subject.told = subject.told.model_copy(update={"alone": known[subject.own]})
 
 
 def _pace(seconds: float) -> int:
@@ -249,6 +266,9 @@ class _Trial:
         else:
             end = End(result["end"])
             told = {"end": end, "by": result["by"], "message": result["message"], "why": WHY.get(end, "")}
+            told["aside"] = tuple(result.get("failing", ()))
+            if end is End.UNSTEADY and result.get("left") and mark.exists():
+                told |= {"end": End.SURVIVED, "why": "", "by": ""}
             if end is End.SURVIVED and result["idle"]:
                 told = {"end": End.NOT_TRIED, "why": SKIPPED}
             elif end is End.SURVIVED and not mark.exists():

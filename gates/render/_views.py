@@ -110,13 +110,19 @@ def actions(findings: Iterable[Finding]) -> list[tuple[str, str]]:
 
 
 def unchecked(report: Report) -> list[tuple[str, str]]:
-    """Return what was not seen, and why: gates that did not run, then every unknown."""
+    """Return what was not seen, and why: gates that did not run, then every unknown and all that was not judged."""
     rows = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran]
     for gate in report.gates:
         if gate.ran:
             unknown = [f for f in told_once(ranked(gate.findings)) if f.outcome is Outcome.UNKNOWN and not f.waived]
+            unknown += [f for f in gate.findings if _was_not_judged(f)]
             rows += [(" ".join(filter(None, [f.rule, f.criterion])), f.message) for f in unknown]
     return rows
+
+
+def _was_not_judged(finding: Finding) -> bool:
+    """Return whether a finding, good or of no weight, says that something was not judged, and why."""
+    return finding.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE} and " was not judged: " in finding.message
 
 
 def severities(findings: Iterable[Finding]) -> list[tuple[str, int, int]]:

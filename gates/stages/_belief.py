@@ -153,7 +153,7 @@ def _collect_errors(run: PytestRun) -> Iterator[Finding]:
 
 
 def _said(run: PytestRun) -> str:
-    """Return what pytest wrote last: of a command that it refused the line that says why, of an error what was raised."""
+    """Return what pytest wrote last; of a command that it refused, why, and of an error what was raised."""
     ended = run.process
     if raised := _raised(f"{ended.stdout.tail}\n{ended.stderr.tail}"):
         return raised[:300]

@@ -1,11 +1,12 @@
 """The part of the business logic gate on emptied code: would the tests of a criterion pass without it?"""
 
+import shlex
 from collections.abc import Iterator
 
 from gates.evidence.emptied_code import AROUND, UNCALLED, EmptiedCode, EmptiedSymbol
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.kind import EvidenceSet
-from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages._coverage import ran_at_import
 from gates.tasks.task import Criterion, Task
@@ -21,7 +22,9 @@ RULES = (
         "literature such code is called pseudo-tested). A constant, a field or a class of fields alone has other "
         "values in the copy. What runs at import alone is emptied there, too, and some test has to fail; what is "
         "compiled has to be called. It is not judged where something else stands for the criterion, too, where there "
-        "is nothing to take away, or where one of the tests does not pass in a copy. `gates prove` "
+        "is nothing to take away, or where one of the tests is skipped in a copy. Tests that fail in a copy without "
+        "any change are left aside and the others asked; where the tests of the criterion, run by themselves, fail in "
+        "the project, too, they depend on other tests, which leaves it open. `gates prove` "
         "asks more: it puts many small faults in.",
     ),
 )
@@ -41,16 +44,21 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     seen = evidence.get(EmptiedCode)
     for criterion in _traced(task):
         own = [symbol for symbol in seen.symbols if symbol.criterion == criterion.id] if seen else []
-        pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise]  # of these BL001 speaks
+        dependent = {symbol.alone: symbol for symbol in own if symbol.alone}
+        yield from (_alone(criterion, symbol) for symbol in dependent.values())
+        # of promises BL001 speaks
+        pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise and not symbol.alone]
         yield from (_unnoticed(criterion, symbol) for symbol in pseudo)
         noticed = {symbol.symbol.removeprefix(AROUND) for symbol in own if symbol.noticed}
         unheard = [name for name in ran_at_import(task, criterion, evidence) if name not in noticed]
         uncalled = _compiled_and_uncalled(own, evidence.get(ExecutedLines))
-        if unheard and not pseudo:
+        if pseudo or dependent:
+            continue
+        if unheard:
             yield _at_import(criterion, unheard, next((one.why for one in own if one.symbol in unheard), ""))
-        elif uncalled and not pseudo:
+        elif uncalled:
             yield _uncalled(criterion, uncalled)
-        elif not pseudo:
+        else:
             yield _told(criterion, own, "" if seen else evidence.why_missing(EmptiedCode))
 
 
@@ -75,15 +83,34 @@ def _traced(task: Task) -> list[Criterion]:
 
 
 def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
-    tests = "its test passes" if symbol.tests == 1 else f"all {symbol.tests} tests that run it pass"
     head = "With other values in" if symbol.exchanged else "Without the body of"
+    asked = symbol.tests - len(symbol.aside)
+    tests = "its test passes" if asked == 1 else f"all {asked} tests that run it pass"
+    remedy = "Assert on what it returns, raises or changes, or leave it out of the criterion."
+    if symbol.aside:
+        others = "the one other test that runs it passes" if asked == 1 else f"all {asked} other tests that run it pass"
+        tests = f"{others} ({symbol.aside[0]} fails in a copy of the project whatever it does, and could not be asked)"
+        remedy = f"Assert in the others, too, on what it does, or let {symbol.aside[0]} pass in a copy of the project."
     return Finding(
         rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=criterion.level,
         outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
         location=symbol.location, subject=symbol.symbol, evidence=RAW, expected="a test that notices",
         actual="nothing noticed", message=f"{head} {symbol.symbol} {tests}: nothing of {criterion.id} "
         "is seen to depend on it.", impact="The tests would pass whatever that code does.",
-        remediation="Assert on what it returns, raises or changes, or leave it out of the criterion.",
+        remediation=remedy,
+    )  # fmt: skip
+
+
+def _alone(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
+    return Finding(
+        rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=criterion.level,
+        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
+        location=Location(path=symbol.alone.split("::")[0]), subject=symbol.alone, evidence=RAW,
+        expected="passes without other tests", actual="fails without other tests",
+        message=f"{symbol.alone} fails where the tests of {criterion.id} run without the others: it depends on what "
+        "other tests leave behind.", impact="What it says holds only after other tests have run.",
+        remediation="Set up in the test, or in a fixture, what it needs.",
+        command=f"python -m pytest {shlex.quote(symbol.alone)}",
     )  # fmt: skip
 
 

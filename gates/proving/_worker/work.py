@@ -49,7 +49,8 @@ class Worker:
             finally:
                 self._copy.restore()
             if found["end"] == "survived":
-                return unsteady or {**found, "idle": self._idle(fault["file"], tests, limit_s, found["passed"])}
+                idle = self._idle(fault["file"], tests, limit_s, found["passed"])
+                return {**unsteady, "left": len(tests) - idle} if unsteady else {**found, "idle": idle}
             if found["end"] == "broken":
                 return unsteady or found
             control = self._control(
@@ -62,7 +63,8 @@ class Worker:
                 continue
             if control["end"] == "survived":
                 return found
-            unsteady = {**found, "end": "unsteady", "message": control["message"]}
+            failing = [*unsteady.get("failing", ()), control["by"]]
+            unsteady = {**found, "end": "unsteady", "message": control["message"], "failing": failing}
             tests = [test for test in tests if test != control["by"]]  # others may notice for better reasons
             if not tests or control["by"] != found["by"]:
                 return unsteady
