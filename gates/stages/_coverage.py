@@ -174,7 +174,7 @@ def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: Ev
     why_not = problem or _excuse(task, criterion, functions, contexts, seen, own)
     if why_not:
         return Finding.model_validate({
-            **aside, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged",
+            **aside, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged" if own else "no test passed",
             "message": f"Whether the tests of {criterion.id} execute its code was not judged: {why_not}.",
         })  # fmt: skip
     unseen = _unseen(functions, contexts, seen, own)

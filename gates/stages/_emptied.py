@@ -158,7 +158,7 @@ def _told(criterion: Criterion, own: list[EmptiedSymbol], missing: str) -> Findi
         })  # fmt: skip
     why = missing or next((symbol.why for symbol in own), "no passed test stands for it")
     return Finding.model_validate({
-        **facts, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged",
+        **facts, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged" if missing or own else "no test passed",
         "message": f"Whether the tests of {criterion.id} notice that its code does nothing was not judged: {why}.",
     })  # fmt: skip
 

@@ -16,6 +16,7 @@ from building import (
     all_evidence,
     entries,
     measured,
+    missed,
     samples,
     written,
 )
@@ -27,7 +28,8 @@ from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import Use
 from gates.evidence.test_records import TestOutcome, Warned
 from gates.model import FileDigest, Location, Revision
-from gates.render import markdown
+from gates.proof import End
+from gates.render import _views, markdown
 from gates.render.markdown import check, render
 from gates.report import Report
 from gates.tasks.task import Task
@@ -177,6 +179,16 @@ def test_counts_of_severities_are_those_of_the_findings_that_are_told(name: str)
     rows = re.findall(r"^\| ([A-Z]+) \| (\d+) \| (\d+) \|$", pages["summary.md"], re.MULTILINE)
     levels = ("CRITICAL", "HIGH", "MEDIUM", "LOW")
     assert rows == [(s, str(told.count(("Findings", s))), str(told.count(("Not Known", s)))) for s in levels]
+
+
+def test_what_was_not_judged_is_told_as_not_checked() -> None:
+    seen = missed()
+    (noticed,) = seen.symbols
+    other = noticed.model_copy(update={"symbol": "pkg.core:other", "end": End.NOT_TRIED, "why": "nobody knows"})
+    task = a_task()
+    for symbols, said in (((noticed,), False), ((other,), True), ((noticed, other), True)):
+        report = a_report(task, all_evidence(task, seen.model_copy(update={"symbols": symbols})))
+        assert any("nobody knows" in why for _, why in _views.unchecked(report)) is said
 
 
 def test_what_is_said_again_of_its_criterion_is_told_once() -> None:

@@ -60,8 +60,7 @@ def install() -> None:
         # a cached module counts nothing, and one that counts must not be cached for runs without us
         rewrite._read_pyc = lambda *_args, **_more: None  # noqa: SLF001
         rewrite._write_pyc = lambda *_args, **_more: False  # noqa: SLF001
-        helpers.load(watched.helpers)
-        helpers.hand_over(rewrite.AssertionRewritingHook)
+        helpers.hand_over(rewrite.AssertionRewritingHook, watched.helpers)
     count_methods(executed, counted)
 
 

@@ -27,18 +27,15 @@ class Helpers:
         self._names: frozenset[str] = frozenset()
         self._taken: set[str] = set()
 
-    def load(self, files: Iterable[str]) -> None:
-        """Take the files, by their real paths."""
-        self._files = frozenset(files)
-        paths = [*map(Path, self._files)]
-        self._names = frozenset(path.parent.name if path.stem == "__init__" else path.stem for path in paths)
-
     def __contains__(self, file: str) -> bool:
         """Return whether a file is one of them that pytest does not rewrite."""
         return file in self._taken
 
-    def hand_over(self, hook: Any) -> None:  # noqa: ANN401  # a class of pytest
-        """Let the import hook of pytest load them, too; one that is built otherwise is left alone."""
+    def hand_over(self, hook: Any, files: Iterable[str]) -> None:  # noqa: ANN401  # a class of pytest
+        """Let the import hook of pytest load files, by their real paths; one that is built otherwise is left alone."""
+        self._files = frozenset(files)
+        paths = [*map(Path, self._files)]
+        self._names = frozenset(path.parent.name if path.stem == "__init__" else path.stem for path in paths)
         leaves, rewrites = getattr(hook, "_early_rewrite_bailout", None), getattr(hook, "_should_rewrite", None)
         if leaves is None or rewrites is None:
             return
