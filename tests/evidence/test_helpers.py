@@ -21,6 +21,10 @@ COUNTED = {
     "methods in the package of the tests": {"tests/__init__.py": METHODS, "tests/test_it.py": IN_TESTS},
     "asserts in the package of the tests": {
         "tests/__init__.py": ASSERTS, "tests/test_it.py": INHERITS.format("tests", "Mixin")},
+    "methods that a protocol states": {
+        "tests/__init__.py": "from typing import Protocol\nclass Has(Protocol):\n"
+        "    def assertEqual(self, a, b) -> None: ...\n" + METHODS.replace("Mixin", "Mixin(Has)"),
+        "tests/test_it.py": INHERITS.format("tests", "unittest.TestCase, Mixin")},
     "a module beside the tests": {
         "tests/shared.py": ASSERTS, "tests/test_it.py": INHERITS.format("shared", "Mixin")},
     "a helper that is called": {

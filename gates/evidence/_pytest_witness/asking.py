@@ -26,3 +26,8 @@ def does_nothing(node: Bound) -> bool:
     returned = [part.value for part in body if isinstance(part, ast.Return | ast.Expr)]
     plain = all(value is None or isinstance(value, ast.Constant) for value in returned)
     return plain and all(isinstance(part, ast.Return | ast.Expr | ast.Pass) for part in body)
+
+
+def is_protocol(kind: ast.ClassDef) -> bool:
+    """Return whether a class only says what others have: what it states is nobody's own."""
+    return any(getattr(base, "attr", getattr(base, "id", "")) == "Protocol" for base in kind.bases)

@@ -7,7 +7,7 @@ import ast
 import builtins
 from collections.abc import Set as AbstractSet
 
-from .asking import asks, does_nothing
+from .asking import asks, does_nothing, is_protocol
 from .asserting import asserts
 from .bindings import COMPREHENSIONS, Bindings, Bound, Each, is_straight, parameters
 from .conditions import condition_of, waits_for_anything
@@ -47,7 +47,7 @@ class Settled:
         self._asking: set[ast.AST] = set()
         self._methods: dict[str, list[ast.FunctionDef]] = {}
         for node, around in self._bindings.parents.items():
-            if isinstance(node, ast.FunctionDef) and isinstance(around, ast.ClassDef):
+            if isinstance(node, ast.FunctionDef) and isinstance(around, ast.ClassDef) and not is_protocol(around):
                 self._methods.setdefault(node.name, []).append(node)
         self._mistakes = Mistakes(self._bindings, self._methods, self._tautologies.truths)
 
