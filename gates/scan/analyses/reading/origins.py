@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from gates.scan.analyses.reading.call_sites import MAX_SITES, calls_of
 from gates.scan.analyses.reading.constructors import declared, passed_for
 from gates.scan.analyses.reading.containers import Path, Way, element, places_in, taken_from
+from gates.scan.analyses.reading.uncut import cut_again, is_put_uncut, is_uncut
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Binding, Function, Module, is_abstract, tail_of
-from gates.scan.program.nodes import inner, walk
+from gates.scan.program.nodes import inner, kept, walk
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
 from gates.scan.program.scope import SAME, Scope
@@ -96,7 +97,7 @@ class Origins:
         elif isinstance(node, ast.Call):
             yield from self._call(node, scope, path)
         elif isinstance(node, ast.IfExp):
-            yield from ((part, scope, path) for part in (node.body, node.orelse))
+            yield from ((part, scope, path) for part in (node.body, node.orelse) if not is_uncut(part, node))
         elif isinstance(node, ast.BoolOp):
             yield from ((part, scope, path) for part in node.values)
         elif isinstance(node, ast.NamedExpr | ast.Await | ast.Starred):
@@ -149,6 +150,9 @@ class Origins:
             elif isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 break
         found = scope.lookup(node.id)
+        body = found[0].function if found is not None else None
+        if body is not None and node.id in kept(body, cut_again):
+            return
         for star in scope.module.stars if found is None else ():
             yield from self._imported(f"{star}.{node.id}", scope, path)
         for binding in found[1] if found else ():
@@ -226,7 +230,8 @@ class Origins:
                     yield call.args[-1], where, path if tail == "extend" else path[1:]
         for node in walk(body):
             for target in node.targets if isinstance(node, ast.Assign) else ():
-                if isinstance(target, ast.Subscript) and _is_same(target.value, holder):
+                is_put = isinstance(target, ast.Subscript) and _is_same(target.value, holder)
+                if is_put and not is_put_uncut(node.value, node, module):  # type: ignore[attr-defined]
                     yield node.value, self._project.scope_at(node, module), path[1:]  # type: ignore[attr-defined]  # an assignment
 
     def _call(self, node: ast.Call, scope: Scope, path: Path) -> Iterator[Way]:
@@ -239,8 +244,9 @@ class Origins:
             for target in targets:
                 inside = self._project.scope_of(target, scope.module)
                 for result in inner(target, ast.Return):
-                    if isinstance(result, ast.Return) and result.value is not None:
-                        yield result.value, inside, path
+                    told = result.value if isinstance(result, ast.Return) else None
+                    if told is not None and not is_uncut(told, target):
+                        yield told, inside, path
         elif isinstance(node.func, ast.Attribute) and tail in SAME:
             yield node.func.value, scope, path
         elif isinstance(node.func, ast.Attribute) and tail in FETCHES:
