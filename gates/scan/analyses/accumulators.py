@@ -196,7 +196,7 @@ def _graphs_of(
     """Return the losses of backward passes that a call hands a function, for something that outlives it."""
     known = steps(project)
     scope = project.scope_of(function, there)
-    only = Origins(project, lambda asked: [(call, there)] if asked is function else known.called(asked))
+    only = Origins(project, lambda asked: [(call, there)] if asked is function else known.called(asked), graph=True)
     holder = call.func.value if isinstance(call.func, ast.Attribute) else None
     holder = None if isinstance(holder, ast.Call) and tail_of(holder.func) == "super" else holder
     root = _root_of(kept[2])

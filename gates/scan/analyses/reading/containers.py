@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from gates.scan.program.module import tail_of
 from gates.scan.program.scope import Scope
 
 Path = tuple[int | None, ...]
@@ -61,3 +62,8 @@ def places_in(target: ast.expr, name: str) -> Iterator[Path]:
     elif isinstance(target, ast.Tuple | ast.List):
         for at, part in enumerate(target.elts):
             yield from ((at, *rest) for rest in places_in(part, name))
+
+
+def is_same(one: ast.expr, other: ast.expr) -> bool:
+    """Return whether two expressions name the same variable, or the same attribute of an instance."""
+    return type(one) is type(other) and isinstance(one, ast.Name | ast.Attribute) and tail_of(one) == tail_of(other)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gates.scan.analyses.reading.call_sites import MAX_SITES, calls_of
 from gates.scan.analyses.reading.constructors import declared, passed_for
-from gates.scan.analyses.reading.containers import Path, Way, element, places_in, taken_from
+from gates.scan.analyses.reading.containers import Path, Way, element, is_same, places_in, taken_from
 from gates.scan.analyses.reading.uncut import cut_again, is_put_uncut, is_uncut
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Binding, Function, Module, is_abstract, tail_of
@@ -41,9 +41,15 @@ class Origin:
 
 
 class Origins:
-    """Answers what an object may be; `sites` are the calls of a function by which its parameters are followed."""
+    """Answers what an object may be; `sites` are the calls of a function by which its parameters are followed.
 
-    def __init__(self, project: Project, sites: Callable[[ast.AST], Sites] | None = None) -> None:
+    With its `graph` it is no longer what code cuts off from that.
+    """
+
+    def __init__(
+        self, project: Project, sites: Callable[[ast.AST], Sites] | None = None, *, graph: bool = False
+    ) -> None:
+        self._graph = graph
         self._project = project
         self._sites = sites or self.called
         self._asked: set[ast.expr] = set()
@@ -97,7 +103,9 @@ class Origins:
         elif isinstance(node, ast.Call):
             yield from self._call(node, scope, path)
         elif isinstance(node, ast.IfExp):
-            yield from ((part, scope, path) for part in (node.body, node.orelse) if not is_uncut(part, node))
+            yield from (
+                (part, scope, path) for part in (node.body, node.orelse) if not (self._graph and is_uncut(part, node))
+            )
         elif isinstance(node, ast.BoolOp):
             yield from ((part, scope, path) for part in node.values)
         elif isinstance(node, ast.NamedExpr | ast.Await | ast.Starred):
@@ -151,7 +159,7 @@ class Origins:
                 break
         found = scope.lookup(node.id)
         body = found[0].function if found is not None else None
-        if body is not None and node.id in kept(body, cut_again):
+        if self._graph and body is not None and node.id in kept(body, cut_again):
             return
         for star in scope.module.stars if found is None else ():
             yield from self._imported(f"{star}.{node.id}", scope, path)
@@ -208,7 +216,9 @@ class Origins:
         own = {arg.arg for arg in (*function.args.args, *function.args.kwonlyargs)}
         rest = len(function.args.args) - (scope.owner is not None)
         many, named = function.args.vararg, function.args.kwarg
-        for call, module in list(self._sites(function))[:MAX_SITES] if name in _names(many, named) else ():
+        for call, module in (
+            list(self._sites(function))[:MAX_SITES] if name in {arg.arg for arg in (many, named) if arg} else ()
+        ):
             where = self._project.scope_at(call, module)
             if many is not None and many.arg == name:
                 given = call.args[max(rest, 0) :]
@@ -223,15 +233,15 @@ class Origins:
         """Yield what code adds to a list or a mapping later."""
         for tail in ADDS & module.calls.keys():
             for call in module.calls[tail]:
-                if not isinstance(call.func, ast.Attribute) or not call.args or not _is_same(call.func.value, holder):
+                if not isinstance(call.func, ast.Attribute) or not call.args or not is_same(call.func.value, holder):
                     continue
                 if any(around is body for around in module.ancestors(call)):
                     where = self._project.scope_at(call, module)
                     yield call.args[-1], where, path if tail == "extend" else path[1:]
         for node in walk(body):
             for target in node.targets if isinstance(node, ast.Assign) else ():
-                is_put = isinstance(target, ast.Subscript) and _is_same(target.value, holder)
-                if is_put and not is_put_uncut(node.value, node, module):  # type: ignore[attr-defined]
+                is_put = isinstance(target, ast.Subscript) and is_same(target.value, holder)
+                if is_put and not (self._graph and is_put_uncut(node.value, node, module)):  # type: ignore[attr-defined]
                     yield node.value, self._project.scope_at(node, module), path[1:]  # type: ignore[attr-defined]  # an assignment
 
     def _call(self, node: ast.Call, scope: Scope, path: Path) -> Iterator[Way]:
@@ -245,7 +255,7 @@ class Origins:
                 inside = self._project.scope_of(target, scope.module)
                 for result in inner(target, ast.Return):
                     told = result.value if isinstance(result, ast.Return) else None
-                    if told is not None and not is_uncut(told, target):
+                    if told is not None and not (self._graph and is_uncut(told, target)):
                         yield told, inside, path
         elif isinstance(node.func, ast.Attribute) and tail in SAME:
             yield node.func.value, scope, path
@@ -301,12 +311,3 @@ def _spread(call: ast.Call, function: Function, name: str, scope: Scope) -> Iter
     first = next((at for at, arg in enumerate(call.args) if isinstance(arg, ast.Starred)), len(names))
     if name in names and names.index(name) >= first and len(call.args) == first + 1:
         yield call.args[first].value, names.index(name) - first  # type: ignore[attr-defined]  # it is starred
-
-
-def _names(*args: ast.arg | None) -> set[str]:
-    return {arg.arg for arg in args if arg is not None}
-
-
-def _is_same(one: ast.expr, other: ast.expr) -> bool:
-    """Return whether two expressions name the same variable, or the same attribute of an instance."""
-    return type(one) is type(other) and isinstance(one, ast.Name | ast.Attribute) and tail_of(one) == tail_of(other)
