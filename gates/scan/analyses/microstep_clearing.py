@@ -27,21 +27,25 @@ COUNTING = {"Accelerate", "DeepSpeed"}  # their optimizers clear nothing before 
 
 
 def look(project: Project) -> Iterator[Site]:
-    """Yield each `zero_grad()` that runs with each turn of a loop whose step runs only now and then, or after it."""
+    """Yield each `zero_grad()` that runs with each turn of a loop whose step runs only now and then, or after it.
+
+    A function that runs a backward pass and steps now and then is such a turn, whoever has the loop.
+    """
     known = project.once(framed) if "zero_grad" in project.named else ()
     delegated = {each.function for each in known if each.framework in COUNTING}
     for module in project.modules.values():
         for call in module.calls.get("zero_grad", []):
             loop = loop_of(call, module)
-            if loop is None or not _directly(call, loop, module) or _every_nth(project, call, loop, module):
+            turn = loop or function_of(call, module)
+            if turn is None or not _directly(call, turn, module) or _every_nth(project, call, turn, module):
                 continue
-            own = [c for c in calls(loop) if loop_of(c, module) is loop]
+            own = [c for c in calls(turn) if loop_of(c, module) is loop]
             if _delegated(call, module, delegated) or not any(_runs_backward(project, module, c, 2) for c in own):
                 continue  # a framework's, or the micro-batches are the turns of another loop
-            steps = [c for c in calls(loop) if _is_step(project, module, c, 2)]
-            if steps and all(_every_nth(project, c, loop, module) for c in steps):
+            steps = [c for c in calls(turn) if _is_step(project, module, c, 2)]
+            if steps and all(_every_nth(project, c, turn, module) for c in steps):
                 yield broken(module, call, "gradients are cleared with each micro-batch, the step is for several")
-            elif not steps and not _takes_gradients(loop) and _steps_after(project, module, loop):
+            elif loop is not None and not steps and not _takes_gradients(loop) and _steps_after(project, module, loop):
                 yield broken(module, call, "gradients are cleared with each micro-batch, the step comes after all")
         if "zero_grad" in project.named:
             yield from _in_helpers(project, module)

@@ -9,7 +9,7 @@ LEAVES = frozenset(
     {"print", "len", "sorted", "list", "str", "repr", "dict", "sum", "max", "min", "isinstance", "all", "any", "bool",
      "dumps", "dump", "info", "debug", "warning", "error", "exception", "critical", "log", "log_metrics", "log_dict",
      "add_scalars", "pprint", "format", "append", "set_postfix", "echo", "write", "save", "tuple", "set", "iter",
-     "enumerate"}
+     "enumerate", "update", "writerow", "log_scalars"}
 )  # fmt: skip
 
 
