@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gates.scan.analyses.evaluation.evaluating import HELD, TRAIN
 from gates.scan.analyses.evaluation.misnamed import SPLITTING, is_divided, tells_part
-from gates.scan.analyses.reading.code import broken, callee, constant, function_of, nodes, tail_text
+from gates.scan.analyses.reading.code import broken, callee, class_of, constant, function_of, nodes, tail_text
 from gates.scan.analyses.reading.flow import set_before
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import text_of, walk
@@ -17,7 +17,7 @@ from gates.scan.site import Site
 SOURCE = re.compile(
     r"(?i)(^|[^a-z])(train|training)_?(path|file|dir|root|folder|csv|json|jsonl|txt|data|data_?path|data_?dir|data_?file|"
     r"set|ds|split|df|bin|list|ann|annotations?|src|source|shard|url|dataset|manifest|rows|records|texts|corpus|images?|"
-    r"samples|examples|items|entries|ids|prefix)s?$|^(train|training)$|(data|path|file|dir)s?_?train$"
+    r"samples|examples|items|entries|ids|prefix|dl|loader|data_?loader|iter|iterator)s?$|^(train|training)$|(data|path|file|dir)s?_?train$"
 )
 WRITTEN = re.compile(r"(?i)(^|[/_.-])train(ing)?([/_.\d-]|$)")
 FLAG = re.compile(r"(?i)^(is_?)?(train|training|eval|is_eval|test|val|validation|augment\w*|shuffle)$")
@@ -25,7 +25,9 @@ TRAINED = re.compile(r"(is_)?(train|training)")
 HOW = re.compile(r"(?i)transform|(^|_)(tf|tfm|tfms|aug|pre|prep|collate|batch|workers|size|bs)(_|$)|colou?r|prefix")
 DIVIDES = re.compile(r"(?i)random_split|subset|fold|hold_?out|held|_frac|split|cut|%|permutation|randperm")
 UNLESS = re.compile(r"(?i)over_?fit|debug|sanity|smoke|no_?val|fast_dev|tiny")
-LOADERS = re.compile(r"(?i)load|dataset|data_?set|folder|read|reader|memmap|open|get_|make|build|create|data$|ds$")
+LOADERS = re.compile(
+    r"(?i)load|dataset|data_?set|folder|read|reader|memmap|open|get_|make|build|create|data$|ds$|cycle|^iter$|prefetch"
+)
 Made = tuple[str, ast.Call]
 
 
@@ -34,7 +36,8 @@ def made_alike(project: Project, module: Module) -> Iterator[Site]:
     found: dict[tuple[object, str], list[Made]] = defaultdict(list)
     for name, call in _kept_as(module):
         if HELD.search(name) or TRAIN.search(name):
-            found[function_of(call, module), text_of(call.func)].append((name, call))
+            around = class_of(call, module) or function_of(call, module)
+            found[around, text_of(call.func)].append((name, call))
     for calls in found.values():
         trained = [call for name, call in calls if TRAIN.search(name) and not HELD.search(name)]
         for name, call in calls:
