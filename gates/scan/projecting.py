@@ -89,7 +89,7 @@ def _is_known(key: str, word: Word) -> bool:
 
 
 def _all_tell(hole: str, order: Order, word: Word) -> bool:
-    """Return whether the events that an order asks for all say which object they are about."""
+    """Return whether the events that an order asks for all say which object they are about; of its own, some do."""
     asked = [event for event in word if event.name in order.positive and event.name not in MARKS]
     telling = [event for event in asked if hole in dict(event.bound)]
-    return bool(telling) if hole == PARAMETERS else len(telling) == len(asked)
+    return bool(telling) if hole in {PARAMETERS, order.of} else len(telling) == len(asked)
