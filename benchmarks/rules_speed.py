@@ -141,7 +141,7 @@ def _tree(root: Path, size: int) -> Path:
     own.mkdir()
     for name, pattern in RULES.items():
         told = dict.fromkeys(("problem", "impact", "fix"), name)
-        shown = {"good": "x = 1", "bad": "x = 1  # <- here"}
+        shown: dict[str, list[str]] = {"good": [], "bad": []}
         ours = pattern.replace(".to(...)", ".to($$$)")
         facts = {"id": name, "tags": ["bench"], "severity": "low", "pattern": ours, **told, **shown}
         (own / f"{name}.yaml").write_text(json.dumps(facts), encoding="utf-8")

@@ -35,7 +35,8 @@ def facts_of(path: Path, shown: str, words: Sequence[str]) -> FileFacts:
     raw = content(path)
     if isinstance(raw, str):
         return FileFacts("", (), (), f"{shown}:1: {raw}")
-    text, problem = normal(raw), _problem(raw, shown)
+    text = normal(raw)
+    problem = _problem(raw, shown) if FUNCTIONS in words or text is None else ""
     digest = hashlib.sha256(raw).hexdigest()
     if text is None:
         return FileFacts(digest, (), (), problem, is_text=False)
@@ -48,7 +49,10 @@ def facts_of(path: Path, shown: str, words: Sequence[str]) -> FileFacts:
 
 
 def _problem(raw: bytes, shown: str) -> str:
-    """Return why a file is no Python; that is told of whichever rules are asked for."""
+    """Return why a file is no Python.
+
+    Rules of single places alone do without: a file without their words has no such place, whether it parses or not.
+    """
     try:
         parse(raw, shown, "")
     except Unparsed as error:
