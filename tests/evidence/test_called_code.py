@@ -137,22 +137,28 @@ def test_a_command_that_hands_its_samples_over_although_the_code_raised_is_unhea
     assert (call.called, call.ended_well, call.answered, call.unheard) == (True, True, True, True)
 
 
-@pytest.mark.parametrize(("function", "called"), [("calls", [False, True]), ("idle", [False, False])])
-def test_arms_are_asked_for_a_step_each(tmp_path: Path, function: str, called: list[bool]) -> None:
+def arms_seen(folder: Path, function: str, symbol: str = "double") -> tuple[CommandCall, ...]:
+    """See what the steps of an idle arm and of another one call of a symbol."""
     task = (
         "id: T1\ntitle: T\nimplementation: [pkg]\ncriteria:\n"
-        "  - {id: AC1, text: A, code: [{symbol: 'pkg.core:double'}], "
+        f"  - {{id: AC1, text: A, code: [{{symbol: 'pkg.core:{symbol}'}}], "
         "measures: [{from: m, ratio: [old, new], of: step_time_s, at_least: 1}]}\n"
         f"measurements: [{{id: m, arms: {{old: {{call: 'arms:idle'}}, new: {{call: 'arms:{function}'}}}}}}]\n"
     )
-    root = written(tmp_path, {**GOOD, **FILES, "tasks/T1.yaml": task})
+    root = written(folder, {**GOOD, **FILES, "tasks/T1.yaml": task})
     loaded, evidence, context = spec.load(root / "tasks/T1.yaml", root), EvidenceSet(), a_context(root)
     for kind in (SourceTree, CalledCode):
         evidence.collect(kind, loaded, context)
     found = evidence.get(CalledCode)
     assert found, evidence.why_missing(CalledCode)
-    assert [call.called for call in found.calls] == called
-    assert [call.misses for call in found.calls] == [not each for each in called]
+    return found.calls
+
+
+@pytest.mark.parametrize(("function", "called"), [("calls", [False, True]), ("idle", [False, False])])
+def test_arms_are_asked_for_a_step_each(tmp_path: Path, function: str, called: list[bool]) -> None:
+    calls = arms_seen(tmp_path, function)
+    assert [call.called for call in calls] == called
+    assert [call.misses for call in calls] == [not each for each in called]
 
 
 ARMS = {
@@ -165,19 +171,7 @@ ARMS = {
 @pytest.mark.parametrize("function", ARMS)
 def test_arm_that_calls_the_code_before_its_steps_alone_misses_it(tmp_path: Path, function: str) -> None:
     symbol, hoisted = ARMS[function]
-    task = (
-        f"id: T1\ntitle: T\nimplementation: [pkg]\ncriteria:\n"
-        f"  - {{id: AC1, text: A, code: [{{symbol: 'pkg.core:{symbol}'}}], "
-        "measures: [{from: m, ratio: [old, new], of: step_time_s, at_least: 1}]}\n"
-        f"measurements: [{{id: m, arms: {{old: {{call: 'arms:idle'}}, new: {{call: 'arms:{function}'}}}}}}]\n"
-    )
-    root = written(tmp_path, {**GOOD, **FILES, "tasks/T1.yaml": task})
-    loaded, evidence, context = spec.load(root / "tasks/T1.yaml", root), EvidenceSet(), a_context(root)
-    for kind in (SourceTree, CalledCode):
-        evidence.collect(kind, loaded, context)
-    found = evidence.get(CalledCode)
-    assert found, evidence.why_missing(CalledCode)
-    _, new = found.calls
+    _, new = arms_seen(tmp_path, function, symbol)
     assert (new.called, new.hoisted, new.misses) == (True, hoisted, hoisted)
 
 
