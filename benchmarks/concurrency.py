@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.table import Row, tabulate
+from gates.check import EvidenceSet
 from gates.context import Context
 from gates.evidence.concurrency import Concurrency
-from gates.evidence.kind import EvidenceSet
 from gates.model import Level, Outcome
 from gates.stages import _concurrency
-from gates.tasks.task import Criterion, Task
+from gates.task.task import Criterion, Task
 
 CASES = Path(__file__).parent.parent / "tests" / "together"
 BAD, GOOD = "planted_together", "sound_together"

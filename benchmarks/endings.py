@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from endings.corpus import FAMILIES  # noqa: E402
 from endings.ending import Ending, Right, project  # noqa: E402
 
-from gates import process  # noqa: E402
+from gates.child import process  # noqa: E402
 from gates.model import Decision  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "endings.md"

@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.table import Row, tabulate
+from gates.check import EvidenceSet
 from gates.context import Context
 from gates.evidence.hot_paths import HotPaths
-from gates.evidence.kind import EvidenceSet
 from gates.model import Finding, Level, Outcome
 from gates.stages import _hot_path
-from gates.tasks.hot_path import HotPath, Limits
-from gates.tasks.task import Criterion, Task
+from gates.task.hot_path import HotPath, Limits
+from gates.task.task import Criterion, Task
 
 CASES = Path(__file__).parent.parent / "tests" / "hot"
 LIMITS = Limits(host_reads=0, synchronisations=0, empty_cache=0, stall_share=0.1)

@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.table import Row, tabulate
+from gates.check import EvidenceSet
 from gates.context import Context
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.leaks import Leaks
 from gates.model import Finding, Level, Outcome
 from gates.stages import _leaks
-from gates.tasks.leak import Leak
-from gates.tasks.task import Criterion, Task
+from gates.task.leak import Leak
+from gates.task.task import Criterion, Task
 
 CASES = Path(__file__).parent.parent / "tests" / "leaked"
 CALLABLE = re.compile(r"^(?:async )?def (\w+)\(.*\n(?:    .*\n|\n)*", re.MULTILINE)

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.table import Row, tabulate
+from gates.check import EvidenceSet
 from gates.context import Context
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.scaling import Scaling
 from gates.model import Level, Outcome
 from gates.stages import _scaling
-from gates.tasks.task import Criterion, Task
+from gates.task.task import Criterion, Task
 
 CASES = Path(__file__).parent.parent / "tests" / "scaled"
 TIME, MEMORY, CALLS = "step_cpu_time_s", "peak_memory_bytes", "python_calls"

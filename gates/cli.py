@@ -80,7 +80,7 @@ def run(
 ) -> None:  # fmt: skip
     """Collect evidence for TASK, judge it, and write the reports."""
     from gates.commands.run import Request, perform
-    from gates.policy import judging
+    from gates.project.policy import judging
 
     root, own = _project()
     with judging(root, own, policy_from) as policy:

@@ -8,7 +8,7 @@ from gates.evidence.test_records import TestOutcome
 from gates.model import Finding, Level, Outcome, Status
 from gates.ranking import ranked, reason
 from gates.report import CriterionReport, GateReport, Trace
-from gates.tasks.task import Criterion, Task
+from gates.task.task import Criterion, Task
 from gates.waiving import standing_of
 
 BESIDE_TESTS = {

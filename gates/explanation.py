@@ -13,10 +13,10 @@ from gates.report import CriterionReport, Report, Trace
 from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
 from gates.stages._own_lines import TITLE as OWN_LINES
-from gates.tasks import spec
-from gates.tasks.task import Task
+from gates.task import loading as spec
+from gates.task.task import Task
+from gates.task.yaml_source import did_you_mean
 from gates.terminal import visible
-from gates.yaml_source import did_you_mean
 
 RULE_ID = re.compile(r"[A-Z]{2}[0-9]{3}")
 LISTED = 3

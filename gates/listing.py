@@ -6,8 +6,8 @@ from gates import store
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.report import Report
-from gates.tasks import spec
-from gates.tasks.task import Task
+from gates.task import loading as spec
+from gates.task.task import Task
 
 
 def overview(root: Path, settings: Settings) -> tuple[list[str], list[str]]:

@@ -5,12 +5,12 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from gates.evidence.kind import Evidence
+from gates.check import Evidence
 from gates.evidence.measurements import Measurements
 from gates.evidence.past_runs import numbers_of, this_machine
 from gates.evidence.regressions import Regressions
+from gates.project.run_log import LoggedRun
 from gates.report import Report
-from gates.run_log import LoggedRun
 
 E = TypeVar("E", bound=Evidence)
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from gates import registry, smoke, stages
+from gates import registry, stages
+from gates.check import EvidenceSet
 from gates.context import Context
 from gates.criteria import stand, status
 from gates.evidence.imported_code import ImportedCode
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.run_date import RunDate, day_of
 from gates.evidence.source_tree import SourceTree
@@ -27,17 +27,18 @@ from gates.model import (
     Status,
     TaskIdentity,
 )
+from gates.project.revision import digest_folder, environment, observe
+from gates.project.what_ran import UNREAD_CODE, of_what_ran, unread
+from gates.project.what_was_read import RULES as UNREAD_FILES
+from gates.project.what_was_read import led_nowhere, not_read
 from gates.report import RESULT_SCHEMA, GateReport, Report
 from gates.requirement_coverage import cover, judge_coverage, recounted, statuses_of, unrequired
-from gates.revision import digest_folder, environment, observe
-from gates.selection import NOT_ASKED_FOR, Selection, left_out, narrowed
 from gates.stages.gate import Gate
-from gates.tasks.task import Task
+from gates.task import smoke
+from gates.task.selection import NOT_ASKED_FOR, Selection, left_out, narrowed
+from gates.task.task import Task
 from gates.verdict import decide, decide_gate, score_gate, score_task
 from gates.waiving import all_waived, unneeded, waive
-from gates.what_ran import UNREAD_CODE, of_what_ran, unread
-from gates.what_was_read import RULES as UNREAD_FILES
-from gates.what_was_read import led_nowhere, not_read
 from gates.writable import writable
 
 RULES = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from gates.criteria import status
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.report import Coverage, GateReport
-from gates.tasks.task import Task
+from gates.task.task import Task
 from gates.verdict import decide_gate, score_gate
 
 NAMED = 5

@@ -4,10 +4,10 @@ import json
 
 from gates.bundles.form import Bundle
 from gates.claims.claims_file import ClaimsFile
+from gates.measuring.samples import Samples
 from gates.model import Model
 from gates.report import Report
-from gates.samples import Samples
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MODELS: dict[str, tuple[type[Model], str]] = {

@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 from pydantic import ValidationError
 
+from gates.child.interrupts import stop_if_interrupted, uninterrupted
 from gates.errors import GatesError, UsageError
-from gates.interrupts import stop_if_interrupted, uninterrupted
 from gates.report import Report
 
 RESULT = "result.json"

@@ -5,8 +5,8 @@ from datetime import date
 
 from gates.model import Finding, Level, Outcome, Severity, Status, Waived
 from gates.report import GateReport
-from gates.tasks.task import Criterion, Task
-from gates.tasks.waiver import Waiver, may_be_waived
+from gates.task.task import Criterion, Task
+from gates.task.waiver import Waiver, may_be_waived
 
 OPEN = {Outcome.FAILED, Outcome.UNKNOWN}
 

@@ -8,7 +8,7 @@ from building import written
 
 from gates.measuring.bench import Launch, launch
 from gates.measuring.session import Plan
-from gates.tasks.measurement import Arm
+from gates.task.measurement import Arm
 
 STEPS = """
 import asyncio, dataclasses, io, json, os, sys, time

@@ -13,24 +13,24 @@ from typing import Any
 from bar import unmoved
 from covering import executed, started
 
+from gates.check import Evidence, EvidenceSet
+from gates.child.process import ProcessRun, Stream
 from gates.context import Context
 from gates.evidence._standing import standing_for
 from gates.evidence.called_code import CalledCode, CommandCall
 from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.known_criteria import KnownCriteria
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import SymbolTrace, Use
 from gates.evidence.test_records import TestOutcome, TestRecord
+from gates.measuring.samples import Samples
 from gates.model import CommandRecord, Finding, Location, Outcome, Severity
 from gates.pipeline import discover
-from gates.process import ProcessRun, Stream
 from gates.proof import End
-from gates.samples import Samples
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT_S = 60

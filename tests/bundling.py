@@ -8,11 +8,11 @@ from building import a_criterion, a_measure, a_process, a_task, evidence, measur
 
 from gates.bundles.encoding import encode
 from gates.bundles.form import Bundle, BundledRun, Definition, definition_of
+from gates.check import EvidenceSet
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import MeasurementRun
-from gates.samples import Samples
-from gates.tasks.task import Task
+from gates.measuring.samples import Samples
+from gates.task.task import Task
 
 ON_CUDA = a_criterion(id="AC2", tests=[], code=[], measures=[a_measure(on="cuda")], line=12)
 CUDA = samples(device="cuda")

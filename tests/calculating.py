@@ -6,7 +6,7 @@ from building import a_task
 
 from gates.evidence.calculations import Calculations, CallRun, Ended
 from gates.model import Location
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 PLACE = Location(path="pkg/core.py", line=3, last_line=4)
 

@@ -8,7 +8,7 @@ from building import a_process, a_task
 from gates.evidence.hot_paths import HotPaths
 from gates.evidence.hot_steps import HotRead, HotRun, HotSeen, HotStep
 from gates.model import Location
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 ALL = {"host_reads": 0, "synchronisations": 0, "empty_cache": 0, "stall_share": 0.1}
 

@@ -8,7 +8,7 @@ from building import a_process, a_task
 from gates.evidence.leaking import Allocated, Holder, LeakRun, Rung, Watched
 from gates.evidence.leaks import Leaks
 from gates.model import Location
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 MB = 1 << 20
 

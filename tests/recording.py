@@ -10,7 +10,7 @@ from gates.evidence.recording import Recording, StepRecording
 from gates.evidence.runtime_orders import runtime_orders
 from gates.model import Location
 from gates.scan.loading import load_rules
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 PLACE = Location(path="pkg/train.py", line=7)
 ORDER = (

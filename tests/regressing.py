@@ -10,9 +10,9 @@ from taking import a_taken, some_samples
 
 from gates.evidence.measurements import MeasurementRun
 from gates.evidence.regressions import RegressionRun, Regressions
+from gates.measuring.samples import Samples
 from gates.measuring.taken import Taken
-from gates.samples import Samples
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 BASE = [1.0 + i / 1000 for i in range(16)]
 CORE = """

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from building import a_record, a_run, evidence, measured, samples, written
 
+from gates.check import EvidenceSet
 from gates.claims.checking import World, rule
 from gates.claims.claim import Ruling, Standing
 from gates.claims.reading import read
 from gates.claims.sources import Sources
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.test_records import TestOutcome
 
 STEP = '''\

@@ -7,9 +7,9 @@ from building import a_criterion, a_measure, a_task
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.measuring.ledger import Attempt, Recalled
 from gates.measuring.machine import Machine
+from gates.measuring.samples import Samples
 from gates.measuring.taken import Taken
-from gates.samples import Samples
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 PAIRS = 16
 OLD = [2.0 + i / 1000 for i in range(PAIRS)]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gates.errors import UsageError
-from gates.tasks import spec
-from gates.tasks.task import Task
+from gates.task import loading as spec
+from gates.task.task import Task
 
 HEAD = """id: T1
 title: A task

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from building import a_project, gates, written
 
-from gates.bytecode import PREFIX, in_doubt, of_its_sources
+from gates.project.bytecode import PREFIX, in_doubt, of_its_sources
 
 SOURCE = "def double(x: float) -> float:\n    return 2 * x\n"
 OTHER = SOURCE.replace("2 * x", "x + x")

@@ -8,9 +8,9 @@ from building import ROOT
 
 from gates.errors import UsageError
 from gates.evidence._calculating.laws import LAWS
-from gates.tasks import spec
-from gates.tasks.calculation import Law
-from gates.tasks.task import Task
+from gates.task import loading as spec
+from gates.task.calculation import Law
+from gates.task.task import Task
 
 HEAD = "id: T1\ntitle: x\nimplementation: [pkg]\ncriteria: [{id: AC1, text: t}]\n"
 CALL = "{name: n, call: pkg.core:f, "

@@ -36,10 +36,10 @@ import gates
 import gates.evidence
 import gates.render
 from gates import pipeline, registry
+from gates.check import Derived, Evidence, EvidenceSet
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.goalposts import Mode, Part
-from gates.evidence.kind import Derived, Evidence, EvidenceSet
 from gates.evidence.test_records import TestOutcome
 from gates.model import Decision, Finding, Outcome, Revision
 from gates.render.format import Format
@@ -50,7 +50,7 @@ from gates.scan.loading import load_rules
 from gates.scan.program.reading import project_of
 from gates.scan.rule import Rule
 from gates.stages.gate import Gate
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 GATES = pipeline.discover()
 KINDS = [kind for kind in registry.classes(gates.evidence, Evidence) if kind is not Derived]

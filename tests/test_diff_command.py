@@ -19,12 +19,12 @@ from building import (
 )
 
 from gates import pipeline
+from gates.check import Evidence
 from gates.commands.diff import perform
 from gates.errors import UsageError
-from gates.evidence.kind import Evidence
 from gates.evidence.test_records import TestOutcome
 from gates.model import Revision
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 FAILED = a_run(a_record(TestOutcome.FAILED))
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from gates.drift import Drift, drift, theil_sen
+from gates.measuring.drift import Drift, drift, theil_sen
 
 NOISE = random.Random(7)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from building import written
 
-from gates.files import files_of
+from gates.project.files import files_of
 
 
 def test_files_of_caches_and_hidden_folders_are_left_out(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gates.guardian import MARK, guarded_folder
+from gates.child.guardian import MARK, guarded_folder
 
 GUARDED = """
 import subprocess, sys, time
-from gates.guardian import guarded_folder
+from gates.child.guardian import guarded_folder
 with guarded_folder() as folder:
     (folder / "locked").mkdir()
     (folder / "locked" / "file").write_text("x")

@@ -34,7 +34,7 @@ INTERRUPTED = {
     "where the input is taken to be wrong": WRONG.strip().replace("\n", "\n    "),
     "in a finalizer of what succeeds": "Late(); return 0",
     "in a finalizer": (
-        "Late(); from gates.process import run as command; "
+        "Late(); from gates.child.process import run as command; "
         "command([sys.executable, '-c', '1'], cwd=Path('/'), timeout_s=9, log=Path(os.devnull))"
     ),
 }
@@ -80,7 +80,7 @@ program.main()
 def test_interrupt_is_held_back_and_not_lost() -> None:
     done = ended(
         "import os, signal, time\n"
-        "from gates.interrupts import listen, uninterrupted\n"
+        "from gates.child.interrupts import listen, uninterrupted\n"
         "listen()\n"
         "with uninterrupted():\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"

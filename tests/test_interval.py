@@ -11,10 +11,10 @@ from building import a_measure
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.interval import NEEDED, Estimate, NotEnough, compare, estimate, rank
+from gates.measuring.interval import NEEDED, Estimate, NotEnough, compare, estimate, rank
+from gates.measuring.samples import Metric
 from gates.model import Outcome
-from gates.samples import Metric
-from gates.tasks.task import Measure
+from gates.task.task import Measure
 
 
 def measure(kind: str, *arms: str) -> Measure:

@@ -8,8 +8,8 @@ from building import written
 
 from gates.model import Location
 from gates.permalinks import base_of
+from gates.project.revision import git, web_of
 from gates.render.escape import link
-from gates.revision import git, web_of
 
 SHA = "a" * 40
 

@@ -26,12 +26,12 @@ from building import (
 )
 
 from gates import pipeline
-from gates.evidence.kind import Evidence, EvidenceSet
+from gates.check import Evidence, EvidenceSet
 from gates.evidence.test_records import TestOutcome
 from gates.model import Check, Decision, Finding, Level, Revision, Status
 from gates.report import Report
-from gates.selection import left_out, narrowed
-from gates.tasks.task import Task
+from gates.task.selection import left_out, narrowed
+from gates.task.task import Task
 
 NO_HISTORY = {"BL011"}  # these projects lie in no repository
 PASSING = dataclasses.replace(

@@ -8,7 +8,7 @@ from building import GOOD, TASK_FILE, a_project, gates, result
 
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.policy import check_base, judging
+from gates.project.policy import check_base, judging
 
 LOWER = TASK_FILE.replace("at_least: 1.5", "at_least: 0.5")
 HIGHER = TASK_FILE.replace("at_least: 1.5", "at_least: 9")

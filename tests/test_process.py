@@ -13,8 +13,8 @@ import psutil
 import pytest
 from building import clean
 
-from gates import process
-from gates.process import ProcessRun
+from gates.child import process
+from gates.child.process import ProcessRun
 
 
 def run(tmp_path: Path, code: str, *, timeout_s: float = 30, python: str = sys.executable) -> ProcessRun:
@@ -181,7 +181,7 @@ def test_what_would_change_a_test_run_is_not_inherited(tmp_path: Path, monkeypat
 RUNNER = """\
 import sys
 from pathlib import Path
-from gates import process
+from gates.child import process
 print("ready", flush=True)
 process.run([sys.executable, "-c", sys.argv[1]], cwd=Path.cwd(), timeout_s=60, log=Path("log"))
 """

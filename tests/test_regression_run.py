@@ -12,7 +12,7 @@ from building import ROOT, clean, gates, written
 from regressing import slower, two_commits
 
 from gates.errors import UsageError
-from gates.tasks import spec
+from gates.task import loading as spec
 
 TASK = """\
 id: T1

@@ -8,7 +8,7 @@ from building import OLD, raw_samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gates.samples import BadSamples, read
+from gates.measuring.samples import BadSamples, read
 
 
 def why(text: str) -> str:

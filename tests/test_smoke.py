@@ -8,9 +8,9 @@ from arming import STEPS
 from building import a_context, a_criterion, a_measure, a_project, a_task, gates, written
 
 from gates.evidence.measurements import Measurements, command
-from gates.smoke import EPOCHS, PAIRS, RESTARTS, SAID, cut_short, smoked
-from gates.smoke import STEPS as FEW_STEPS
-from gates.tasks.measurement import Measurement
+from gates.task.measurement import Measurement
+from gates.task.smoke import EPOCHS, PAIRS, RESTARTS, SAID, cut_short, smoked
+from gates.task.smoke import STEPS as FEW_STEPS
 
 ARMS = {"old": {"call": "pkg.core:make", "args": [1]}, "new": {"call": "pkg.core:make", "args": [2]}}
 

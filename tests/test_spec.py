@@ -8,7 +8,7 @@ from building import TASK_FILE, written
 
 from gates.errors import UsageError
 from gates.model import Level
-from gates.tasks import spec
+from gates.task import loading as spec
 
 SMALL = """\
 id: T1

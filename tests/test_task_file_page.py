@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 PAGE = (Path(__file__).parents[1] / "docs/task-file.md").read_text(encoding="utf-8")
 

@@ -24,15 +24,15 @@ from building import (
 from pydantic import ValidationError
 
 from gates import pipeline, render
+from gates.check import Evidence
 from gates.errors import UsageError
-from gates.evidence.kind import Evidence
 from gates.evidence.test_records import TestOutcome
 from gates.model import Decision, Level, Outcome, Revision, Status
 from gates.render import json, markdown, text
 from gates.report import Report
-from gates.tasks import spec
-from gates.tasks.task import Task
-from gates.tasks.waiver import Standing, Waiver, may_be_waived
+from gates.task import loading as spec
+from gates.task.task import Task
+from gates.task.waiver import Standing, Waiver, may_be_waived
 from gates.verdict import score_gate
 from gates.waiving import waive
 

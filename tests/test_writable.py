@@ -9,7 +9,7 @@ from building import GOOD, Ended, a_project, a_record, a_run, gates, result, wri
 
 from gates.errors import UsageError
 from gates.model import Location
-from gates.tasks import spec
+from gates.task import loading as spec
 from gates.writable import writable
 
 NAME = os.fsdecode(b"\xff")

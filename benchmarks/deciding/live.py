@@ -12,13 +12,13 @@ from benchmarks.deciding.load import load
 from gates.measuring import answers
 from gates.measuring.answers import Source
 from gates.measuring.bench import Launch, launch
+from gates.measuring.samples import Samples
 from gates.measuring.session import Plan, measure
 from gates.measuring.taken import Taken
 from gates.measuring.wire import ArmFailed
 from gates.model import Model, Outcome
-from gates.samples import Samples
-from gates.tasks.measurement import Arm
-from gates.tasks.task import Measure
+from gates.task.measurement import Arm
+from gates.task.task import Measure
 
 ROOT = Path(__file__).resolve().parents[2]
 BUDGET_S = 15.0

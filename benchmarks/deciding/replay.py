@@ -5,8 +5,8 @@ from pathlib import Path
 
 from benchmarks.deciding import live, rules
 from benchmarks.deciding.load import load
-from gates.interval import NotEnough, compare, estimate
 from gates.measuring import answers
+from gates.measuring.interval import NotEnough, compare, estimate
 from gates.measuring.session import measure
 from gates.measuring.windows import BASELINE, CANDIDATE, Trace, Window, adaptive, question, windows
 from gates.model import Outcome

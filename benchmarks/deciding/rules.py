@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from gates.deciding import student
+from gates.measuring.deciding import student
 
 BLOCK, PASS, OPEN = "BLOCK", "PASS", "INCONCLUSIVE"
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.measuring.machine import Machine
+from gates.measuring.samples import Device, Metric, Samples
 from gates.measuring.taken import Taken
 from gates.measuring.windows import BASELINE, CANDIDATE, MOST, Trace, Window, adaptive
 from gates.model import Outcome
-from gates.samples import Device, Metric, Samples
 
 BLOCK_PAIRS = 4
 CALM = Machine(cores=2)

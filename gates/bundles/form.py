@@ -5,11 +5,11 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from gates.evidence.measurement_run import MeasurementRun
+from gates.measuring.samples import Samples
 from gates.model import Model, TaskIdentity
-from gates.samples import Samples
-from gates.tasks.measurement import Measurement
-from gates.tasks.task import Measure
-from gates.tasks.types import InsidePath
+from gates.task.measurement import Measurement
+from gates.task.task import Measure
+from gates.task.types import InsidePath
 
 SCHEMA = "gates.bundle/1"
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from gates.check import EvidenceSet
 from gates.claims._answer import Answer, confirmed, contradicted, unsupported
 from gates.claims.claim import Number
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import Measurements
-from gates.interval import Estimate, NotEnough, estimate
-from gates.samples import Metric, Samples
-from gates.tasks.task import Measure
+from gates.measuring.interval import Estimate, NotEnough, estimate
+from gates.measuring.samples import Metric, Samples
+from gates.task.task import Measure
 
 BASES = {"fp32", "float32", "full", "baseline", "base", "old", "before", "reference", "off", "tf32"}
 TOPICS = {"speedup": ("ratio", ("time", "latency", "duration")), "memory": ("reduction", ("mem", "bytes", "vram")),

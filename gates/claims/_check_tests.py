@@ -1,8 +1,8 @@
 """Claims about a test run against the records of this run."""
 
+from gates.check import EvidenceSet
 from gates.claims._answer import Answer, confirmed, contradicted, unsupported
 from gates.claims.claim import AllPassed, Duration, ExitCode, Said, Standing, TestCounts, TestEnd
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome, TestRecord
 

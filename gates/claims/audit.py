@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from gates.check import Evidence, EvidenceSet
 from gates.claims.checking import rule
 from gates.claims.claim import Ruling, Standing
 from gates.claims.sources import Sources
@@ -10,12 +11,11 @@ from gates.context import Context
 from gates.errors import UsageError
 from gates.evidence.claims import Claims, ClaimsSource, read
 from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.measurements import Measurements
 from gates.evidence.pytest_run import PytestRun
 from gates.render import escape
 from gates.stages.claims import other_gates, row, world_of
-from gates.tasks.task import Task
+from gates.task.task import Task
 from gates.terminal import visible
 
 ABOUT_TESTS = {"tests", "all passed", "test end", "exit code", "duration"}

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gates.check import EvidenceSet
 from gates.claims import _check_numbers, _check_places, _check_tests
 from gates.claims._answer import Answer, confirmed, contradicted, percent_text, unsupported
 from gates.claims.claim import (
@@ -23,7 +24,6 @@ from gates.claims.claim import (
 )
 from gates.claims.sources import Looked
 from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.kind import EvidenceSet
 from gates.model import Decision, Location
 
 ROUNDED = 0.006  # what a part of a sum may be off by, where parts are not whole numbers

@@ -9,7 +9,6 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic.config import JsonDict
 from pydantic_core import ErrorDetails
 
-from gates import yaml_source
 from gates.claims import reading
 from gates.claims.claim import (
     Claim,
@@ -26,8 +25,9 @@ from gates.claims.claim import (
     Verdict,
 )
 from gates.model import Decision, Level, Location, Model
-from gates.tasks.types import InsidePath, Metric, Name, Text
-from gates.yaml_source import Document, Problem, SourceError, did_you_mean
+from gates.task import yaml_source
+from gates.task.types import InsidePath, Metric, Name, Text
+from gates.task.yaml_source import Document, Problem, SourceError, did_you_mean
 
 Count = Annotated[int, Field(ge=0)]
 TOLERANCE = 0.005  # of a value that says no tolerance: half a unit of the third digit

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from gates.child.guardian import guarded_folder
 from gates.claims.audit import audit, markdown, text
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
-from gates.guardian import guarded_folder
-from gates.tasks import spec
+from gates.task import loading as spec
 
 
 @dataclass(frozen=True)

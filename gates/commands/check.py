@@ -9,8 +9,8 @@ from pathlib import Path
 from gates.config import Settings
 from gates.counted import counted
 from gates.errors import UsageError
-from gates.files import files_of
 from gates.model import SEVERITIES, Severity
+from gates.project.files import files_of
 from gates.scan.checking import Checked, check
 from gates.scan.loading import load_rules, named, unknown
 from gates.scan.memory import Memory

@@ -9,8 +9,8 @@ from typing import Any
 
 import psutil
 
-from gates import process
-from gates.guardian import guarded_folder
+from gates.child import process
+from gates.child.guardian import guarded_folder
 from gates.measuring import machine
 from gates.measuring.bench import Launch, launch
 from gates.measuring.fitness import contended, disturbed, noise
@@ -18,7 +18,7 @@ from gates.measuring.session import Plan, measure
 from gates.measuring.windows import BASELINE, CANDIDATE, Trace, adaptive, detectable, windows
 from gates.measuring.wire import ArmFailed
 from gates.model import Outcome
-from gates.tasks.measurement import Arm
+from gates.task.measurement import Arm
 from gates.terminal import printable
 
 HERE = Path(__file__).parents[1] / "measuring"

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates import run_log
 from gates.config import Settings
 from gates.evidence.past_runs import this_machine
+from gates.project import run_log
+from gates.project.run_log import LoggedRun
 from gates.report import HEADLINES
-from gates.run_log import LoggedRun
 from gates.stages._sparkline import sparkline
-from gates.tasks import spec
-from gates.tasks.task import Task
+from gates.task import loading as spec
+from gates.task.task import Task
 
 
 @dataclass(frozen=True)

@@ -9,25 +9,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gates import store
-from gates.as_committed import unlike_head
 from gates.bundles.encoding import decode, encode, signed_part
 from gates.bundles.form import SCHEMA, Bundle, BundledRun, Origin, definition_of
 from gates.bundles.signing import sign
-from gates.bytecode import of_its_sources
+from gates.child.guardian import guarded_folder
+from gates.child.process import Stream
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import GatesError, UsageError
 from gates.evidence.bound_files import bind
 from gates.evidence.measurements import MeasurementRun, asked_of, command, take
-from gates.files import near
-from gates.guardian import guarded_folder
 from gates.model import TaskIdentity
-from gates.process import Stream
-from gates.revision import environment, git
-from gates.selection import narrowed
-from gates.tasks import spec
-from gates.tasks.measurement import Measurement
-from gates.tasks.task import Task
+from gates.project.as_committed import unlike_head
+from gates.project.bytecode import of_its_sources
+from gates.project.files import near
+from gates.project.revision import environment, git
+from gates.task import loading as spec
+from gates.task.measurement import Measurement
+from gates.task.selection import narrowed
+from gates.task.task import Task
 from gates.terminal import visible
 
 SILENT = Stream(bytes=0, tail="", truncated=False)

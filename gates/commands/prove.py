@@ -11,18 +11,18 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from gates import store
+from gates.child.guardian import guarded_folder
+from gates.child.interrupts import stop_if_interrupted, uninterrupted
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import GatesError
-from gates.files import near
-from gates.guardian import guarded_folder
-from gates.interrupts import stop_if_interrupted, uninterrupted
+from gates.project.files import near
+from gates.project.revision import web_of
 from gates.proof import PROOF, Proof
 from gates.proving import declared, page
 from gates.proving.proving import Asked, prove
-from gates.revision import web_of
-from gates.tasks import spec
-from gates.tasks.task import Task
+from gates.task import loading as spec
+from gates.task.task import Task
 from gates.writable import writable
 
 PAGE = "proof.md"

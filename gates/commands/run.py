@@ -7,27 +7,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from gates import pipeline, registry, render, run_log, store
+from gates import pipeline, registry, render, store
 from gates.bundles.files import handed_in
-from gates.bytecode import of_its_sources
+from gates.child.guardian import guarded_folder
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
-from gates.files import near
-from gates.guardian import guarded_folder
 from gates.logged import logged
-from gates.policy import Policy, check_base
 from gates.progress import shown
+from gates.project import run_log
+from gates.project.bytecode import of_its_sources
+from gates.project.files import near
+from gates.project.policy import Policy, check_base
 from gates.render import json, markdown, text
 from gates.render.format import Format
 from gates.scan.loading import check_rules
-from gates.selection import Selection, narrowed
-from gates.smoke import smoked
 from gates.stages.gate import Gate
-from gates.tasks import spec
-from gates.tasks.task import Task
-from gates.tasks.waived_rules import check_waived_rules
-from gates.yaml_source import did_you_mean
+from gates.task import loading as spec
+from gates.task.selection import Selection, narrowed
+from gates.task.smoke import smoked
+from gates.task.task import Task
+from gates.task.waived_rules import check_waived_rules
+from gates.task.yaml_source import did_you_mean
 
 N = TypeVar("N", Format, Gate)
 TEMPLATES = Path("reports", "templates")

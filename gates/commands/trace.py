@@ -5,8 +5,8 @@ from pathlib import Path
 
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.revision import web_of
-from gates.tasks import spec
+from gates.project.revision import web_of
+from gates.task import loading as spec
 from gates.tracing.collecting import collect
 from gates.tracing.matrix import Kind, Matrix
 from gates.tracing.pages import markdown, text

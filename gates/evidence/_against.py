@@ -7,22 +7,22 @@ from functools import partial
 from pathlib import Path
 
 from gates.context import Context
-from gates.deciding.spending import looks_until
 from gates.evidence._attempt import attempt
 from gates.evidence._baseline import Baseline
-from gates.evidence._import_paths import import_roots
 from gates.evidence._own_code import loaded, refuse_other_code
 from gates.evidence._timed import attempts_key
 from gates.measuring.bench import Launch, launch
 from gates.measuring.comparison import BASELINE, CANDIDATE, limits_of
+from gates.measuring.deciding.spending import looks_until
 from gates.measuring.ledger import Recalled, key_of
+from gates.measuring.samples import Samples
 from gates.measuring.session import Plan
 from gates.measuring.taken import SPLIT, Taken, frozen_digest
 from gates.measuring.wire import ArmFailed
-from gates.samples import Samples
-from gates.tasks.measurement import Arm, Measurement
-from gates.tasks.regression import Regression
-from gates.tasks.task import Task
+from gates.project.import_paths import import_roots
+from gates.task.measurement import Arm, Measurement
+from gates.task.regression import Regression
+from gates.task.task import Task
 
 METHOD = "gates.regression/1"
 

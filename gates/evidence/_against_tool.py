@@ -4,15 +4,15 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from gates import process
+from gates.child import process
 from gates.evidence._against import Sides
 from gates.evidence._own_code import Noted, refuse_other_code
 from gates.measuring import machine
 from gates.measuring.comparison import BASELINE, CANDIDATE
 from gates.measuring.formats import read_times
+from gates.measuring.samples import BadSamples, Metric, Samples
 from gates.measuring.wire import ArmFailed
-from gates.samples import BadSamples, Metric, Samples
-from gates.tasks.measurement import Arm, Measurement
+from gates.task.measurement import Arm, Measurement
 
 METRIC = "time_s"
 Times = Mapping[str, float]

@@ -3,7 +3,7 @@
 import json
 import secrets
 
-from gates import process
+from gates.child import process
 from gates.context import Context
 from gates.evidence.pytest_run import PytestRun
 

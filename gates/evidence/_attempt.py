@@ -6,16 +6,16 @@ from functools import partial
 from pathlib import Path
 
 from gates.evidence.measurement_run import MeasurementRun
-from gates.interval import TIME_UNITS, is_time
 from gates.measuring import answers
 from gates.measuring.answers import MANY, Source
 from gates.measuring.fitness import contended, disturbed
+from gates.measuring.interval import TIME_UNITS, is_time
 from gates.measuring.ledger import Attempt, Ledger, Recalled
+from gates.measuring.samples import Samples
 from gates.measuring.session import Plan, measure
 from gates.measuring.taken import Taken, frozen_digest
 from gates.measuring.wire import ArmFailed
-from gates.samples import Samples
-from gates.tasks.task import Measure
+from gates.task.task import Measure
 
 BEGUN, FAILED = "begun", "failed"
 KILLED = "it was stopped from outside"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from gates.context import Context
 from gates.evidence._goalposts import base as bases
-from gates.files import files_of
-from gates.history import Blob, History, object_name
 from gates.measuring.taken import frozen_digest
-from gates.tasks.task import Task
-from gates.tasks.types import InsidePath
+from gates.project.files import files_of
+from gates.project.history import Blob, History, object_name
+from gates.task.task import Task
+from gates.task.types import InsidePath
 
 PROSE = (".md", ".rst")
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from gates.files import files_of
-from gates.tasks.task import Task
+from gates.project.files import files_of
+from gates.task.task import Task
 
 
 def files_beside_tests(task: Task, root: Path) -> Iterator[Path]:

@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates.own_reports import is_report
+from gates.project.own_reports import is_report
 
 LEFT_OUT = {".gates", ".git", ".hg", ".tox", ".nox", ".venv", "node_modules", "__pycache__"}
 LEFT_OUT_ABOVE = {"build", "dist", "venv", "wandb"}  # a package may have folders of these names

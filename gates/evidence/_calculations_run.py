@@ -8,12 +8,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from gates import process
+from gates.child import process
+from gates.child.process import ProcessRun
+from gates.child.tracebacks import FRAME, crash_of, is_ours
 from gates.context import Context
 from gates.evidence._calculating.session import BOOTSTRAP, IMPORT_S
-from gates.evidence._tracebacks import FRAME, crash_of, is_ours
 from gates.model import Location
-from gates.process import ProcessRun
 from gates.terminal import printable
 
 Asked: TypeAlias = dict[str, Any]

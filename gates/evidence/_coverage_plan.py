@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from gates.context import Context
-from gates.files import copy_package
-from gates.tasks.task import Task
+from gates.project.files import copy_package
+from gates.task.task import Task
 
 COVERAGE_PLUGIN = "gates_pytest_coverage"
 FOLDER = "coverage"

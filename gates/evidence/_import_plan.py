@@ -7,13 +7,13 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from gates.context import Context
-from gates.evidence._import_paths import import_roots, package_root
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
-from gates.files import files_of
 from gates.model import Location
+from gates.project.files import files_of
+from gates.project.import_paths import import_roots, package_root
 from gates.syntax import Unparsed, live_statements
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 TESTS = {"tests", "test"}
 

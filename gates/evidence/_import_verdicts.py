@@ -5,8 +5,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from gates.child.tracebacks import is_ours
 from gates.context import Context
-from gates.evidence._tracebacks import is_ours
 from gates.model import Location
 
 # what of the standard library is there on some platforms only

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from gates.evidence._seals import unsealed
+from gates.child.seals import unsealed
 from gates.evidence.recorded import Attempt, Compared, Happened, Logged, Overflowed, Recorded
 from gates.model import Location, Model
 from gates.terminal import printable

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates.evidence.sources import Sources
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 
 class ModuleFiles:

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from gates.child.process import ProcessRun
 from gates.evidence.test_records import Event, TestOutcome, TestRecord, last_of
-from gates.process import ProcessRun
 from gates.terminal import printable
 
 

@@ -22,9 +22,9 @@ from gates.evidence.test_records import (
     last_of,
     outcome_of,
 )
-from gates.files import files_of
 from gates.model import Location
-from gates.tasks.task import Task
+from gates.project.files import files_of
+from gates.task.task import Task
 
 
 class Records:

@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates import process
+from gates.child import process
 from gates.context import Context
-from gates.evidence._import_paths import import_roots
 from gates.evidence.measurements import asked_of
 from gates.measuring import bench
+from gates.measuring.samples import BadSamples, read
 from gates.measuring.wire import ArmFailed
-from gates.samples import BadSamples, read
-from gates.tasks.measurement import Arm, Measurement
-from gates.tasks.task import Criterion, Measure, Task
-from gates.tasks.types import Command
+from gates.project.import_paths import import_roots
+from gates.task.measurement import Arm, Measurement
+from gates.task.task import Criterion, Measure, Task
+from gates.task.types import Command
 
 STEPS = 8  # of an arm: what is called but now and then is called in one of so many
 LONG_S = 60.0

@@ -12,25 +12,25 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from gates import process
+from gates.child import process
 from gates.context import Context
-from gates.deciding.spending import looks_until
 from gates.evidence._attempt import attempt
-from gates.evidence._import_paths import import_roots
 from gates.evidence._installed import installed
-from gates.files import files_of
 from gates.measuring import machine
 from gates.measuring.answers import ALPHA
 from gates.measuring.bench import Launch, launch
+from gates.measuring.deciding.spending import looks_until
 from gates.measuring.formats import read_times
 from gates.measuring.ledger import Recalled, key_of
+from gates.measuring.samples import BadSamples, Metric, Samples
 from gates.measuring.session import Plan
 from gates.measuring.taken import SPLIT, Taken, frozen_digest
-from gates.revision import processor
-from gates.samples import BadSamples, Metric, Samples
-from gates.smoke import cut_short
-from gates.tasks.measurement import Arm, Measurement
-from gates.tasks.task import Measure, Task
+from gates.project.files import files_of
+from gates.project.import_paths import import_roots
+from gates.project.revision import processor
+from gates.task.measurement import Arm, Measurement
+from gates.task.smoke import cut_short
+from gates.task.task import Measure, Task
 
 METHOD = "gates.measuring/1"
 LONGEST = 1000

@@ -8,9 +8,9 @@ from gates.context import Context
 from gates.evidence._marked import WrittenTest, written_in
 from gates.evidence.sources import Sources
 from gates.evidence.test_records import ELSEWHERE, Event, Unrun
-from gates.files import is_aside
+from gates.project.files import is_aside
 from gates.syntax import Unparsed
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 MARKER = b"criterion"
 

@@ -13,7 +13,7 @@ from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
 from gates.model import Location
 from gates.syntax import SourceModule, Unparsed, live_statements
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 MOST = 400  # functions: each is looked at when a test asserts for the first time

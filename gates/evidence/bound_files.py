@@ -11,10 +11,10 @@ from pathlib import Path
 from gates.bundles.form import BoundFile
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._import_paths import import_roots
-from gates.files import files_of, is_byproduct
-from gates.tasks.measurement import Measurement
-from gates.tasks.task import Task
+from gates.project.files import files_of, is_byproduct
+from gates.project.import_paths import import_roots
+from gates.task.measurement import Measurement
+from gates.task.task import Task
 from gates.terminal import printable, visible
 
 LONGEST = 250  # of a name on most file systems

@@ -2,7 +2,7 @@
 
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestRecord
-from gates.tasks.task import Criterion, Task
+from gates.task.task import Criterion, Task
 
 
 def tests_of(task: Task, criterion: Criterion, run: PytestRun | None) -> list[TestRecord]:

@@ -8,14 +8,14 @@ from typing import Self
 from gates.bundles.encoding import BadBundle, contents, decode, signed_part
 from gates.bundles.form import BoundFile, BundledRun, Definition, Origin, definition_of
 from gates.bundles.signing import signer_of
+from gates.check import Evidence
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bound_files import bind
-from gates.evidence.kind import Evidence
 from gates.evidence.measurement_run import MeasurementRun
 from gates.model import Model
-from gates.tasks.measurement import Measurement
-from gates.tasks.task import Task
+from gates.task.measurement import Measurement
+from gates.task.task import Task
 
 FOLDER = "bundles"
 Bound = Mapping[str, Mapping[str, BoundFile]]  # by measurement and path

@@ -7,17 +7,17 @@ from typing import Any, Self
 
 from pydantic import JsonValue
 
+from gates.check import Evidence
 from gates.context import Context
 from gates.counted import counted
 from gates.errors import EvidenceUnavailable
 from gates.evidence._calculating.likeness import Unseen, differences, numbers_in
 from gates.evidence._calculating.values import encode, plain, shown
 from gates.evidence._calculations_run import Asked, run_all
-from gates.evidence._import_paths import import_roots
-from gates.evidence.kind import Evidence
 from gates.model import CommandRecord, Location, Model
-from gates.tasks.calculation import Called, Case, Instance, Property
-from gates.tasks.task import Task
+from gates.project.import_paths import import_roots
+from gates.task.calculation import Called, Case, Instance, Property
+from gates.task.task import Task
 from gates.terminal import visible
 
 CALL_S, TRIAL_S = 60.0, 300.0

@@ -4,20 +4,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
+from gates.check import Derived, EvidenceSet
+from gates.child.guardian import guarded_folder
 from gates.config import reports_of
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence._standing import Standing, run_once, standing_for, works
-from gates.evidence.kind import Derived, EvidenceSet
 from gates.evidence.source_tree import SourceTree
-from gates.guardian import guarded_folder
 from gates.model import CommandRecord, Model
 from gates.proving.bench import Bench
 from gates.proving.emptying import bodies, is_called_anew, makes_unseen, noting, places_of, raising
 from gates.proving.giving import Function
 from gates.proving.source import Text
-from gates.tasks.task import Criterion, EntryPoint, Task
-from gates.tasks.types import Command
+from gates.task.task import Criterion, EntryPoint, Task
+from gates.task.types import Command
 
 
 class CommandCall(Model):

@@ -4,14 +4,14 @@ import hashlib
 from pathlib import Path
 from typing import Self
 
+from gates.check import Evidence
 from gates.claims import claims_file, reading
 from gates.claims.claim import Claim
 from gates.claims.sources import Looked, Sources
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.evidence.kind import Evidence
 from gates.model import Model
-from gates.tasks.task import Task
+from gates.task.task import Task
 from gates.terminal import printable
 
 MAX_BYTES = 2 * 1024 * 1024

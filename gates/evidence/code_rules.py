@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from gates.check import Evidence
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.evidence.kind import Evidence
-from gates.files import files_of
 from gates.model import Location, Model, Severity
+from gates.project.files import files_of
 from gates.scan.checking import Checked, check
 from gates.scan.loading import load_rules, named, unknown
 from gates.scan.rule import Rule
 from gates.scan.site import Site
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 MAX_SITES = 1000
 

@@ -6,16 +6,16 @@ from typing import Self
 
 from pydantic import ValidationError
 
+from gates.check import Evidence
+from gates.child.probing import Entry, Probe, Probed, location, number
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._calculating.likeness import Unseen, differences
 from gates.evidence._calculating.values import shown
-from gates.evidence._import_paths import import_roots
-from gates.evidence._probing import Entry, Probe, Probed, location, number
-from gates.evidence.kind import Evidence
 from gates.evidence.together import Differed, Stood, Switched, Together
-from gates.tasks.concurrent import Concurrent
-from gates.tasks.task import Task
+from gates.project.import_paths import import_roots
+from gates.task.concurrent import Concurrent
+from gates.task.task import Task
 
 PROGRAM = "_concurrency"
 KEPT = 20

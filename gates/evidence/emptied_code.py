@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from gates.check import Derived, EvidenceSet
+from gates.child.guardian import guarded_folder
 from gates.config import reports_of
 from gates.context import Context
 from gates.counted import counted
@@ -15,10 +17,8 @@ from gates.evidence._alone import failing_alone
 from gates.evidence.bound_tests import tests_of
 from gates.evidence.called_code import CalledCode
 from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.kind import Derived, EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
-from gates.guardian import guarded_folder
 from gates.model import CommandRecord, Location, Model
 from gates.proof import NOTICED, End
 from gates.proving.bench import Bench, Told
@@ -26,9 +26,9 @@ from gates.proving.emptying import Emptying, emptyings, places_of, while_importe
 from gates.proving.exchanging import Exchange, exchanges, promises
 from gates.proving.source import Text, compiles
 from gates.proving.targets import STARTUP_S, Baseline
-from gates.tasks.calls import stands_beside
-from gates.tasks.code_binding import CodeBinding
-from gates.tasks.task import Criterion, Task
+from gates.task.calls import stands_beside
+from gates.task.code_binding import CodeBinding
+from gates.task.task import Criterion, Task
 
 LEAST_S = 60.0
 SHARE = 2.0  # of the time that the test run took

@@ -6,14 +6,14 @@ import shutil
 from pathlib import Path
 from typing import Self
 
-from gates import process
+from gates.check import Evidence
+from gates.child import process
+from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.kind import Evidence
-from gates.files import copy_package
 from gates.model import CommandRecord, Location, Model
-from gates.process import ProcessRun
-from gates.tasks.task import Task
+from gates.project.files import copy_package
+from gates.task.task import Task
 from gates.terminal import printable
 
 PLUGIN = "gates_emulated"

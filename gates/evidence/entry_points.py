@@ -5,17 +5,17 @@ import os
 from pathlib import Path
 from typing import Self
 
-from gates import process
+from gates.check import Evidence
+from gates.child import process
+from gates.child.process import ProcessRun
+from gates.child.tracebacks import crash_of, warnings_of, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._import_paths import import_roots
 from gates.evidence._scripts import exit_code_of
-from gates.evidence._tracebacks import crash_of, warnings_of, written
-from gates.evidence.kind import Evidence
 from gates.evidence.test_records import Warned
 from gates.model import CommandRecord, Location, Model
-from gates.process import ProcessRun
-from gates.tasks.task import EntryPoint, Task
+from gates.project.import_paths import import_roots
+from gates.task.task import EntryPoint, Task
 from gates.terminal import printable
 
 RUNNER = Path(__file__).with_name("_call_runner.py")

@@ -10,20 +10,20 @@ from typing import Self
 
 from pydantic import Field, JsonValue
 
+from gates.check import Evidence
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._compilers import compiling_modules
 from gates.evidence._coverage_plan import FOLDER
 from gates.evidence._defining_lines import called, defining, is_defined
 from gates.evidence._own_steps import as_steps, as_text
-from gates.evidence.kind import Evidence
 from gates.evidence.public_code import Body, exports_of, functions_of, innermost
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
-from gates.files import files_of
 from gates.model import Location, Model
+from gates.project.files import files_of
 from gates.syntax import SourceModule, Unparsed
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 TEST = "test:"
 Where = dict[str, dict[int, frozenset[str]]]

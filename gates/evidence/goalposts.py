@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from gates import rules
+from gates.check import Evidence
 from gates.context import Context
 from gates.errors import UsageError
 from gates.evidence._goalposts import base as bases
@@ -17,11 +18,10 @@ from gates.evidence._goalposts.imported import Neighbours
 from gates.evidence._goalposts.move import Move, Part, moved
 from gates.evidence._goalposts.two_states import TwoStates
 from gates.evidence._goalposts.written_tests import WrittenTest, written_tests
-from gates.evidence.kind import Evidence
-from gates.history import History
 from gates.model import Level, Location
-from gates.tasks import spec
-from gates.tasks.task import Task
+from gates.project.history import History
+from gates.task import loading as spec
+from gates.task.task import Task
 from gates.terminal import printable
 
 FOLDER = "goalposts"

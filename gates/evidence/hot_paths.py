@@ -8,21 +8,21 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from gates import process
-from gates.channel import Channel
+from gates.check import Evidence
+from gates.child import process
+from gates.child.channel import Channel
+from gates.child.process import ProcessRun
+from gates.child.tracebacks import crash_of, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._hot_journal import read_steps
-from gates.evidence._import_paths import import_roots
 from gates.evidence._journal import Entry, read_entries
-from gates.evidence._tracebacks import crash_of, written
 from gates.evidence.hot_steps import HotRun, HotSeen
-from gates.evidence.kind import Evidence
-from gates.files import copy_package
 from gates.model import CommandRecord
-from gates.process import ProcessRun
-from gates.tasks.hot_path import HotPath
-from gates.tasks.task import Task
+from gates.project.files import copy_package
+from gates.project.import_paths import import_roots
+from gates.task.hot_path import HotPath
+from gates.task.task import Task
 
 PACKAGE = "gates_recorder"
 PROGRAM = f"{PACKAGE}.hot_path"

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from gates.interval import NEEDED, rank
+from gates.child.process import ProcessRun
+from gates.measuring.interval import NEEDED, rank
 from gates.model import Location, Model
-from gates.process import ProcessRun
 
 WARM_UP, WARM_UP_SHARE = 2, 0.15
 BLOCKS = 12

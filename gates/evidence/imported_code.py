@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
+from gates.check import Evidence
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._coverage_plan import FOLDER
-from gates.evidence.kind import Evidence
-from gates.history import Blob, History
-from gates.tasks.task import Task
+from gates.project.history import Blob, History
+from gates.task.task import Task
 from gates.terminal import printable
 
 INSTALLED = {"site-packages", "dist-packages"}

@@ -4,15 +4,15 @@ import ast
 from collections.abc import Iterator
 from typing import Self
 
+from gates.check import Evidence
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence._markers import Marker, Marks
-from gates.evidence.kind import Evidence
 from gates.evidence.sources import Sources
 from gates.model import Location, Model
 from gates.syntax import Definition, SourceModule, Unparsed
-from gates.tasks import spec
-from gates.tasks.task import Task
+from gates.task import loading as spec
+from gates.task.task import Task
 
 
 class Misspelt(Model):

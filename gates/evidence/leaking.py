@@ -1,8 +1,8 @@
 """What was seen of a callable that was run over and over: the rungs after each epoch, and where what is kept is."""
 
-from gates.drift import Drift, drift
+from gates.child.process import ProcessRun
+from gates.measuring.drift import Drift, drift
 from gates.model import Location, Model
-from gates.process import ProcessRun
 
 LEAST_BYTES = 16 * 1024  # a history of numbers is below
 NODES = 0.5

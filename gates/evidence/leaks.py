@@ -8,15 +8,15 @@ from typing import Self
 
 from pydantic import ValidationError
 
+from gates.check import Evidence
+from gates.child.probing import Entry, Probe, Probed, location
 from gates.context import Context
-from gates.drift import DROPPED, Drift
 from gates.errors import EvidenceUnavailable
-from gates.evidence._import_paths import import_roots
-from gates.evidence._probing import Entry, Probe, Probed, location
-from gates.evidence.kind import Evidence
 from gates.evidence.leaking import Allocated, Holder, LeakRun, Watched
-from gates.tasks.leak import Leak
-from gates.tasks.task import Task
+from gates.measuring.drift import DROPPED, Drift
+from gates.project.import_paths import import_roots
+from gates.task.leak import Leak
+from gates.task.task import Task
 
 PROGRAM = "_leaks"
 LONGER = 3

@@ -1,10 +1,10 @@
 """One run of a measurement: the samples that it took, or why there are none, and how they were taken."""
 
+from gates.child.process import ProcessRun
 from gates.measuring.ledger import Recalled
+from gates.measuring.samples import Samples
 from gates.measuring.taken import Taken
 from gates.model import Model
-from gates.process import ProcessRun
-from gates.samples import Samples
 
 
 class MeasurementRun(Model):

@@ -8,22 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from gates import process
+from gates.check import Evidence
+from gates.child import process
+from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._attempt import handed_over
 from gates.evidence._timed import attempts_key, measures_of, run_again_and_again, time_arms
 from gates.evidence.bundles import answering
-from gates.evidence.kind import Evidence
 from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring import machine
+from gates.measuring.samples import BadSamples, Samples, read
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord
-from gates.process import ProcessRun
-from gates.samples import BadSamples, Samples, read
-from gates.smoke import cut_short
-from gates.tasks.measurement import Measurement
-from gates.tasks.task import Task
+from gates.task.measurement import Measurement
+from gates.task.smoke import cut_short
+from gates.task.task import Task
 
 MAX_BYTES = 64 * 1024 * 1024
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}

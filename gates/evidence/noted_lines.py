@@ -4,8 +4,8 @@ from pathlib import Path
 
 from gates.context import Context
 from gates.evidence._coverage_plan import FOLDER, copy_plugin, coverage_env
-from gates.evidence._import_paths import import_roots
-from gates.tasks.task import Task
+from gates.project.import_paths import import_roots
+from gates.task.task import Task
 
 
 def noting(plugins: Path, task: Task, context: Context) -> tuple[list[str], dict[str, str]]:

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import Self
 
-from gates import run_log
+from gates.check import Evidence
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.kind import Evidence
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.evidence.regressions import Regressions
 from gates.measuring import machine
 from gates.measuring.comparison import CANDIDATE
-from gates.revision import processor
-from gates.run_log import LoggedRun, Number
-from gates.tasks.task import Task
+from gates.project import run_log
+from gates.project.revision import processor
+from gates.project.run_log import LoggedRun, Number
+from gates.task.task import Task
 
 MOST = 50
 

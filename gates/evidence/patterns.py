@@ -13,7 +13,7 @@ from gates.scan.patterns.pattern import Pattern
 from gates.scan.rule import Piece, Rule
 from gates.scan.site import Site
 from gates.syntax import Definition, Unparsed
-from gates.tasks.code_binding import CodeBinding
+from gates.task.code_binding import CodeBinding
 
 MAX_PLACES = 1000
 MAX_DEAD = 10

@@ -8,12 +8,12 @@ from typing import Self
 from pydantic import ValidationError
 
 from gates import config
+from gates.check import Evidence
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.evidence.kind import Evidence
-from gates.files import files_of
+from gates.project.files import files_of
 from gates.proof import PROOF, Proof
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 SETTINGS = ("pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini", "conftest.py")
 

@@ -4,8 +4,10 @@ import shutil
 from pathlib import Path
 from typing import Self
 
-from gates import process
-from gates.channel import Channel
+from gates.check import Evidence
+from gates.child import process
+from gates.child.channel import Channel
+from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._canaries import rigged
@@ -15,7 +17,6 @@ from gates.evidence._reconcile import disagreements
 from gates.evidence._records import Records
 from gates.evidence._unrun import unrun
 from gates.evidence._watch_plan import tell_what_to_watch
-from gates.evidence.kind import Evidence
 from gates.evidence.test_records import (
     CollectError,
     Deselected,
@@ -26,10 +27,9 @@ from gates.evidence.test_records import (
     Unrun,
     Warned,
 )
-from gates.files import copy_package
 from gates.model import CommandRecord
-from gates.process import ProcessRun
-from gates.tasks.task import Task
+from gates.project.files import copy_package
+from gates.task.task import Task
 from gates.terminal import printable
 
 PLUGIN = "gates_pytest_witness"

@@ -11,7 +11,7 @@ from gates.model import Location, Model
 from gates.scan.program.module import Module
 from gates.scan.program.project import Project
 from gates.scan.program.reading import read_project
-from gates.tasks.code_binding import CodeBinding
+from gates.task.code_binding import CodeBinding
 
 SHOWN = 5
 Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
+from gates.child.process import ProcessRun
 from gates.model import Location, Model
-from gates.process import ProcessRun
 
 
 class Happened(Model):

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
-from gates import process
-from gates.channel import Channel
+from gates.check import Evidence
+from gates.child import process
+from gates.child.channel import Channel
+from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._journal import Entry, as_recorded, read_entries
 from gates.evidence.code_rules import rules_of
-from gates.evidence.kind import Evidence
 from gates.evidence.recorded import Recorded
 from gates.evidence.recording import ALONE, RECORDER
 from gates.evidence.runtime_orders import RuntimeOrder, runtime_orders
-from gates.files import copy_package
 from gates.model import CommandRecord, Model
-from gates.process import ProcessRun
-from gates.tasks.task import Task
-from gates.tasks.tests_to_record import TestsToRecord
+from gates.project.files import copy_package
+from gates.task.task import Task
+from gates.task.tests_to_record import TestsToRecord
 
 VARYING = {"driven", "scale", "window", "lr", "optimizers", "scaler", "scale_before", "scale_after", "rates_before",
            "rates_after"}  # fmt: skip

@@ -7,21 +7,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from gates import process
-from gates.channel import Channel
+from gates.check import Evidence
+from gates.child import process
+from gates.child.channel import Channel
+from gates.child.tracebacks import crash_of, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._import_paths import import_roots
 from gates.evidence._journal import read_journal
-from gates.evidence._tracebacks import crash_of, written
 from gates.evidence.code_rules import rules_of
-from gates.evidence.kind import Evidence
 from gates.evidence.recorded import Attempt, Recorded
 from gates.evidence.runtime_orders import RuntimeOrder, runtime_orders
-from gates.files import copy_package
 from gates.model import CommandRecord, Model
-from gates.tasks.task import Task
-from gates.tasks.training_step import Need, TrainingStep
+from gates.project.files import copy_package
+from gates.project.import_paths import import_roots
+from gates.task.task import Task
+from gates.task.training_step import Need, TrainingStep
 
 RECORDER = "gates_recorder"
 # What a training step shows here is its semantics: on every machine the same, on a CPU, with nobody told of it.

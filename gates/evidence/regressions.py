@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from gates import process
-from gates.checkout import lay_out
+from gates.check import Evidence
+from gates.child import process
+from gates.child.guardian import remove
 from gates.command_line import shown
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
@@ -17,17 +18,16 @@ from gates.evidence._against import Sides, compare_arms
 from gates.evidence._against_tool import compare_benchmarks
 from gates.evidence._baseline import Baseline
 from gates.evidence._timed import own_files
-from gates.evidence.kind import Evidence
 from gates.evidence.measurements import MeasurementRun
-from gates.guardian import remove
-from gates.history import History
 from gates.measuring.comparison import arm_of, device_of
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
-from gates.smoke import cut_short
-from gates.tasks.measurement import Arm, Measurement
-from gates.tasks.regression import Regression
-from gates.tasks.task import Task
+from gates.project.checkout import lay_out
+from gates.project.history import History
+from gates.task.measurement import Arm, Measurement
+from gates.task.regression import Regression
+from gates.task.smoke import cut_short
+from gates.task.task import Task
 from gates.terminal import printable
 
 FOLDER = "regressions"

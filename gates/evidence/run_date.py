@@ -3,10 +3,10 @@
 from datetime import date
 from typing import Self
 
+from gates.check import Evidence, EvidenceSet
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.kind import Evidence, EvidenceSet
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 
 def day_of(evidence: EvidenceSet) -> date | None:

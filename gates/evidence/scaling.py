@@ -5,16 +5,16 @@ from typing import Self
 
 from pydantic import ValidationError
 
+from gates.check import Evidence
+from gates.child.probing import Entry, Probe, Probed, location, number
+from gates.child.process import ProcessRun
 from gates.context import Context
-from gates.deciding.exponent import Power, power
 from gates.errors import EvidenceUnavailable
-from gates.evidence._import_paths import import_roots
-from gates.evidence._probing import Entry, Probe, Probed, location, number
-from gates.evidence.kind import Evidence
+from gates.measuring.deciding.exponent import Power, power
 from gates.model import Location, Model
-from gates.process import ProcessRun
-from gates.tasks.scale import Scale
-from gates.tasks.task import Task
+from gates.project.import_paths import import_roots
+from gates.task.scale import Scale
+from gates.task.task import Task
 
 PROGRAM = "_scaling"
 LEAST_SHARE = 0.1

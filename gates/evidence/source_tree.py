@@ -4,21 +4,21 @@ import itertools
 from collections.abc import Iterator
 from typing import Self
 
+from gates.check import Evidence
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.code_rules import RuleTrace, bound_rules
-from gates.evidence.kind import Evidence
 from gates.evidence.patterns import PatternTrace, trace_patterns
 from gates.evidence.reach import Reach, ReachTrace
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver, SymbolTrace
 from gates.evidence.watchful import Watchful, watchful
-from gates.files import files_of
 from gates.model import Location
+from gates.project.files import files_of
 from gates.syntax import SourceModule, Unparsed
-from gates.tasks.calls import called_for
-from gates.tasks.code_binding import CodeBinding
-from gates.tasks.task import Task
+from gates.task.calls import called_for
+from gates.task.code_binding import CodeBinding
+from gates.task.task import Task
 
 
 class SourceTree(Evidence):

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from pathlib import Path
 
-from gates.files import files_of
+from gates.project.files import files_of
 from gates.scan.program.reading import content
 from gates.syntax import SourceModule, Unparsed, parse
 

@@ -8,17 +8,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
-from gates import process
+from gates.check import Evidence
+from gates.child import process
+from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._build_plan import NotBuildable, build_plan, copy_tree, normalised, required_names
 from gates.evidence._import_plan import ImportPlan
 from gates.evidence._import_verdicts import Ending, ended_as, frame_of
-from gates.evidence.kind import Evidence
 from gates.evidence.test_records import Warned
 from gates.model import CommandRecord, Location, Model
-from gates.process import ProcessRun
-from gates.tasks.task import Task
+from gates.task.task import Task
 from gates.terminal import printable
 
 __all__ = ["BuildEnding", "Built", "Ending", "Imported", "Startup"]

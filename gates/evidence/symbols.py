@@ -14,8 +14,8 @@ from gates.evidence._uses import use_lines
 from gates.evidence.sources import Sources
 from gates.model import Location, Model
 from gates.syntax import Definition, SourceModule, Unparsed, origin
-from gates.tasks.code_binding import CodeBinding
-from gates.tasks.task import Task
+from gates.task.code_binding import CodeBinding
+from gates.task.task import Task
 
 MAX_HOPS = 20
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from gates.child.process import ProcessRun
 from gates.evidence.stand_ins import StandIn
 from gates.model import Location, Model
-from gates.process import ProcessRun
 
 Event: TypeAlias = dict[str, Any]
 ELSEWHERE = "never asked for: it lies outside of the 'tests' of the task"

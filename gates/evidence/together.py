@@ -1,7 +1,7 @@
 """What was seen of something that was done several times at once."""
 
+from gates.child.process import ProcessRun
 from gates.model import Location, Model
-from gates.process import ProcessRun
 
 
 class Differed(Model):

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from gates.deciding.design import LEAST_RESTARTS, Design
-from gates.deciding.several import correct
-from gates.interval import LEVEL, TIME_UNITS, Estimate, NotEnough, compare, estimate, is_time, values_of
+from gates.measuring.deciding.design import LEAST_RESTARTS, Design
+from gates.measuring.deciding.several import correct
 from gates.measuring.fitness import CPU_TIME, TIMED, TIMES, contended, disturbed, misled
+from gates.measuring.interval import LEVEL, TIME_UNITS, Estimate, NotEnough, compare, estimate, is_time, values_of
 from gates.measuring.ledger import Attempt, pooled
 from gates.measuring.own_clock import contradicted
+from gates.measuring.samples import Metric, Samples
 from gates.measuring.taken import Taken
 from gates.model import Outcome
-from gates.samples import Metric, Samples
-from gates.tasks.task import Measure
+from gates.task.task import Measure
 
 ALPHA = 1 - LEVEL
 MANY = 10  # times: fewer may be the same by rounding

@@ -10,11 +10,11 @@ from typing import Self, TypeVar
 
 from pydantic import Field, ValidationError
 
+from gates.child.process import ProcessRun
+from gates.measuring.samples import Device
 from gates.measuring.wire import ArmEnded, ArmFailed, Told, Wire
 from gates.model import Model
-from gates.process import ProcessRun
-from gates.samples import Device
-from gates.tasks.measurement import Arm
+from gates.task.measurement import Arm
 from gates.terminal import printable, visible
 
 M = TypeVar("M", bound=Model)

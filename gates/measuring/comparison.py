@@ -1,8 +1,8 @@
 """A regression as measures: the candidate over the baseline, with the limit that blocks and the one that warns."""
 
-from gates.tasks.measurement import Measurement
-from gates.tasks.regression import Regression
-from gates.tasks.task import Measure
+from gates.task.measurement import Measurement
+from gates.task.regression import Regression
+from gates.task.task import Measure
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.interval import NEEDED, Estimate, rank
+from gates.measuring.interval import NEEDED, Estimate, rank
 from gates.measuring.taken import Taken
 
 CROWDED = 0.30

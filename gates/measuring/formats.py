@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from gates.samples import BadSamples
+from gates.measuring.samples import BadSamples
 from gates.terminal import printable
 
 LONGEST_S = 1e9

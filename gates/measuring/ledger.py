@@ -16,8 +16,8 @@ from typing import IO
 
 from pydantic import Field, ValidationError
 
+from gates.measuring.samples import Metric
 from gates.model import Model
-from gates.samples import Metric
 
 NAME = Path(".gates", "attempts.jsonl")
 START = "0" * 64

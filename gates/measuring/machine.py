@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 
+from gates.measuring.samples import Device
 from gates.model import Model
-from gates.samples import Device
 
 PRESSURE = Path("/proc/pressure/cpu")
 QUOTAS = (Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))

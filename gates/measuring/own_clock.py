@@ -10,11 +10,11 @@ import statistics
 from collections.abc import Iterator
 from operator import itemgetter
 
-from gates.interval import Estimate, NotEnough, compare, estimate, values_of
+from gates.measuring.interval import Estimate, NotEnough, compare, estimate, values_of
+from gates.measuring.samples import Metric, Samples
 from gates.measuring.taken import Taken
 from gates.model import Outcome
-from gates.samples import Metric, Samples
-from gates.tasks.task import Measure
+from gates.task.task import Measure
 
 WALL = "step_time_s"
 CPU = "step_cpu_time_s"

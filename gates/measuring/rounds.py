@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gates.measuring.bench import Collected, Ended, Ran
-from gates.samples import Device, Metric, Samples
+from gates.measuring.samples import Device, Metric, Samples
 
 COPY = "a second copy of "
 STEPS = "segments of steps, arms in turn, one step discarded after each switch; timed by the gate's workers"

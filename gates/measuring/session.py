@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gates.deciding.spending import MANY, reaches
 from gates.measuring import machine
 from gates.measuring.bench import START_S, Bench, Collected, Ended, Hello, Launch, Ran, Worker
+from gates.measuring.deciding.spending import MANY, reaches
 from gates.measuring.machine import Gpu
 from gates.measuring.rounds import COPY, Gathered, apart, copies_until, turn
+from gates.measuring.samples import Device, Samples
 from gates.measuring.taken import SPLIT, Clock, End, Taken, Warmup
 from gates.measuring.wire import ArmEnded, ArmFailed
-from gates.samples import Device, Samples
 
 SEGMENT_S = {"cpu": 0.030}
 SEGMENT_ELSEWHERE_S = 0.010

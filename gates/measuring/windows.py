@@ -5,16 +5,16 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.deciding.outlook import smallest_effect
-from gates.deciding.spending import looks_until
-from gates.interval import NotEnough
 from gates.measuring import answers
 from gates.measuring.answers import Source
+from gates.measuring.deciding.outlook import smallest_effect
+from gates.measuring.deciding.spending import looks_until
+from gates.measuring.interval import NotEnough
 from gates.measuring.rounds import apart, copies_until
+from gates.measuring.samples import Samples
 from gates.measuring.taken import Taken
 from gates.model import Model, Outcome
-from gates.samples import Samples
-from gates.tasks.task import Measure
+from gates.task.task import Measure
 
 MOST = 64
 BASELINE, CANDIDATE = "base", "cand"

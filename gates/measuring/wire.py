@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from gates import process
-from gates.process import ProcessRun
+from gates.child import process
+from gates.child.process import ProcessRun
 
 HOST = Path(__file__).with_name("_host.py")
 CHUNK = 65536
@@ -36,7 +36,7 @@ class HostGone(ArmFailed):
 class Wire:
     """A host and the lines to and from it; everything that it started is gone when this is closed.
 
-    It hands the host its ends of the pipes as a `gates.channel.Channel` does.
+    It hands the host its ends of the pipes as a `gates.child.channel.Channel` does.
     """
 
     def __init__(self, folder: Path, *, timeout_s: float) -> None:

@@ -14,14 +14,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from gates import process
+from gates.child import process
+from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.evidence.noted_lines import module_roots
-from gates.files import copy_package, files_of
-from gates.process import ProcessRun
+from gates.project.copying import copy_project, relocated
+from gates.project.files import copy_package, files_of
 from gates.proving._worker.keeping import Copy
-from gates.proving.copying import copy_project, relocated
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 PACKAGE = "gates_prove_worker"
 WORKER = Path(__file__).with_name("_worker")

@@ -22,8 +22,8 @@ from gates.proving.others import Answer
 from gates.proving.source import Text
 from gates.proving.targets import Baseline, Collected, around, statements
 from gates.syntax import Unparsed
-from gates.tasks.code_binding import CodeBinding
-from gates.tasks.task import Criterion, Task
+from gates.task.code_binding import CodeBinding
+from gates.task.task import Criterion, Task
 
 if TYPE_CHECKING:
     from gates.proving.general import Operators

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from gates import yaml_source
-from gates.files import files_of
+from gates.project.files import files_of
 from gates.proof import Source
 from gates.proving.making import Change
 from gates.proving.source import Text, compiles
-from gates.tasks.fault import DeclaredFault
-from gates.tasks.shape import is_typed
-from gates.tasks.task import Criterion, Task
-from gates.yaml_source import Problem, SourceError
+from gates.task import yaml_source
+from gates.task.fault import DeclaredFault
+from gates.task.shape import is_typed
+from gates.task.task import Criterion, Task
+from gates.task.yaml_source import Problem, SourceError
 
 
 def declared(criterion: Criterion, root: Path) -> list[Change]:

@@ -12,7 +12,7 @@ from gates.proof import Source
 from gates.proving.making import Change
 from gates.proving.source import Text, is_docstring, is_log
 from gates.syntax import SourceModule, constant_truth, live_nodes
-from gates.tasks.code_binding import CodeBinding
+from gates.task.code_binding import CodeBinding
 
 NO_CONTEXT = '__import__("contextlib").nullcontext()'
 Simple = ast.Expr | ast.Assign | ast.AugAssign | ast.AnnAssign

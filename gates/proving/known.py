@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from gates import __version__
-from gates.files import cache_folder
+from gates.project.files import cache_folder
 from gates.proof import End, TriedFault
 
 FORM = 1

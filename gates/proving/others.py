@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates import pipeline
+from gates.check import Evidence, EvidenceSet
 from gates.context import Context
 from gates.evidence.calculations import Calculations
 from gates.evidence.entry_points import EntryPointRuns
-from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.recorded_tests import RecordedTests, paths_of
 from gates.evidence.recording import Recording
 from gates.evidence.source_tree import SourceTree
 from gates.model import Outcome
-from gates.selection import narrowed
-from gates.tasks.task import Criterion, Task
+from gates.task.selection import narrowed
+from gates.task.task import Criterion, Task
 
 READ = "code:"
 KINDS: tuple[tuple[str, tuple[type[Evidence], ...]], ...] = (

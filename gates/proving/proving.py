@@ -12,6 +12,7 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.proof import digest
 from gates.model import Outcome
+from gates.project.revision import environment, git
 from gates.proof import LEAST, CriterionProof, End, Proof, TriedFault
 from gates.proving import others, targets
 from gates.proving.bench import Bench
@@ -20,8 +21,7 @@ from gates.proving.general import operators
 from gates.proving.known import Known
 from gates.proving.making import Fault
 from gates.proving.targets import Baseline
-from gates.revision import environment, git
-from gates.tasks.task import Task
+from gates.task.task import Task
 from gates.terminal import printable
 
 SHARE = 0.75  # of the budget, for tests; the rest is for the evidence that is no test

@@ -12,7 +12,7 @@ from gates.evidence.noted_lines import noting
 from gates.model import Location
 from gates.proving.bench import Bench, Session, Told
 from gates.proving.source import Text
-from gates.tasks.task import Criterion, Task
+from gates.task.task import Criterion, Task
 
 STARTUP_S, LEAST_S = 0.5, 5.0
 

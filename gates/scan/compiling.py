@@ -15,7 +15,7 @@ from gates.scan.expressions import Doubted, Expression
 from gates.scan.form import Constraint, EventForm, RuleForm, Shape, Vocabulary
 from gates.scan.patterns.pattern import Pattern, PatternError
 from gates.scan.rule import EventKind, Need, Needs, OrderRule, Piece, Rule
-from gates.yaml_source import Key, did_you_mean
+from gates.task.yaml_source import Key, did_you_mean
 
 AROUND = frozenset({"loop", "function", "class", "async", "module", "handler"})
 HOLE = re.compile(r"\$[A-Z]+")

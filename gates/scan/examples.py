@@ -6,7 +6,7 @@ from gates.scan.endless import Endless
 from gates.scan.engine import Scanner
 from gates.scan.program.reading import project_of
 from gates.scan.rule import Rule
-from gates.yaml_source import Key
+from gates.task.yaml_source import Key
 
 HERE = "# <- here"
 FILE = "example.py"

@@ -11,13 +11,13 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from gates import rules as shipped_rules
-from gates import yaml_source
 from gates.errors import UsageError
 from gates.scan.compiling import Compiler, RuleError
 from gates.scan.form import Constraint, EventForm, OrderForm, RuleForm, Vocabulary
 from gates.scan.memory import digest_of
 from gates.scan.rule import Rule
-from gates.yaml_source import Document, Problem, SourceError, did_you_mean
+from gates.task import yaml_source
+from gates.task.yaml_source import Document, Problem, SourceError, did_you_mean
 
 SUFFIXES = (".yaml", ".yml")
 EVENTS = "_events"

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gates.files import cache_folder
+from gates.project.files import cache_folder
 from gates.scan.rule import Rule
 from gates.scan.site import Site
 

@@ -8,7 +8,7 @@ from gates.scan.automata.order import Order
 from gates.scan.expressions import Expression
 from gates.scan.form import RuleForm
 from gates.scan.patterns.pattern import Pattern
-from gates.yaml_source import Key
+from gates.task.yaml_source import Key
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Findings about one check of one criterion."""
 
 from gates.model import Finding, Level, Location, Outcome, Severity
-from gates.tasks.task import Criterion
+from gates.task.task import Criterion
 
 FAILED = {Level.MUST: Severity.CRITICAL, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}
 UNKNOWN = {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.command_line import shown
 from gates.evidence.bundles import Bundles, HandedIn, Standing
-from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages._elsewhere import answers
 from gates.stages._measures import Answer, targets_of, told_by
-from gates.tasks.task import Criterion, Measure, Task
+from gates.task.task import Criterion, Measure, Task
 
 RULES = (
     RuleText(

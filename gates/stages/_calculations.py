@@ -4,15 +4,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from gates.check import EvidenceSet
 from gates.evidence.calculations import Calculations
-from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity, worst
 from gates.report import Section
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._called import Row, case_rows, property_row
 from gates.stages._execution_sections import LISTED, listed
-from gates.tasks.calculation import Called
-from gates.tasks.task import Criterion, Task
+from gates.task.calculation import Called
+from gates.task.task import Criterion, Task
 from gates.terminal import visible
 
 NAMED = 10

@@ -16,8 +16,8 @@ from gates.evidence.calculations import (
     unlike,
 )
 from gates.model import Location, Outcome
-from gates.tasks.calculation import Calculation, Called, Case, EdgeCase, Property
-from gates.tasks.types import Located
+from gates.task.calculation import Calculation, Called, Case, EdgeCase, Property
+from gates.task.types import Located
 
 SHOWN = 3
 # what Python says of a name that is not there

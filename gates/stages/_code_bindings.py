@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.evidence.code_rules import RuleSite, RuleTrace
 from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.patterns import PatternTrace
 from gates.evidence.reach import Reached
 from gates.evidence.source_tree import SourceTree
@@ -12,8 +12,8 @@ from gates.evidence.symbols import SymbolTrace
 from gates.model import Finding, Outcome
 from gates.stages._about import About
 from gates.stages.bound_tests import NAMED
-from gates.tasks.code_binding import CodeBinding
-from gates.tasks.task import Criterion, Task
+from gates.task.code_binding import CodeBinding
+from gates.task.task import Criterion, Task
 
 
 def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:

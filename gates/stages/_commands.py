@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.command_line import shown
 from gates.evidence._standing import standing_for
 from gates.evidence.bound_tests import tests_of
 from gates.evidence.called_code import CalledCode, CommandCall
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
-from gates.tasks.task import Criterion, Task
+from gates.task.task import Criterion, Task
 
 RAW = "CalledCode.json"
 RULES = (

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.evidence.concurrency import Concurrency
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.together import Differed, Together
 from gates.model import Check, Finding, Location, Outcome, RuleText
 from gates.report import Section
 from gates.stages._said import Said
 from gates.stages._standing import checks, findings
-from gates.tasks.concurrent import Concurrent
-from gates.tasks.task import Task
+from gates.task.concurrent import Concurrent
+from gates.task.task import Task
 
 RULES = (
     RuleText(

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.evidence.bound_tests import tests_of
 from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.test_records import TestRecord
@@ -15,8 +15,8 @@ from gates.stages._instead import INSTEAD, runs_nothing
 from gates.stages._stand_ins import describe_stand_ins, other_code, other_constants
 from gates.stages._traced_lines import TracedLines, code_of, has_lines, lines_of, may_be_called
 from gates.stages.bound_tests import NAMED, stand_for
-from gates.tasks.calls import measured_by
-from gates.tasks.task import Criterion, Task
+from gates.task.calls import measured_by
+from gates.task.task import Criterion, Task
 
 RAW = "ExecutedLines.json"
 SHOWN = 3

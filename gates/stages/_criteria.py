@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.run_date import day_of
 from gates.model import Check, Finding, Outcome, RuleText, Status, worst
 from gates.requirement_coverage import cover, judge_coverage
 from gates.stages._code_bindings import judge_code
 from gates.stages._criteria_sections import describe
 from gates.stages._criterion_tests import judge_tests
-from gates.tasks.task import Task
+from gates.task.task import Task
 from gates.waiving import waive
 
 RULES = (

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.evidence.bound_tests import tests_of
 from gates.evidence.calculations import Calculations
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.recording import Recording
 from gates.evidence.source_tree import SourceTree
@@ -13,7 +13,7 @@ from gates.report import Section
 from gates.stages import _own_lines
 from gates.stages._architecture import architecture_rows
 from gates.stages._execution_sections import LISTED, listed
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:

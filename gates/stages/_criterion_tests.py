@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.counted import counted
 from gates.evidence.bound_tests import is_under, tests_of
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.test_records import ELSEWHERE, TestOutcome, TestRecord
@@ -13,7 +13,7 @@ from gates.stages._about import About
 from gates.stages._belief import BAD, LOG
 from gates.stages._instead import without_tests
 from gates.stages.bound_tests import NAMED, more, stand_for
-from gates.tasks.task import Criterion, Task
+from gates.task.task import Criterion, Task
 
 FEW = 3  # examples: the first that Hypothesis tries is the simplest of all, such as 0
 SILENT = "passed, but executed none of the assertions that are written in it"

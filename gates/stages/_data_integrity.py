@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gates.check import EvidenceSet
 from gates.evidence.code_rules import CodeRules, RuleSite, RuleTrace
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.source_tree import SourceTree
 from gates.model import Check, Finding, Location, Outcome, RuleText
 from gates.report import Section
 from gates.stages import _calculations, _recorded
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 RULES: tuple[RuleText, ...] = ()
 LISTED = 5

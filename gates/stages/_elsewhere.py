@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from gates.bundles.form import definition_of
+from gates.check import EvidenceSet
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import MeasurementRun
-from gates.tasks.task import Measure, Task
+from gates.task.task import Measure, Task
 
 
 def from_elsewhere(measure: Measure, evidence: EvidenceSet) -> list[MeasurementRun]:

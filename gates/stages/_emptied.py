@@ -3,13 +3,13 @@
 import shlex
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.evidence.emptied_code import AROUND, UNCALLED, EmptiedCode, EmptiedSymbol
 from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages._coverage import ran_at_import
-from gates.tasks.task import Criterion, Task
+from gates.task.task import Criterion, Task
 
 RAW = "EmptiedCode.json"
 RULES = (

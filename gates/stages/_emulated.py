@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.evidence.emulated import Emulated
-from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 RULES = (
     RuleText(

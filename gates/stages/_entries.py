@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.executed_lines import ExecutedLines, named_tests
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Check, Finding, Location, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages._belief import BAD, advice_on
-from gates.tasks.task import EntryPoint, Task
+from gates.task.task import EntryPoint, Task
 
 SHOWN = 3
 

@@ -7,7 +7,7 @@ from gates.evidence.bound_tests import tests_of
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.report import Section
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 SLOWEST = 10
 LISTED = 200

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.evidence.goalposts import Goalposts, Mode, Move, Part
-from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 NAMED = 50
 SLIGHT = {Part.PRAGMA, Part.CHANGED}

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gates.check import EvidenceSet
 from gates.evidence.hot_paths import HotPaths
 from gates.evidence.hot_steps import (
     FLOOR_S,
@@ -15,14 +16,13 @@ from gates.evidence.hot_steps import (
     counts,
     lines_of,
 )
-from gates.evidence.kind import EvidenceSet
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText
 from gates.report import Section
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._hot_path_sections import COUNTED, sections
 from gates.stages._said import Said
-from gates.tasks.hot_path import HotPath
-from gates.tasks.task import Criterion, Task
+from gates.task.hot_path import HotPath
+from gates.task.task import Criterion, Task
 
 RULES = (
     RuleText(

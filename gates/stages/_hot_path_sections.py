@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from gates.evidence.hot_steps import PHASES, HotSeen, Line, Share, lines_of
 from gates.report import Section
 from gates.stages._sparkline import sparkline
-from gates.tasks.hot_path import HotPath
+from gates.task.hot_path import HotPath
 
 COUNTED = ("host-reads", "synchronisations", "empty-cache")
 LONGEST = 20

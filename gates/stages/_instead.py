@@ -9,10 +9,10 @@ from gates.evidence.reach import Reached
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Outcome
 from gates.stages._about import About
-from gates.tasks.calls import called_by, measured_by
-from gates.tasks.code_binding import CodeBinding
-from gates.tasks.measurement import Measurement
-from gates.tasks.task import Criterion, EntryPoint, Task
+from gates.task.calls import called_by, measured_by
+from gates.task.code_binding import CodeBinding
+from gates.task.measurement import Measurement
+from gates.task.task import Criterion, EntryPoint, Task
 
 # programs that run no code of a project, whatever words they are given
 IDLE = frozenset({"true", ":", "echo", "printf", "sleep", "ls", "pwd", "date", "hostname", "uname", "whoami"})

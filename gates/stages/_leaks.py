@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from gates.drift import METHOD, Drift, kept, theil_sen
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.leaking import LeakRun, Rung, Watched
 from gates.evidence.leaks import Leaks
+from gates.measuring.drift import METHOD, Drift, kept, theil_sen
 from gates.model import Check, Finding, Location, Outcome, RuleText
 from gates.report import Section
 from gates.stages._leak_places import place_of, said_of
@@ -13,8 +13,8 @@ from gates.stages._said import Said
 from gates.stages._sizes import shown
 from gates.stages._sparkline import sparkline
 from gates.stages._standing import checks, findings
-from gates.tasks.leak import Leak
-from gates.tasks.task import Task
+from gates.task.leak import Leak
+from gates.task.task import Task
 
 RULES = (
     RuleText(

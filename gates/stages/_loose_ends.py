@@ -3,17 +3,17 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from gates.check import EvidenceSet
 from gates.evidence.bound_tests import tests_of
 from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.known_criteria import KnownCriteria, Misspelt
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages.bound_tests import NAMED
-from gates.tasks.task import TASK_ID, Task
-from gates.yaml_source import did_you_mean
+from gates.task.task import TASK_ID, Task
+from gates.task.yaml_source import did_you_mean
 
 LISTED = 20
 FORM = re.compile(rf"{TASK_ID.pattern}/{TASK_ID.pattern}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.measuring.fitness import contended, noise
 from gates.measuring.taken import Taken
@@ -12,8 +12,8 @@ from gates.stages._about import UNKNOWN
 from gates.stages._elsewhere import any_from_elsewhere
 from gates.stages._measures import answers_of, level_of, targets_of
 from gates.stages._method_sections import describe as sections
-from gates.tasks.measurement import Measurement
-from gates.tasks.task import Task
+from gates.task.measurement import Measurement
+from gates.task.task import Task
 
 __all__ = ["RULES", "describe", "judge", "plan"]
 RULES = (

@@ -3,8 +3,8 @@
 import statistics
 from collections.abc import Iterator
 
-from gates.deciding.design import LEAST_RESTARTS
 from gates.evidence.measurements import MeasurementRun
+from gates.measuring.deciding.design import LEAST_RESTARTS
 from gates.measuring.fitness import noise
 from gates.measuring.taken import Taken
 

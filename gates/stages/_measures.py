@@ -4,20 +4,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gates.deciding.several import correct
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.evidence.regressions import Regressions
-from gates.interval import Estimate, NotEnough, compare
 from gates.measuring import answers
 from gates.measuring.answers import ALPHA, Source
 from gates.measuring.comparison import limits_of
+from gates.measuring.deciding.several import correct
+from gates.measuring.interval import Estimate, NotEnough, compare
+from gates.measuring.samples import Samples
 from gates.model import Level, Outcome
-from gates.samples import Samples
 from gates.stages._elsewhere import from_elsewhere, why_not
 from gates.stages._sizes import shown
-from gates.tasks.regression import Regression
-from gates.tasks.task import Criterion, Measure, Task
+from gates.task.regression import Regression
+from gates.task.task import Criterion, Measure, Task
 
 SHARED = "it misses the target alone, but not with the error shared by all criteria of the task that may fail"
 BYTES = "bytes"

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.command_line import shown
-from gates.deciding.outlook import pairs_needed, smallest_effect
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements, command
-from gates.interval import METHOD
+from gates.measuring.deciding.outlook import pairs_needed, smallest_effect
 from gates.measuring.fitness import TIMED, noise
+from gates.measuring.interval import METHOD
 from gates.model import Outcome
 from gates.report import Section
 from gates.stages._elsewhere import any_from_elsewhere
 from gates.stages._machine_facts import facts_of
 from gates.stages._measures import answers_of, targets_of
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 _LOOKED = (
     " Where the gate timed the arms itself it looked while the pairs came in; the ranks of the interval at each look "

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.model import Check, Finding, RuleText
 from gates.report import Section
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 RULES: tuple[RuleText, ...] = ()
 

@@ -4,15 +4,15 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gates.check import EvidenceSet
 from gates.evidence.bound_tests import tests_of
 from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.model import Location
 from gates.report import Section
-from gates.tasks.code_binding import CodeBinding
-from gates.tasks.task import Criterion, Task
+from gates.task.code_binding import CodeBinding
+from gates.task.task import Criterion, Task
 
 TITLE = "Lines of Each Criterion, and Its Own Tests That Executed Them"
 COLUMNS = ("Criterion", "Code", "Lines executed", "By its own tests", "Executed by none of them")

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.measurements import Measurements
 from gates.evidence.past_runs import PastRuns, numbers_of
 from gates.evidence.regressions import Regressions
 from gates.model import Check, Finding, RuleText
 from gates.report import Section
 from gates.stages._sparkline import sparkline
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 __all__ = ["RULES", "describe", "judge", "plan"]
 RULES: tuple[RuleText, ...] = ()

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.proof import LastProof
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.proof import CriterionProof, Standing, TriedFault
 from gates.report import Section
-from gates.tasks.task import Criterion, Task
+from gates.task.task import Criterion, Task
 
 SHOWN = 5
 NONE = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.recorded import Recorded
 from gates.evidence.recording import Recording, StepRecording
 from gates.model import Check, Finding, Level, Outcome, RuleText
@@ -13,8 +13,8 @@ from gates.stages._recorded_logging import judge_logged
 from gates.stages._recorded_orders import judge_order
 from gates.stages._recorded_overflow import judge_overflow, judge_schedule
 from gates.stages._said import Said, unseen
-from gates.tasks.task import Criterion, Task
-from gates.tasks.training_step import Need, TrainingStep
+from gates.task.task import Criterion, Task
+from gates.task.training_step import Need, TrainingStep
 
 RULES = (
     RuleText(

@@ -8,7 +8,7 @@ from gates.evidence.recorded import Compared, Happened, Recorded
 from gates.evidence.recording import StepRecording
 from gates.model import Level, Outcome
 from gates.stages._said import Said, absent, unseen
-from gates.tasks.training_step import Need
+from gates.task.training_step import Need
 
 BACKWARD = {"backward", "scaled_backward"}
 HALF = {"float16", "bfloat16"}

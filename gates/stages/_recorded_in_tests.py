@@ -11,7 +11,7 @@ from gates.model import Level, Location, Outcome
 from gates.stages._recorded_orders import ENDS, Breach, breaches, parsed
 from gates.stages._recorded_overflow import judge_overflowed
 from gates.stages._said import Said
-from gates.tasks.tests_to_record import Seen
+from gates.task.tests_to_record import Seen
 
 BACKWARD = {"backward", "scaled_backward"}
 HALF = {"float16", "bfloat16"}

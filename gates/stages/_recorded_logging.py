@@ -6,7 +6,7 @@ from gates.evidence.recorded import Attempt, Recorded
 from gates.evidence.recording import StepRecording
 from gates.model import Outcome
 from gates.stages._said import Said, absent
-from gates.tasks.training_step import Need
+from gates.task.training_step import Need
 
 
 def judge_logged(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:

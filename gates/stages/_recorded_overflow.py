@@ -6,7 +6,7 @@ from gates.evidence.recorded import Overflowed, Recorded
 from gates.evidence.recording import StepRecording
 from gates.model import Level, Outcome
 from gates.stages._said import Said, absent, unseen
-from gates.tasks.training_step import Need
+from gates.task.training_step import Need
 
 NEAR = 1e-6
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from gates.check import EvidenceSet
 from gates.evidence.bound_tests import is_under
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.recorded_tests import RecordedTest, RecordedTests, marks_of, paths_of
 from gates.evidence.test_records import TestOutcome, TestRecord
@@ -13,8 +13,8 @@ from gates.report import Section
 from gates.stages._about import About
 from gates.stages._recorded_in_tests import Looked, judge_order, judge_overflow, judge_parameters, judge_precision
 from gates.stages._said import Said
-from gates.tasks.task import Criterion, Task
-from gates.tasks.tests_to_record import TestsToRecord
+from gates.task.task import Criterion, Task
+from gates.task.tests_to_record import TestsToRecord
 
 RULES = (
     RuleText(

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 
-from gates.deciding.outlook import smallest_effect
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.measurements import MeasurementRun
 from gates.evidence.regressions import Regressions
 from gates.measuring.comparison import BASELINE, CANDIDATE, limits_of
+from gates.measuring.deciding.outlook import smallest_effect
 from gates.measuring.fitness import noise
 from gates.report import Section
 from gates.stages._measures import told_by
 from gates.stages._sparkline import sparkline
-from gates.tasks.regression import Regression
-from gates.tasks.task import Task
+from gates.task.regression import Regression
+from gates.task.task import Task
 
 MOST = 10
 COLUMNS = (

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.measurements import MeasurementRun
 from gates.evidence.regressions import Regressions, measurement_of
 from gates.measuring.comparison import limits_of
@@ -12,8 +12,8 @@ from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._machine import ALIKE
 from gates.stages._measures import Answer, compared, regressions_of
 from gates.stages._regression_sections import describe
-from gates.tasks.regression import Regression
-from gates.tasks.task import Criterion, Measure, Task
+from gates.task.regression import Regression
+from gates.task.task import Criterion, Measure, Task
 
 __all__ = ["RULES", "describe", "judge", "plan"]
 RULES = (

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.counted import counted
 from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite, RuleTrace
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.source_tree import SourceTree
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.report import Section
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 SHOWN = 8

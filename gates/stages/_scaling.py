@@ -3,16 +3,16 @@
 import statistics
 from collections.abc import Iterator
 
-from gates.deciding.exponent import Power
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.scaling import Scaled, Scaling
+from gates.measuring.deciding.exponent import Power
 from gates.model import Check, Finding, Outcome, RuleText
 from gates.report import Section
 from gates.stages._said import Said
 from gates.stages._sizes import shown
 from gates.stages._standing import checks, findings
-from gates.tasks.scale import Scale
-from gates.tasks.task import Task
+from gates.task.scale import Scale
+from gates.task.task import Task
 
 RULES = (
     RuleText(

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from gates.check import EvidenceSet
 from gates.evidence.bound_tests import tests_of
 from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.stand_ins import Instead, StandIn
@@ -12,7 +12,7 @@ from gates.evidence.test_records import TestRecord
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.report import Section
 from gates.stages.bound_tests import stand_for
-from gates.tasks.task import Criterion, Task
+from gates.task.task import Criterion, Task
 
 SAYS = {
     Instead.CODE: "what ran under the name of {name} is not the code of {path}",

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from gates.model import Check, Finding, Level, Outcome, Severity
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._said import Said
-from gates.tasks.concurrent import Concurrent
-from gates.tasks.leak import Leak
-from gates.tasks.scale import Scale
-from gates.tasks.task import Criterion, Task
+from gates.task.concurrent import Concurrent
+from gates.task.leak import Leak
+from gates.task.scale import Scale
+from gates.task.task import Criterion, Task
 
 Standing = Concurrent | Leak | Scale
 LONGEST = 600

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from gates.check import EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.owners import OURS, is_deprecation, owner_of
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.startup import BuildEnding, Ending, Imported, Startup
@@ -12,7 +12,7 @@ from gates.evidence.test_records import Warned
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages.bound_tests import NAMED
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 RAW = "Startup.json"
 LISTED = 100

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.evidence.bound_tests import tests_of
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages._belief import judge_suite
 from gates.stages._execution_sections import describe_run
 from gates.stages._outcomes import judge_empty, judge_left_out, judge_tests
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 RULES = (
     RuleText(

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from gates.evidence.kind import EvidenceSet
-from gates.interval import NotEnough, values_of
+from gates.check import EvidenceSet
+from gates.measuring.interval import NotEnough, values_of
 from gates.report import Section
 from gates.stages._measures import Answer, answers_of, level_of
 from gates.stages._sparkline import sparkline
-from gates.tasks.task import Criterion, Measure, Task
+from gates.task.task import Criterion, Measure, Task
 
 COLUMNS = ("Criterion", "Measure", "Measured", "Interval", "Level", "n", "Course", "Device", "Outcome")
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from gates.deciding.outlook import pairs_needed
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
+from gates.measuring.deciding.outlook import pairs_needed
 from gates.measuring.fitness import TIMED
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.stages._measures import Answer, answers_of, level_of, targets_of
 from gates.stages._target_sections import describe
-from gates.tasks.task import Criterion, Measure, Task
+from gates.task.task import Criterion, Measure, Task
 
 SEVERITY = {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}
 __all__ = ["RULES", "describe", "judge", "plan"]

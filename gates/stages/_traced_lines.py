@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gates.check import EvidenceSet
 from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.source_tree import SourceTree
 from gates.model import Location
-from gates.tasks.code_binding import CodeBinding
-from gates.tasks.task import Criterion
+from gates.task.code_binding import CodeBinding
+from gates.task.task import Criterion
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from datetime import date
 
+from gates.check import EvidenceSet
 from gates.counted import counted
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.run_date import RunDate
 from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
 from gates.report import Section
-from gates.tasks.task import Task
-from gates.tasks.waiver import LONGEST, Standing, Waiver
+from gates.task.task import Task
+from gates.task.waiver import LONGEST, Standing, Waiver
 
 RULES = (
     RuleText(

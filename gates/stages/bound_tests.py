@@ -1,7 +1,7 @@
 """How tests that stand for a criterion are told of."""
 
 from gates.evidence.test_records import TestRecord
-from gates.tasks.task import Criterion
+from gates.task.task import Criterion
 
 NAMED = 50  # so many tests have a finding of their own; the rest share one
 

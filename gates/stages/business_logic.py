@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.evidence.calculations import Calculations
 from gates.evidence.called_code import CalledCode
 from gates.evidence.code_rules import CodeRules
@@ -9,7 +10,6 @@ from gates.evidence.emptied_code import EmptiedCode
 from gates.evidence.emulated import Emulated
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.goalposts import Goalposts
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.known_criteria import KnownCriteria
 from gates.evidence.proof import LastProof
 from gates.evidence.pytest_run import PytestRun
@@ -34,7 +34,7 @@ from gates.stages import (
     _waivers,
 )
 from gates.stages.gate import Gate
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 PARTS = (
     _criteria,

@@ -3,19 +3,19 @@
 from collections.abc import Iterator
 
 from gates import registry, stages
+from gates.check import EvidenceSet
 from gates.claims.checking import Judged, World, rule
 from gates.claims.claim import Ruling, Standing
 from gates.criteria import status
 from gates.evidence.claims import Claims, ClaimsSource
 from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.measurements import Measurements
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.run_date import day_of
 from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
 from gates.report import Section
 from gates.stages.gate import Gate
-from gates.tasks.task import Task
+from gates.task.task import Task
 from gates.verdict import decide, decide_gate, score_gate
 from gates.waiving import waive
 

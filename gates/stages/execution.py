@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns
 from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.startup import Startup
@@ -12,7 +12,7 @@ from gates.model import Check, Finding
 from gates.report import Section
 from gates.stages import _coverage, _entries, _startup, _suite
 from gates.stages.gate import Gate
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 PARTS = (_suite, _entries, _coverage, _startup)
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gates.evidence.kind import Evidence, EvidenceSet
+from gates.check import Evidence, EvidenceSet
 from gates.model import Check, Finding, RuleText
 from gates.report import Section
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 
 def always(_task: Task) -> bool:

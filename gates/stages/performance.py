@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from gates.check import EvidenceSet
 from gates.evidence.bundles import Bundles
 from gates.evidence.concurrency import Concurrency
 from gates.evidence.hot_paths import HotPaths
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.leaks import Leaks
 from gates.evidence.measurements import Measurements
 from gates.evidence.past_runs import PastRuns
@@ -26,7 +26,7 @@ from gates.stages import (
     _targets,
 )
 from gates.stages.gate import Gate
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 PARTS = (
     _targets, _hot_path, _leaks, _concurrency, _scaling, _regressions, _past_runs, _bundles, _machine, _not_asked,

@@ -11,7 +11,8 @@ from gates.evidence import public_code, symbols
 from gates.evidence.sources import Sources
 from gates.scan import memory
 from gates.syntax import Unparsed
-from gates.tasks import code_binding, spec
+from gates.task import code_binding
+from gates.task import loading as spec
 from gates.tracing import file_facts, task_trace
 from gates.tracing.file_facts import FileFacts, facts_of
 from gates.tracing.inherited import Heirs

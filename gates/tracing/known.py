@@ -15,8 +15,8 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from gates import __version__
-from gates.files import cache_folder
 from gates.model import Model
+from gates.project.files import cache_folder
 
 FORM = 1
 M = TypeVar("M", bound=Model)

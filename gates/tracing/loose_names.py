@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gates.evidence.written_paths import loose_paths
 from gates.model import Location
+from gates.project.written_paths import loose_paths
 from gates.tracing.matrix import Gap, Kind
 from gates.tracing.task_trace import TaskTrace
 

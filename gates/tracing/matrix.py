@@ -9,9 +9,9 @@ from enum import StrEnum
 
 from gates.evidence._marked import WrittenTest
 from gates.model import Level, Location, Model
+from gates.task.yaml_source import did_you_mean
 from gates.tracing.file_facts import FileFacts, WrittenFunction
 from gates.tracing.task_trace import CriterionTrace, TaskTrace
-from gates.yaml_source import did_you_mean
 
 AT_LINE = re.compile(r":(?P<line>[1-9][0-9]*)(?::[0-9]+)?: ")
 

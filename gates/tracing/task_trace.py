@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from gates.evidence.sources import Sources
 from gates.evidence.symbols import Resolver
 from gates.model import Level, Location, Model
-from gates.tasks.code_binding import CodeBinding
-from gates.tasks.task import Criterion, Spot, Task
+from gates.task.code_binding import CodeBinding
+from gates.task.task import Criterion, Spot, Task
 
 if TYPE_CHECKING:
     from gates.evidence.patterns import PatternTrace

@@ -9,7 +9,7 @@ from reporting import REPORT, a_reported_project
 from gates.claims.audit import audit, markdown, text
 from gates.claims.claim import Standing
 from gates.errors import UsageError
-from gates.tasks.spec import load
+from gates.task.loading import load
 
 CODES = {
     "Score: 1/2 (50%)\n": 0,

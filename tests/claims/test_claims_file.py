@@ -10,12 +10,12 @@ from covering import executed
 from jsonschema import Draft202012Validator, ValidationError
 from reporting import a_reported_project
 
+from gates.check import EvidenceSet
 from gates.claims import claims_file
 from gates.claims.checking import Judged, World, rule
 from gates.claims.claim import Claim, Ruling, Standing, Verdict
 from gates.claims.sources import Looked, Sources
 from gates.errors import UsageError
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.test_records import TestOutcome
 from gates.model import Decision, Level, Location
 from gates.schemas import schema_of

@@ -6,8 +6,8 @@ import pytest
 from building import a_record, a_run, evidence, written
 from reporting import REPORT, STEP, a_reported_project, rulings, seen, standing
 
+from gates.check import EvidenceSet
 from gates.claims.claim import Standing
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.test_records import TestOutcome
 
 LIES = {

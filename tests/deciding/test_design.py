@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from building import a_measure
 
-from gates.deciding.design import Design
-from gates.deciding.student import quantile
-from gates.interval import NotEnough, estimate
-from gates.samples import Metric
-from gates.tasks.task import Measure
+from gates.measuring.deciding.design import Design
+from gates.measuring.deciding.student import quantile
+from gates.measuring.interval import NotEnough, estimate
+from gates.measuring.samples import Metric
+from gates.task.task import Measure
 
 RATIO = Measure.model_validate(a_measure())
 

@@ -3,9 +3,9 @@
 import pytest
 from building import a_measure
 
-from gates.deciding.outlook import pairs_needed
-from gates.interval import Estimate
-from gates.tasks.task import Measure
+from gates.measuring.deciding.outlook import pairs_needed
+from gates.measuring.interval import Estimate
+from gates.task.task import Measure
 
 SLOWER = Measure.model_validate(a_measure(ratio=["new", "old"], at_least=None, at_most=1.05))
 

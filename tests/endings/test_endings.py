@@ -8,12 +8,12 @@ from building import a_context
 
 from endings.corpus import CORPUS
 from endings.ending import Ending, Right, project
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.model import Decision, Finding
 from gates.stages import _suite, business_logic
-from gates.tasks import spec
+from gates.task import loading as spec
 from gates.verdict import decide
 
 QUICK = [ending for ending in CORPUS if ending.quick and not ending.needs and not ending.outside]

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from building import a_context, a_criterion, a_task, pytest_options, written
 
+from gates.check import EvidenceSet
 from gates.evidence.called_code import CalledCode
 from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 

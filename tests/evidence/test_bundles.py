@@ -16,7 +16,7 @@ from gates.evidence.bound_files import bind
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.measuring import machine
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 FILES = {"pkg/__init__.py": "", "pkg/core.py": "import helping\n", "helping.py": "", "bench.py": "", "README.md": "x"}
 

@@ -465,8 +465,8 @@ def test_interpreter_that_cannot_be_started_is_a_problem(tmp_path: Path) -> None
 
 def test_formula_upside_down_blocks_a_project_whose_tests_pass(tmp_path: Path) -> None:
     from gates import pipeline
-    from gates.evidence.kind import EvidenceSet
-    from gates.tasks import spec
+    from gates.check import EvidenceSet
+    from gates.task import loading as spec
 
     root = a_project(tmp_path / "project", {"pkg/speed.py": "def speedup(slow, fast):\n    return fast / slow\n"})
     path = root / "tasks/T1.yaml"

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from building import GOOD, a_context, raw_samples, written
 
+from gates.check import EvidenceSet
 from gates.errors import EvidenceUnavailable
 from gates.evidence.called_code import CalledCode, CommandCall
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.source_tree import SourceTree
-from gates.tasks import spec
+from gates.task import loading as spec
 
 CORE = """\
 import dataclasses

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from building import a_context, a_task, evidence, pytest_options, written
 
+from gates.check import EvidenceSet
 from gates.errors import EvidenceUnavailable
 from gates.evidence.emulated import Emulated
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Level, Outcome
 from gates.stages import _emulated

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from building import a_context, a_project, a_task, written
 
+from gates.check import EvidenceSet
+from gates.child.tracebacks import crash_of, innermost, warnings_of
 from gates.evidence._scripts import scripts_of
-from gates.evidence._tracebacks import crash_of, innermost, warnings_of
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Outcome, Severity
 from gates.stages import _entries

@@ -17,8 +17,8 @@ from gates.evidence._goalposts import assertions, leaving_out, pragmas, settings
 from gates.evidence._goalposts.fate import Fate
 from gates.evidence._goalposts.written_tests import written_tests
 from gates.evidence.goalposts import Goalposts, Mode, Move, Part
-from gates.tasks import spec
-from gates.tasks.task import Task
+from gates.task import loading as spec
+from gates.task.task import Task
 
 BAR, CHANGED, WAIVER = Part.BAR, Part.CHANGED, Part.WAIVER
 

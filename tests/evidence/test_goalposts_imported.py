@@ -8,7 +8,7 @@ from bar import committed
 from building import a_context, a_project, written
 
 from gates.evidence.goalposts import Goalposts
-from gates.tasks import spec
+from gates.task import loading as spec
 
 USES = (
     "from pkg.core import double\n{}\n\n\n"

@@ -12,7 +12,7 @@ from gates.evidence.leaking import LeakRun
 from gates.evidence.leaks import Leaks
 from gates.model import Finding, Outcome
 from gates.stages import _leaks
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/leaked").glob("*.py")}
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN

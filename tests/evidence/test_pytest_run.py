@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from building import QUICK, a_context, a_criterion, a_task, all_evidence, pytest_options, written
 
+from gates.check import EvidenceSet
 from gates.errors import EvidenceUnavailable
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.model import Decision, Finding, Outcome, Severity
 from gates.stages import business_logic, execution
-from gates.tasks.task import Task
+from gates.task.task import Task
 from gates.verdict import decide
 
 GOOD = "def test_good() -> None:\n    assert print\n"

@@ -14,7 +14,7 @@ from gates.evidence.recorded_tests import RecordedTest, RecordedTests
 from gates.evidence.test_records import TestOutcome
 from gates.model import Finding, Level, Outcome
 from gates.stages import _recorded_tests
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 
 def a_recorded_task(**changes: Any) -> Task:

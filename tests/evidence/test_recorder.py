@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from building import ROOT, a_process, a_task, clean, evidence
 
+from gates.child.tracebacks import crash_of
 from gates.context import Context
 from gates.evidence._journal import read_journal
-from gates.evidence._tracebacks import crash_of
 from gates.evidence.recorded import Recorded
 from gates.evidence.recording import Recording, StepRecording
 from gates.evidence.runtime_orders import runtime_orders

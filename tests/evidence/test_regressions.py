@@ -16,8 +16,8 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence._goalposts.task_file import compare
 from gates.evidence.regressions import Regressions
 from gates.model import Outcome
-from gates.smoke import BUDGET_S, PAIRS, smoked
 from gates.stages._regressions import judge
+from gates.task.smoke import BUDGET_S, PAIRS, smoked
 
 # what is slowed is slowed by so much that no other load hides it; limits near a number are tried without measuring
 F, P, U, N = Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE

@@ -12,7 +12,7 @@ from building import gates as command
 
 from gates.errors import UsageError
 from gates.evidence.measurements import MeasurementRun, Measurements
-from gates.tasks import spec
+from gates.task import loading as spec
 
 ARMS = {"old": {"call": "steps:work", "args": [12000]}, "new": {"call": "steps:work", "args": [4000]}}
 

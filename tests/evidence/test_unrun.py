@@ -8,7 +8,7 @@ from building import a_context, a_criterion, a_task, all_evidence, pytest_option
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Finding, Outcome
 from gates.stages import _criterion_tests
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 HEAD = "import pytest\nfrom pkg import same\n"
 ZERO = "def test_zero(): assert same(0) == 0\n"

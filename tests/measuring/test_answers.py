@@ -7,10 +7,10 @@ import pytest
 from building import a_measure
 from taking import NEW, OLD, PAIRS, a_taken, an_attempt, some_samples
 
-from gates.interval import NotEnough
 from gates.measuring.answers import Source, estimated, outcome, settled
+from gates.measuring.interval import NotEnough
 from gates.model import Outcome
-from gates.tasks.task import Measure
+from gates.task.task import Measure
 
 NOISY = [1.0 + (i * 7 % 16) / 100 for i in range(PAIRS)]
 

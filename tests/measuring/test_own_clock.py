@@ -12,7 +12,7 @@ from taking import NEW, OLD, PAIRS, a_taken, an_attempt, some_samples
 from gates.measuring.answers import Source, estimated, outcome, unfit
 from gates.measuring.session import measure
 from gates.model import Outcome
-from gates.tasks.task import Measure
+from gates.task.task import Measure
 
 RATIO = Measure.model_validate(a_measure())
 LEVEL = Measure.model_validate(a_measure(ratio=None, value="new", at_least=None, at_most=1.2))

@@ -10,9 +10,9 @@ from gates.context import Context
 from gates.evidence.code_rules import RuleSite
 from gates.evidence.source_tree import SourceTree
 from gates.model import Location
+from gates.project.copying import copy_project, relocated
 from gates.proof import Source
 from gates.proving._worker.keeping import Copy
-from gates.proving.copying import copy_project, relocated
 from gates.proving.derived import from_rule, from_statements, from_use, lines_of
 from gates.proving.general import general, operators
 from gates.proving.making import Change, Maker

@@ -22,8 +22,8 @@ from building import (
 )
 
 from gates import pipeline
+from gates.check import EvidenceSet
 from gates.errors import GatesError, UsageError
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import Use
 from gates.evidence.test_records import TestOutcome, Warned
@@ -32,7 +32,7 @@ from gates.proof import End
 from gates.render import _views, markdown
 from gates.render.markdown import check, render
 from gates.report import Report
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PAGES = ("summary.md", "execution.md", "business-logic.md", "performance.md")

@@ -10,11 +10,11 @@ from bundling import CUDA, a_cuda_task, handed, measures_of, with_bundles
 from taking import PAIRS, a_taken, a_timed_task, some_samples
 
 from gates import pipeline
+from gates.check import EvidenceSet
 from gates.evidence.bundles import HandedIn, SeenRun, Standing
-from gates.evidence.kind import EvidenceSet
 from gates.model import Decision, Finding, Level, Outcome
 from gates.stages.performance import GATE
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 TASK = a_cuda_task(bundles=("a.json", "b.json", "c.json"))
 SLOW = samples(device="cuda", new=[3 * new for new in NEW])

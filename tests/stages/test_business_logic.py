@@ -28,10 +28,10 @@ from gates.evidence.test_records import Deselected, TestOutcome
 from gates.evidence.watchful import Watchful
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
-from gates.selection import narrowed
 from gates.stages.business_logic import GATE, judge
-from gates.tasks.spec import load
-from gates.tasks.task import Task
+from gates.task.loading import load
+from gates.task.selection import narrowed
+from gates.task.task import Task
 
 P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
 ONE = a_task(criteria=[a_criterion()], measurements=[])

@@ -16,15 +16,15 @@ from calculating import (
     calculating,
 )
 
+from gates.check import EvidenceSet
 from gates.criteria import stand
 from gates.evidence.calculations import CallRun, Ended
-from gates.evidence.kind import EvidenceSet
 from gates.model import Finding, Level, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
-from gates.selection import narrowed
 from gates.stages._calculations import describe, judge, plan
 from gates.stages.business_logic import GATE
-from gates.tasks.task import Task
+from gates.task.selection import narrowed
+from gates.task.task import Task
 
 PASSED, FAILED, UNKNOWN = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 

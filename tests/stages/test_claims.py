@@ -7,16 +7,16 @@ import pytest
 from building import a_context, a_project, a_record, a_run, a_task, all_evidence, gates, result, written
 
 from gates import pipeline
+from gates.check import EvidenceSet
 from gates.claims.claim import Claim
 from gates.claims.reading import read
 from gates.claims.sources import Looked
 from gates.evidence.claims import Claims, ClaimsSource
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.test_records import TestOutcome
 from gates.model import Decision, Finding, Level, Outcome
 from gates.report import GateReport
 from gates.stages.claims import GATE
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 PATH = "report.md"
 TASK = a_task(claims=[PATH])

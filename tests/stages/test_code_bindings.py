@@ -17,7 +17,7 @@ from gates.pipeline import judge as judge_gate
 from gates.proof import End
 from gates.stages import _coverage
 from gates.stages.business_logic import GATE, judge
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 PATTERN = "torch.amp.GradScaler(...)"

@@ -2,12 +2,12 @@
 
 from building import a_criterion, a_measure, a_record, a_run, a_task, evidence
 
+from gates.check import EvidenceSet
 from gates.evidence.called_code import CalledCode, CommandCall
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Finding, Level, Outcome, Severity
 from gates.stages import _commands
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 MEASURED = a_task(criteria=[a_criterion(measures=[a_measure()], tests=[])], entry_points=[])
 ENTRY = {"run": ["python", "-m", "pkg"], "criteria": ["AC1"], "line": 6}

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from building import a_process, a_task, evidence
 
+from gates.check import EvidenceSet
 from gates.evidence.concurrency import Concurrency
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.together import Differed, Stood, Switched, Together
 from gates.model import Level, Location, Outcome, Severity
 from gates.stages import _concurrency

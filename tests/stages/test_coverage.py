@@ -6,14 +6,14 @@ import pytest
 from building import a_criterion, a_process, a_record, a_run, a_task, a_tree, evidence
 from covering import TEST, a_function, executed
 
+from gates.check import EvidenceSet
 from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import SymbolTrace
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
-from gates.selection import narrowed
 from gates.stages._coverage import describe, judge, plan, ran_at_import
-from gates.tasks.task import Task
+from gates.task.selection import narrowed
+from gates.task.task import Task
 from gates.verdict import decide
 
 TASK = a_task(entry_points=[], criteria=[a_criterion()])

@@ -6,12 +6,12 @@ import pytest
 from building import a_context, a_criterion, a_task, evidence, written
 from recording import a_recorded, a_trained_task, after_overflow, an_attempt, overflowed, recorded
 
+from gates.check import Evidence
 from gates.evidence.code_rules import CodeRules, RuleSite, RuleTrace
-from gates.evidence.kind import Evidence
 from gates.evidence.source_tree import SourceTree
 from gates.model import Location
 from gates.stages._data_integrity import describe
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 STEP = "training step 1, pkg.train:few(2)"
 PARAMETERS, STATE = "Parameters stay in float32", "The scaler's state is saved with the optimizer's"

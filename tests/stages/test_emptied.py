@@ -4,8 +4,8 @@ import pytest
 from building import a_criterion, a_run, a_task, a_tree, evidence
 from covering import a_function, executed
 
+from gates.check import EvidenceSet
 from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
-from gates.evidence.kind import EvidenceSet
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.proof import End
 from gates.stages import _emptied

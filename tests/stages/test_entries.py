@@ -4,9 +4,9 @@ import pytest
 from building import a_process, a_record, a_run, a_task, all_evidence, entries, evidence
 from covering import TEST, a_function, executed
 
+from gates.check import Evidence, EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.test_records import TestOutcome
 from gates.model import Location, Outcome, Severity
 from gates.stages._entries import describe, judge, why_uncaught

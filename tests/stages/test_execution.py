@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from building import a_process, a_record, a_run, a_task, all_evidence, entries, evidence
 
+from gates.check import EvidenceSet
+from gates.child.process import Stream
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import CollectError, Deselected, TestOutcome
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
-from gates.process import Stream
 from gates.stages.execution import GATE, judge
 from gates.verdict import decide
 

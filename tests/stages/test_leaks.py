@@ -6,7 +6,7 @@ import pytest
 from building import a_task, evidence
 from leaking import MB, a_holder, a_leaking_task, a_watch, an_allocation, growing, leaked, level
 
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.leaking import Filling, Watched
 from gates.evidence.leaks import Leaks
 from gates.model import Finding, Level, Location, Outcome, Severity

@@ -11,7 +11,7 @@ from gates.evidence.measurements import Measurements
 from gates.measuring.machine import Gpu
 from gates.model import Finding, Level, Outcome, Severity
 from gates.stages.performance import describe, judge, plan
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 

@@ -6,7 +6,7 @@ from building import a_criterion, a_measure, a_task, evidence, measured, samples
 from gates.evidence.measurements import Measurements
 from gates.model import Finding, Level, Outcome, Severity
 from gates.stages.performance import judge
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
 

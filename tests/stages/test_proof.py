@@ -2,7 +2,7 @@
 
 from building import a_criterion, a_task, evidence
 
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.proof import LastProof
 from gates.model import Finding, Level, Location, Outcome
 from gates.proof import CriterionProof, End, Proof, Source, TriedFault

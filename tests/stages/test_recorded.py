@@ -17,15 +17,15 @@ from recording import (
     recorded,
 )
 
+from gates.check import EvidenceSet
 from gates.criteria import stand
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.recorded import Recorded
 from gates.evidence.recording import Recording
 from gates.model import Finding, Level, Outcome, Status
 from gates.pipeline import judge as judge_gate
 from gates.stages import _recorded
 from gates.stages.business_logic import GATE
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 EVERYTHING = ["scaler", "autocast", "gradients", "overflow", "logged-scale"]
 

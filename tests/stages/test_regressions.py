@@ -6,14 +6,14 @@ from regressing import QUICK, a_regressing_task, compared, sides, taken
 from taking import OLD, a_taken, some_samples
 from taking import seen as measured
 
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.measurements import Measurements
 from gates.evidence.regressions import Regressions
 from gates.model import Finding, Level, Outcome, Severity
-from gates.selection import narrowed
 from gates.stages._regressions import describe, judge, plan
 from gates.stages._targets import judge as judge_targets
-from gates.tasks.task import Task
+from gates.task.selection import narrowed
+from gates.task.task import Task
 
 F, P, U, N = Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
 

@@ -6,14 +6,14 @@ import pytest
 from building import a_context, a_criterion, a_task, evidence, written
 from scanning import WORDS
 
+from gates.check import EvidenceSet
 from gates.evidence.code_rules import CodeRules
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Outcome, Severity
 from gates.scan.loading import load_rules
 from gates.stages import _rules
 from gates.stages._code_bindings import judge_code
-from gates.tasks.task import Task
+from gates.task.task import Task
 
 OLD = "import torch\ntorch.cuda.amp.GradScaler()\n"
 OWN = WORDS.replace("x = 2", "|\n  import torch\n  torch.cuda.amp.GradScaler()  # <- here")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from building import a_process, a_task, evidence
 
-from gates.evidence.kind import EvidenceSet
+from gates.check import EvidenceSet
 from gates.evidence.scaling import Grown, Scaled, Scaling
 from gates.model import Finding, Location, Outcome
 from gates.stages import _scaling

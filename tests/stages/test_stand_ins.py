@@ -6,8 +6,8 @@ import pytest
 from building import a_criterion, a_record, a_run, a_task, a_tree, evidence
 from covering import TEST, a_function, executed
 
+from gates.check import EvidenceSet
 from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.kind import EvidenceSet
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.stand_ins import Instead, StandIn
 from gates.evidence.symbols import SymbolTrace

@@ -4,8 +4,8 @@ import pytest
 from building import a_process, a_run, a_task, evidence
 from covering import a_module, started
 
+from gates.check import Evidence, EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.kind import Evidence, EvidenceSet
 from gates.evidence.startup import BuildEnding, Built, Ending, Startup
 from gates.evidence.test_records import Warned
 from gates.model import Finding, Location, Outcome, Severity

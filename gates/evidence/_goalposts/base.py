@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 
 from gates.errors import EvidenceUnavailable
-from gates.history import History
+from gates.project.history import History
 
 GUESSES = ("refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master", "refs/heads/main",
            "refs/heads/master")  # fmt: skip

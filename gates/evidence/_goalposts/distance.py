@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gates.evidence._goalposts.move import Part
-from gates.tasks.calculation import Case, Property
+from gates.task.calculation import Case, Property
 
 KEYS = ("tolerance", "relative")
 NINE_DIGITS, NOTHING = 1e-9, 1e-12

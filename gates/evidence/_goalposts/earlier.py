@@ -7,9 +7,9 @@ from pathlib import Path
 
 from gates.errors import UsageError
 from gates.evidence._goalposts.two_states import TwoStates
-from gates.history import History
-from gates.tasks import spec
-from gates.tasks.task import Task
+from gates.project.history import History
+from gates.task import loading as spec
+from gates.task.task import Task
 from gates.terminal import printable
 
 

@@ -11,10 +11,10 @@ from gates.evidence._goalposts import distance
 from gates.evidence._goalposts.fate import KEPT, Fate
 from gates.evidence._goalposts.move import Move, Part, moved
 from gates.model import Level, Location, Model
-from gates.tasks.calculation import Case, Property
-from gates.tasks.task import Criterion, EntryPoint, Measure, Task
-from gates.tasks.types import Located
-from gates.tasks.waiver import Waiver
+from gates.task.calculation import Case, Property
+from gates.task.task import Criterion, EntryPoint, Measure, Task
+from gates.task.types import Located
+from gates.task.waiver import Waiver
 
 SILENT = {"line", "path", "digest", "spots", "id", "text", "title", "timeout_s", "reason", "owner", "name"}
 AT_LEAST = ("at_least", "examples", "epochs", "restarts", "pairs")  # fewer of these see less

@@ -10,8 +10,8 @@ from pathlib import Path
 from gates import config
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.files import files_of
-from gates.history import MAX_BLOB_BYTES, Blob, History, object_name
+from gates.project.files import files_of
+from gates.project.history import MAX_BLOB_BYTES, Blob, History, object_name
 
 
 class TwoStates:

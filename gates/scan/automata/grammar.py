@@ -9,7 +9,7 @@ An event may be a marker. Columns in what is refused are from 1.
 import re
 
 from gates.scan.automata.automaton import MARKERS, State
-from gates.yaml_source import did_you_mean
+from gates.task.yaml_source import did_you_mean
 
 KEYWORDS = ("any", "not")
 MAX_LENGTH = 2000

@@ -16,7 +16,7 @@ from amp_core.benchmark.setup import Plan
 from amp_core.benchmark.workload import Workload
 from amp_core.model import GPTConfig
 from amp_core.samples import SCHEMA
-from gates.samples import read
+from gates.measuring.samples import read
 
 TIMED = ("fp32", "bf16", "bf16_by_hand")
 TRAINED = ("fp32", "bf16", "fp16")

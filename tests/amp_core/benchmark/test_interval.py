@@ -5,9 +5,9 @@ import random
 import pytest
 
 from amp_core.benchmark.interval import Interval, around_median, difference, ratio
-from gates.interval import estimate
-from gates.samples import Metric
-from gates.tasks.task import Measure
+from gates.measuring.interval import estimate
+from gates.measuring.samples import Metric
+from gates.task.task import Measure
 
 
 @pytest.mark.parametrize("n", [6, 7, 8, 9, 12, 24, 25, 64, 101])

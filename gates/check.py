@@ -1,0 +1,89 @@
+"""What every kind of evidence has, and the set of evidence that a gate judges."""
+
+from collections.abc import Mapping
+from typing import Self, TypeVar
+
+from pydantic import Field
+
+from gates.child.interrupts import stop_if_interrupted
+from gates.context import Context
+from gates.errors import EvidenceUnavailable
+from gates.model import CommandRecord, Model
+from gates.task.task import Task
+from gates.terminal import printable
+from gates.writable import writable
+
+E = TypeVar("E", bound="Evidence")
+
+
+class Evidence(Model):
+    """Something observed. `how` is the command or the files that it was seen by."""
+
+    how: str
+    commands: tuple[CommandRecord, ...] = Field(default=())
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Observe the world; raise `EvidenceUnavailable` with the reason where nothing can be seen."""
+        raise NotImplementedError
+
+
+class Derived(Evidence):
+    """Something observed that rests on what was observed before."""
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Observe the world with nothing seen before."""
+        return cls.derive(task, context, EvidenceSet())
+
+    @classmethod
+    def derive(cls, task: Task, context: Context, seen: "EvidenceSet") -> Self:
+        """Observe the world as far as what was seen asks for it; raise `EvidenceUnavailable` where nothing can be."""
+        raise NotImplementedError
+
+
+class EvidenceSet:
+    """At most one piece of evidence of each kind, and for those that are missing the reason."""
+
+    def __init__(
+        self, present: Mapping[type[Evidence], Evidence] | None = None, *, why: str = "it was not collected"
+    ) -> None:
+        self._present = dict(present or {})
+        self._missing: dict[type[Evidence], str] = {}
+        self._why = why
+
+    def get(self, kind: type[E]) -> E | None:
+        """Return the evidence of a kind, or `None`; the type makes the caller handle its absence."""
+        found = self._present.get(kind)
+        return found if isinstance(found, kind) else None
+
+    def why_missing(self, kind: type[Evidence]) -> str:
+        """Return why there is no evidence of a kind."""
+        return self._missing.get(kind, self._why)
+
+    def __contains__(self, kind: type[Evidence]) -> bool:
+        return kind in self._present or kind in self._missing
+
+    def collect(self, kind: type[Evidence], task: Task, context: Context) -> None:
+        """Collect a kind once; a kind that cannot be had leaves its reason."""
+        if kind in self:
+            return
+        stop_if_interrupted()
+        try:
+            found = kind.derive(task, context, self) if issubclass(kind, Derived) else kind.collect(task, context)
+            self._present[kind] = writable(found)
+        except EvidenceUnavailable as error:
+            self._missing[kind] = printable(str(error))
+
+    def commands(self) -> tuple[CommandRecord, ...]:
+        """Return the commands that were run, in the order of collection."""
+        return tuple(command for evidence in self._present.values() for command in evidence.commands)
+
+    def present(self) -> list[Evidence]:
+        """Return what was collected, in the order of collection."""
+        return list(self._present.values())
+
+    @classmethod
+    def withheld(cls, reason: str) -> Self:
+        """Return an empty set that gives one reason for everything that is missing."""
+        return cls(why=reason)

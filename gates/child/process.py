@@ -1,0 +1,280 @@
+"""Run a command of the tested project in its own process, bounded in time and output, leaving nobody behind."""
+
+import ctypes
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from gates.child.channel import Channel
+from gates.child.guardian import MARK
+from gates.child.interrupts import stop_if_interrupted, uninterrupted
+from gates.model import Model
+
+KEEP_HEAD = 1024 * 1024
+KEEP_TAIL = 256 * 1024
+GRACE_S = 2.0
+PR_SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
+# prefixes: options and traces of another test run; and -O, under which no assertion is executed
+DROPPED = ("PYTEST_", "COV_", "COVERAGE_", "PYTHONOPTIMIZE")
+OOM_KILLS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
+
+
+class Stream(Model):
+    """What a process wrote to one stream: its whole size, and the part that was kept."""
+
+    bytes: int
+    tail: str
+    truncated: bool
+
+
+class ProcessRun(Model):
+    """How a process ended. `exit_code` is `None` when a signal or the time limit ended it.
+
+    `peak_memory_bytes` is the most that one process of its family held, as far as the family was waited for; what
+    this process held when it started the child is its least value.
+    """
+
+    argv: tuple[str, ...]
+    exit_code: int | None
+    signal: str | None
+    timed_out: bool
+    timeout_s: float
+    duration_s: float
+    stdout: Stream
+    stderr: Stream
+    orphans: int
+    peak_memory_bytes: int | None = None
+    out_of_memory: bool = False
+
+    @property
+    def ended(self) -> str:
+        """Return the end in words."""
+        if self.timed_out:
+            return f"stopped at the time limit of {self.timeout_s:g} s"
+        if self.signal:
+            return f"killed by {self.signal}{', out of memory' if self.out_of_memory else ''}"
+        return f"exit code {self.exit_code}"
+
+    @property
+    def last_words(self) -> str:
+        """Return the last line that the process wrote to stderr, or else to stdout."""
+        for stream in (self.stderr, self.stdout):
+            lines = [line.strip() for line in stream.tail.splitlines() if line.strip()]
+            if lines:
+                return lines[-1][:300]
+        return "it wrote nothing"
+
+
+def run(
+    argv: Sequence[str], *, cwd: Path, timeout_s: float, log: Path, env: Mapping[str, str] | None = None,
+    channel: Channel | None = None,
+) -> ProcessRun:  # fmt: skip
+    """Run a command to its end and return how it ended; both streams are kept, bounded, beside `log`.
+
+    The process and everything that it starts are gone when this returns or raises. Raises `OSError` where the
+    command cannot be started.
+    """
+    mark = secrets.token_hex(16)
+    started = time.monotonic()
+    child: subprocess.Popen[bytes] | None = None
+    streams: list[_Reader] = []
+    _adopt_orphans()
+    before = {process.pid for process in psutil.Process().children()}
+    killed = _oom_kills()
+    peak: int | None = None
+    try:
+        with uninterrupted():  # between the child's start and our knowing of it, nothing may come
+            told = {**(env or {}), **(channel.env if channel else {})}
+            marked = {**environment(), **told, MARK: f"{os.environ.get(MARK, '')}:{mark}"}
+            child = _start(argv, cwd, marked, channel.theirs if channel else ())
+            streams = [
+                _Reader(child.stdout, log.with_suffix(".stdout.txt")),
+                _Reader(child.stderr, log.with_suffix(".stderr.txt")),
+            ]
+            if channel:
+                channel.started()
+        peak = _reaped(child, timeout_s, meanwhile=stop_if_interrupted)
+        duration = time.monotonic() - started
+        timed_out = child.returncode is None
+        if timed_out and channel:
+            channel.ask_for_stacks(child.pid)
+    finally:
+        with uninterrupted():
+            late, orphans = _sweep(child, mark, before) if child else (None, 0)
+            if channel:
+                channel.close()
+            for stream in streams:
+                stream.close()
+    code = child.returncode
+    return ProcessRun(
+        argv=tuple(argv),
+        exit_code=None if timed_out or code < 0 else code,
+        signal=_signal_name(-code) if code < 0 and not timed_out else None,
+        timed_out=timed_out,
+        timeout_s=timeout_s,
+        duration_s=round(duration, 3),
+        stdout=streams[0].result(),
+        stderr=streams[1].result(),
+        orphans=orphans,
+        peak_memory_bytes=peak or late,
+        out_of_memory=_oom_kills() > killed,
+    )
+
+
+def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], handed: tuple[int, ...]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        list(argv),
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        pass_fds=handed,
+    )
+
+
+def _reaped(
+    child: subprocess.Popen[bytes], timeout_s: float, meanwhile: Callable[[], None] = lambda: None
+) -> int | None:
+    """Wait for the end of a child, so long at most; return its peak memory in bytes, or `None` where it runs on."""
+    limit, delay = time.monotonic() + timeout_s, 0.0005
+    while child.returncode is None:
+        meanwhile()
+        try:
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+        except ChildProcessError:  # somebody else has waited for it
+            child.wait(GRACE_S)
+            return None
+        if pid:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        left = limit - time.monotonic()
+        if left <= 0:
+            break
+        delay = min(delay * 2, left, 0.05)
+        time.sleep(delay)
+    return None
+
+
+def _oom_kills() -> int:
+    """Return how many processes of our memory group the kernel has killed for want of memory, as far as it says."""
+    for path in OOM_KILLS:
+        with suppress(OSError, ValueError, StopIteration):
+            words = (line.split() for line in path.read_text(encoding="ascii").splitlines())
+            return next(int(count) for name, count in words if name == "oom_kill")
+    return 0
+
+
+def joined_paths(first: str) -> str:
+    """Return PYTHONPATH with a folder put before what is there."""
+    before = os.environ.get("PYTHONPATH", "")
+    return os.pathsep.join([first, before]) if before else first
+
+
+class _Reader:
+    """Empties a pipe in a thread, so that no amount of output stops or fills anything; keeps head and tail."""
+
+    def __init__(self, pipe: IO[bytes] | None, path: Path) -> None:
+        assert pipe is not None
+        self._pipe = pipe
+        self._path = path
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._size = 0
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with suppress(OSError, ValueError):  # the pipe is closed under us when somebody holds it open
+            while chunk := os.read(self._pipe.fileno(), 65536):
+                self._size += len(chunk)
+                room = KEEP_HEAD - len(self._head)
+                self._head += chunk[: max(room, 0)]
+                self._tail += chunk[max(room, 0) :]
+                del self._tail[:-KEEP_TAIL]
+
+    def close(self) -> None:
+        """Wait for the end of the stream, briefly, and write what was kept."""
+        self._thread.join(GRACE_S)
+        self._pipe.close()  # where somebody still holds its other end, the thread ends with its next read
+        left_out = self._size - len(self._head) - len(self._tail)
+        gap = f"\n[... {left_out} bytes left out ...]\n".encode() if left_out > 0 else b""
+        with suppress(FileNotFoundError):  # the child removed the folder
+            self._path.write_bytes(bytes(self._head) + gap + bytes(self._tail))
+
+    def result(self) -> Stream:
+        kept = bytes(self._tail[-8192:] if len(self._tail) >= 8192 else (self._head + self._tail)[-8192:])
+        return Stream(
+            bytes=self._size,
+            tail=kept.decode("utf-8", errors="backslashreplace"),
+            truncated=self._size > len(self._head) + len(self._tail),
+        )
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a child: ours, less what would change a test run from outside the task."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(DROPPED)}
+    return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _sweep(child: subprocess.Popen[bytes], mark: str, before: set[int]) -> tuple[int | None, int]:
+    """Stop the child if it still runs, then all that it left behind; return its peak memory and how many those were."""
+    peak = None
+    if child.poll() is None:
+        _kill_group(child.pid, signal.SIGTERM)
+        peak = _reaped(child, GRACE_S)
+    # SIGKILL also where the leader is gone: its group may live on
+    _kill_group(child.pid, signal.SIGKILL)
+    peak = peak or _reaped(child, 60)
+    left = {process.pid: process for process in (*_marked(mark), *_adopted(before)) if process.pid != child.pid}
+    for process in left.values():
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(list(left.values()), timeout=GRACE_S)
+    return peak, len(left)
+
+
+def _adopt_orphans() -> None:
+    """On Linux, become the parent of what our children leave behind, whatever it does to its environment."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _adopted(before: set[int]) -> Iterator[psutil.Process]:
+    """Return the children that were not there before, and their children."""
+    for process in psutil.Process().children():
+        if process.pid not in before:
+            yield process
+            with suppress(psutil.Error):
+                yield from process.children(recursive=True)
+
+
+def _kill_group(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def _marked(mark: str) -> Iterator[psutil.Process]:
+    """Return the processes that inherited the mark in their environment, those of a run inside this run too."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if mark in process.environ().get(MARK, "") and process.status() != psutil.STATUS_ZOMBIE:
+                yield process
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,1 @@
+"""The project under test: its revision, git, base, copies and files."""

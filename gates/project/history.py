@@ -1,0 +1,233 @@
+"""The project's history, read through git's plumbing only: nothing that a repository configures is run.
+
+Revisions and trees are looked up by git; files are read as blobs, so that no filter, hook, external diff or file
+monitor of the repository has a say, and nothing is checked out or fetched.
+"""
+
+import hashlib
+import os
+import posixpath
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from gates.errors import EvidenceUnavailable
+from gates.project import ref_name
+
+TIMEOUT_S = 60
+MAX_BLOB_BYTES = 4 * 1024 * 1024
+MAX_TOTAL_BYTES = 256 * 1024 * 1024
+FILE_MODES = {b"100644", b"100755", b"100664"}
+LINK_MODE = b"120000"
+MOST_LINKS = 40
+PARTIAL = (
+    "the clone is a partial one and lacks files of the history, which are not fetched here; fetch them "
+    "(`git fetch --refetch --no-filter`, or no filter in the checkout)"
+)
+SAFE = (
+    "--no-pager", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs",
+    "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
+    "-c", "protocol.allow=never",
+)  # fmt: skip
+
+
+NOWHERE = "the project is not in a git repository"
+OWNER = (
+    "git does not read the repository, because another user owns it; if you trust it, run "
+    "`git config --global --add safe.directory` with its folder"
+)
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A file of a revision: its object, and whether it is a plain file, or a link; a submodule is neither."""
+
+    oid: str
+    plain: bool
+    link: bool = False
+
+
+class History:
+    """The repository that a project lies in, as seen from the project's folder."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._trees: dict[str, dict[str, Blob]] = {}
+        inside = self._ask("rev-parse", "--is-inside-work-tree", why=NOWHERE, others=OWNER)
+        if inside != b"true":
+            raise EvidenceUnavailable("the project is not in the work tree of a git repository")
+
+    def commit(self, revision: str) -> str | None:
+        """Return the commit that a name stands for, or `None` where there is none.
+
+        Raises `EvidenceUnavailable` for a name that could mean several.
+        """
+        if revision.startswith("-") or "\0" in revision or not revision.strip():
+            return None
+        done = self._run("rev-parse", "--verify", "--quiet", f"{self._full(revision)}^{{commit}}")
+        return done.stdout.decode().strip() or None if done.returncode == 0 else None
+
+    def _full(self, revision: str) -> str:
+        asked = ref_name.candidates(ref_name.stem(revision))
+        if not asked:
+            return revision
+        listed = self._run("for-each-ref", "--format=%(refname)", *asked).stdout.decode(errors="replace").split()
+        there = [ref for ref in asked if ref in listed]
+        remotes = self._run("remote").stdout.decode(errors="replace").split()
+        return ref_name.full_name(revision, there=there, remotes=remotes, is_id=self._begins_id(revision))
+
+    def _begins_id(self, revision: str) -> bool:
+        name = ref_name.stem(revision)
+        return ref_name.may_be_id(name) and bool(self._run("rev-parse", f"--disambiguate={name}").stdout.strip())
+
+    def merge_base(self, one: str, other: str) -> str | None:
+        """Return the commit that two commits part from, or `None` where they have none."""
+        done = self._run("merge-base", one, other)
+        lines = done.stdout.decode().split()
+        return lines[0] if done.returncode == 0 and lines else None
+
+    @property
+    def shallow(self) -> bool:
+        """Return whether the history is cut off."""
+        return self._run("rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
+
+    @cached_property
+    def partial(self) -> bool:
+        """Return whether the clone leaves files of the history to be fetched when they are asked for."""
+        done = self._run("config", "--get-regexp", r"^remote\..*\.(promisor|partialclonefilter)$")
+        return bool(done.stdout.strip())
+
+    @cached_property
+    def prefix(self) -> str:
+        """Return the project's folder in the repository: nothing for its top, or a path that ends in a slash."""
+        return os.fsdecode(self._ask("rev-parse", "--show-prefix", why="the project's folder is not known"))
+
+    @cached_property
+    def top(self) -> Path:
+        """Return the folder that the repository's paths begin at."""
+        return self._root.resolve().joinpath(*[".."] * self.prefix.count("/")).resolve()
+
+    def tree(self, commit: str, prefix: str | None = None) -> dict[str, Blob]:
+        """Return every file of a commit under a folder, the project's own if none is named, by path relative to it."""
+        folder = self.prefix if prefix is None else prefix
+        return {p[len(folder) :]: blob for p, blob in self.whole_tree(commit).items() if p.startswith(folder)}
+
+    def whole_tree(self, commit: str) -> dict[str, Blob]:
+        """Return every file of a commit, by its path in the repository."""
+        if commit not in self._trees:
+            self._trees[commit] = dict(self._listed(commit))
+        return self._trees[commit]
+
+    def followed(self, commit: str, path: str) -> str | None:
+        """Return where a path of the repository leads through the links of a commit; `None` if out of it, or round."""
+        tree = self.whole_tree(commit)
+        for _ in range(MOST_LINKS):
+            steps = ("/".join(path.split("/")[: n + 1]) for n in range(path.count("/") + 1))
+            link = next((step for step in steps if step in tree and tree[step].link), None)
+            if link is None:
+                return path
+            target = os.fsdecode(self.read([tree[link]]).get(tree[link].oid, b"/"))
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(link), target) + path[len(link) :])
+            if path.startswith(("/", "../")) or path in {".", ".."}:
+                return None
+        return None
+
+    def _listed(self, commit: str) -> Iterator[tuple[str, Blob]]:
+        done = self._ask(
+            "ls-tree", "-r", "-z", "--full-tree", commit, why=f"the files of {commit[:12]} cannot be listed"
+        )
+        for row in done.split(b"\0"):
+            head, tab, path = row.partition(b"\t")
+            if tab:
+                mode, _, oid = head.split(b" ")[:3]
+                yield os.fsdecode(path), Blob(oid.decode(), plain=mode in FILE_MODES, link=mode == LINK_MODE)
+
+    def read(self, blobs: Iterable[Blob]) -> dict[str, bytes]:
+        """Return the contents of blobs by their object; one that is too large or is not there is left out."""
+        wanted = sorted({blob.oid for blob in blobs if blob.plain or blob.link})
+        sizes = self._batch("--batch-check", wanted)
+        small, total = [], 0
+        for line in sizes.splitlines():
+            words = line.decode(errors="replace").split()
+            if words[1:] == ["missing"] and self.partial:
+                raise EvidenceUnavailable(PARTIAL)
+            if len(words) == 3 and words[1] == "blob" and int(words[2]) <= MAX_BLOB_BYTES:
+                total += int(words[2])
+                small += [words[0]] if total <= MAX_TOTAL_BYTES else []
+        return dict(_contents(self._batch("--batch", small))) if small else {}
+
+    def _batch(self, form: str, oids: list[str]) -> bytes:
+        done = self._run("cat-file", form, given="".join(f"{oid}\n" for oid in oids).encode())
+        if done.returncode != 0:
+            why = f"git cannot read files of the history: {_last_line(done.stderr)}"
+            raise EvidenceUnavailable(PARTIAL if self.partial else why)
+        return done.stdout
+
+    def _ask(self, *words: str, why: str, others: str = "") -> bytes:
+        done = self._run(*words)
+        if done.returncode != 0 and others and b"dubious ownership" in done.stderr:
+            raise EvidenceUnavailable(others)
+        if done.returncode != 0:
+            raise EvidenceUnavailable(f"{why} ({_last_line(done.stderr)})")
+        return done.stdout.strip(b"\n")
+
+    def _run(self, *words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        return run_git(self._root, words, given=given)
+
+
+def run_git(
+    folder: Path, words: Sequence[str], *, options: Sequence[str] = (), given: bytes = b"", timeout_s: float = TIMEOUT_S
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder, kept from all that the repository configures; raise `EvidenceUnavailable` if it cannot."""
+    try:
+        return subprocess.run(
+            ["git", *SAFE, *options, *words],  # noqa: S607  # the git that the user has
+            cwd=folder, env=environment(), input=given, capture_output=True, check=False, timeout=timeout_s,
+        )  # fmt: skip
+    except FileNotFoundError as error:
+        raise EvidenceUnavailable("there is no git on this machine, so no earlier state was seen") from error
+    except subprocess.TimeoutExpired as error:
+        raise EvidenceUnavailable(f"`git {words[0]}` did not end within {timeout_s:g} s") from error
+    except OSError as error:
+        raise EvidenceUnavailable(f"git cannot be run: {error.strerror or error}") from error
+
+
+def environment() -> Mapping[str, str]:
+    """Return our environment without what sends git elsewhere, and with what keeps it from asking or fetching."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {
+        **kept,
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "none",
+    }
+
+
+def object_name(content: bytes, like: str) -> str:
+    """Return the name that git gives a file's content, in the kind of hash that another name is of."""
+    data = b"blob %d\0" % len(content) + content
+    return (hashlib.sha256(data) if len(like) == 64 else hashlib.sha1(data, usedforsecurity=False)).hexdigest()
+
+
+def _contents(raw: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield object and content from the output of `git cat-file --batch`."""
+    at = 0
+    while at < len(raw):
+        end = raw.index(b"\n", at)
+        words = raw[at:end].split(b" ")
+        if len(words) != 3:
+            at = end + 1
+            continue
+        size = int(words[2])
+        yield words[0].decode(), raw[end + 1 : end + 1 + size]
+        at = end + 2 + size
+
+
+def _last_line(stderr: bytes) -> str:
+    lines = [line for line in stderr.decode(errors="backslashreplace").splitlines() if line.strip()]
+    said = next((line for line in lines if line.startswith("fatal:")), lines[-1] if lines else "it said nothing")
+    return said.removeprefix("fatal: ")[:200]

@@ -1,0 +1,29 @@
+"""The folders that the modules of a task's implementation are imported from."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gates.context import Context
+from gates.task.task import Task
+
+
+def import_roots(task: Task, context: Context) -> list[Path]:
+    """Return the root, `src` where there is one, and the folders that hold the implementation's packages."""
+    return [path for path in dict.fromkeys(_roots(task, context)) if path.is_relative_to(context.root)]
+
+
+def package_root(path: Path) -> Path:
+    """Return the folder above the outermost package that a file lies in."""
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+def _roots(task: Task, context: Context) -> Iterator[Path]:
+    yield context.root
+    if (context.root / "src").is_dir():
+        yield context.root / "src"
+    for entry in task.implementation:
+        path = context.root / entry
+        yield package_root(path / "__init__.py" if path.is_dir() else path)

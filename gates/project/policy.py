@@ -1,0 +1,110 @@
+"""The policy of another revision: its task files, settings, rules and templates, laid out as they lie there.
+
+What judges a change must not be what the change says. The code that is judged stays that of the work tree.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from gates import config
+from gates.config import Settings
+from gates.errors import EvidenceUnavailable, UsageError
+from gates.project.history import Blob, History
+from gates.terminal import printable
+
+SETTINGS = "pyproject.toml"
+TEMPLATES = "reports/templates"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Where the policy's files lie, what its settings are, and what reports call it."""
+
+    root: Path
+    settings: Settings
+    name: str
+
+
+@contextmanager
+def judging(root: Path, settings: Settings, revision: str | None) -> Iterator[Policy]:
+    """Yield the policy that judges: the project's own as it lies there, or that of another revision."""
+    if revision is None:
+        yield Policy(root, settings, "")
+        return
+    with taken(root, revision) as policy:
+        yield policy
+
+
+def check_base(root: Path, revision: str) -> None:
+    """Raise `UsageError` where there is no revision of a name that was asked for."""
+    try:
+        known = History(root).commit(revision)
+    except EvidenceUnavailable as error:
+        raise UsageError(f"--base {revision}: {error}") from error
+    if known is None:
+        raise UsageError(f"--base {revision}: there is no such revision; fetch it, or name another")
+
+
+@contextmanager
+def taken(root: Path, revision: str) -> Iterator[Policy]:
+    """Lay the policy of a revision out in a folder of its own; raise `UsageError` where it cannot be had."""
+    try:
+        history = History(root)
+        commit = history.commit(revision)
+        tree = history.tree(commit) if commit else {}
+    except EvidenceUnavailable as error:
+        raise UsageError(f"--policy-from {revision}: {error}") from error
+    if commit is None:
+        raise UsageError(f"--policy-from {revision}: there is no such revision; fetch it, or name another")
+    with tempfile.TemporaryDirectory(prefix="gates-policy-") as folder:
+        home = Path(folder).resolve()
+        _lay_out(history, {SETTINGS: tree[SETTINGS]} if SETTINGS in tree else {}, home)
+        settings = _settings(home, revision)
+        folders = (settings.tasks, settings.rules, TEMPLATES)
+        _lay_out(history, _followed(history, commit, revision, folders), home)
+        yield Policy(home, settings, printable(f"{revision} ({commit[:12]})"))
+
+
+def _followed(history: History, commit: str, revision: str, folders: tuple[str, ...]) -> dict[str, Blob]:
+    """Return the policy's files; a link is followed to a file of the revision, and one to a folder said to be none."""
+    whole, found = history.whole_tree(commit), {}
+    for path, blob in history.tree(commit).items():
+        if not _is_policy(path, folders):
+            continue
+        to = history.followed(commit, f"{history.prefix}{path}") if blob.link else None
+        file = whole.get(to, blob) if to else blob
+        if path in folders and not file.plain:
+            raise UsageError(f"--policy-from {revision}: {path} is a link or a submodule there; expected a folder")
+        if file.plain:
+            found[path] = file
+    return found
+
+
+def _lay_out(history: History, blobs: dict[str, Blob], home: Path) -> None:
+    """Write files where they lie in the revision; a link, or a file too large for any policy, is left out."""
+    try:
+        contents = history.read(blobs.values())
+    except EvidenceUnavailable as error:
+        raise UsageError(str(error)) from error
+    for path, blob in blobs.items():
+        if blob.oid in contents:
+            target = home / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(contents[blob.oid])
+
+
+def _settings(home: Path, revision: str) -> Settings:
+    try:
+        return config.load(home)
+    except UsageError as error:
+        raise UsageError(f"at {revision}: {str(error).replace(f'{home}/', '')}") from error
+
+
+def _is_policy(path: str, folders: tuple[str, ...]) -> bool:
+    parts = PurePosixPath(path).parts
+    return ".." not in parts and any(
+        parts[: len(inside)] == inside for inside in (PurePosixPath(f).parts for f in folders)
+    )

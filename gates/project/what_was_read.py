@@ -1,0 +1,74 @@
+"""What a task speaks of and nobody read: paths that lead nowhere, files of the implementation that are no Python."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from gates.evidence.source_tree import SourceTree
+from gates.model import Finding, Location, Outcome, RuleText, Severity
+from gates.project.written_paths import loose_paths
+from gates.task.task import Task
+
+NAMED = 5
+PLACE = re.compile(r"(?P<path>.+?):(?P<line>[1-9][0-9]*)(?::[0-9]+)?: (?P<why>.*)", re.DOTALL)
+
+RULES = (
+    RuleText(
+        id="GT006",
+        title="The paths of the task lead to files",
+        meaning="Each path under 'implementation' and 'tests' must lead to a file. Of one that does not, nothing was "
+        "looked at, so the verdict cannot be a pass.",
+    ),
+    RuleText(
+        id="GT007",
+        title="Every file of the implementation was read",
+        meaning="A Python file under 'implementation' that cannot be parsed, is not text or is too large was looked at "
+        "by no check that reads code, so the verdict cannot be a pass. What is not meant to be read (templates, "
+        "examples of another Python) does not belong under 'implementation'.",
+    ),
+)
+
+
+def led_nowhere(task: Task, root: Path) -> Iterable[Finding]:
+    """Say of each path of a task that leads to no file that nothing of it was seen."""
+    for loose in loose_paths(task.spots, task.path, root):
+        yield Finding(
+            rule="GT006",
+            check="paths",
+            outcome=Outcome.UNKNOWN,
+            severity=Severity.HIGH,
+            location=loose.location,
+            subject=loose.path,
+            expected="a file, or a folder with files",
+            actual=loose.why,
+            message=f"{loose.said}{'' if loose.hint else '.'}",
+            impact="Nothing of what it means was looked at.",
+            remediation="Mend the path, write the file, or take the path out.",
+        )
+
+
+def not_read(tree: SourceTree | None) -> Iterable[Finding]:
+    """Say of each file of the implementation that could not be read that no check knows what it does."""
+    unparsed = tree.unparsed if tree else ()
+    for number, text in enumerate(unparsed[:NAMED], 1):
+        found = PLACE.fullmatch(text)
+        place = Location(path=found["path"], line=int(found["line"])) if found else None
+        more = f" {len(unparsed) - NAMED} more were not." if number == NAMED < len(unparsed) else ""
+        yield _unread(place, found["path"] if found else text, found["why"] if found else text, more)
+
+
+def _unread(place: Location | None, path: str, why: str, more: str) -> Finding:
+    return Finding(
+        rule="GT007",
+        check="read",
+        outcome=Outcome.UNKNOWN,
+        severity=Severity.HIGH,
+        location=place,
+        subject=path,
+        expected="Python that can be read",
+        actual=why,
+        message=f"{path} is part of the implementation and could not be read: {why}.{more}",
+        impact="What it does was seen by no check that reads code.",
+        remediation="Mend it; if it is not meant to be read, name under 'implementation' the files and folders beside "
+        "it; if it is for a newer Python, let that one run gates.",
+    )

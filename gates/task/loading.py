@@ -1,0 +1,293 @@
+"""The loader of task files: everything wrong in one is said at once, each with its place."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from gates.errors import UsageError
+from gates.task import yaml_source
+from gates.task.shape import is_typed, known_keys
+from gates.task.task import TASK_ID, Spot, Task
+from gates.task.yaml_source import Document, Key, Problem, SourceError, Value, did_you_mean
+from gates.terminal import printable
+
+SUFFIXES = (".yaml", ".yml")
+PAIRS = {"ratio", "reduction", "difference"}
+ARMED = (*sorted(PAIRS), "value", "slope")
+SPOTTED = ("implementation", "tests", "rules")
+SPEAKING = (  # these name criteria
+    "entry_points", "training_steps", "recorded_tests", "calculations", "edge_cases", "properties",
+    "leaks", "hot_paths", "concurrency", "scaling", "regressions",
+)  # fmt: skip
+FORMS = {
+    "symbol": "'package.module:Name' or 'package.module:Class.method'",
+    "reached_from": "'package.module:Name' or 'package.module:Class.method'",
+    "id": "a letter, then letters, digits, '.', '_' or '-'",
+    "text": "some text",
+    "title": "some text",
+}
+
+
+def load(path: Path, root: Path) -> Task:
+    """Load a task file; raise `UsageError` that names everything wrong in it, each with `file:line:col`."""
+    shown_as = _shown(path, root)
+    if printable(shown_as) != shown_as:
+        raise UsageError(f"{printable(shown_as)}: its name is not UTF-8, so no report can name it; rename the file")
+    document = yaml_source.read(path, shown_as, is_typed)
+    if not isinstance(document.value, dict):
+        raise SourceError(shown_as, document.text, [Problem(1, 1, "expected a mapping with the keys of a task")])
+    digest = hashlib.sha256(document.text.encode()).hexdigest()
+    injected: dict[str, Any] = {"path": shown_as, "digest": digest, "spots": tuple(_spots(document))}
+    problems = [*_reserved(document)]
+    try:
+        task = Task.model_validate(_with_lines({**document.value, **injected}, (), document))
+    except ValidationError as error:
+        problems += [_problem(item, document) for item in error.errors() if not _follows(item)]
+        raise SourceError(shown_as, document.text, [*problems, *_inconsistent(document)]) from error
+    problems += _inconsistent(document)
+    if problems:
+        raise SourceError(shown_as, document.text, problems)
+    return task
+
+
+def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
+    """Return the task file of an id (or the file itself, where a path is given).
+
+    Raise `UsageError` where there is none, where two files have the id, and for a file that holds another task than
+    its name says.
+    """
+    files = task_files(tasks_dir)
+    ids = {path: _declared_id(path) for path in files}
+    if task_id.endswith(SUFFIXES) or "/" in task_id:
+        path = Path(task_id) if Path(task_id).is_absolute() else Path.cwd() / task_id
+        if not path.exists():
+            raise UsageError(f"no task file {task_id!r} (expected a YAML file; `gates list` shows the tasks)")
+        own = next((each for each in files if each.resolve() == path.resolve()), None)
+        _refuse_twins([each for each in files if own and ids[own] and ids[each] == ids[own]], ids, root)
+        return path
+    matches = [path for path in files if ids[path] == task_id]
+    _refuse_twins(matches, ids, root)
+    matches = matches or [path for path in files if path.stem == task_id]
+    matches = matches or [path for path in files if is_of(path, task_id)]
+    if len(matches) > 1:
+        raise UsageError(f"{task_id!r} fits several files: {', '.join(_shown(path, root) for path in matches)}")
+    for path in matches:
+        if (own_id := ids[path]) and own_id != task_id and not is_of(path, own_id):
+            raise UsageError(f"{_shown(path, root)}: holds the task {own_id!r}, asked for {task_id!r}; mend its 'id'")
+        return path
+    known = [ids[path] or path.stem for path in files]
+    where = _shown(tasks_dir, root)
+    if not known:
+        raise UsageError(f"no task {task_id!r}: no task file (*.yaml) in {where!r}; write {where}/{task_id}.yaml")
+    raise UsageError(f"no task {task_id!r} in {where!r}{did_you_mean(task_id, known)}")
+
+
+def is_of(path: Path, task_id: str) -> bool:
+    """Return whether a file is named for a task: by its id, or by that and what the task is about."""
+    return path.stem == task_id or path.stem.startswith((f"{task_id}-", f"{task_id}_"))
+
+
+def _refuse_twins(matches: list[Path], ids: dict[Path, str | None], root: Path) -> None:
+    """Raise `UsageError` where several files have one id: each would be judged and reported as the other."""
+    if len(matches) > 1:
+        raise UsageError(twins(str(ids[matches[0]]), [_shown(path, root) for path in matches]))
+
+
+def twins(task_id: str, files: list[str]) -> str:
+    """Return what to say of several files that have one id."""
+    return f"{', '.join(files)}: each has the id {task_id!r}; give each task an id of its own"
+
+
+def task_files(tasks_dir: Path) -> list[Path]:
+    """Return the task files of a folder in the order of their names."""
+    if not tasks_dir.is_dir():
+        return []
+    return sorted(path for path in tasks_dir.iterdir() if path.suffix in SUFFIXES and not path.name.startswith("."))
+
+
+def _declared_id(path: Path) -> str | None:
+    """Return the id that a task file gives itself, read without parsing the file."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            head = file.read(yaml_source.MAX_BYTES)
+    except (OSError, UnicodeDecodeError):
+        return None
+    found = re.search(rf"^id:\s*[\"']?({TASK_ID.pattern})", head, re.MULTILINE)
+    return found.group(1) if found else None
+
+
+def _shown(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _with_lines(value: Value, key: Key, document: Document) -> object:
+    """Add to every mapping the line that it stands in."""
+    if isinstance(value, dict):
+        inner = {name: _with_lines(item, (*key, name), document) for name, item in value.items()}
+        return inner if is_typed(key) else {**inner, "line": document.place(key)[0]}
+    if isinstance(value, list):
+        return [_with_lines(item, (*key, i), document) for i, item in enumerate(value)]
+    return value
+
+
+def _spots(document: Document) -> Iterator[Spot]:
+    """Yield the words of the lists that name files and rules, each with its place."""
+    for key in SPOTTED:
+        words = document.value.get(key) if isinstance(document.value, dict) else None
+        for i, word in enumerate(words if isinstance(words, list) else []):
+            if isinstance(word, str):
+                yield key, word, *document.place((key, i))
+
+
+def _reserved(document: Document) -> Iterator[Problem]:
+    """Refuse the names that the loader itself fills in."""
+    for key in document.keys:
+        own = len(key) == 1 and key[0] in {"path", "digest", "spots", "bundles", "only", "smoke"}
+        if own or (key[-1] == "line" and not is_typed(key)):
+            yield Problem(*document.keys[key], f"unknown key {key[-1]!r}")
+
+
+def _problem(error: ErrorDetails, document: Document) -> Problem:
+    """Turn one complaint of pydantic into a place and a line for people."""
+    raw: tuple[str | int, ...] = tuple(error["loc"])
+    key = tuple(part for i, part in enumerate(raw) if _is_real(raw[: i + 1], document))
+    found = f", found {error['input']!r:.80}" if isinstance(error["input"], (str, int, float)) else ""
+    kind = error["type"]
+    pair = next((raw[: i + 1] for i, part in enumerate(raw) if part in PAIRS), None)
+    if pair and kind in {"missing", "too_long", "tuple_type"}:
+        return Problem(*document.place(pair), f"{_what(pair)}: expected two arms, such as [fp32, amp]")
+    if kind == "extra_forbidden":
+        return Problem(
+            *document.key_place(raw),
+            f"unknown key {raw[-1]!r}{did_you_mean(str(raw[-1]), known_keys(raw[:-1]))}",
+        )
+    if kind == "missing":
+        return Problem(*document.place(raw[:-1]), f"missing key {raw[-1]!r} in {_what(raw[:-1])}")
+    if kind in {"too_short", "string_too_short"}:
+        wanted = "some text" if kind == "string_too_short" else "at least one entry"
+        return Problem(*document.key_place(key), f"{raw[-1]!r} is empty, expected {wanted}")
+    if kind == "string_pattern_mismatch":
+        form = FORMS.get(str(key[-1]), f"a name that matches {error['ctx']['pattern']}")
+        return Problem(*document.place(key), f"{_what(key)}: expected {form}{found}")
+    if kind in {"enum", "literal_error"}:
+        words = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+        return Problem(
+            *document.place(key), f"expected {error['ctx']['expected']}{found}{_near(error['input'], words)}"
+        )
+    if kind == "value_error":
+        return Problem(*document.place(key), str(error["ctx"]["error"]))
+    message = error["msg"].replace("Input should be", "expected").replace("valid tuple", "list")
+    empty = ", found nothing" if error["input"] is None else ""
+    return Problem(*document.place(key), f"{_what(key)}: {message[0].lower()}{message[1:]}{found}{empty}")
+
+
+def _follows(error: ErrorDetails) -> bool:
+    """Return whether a complaint only follows from others: a list is not empty because its entries are wrong."""
+    return error["type"] == "too_short" and bool(error["input"])
+
+
+def _inconsistent(document: Document) -> list[Problem]:
+    return [*_duplicates(document), *_loose_references(document)]
+
+
+def _near(word: object, known: list[str]) -> str:
+    hint = did_you_mean(str(word), known)
+    return hint if hint.startswith("; did") else ""
+
+
+def _is_real(key: Key, document: Document) -> bool:
+    return key in document.places or key in document.keys
+
+
+def _what(key: Key) -> str:
+    """Return a key path in words, such as `criteria[2].measures[0]`."""
+    words = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
+    return words.lstrip(".") or "the task"
+
+
+def _entries(document: Document, key: str) -> list[tuple[int, dict[str, Any]]]:
+    value = document.value.get(key) if isinstance(document.value, dict) else None
+    return [(i, item) for i, item in enumerate(value) if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _duplicates(document: Document) -> Iterator[Problem]:
+    """Refuse two criteria or two measurements of one id."""
+    for kind in ("criteria", "measurements"):
+        seen: dict[str, int] = {}
+        for i, item in _entries(document, kind):
+            line, column = document.place((kind, i, "id"))
+            if item.get("id") in seen:
+                yield Problem(line, column, f"duplicate id {item['id']!r}, first in line {seen[item['id']]}")
+            else:
+                seen[str(item.get("id"))] = line
+
+
+def _loose_references(document: Document) -> Iterator[Problem]:
+    """Refuse references to criteria and measurements that the file does not have."""
+    criteria = [str(item.get("id")) for _, item in _entries(document, "criteria")]
+    measurements = [str(item.get("id")) for _, item in _entries(document, "measurements")]
+    parts = [(kind, i, item) for kind in SPEAKING for i, item in _entries(document, kind)]
+    for kind, i, item in parts:
+        named = item.get("criteria")
+        for j, name in enumerate(named if isinstance(named, list) else []):
+            if isinstance(name, str) and name not in criteria:
+                place = document.place((kind, i, "criteria", j))
+                yield Problem(*place, f"unknown criterion {name!r}{did_you_mean(name, criteria)}")
+    for i, item in _entries(document, "waivers"):
+        name = item.get("criterion")
+        if isinstance(name, str) and name not in criteria:
+            place = document.place(("waivers", i, "criterion"))
+            yield Problem(*place, f"unknown criterion {name!r}{did_you_mean(name, criteria)}")
+    for i, item in _entries(document, "criteria"):
+        measures = item.get("measures")
+        for j, measure in enumerate(measures if isinstance(measures, list) else []):
+            name = measure.get("from") if isinstance(measure, dict) else None
+            if isinstance(name, str) and name not in measurements:
+                place = document.place(("criteria", i, "measures", j, "from"))
+                yield Problem(*place, f"unknown measurement {name!r}{did_you_mean(name, measurements)}")
+            elif isinstance(name, str):
+                yield from _loose_arms(document, ("criteria", i, "measures", j), measure, name)
+    yield from _loose_regressions(document)
+
+
+def _loose_regressions(document: Document) -> Iterator[Problem]:
+    """Refuse a regression of a measurement or an arm that there is not, or of one of several arms, unnamed."""
+    measurements = {
+        str(one.get("id")): "read" if one.get("read", "samples") != "samples" else one.get("arms")
+        for _, one in _entries(document, "measurements")
+    }
+    for i, item in _entries(document, "regressions"):
+        place, name, arm = document.place(("regressions", i, "from")), item.get("from"), item.get("arm")
+        arms = measurements.get(str(name))
+        if arms == "read" and isinstance(arm, str):  # its arms are the benchmarks that the tool finds
+            continue
+        if not isinstance(name, str):
+            continue
+        if name not in measurements:
+            yield Problem(*place, f"unknown measurement {name!r}{did_you_mean(name, list(measurements))}")
+        elif arms == "read":
+            yield Problem(*place, f"expected 'arm': the name of a benchmark of {name!r}")
+        elif not isinstance(arms, dict):
+            yield Problem(*place, f"measurement {name!r} has no 'arms' that the gate times; name some there")
+        elif arm is None and len(arms) > 1:
+            yield Problem(*place, f"expected 'arm': measurement {name!r} has {', '.join(map(str, arms))}")
+        elif isinstance(arm, str) and arm not in arms:
+            place = document.place(("regressions", i, "arm"))
+            yield Problem(*place, f"measurement {name!r} has no arm {arm!r}{did_you_mean(arm, list(map(str, arms)))}")
+
+
+def _loose_arms(document: Document, key: Key, measure: dict[str, Any], name: str) -> Iterator[Problem]:
+    """Refuse arms that the measurement does not have, where it names its arms."""
+    found = next((item.get("arms") for _, item in _entries(document, "measurements") if item.get("id") == name), None)
+    arms: dict[str, Any] = found if isinstance(found, dict) else {}
+    for kind in ARMED if arms else ():
+        named = measure.get(kind)
+        for arm in named if isinstance(named, list) else [named]:
+            if isinstance(arm, str) and arm not in arms:
+                place = document.place((*key, kind))
+                yield Problem(*place, f"measurement {name!r} has no arm {arm!r}{did_you_mean(arm, arms)}")

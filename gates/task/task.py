@@ -1,0 +1,186 @@
+"""A task and its acceptance criteria: what was asked."""
+
+import json
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import ConfigDict, Field, JsonValue, model_validator
+
+from gates.command_line import shown
+from gates.errors import UsageError
+from gates.model import Level, Location
+from gates.task.calculation import Calculation, EdgeCase, Property
+from gates.task.code_binding import CodeBinding
+from gates.task.concurrent import Concurrent
+from gates.task.fault import DeclaredFault, ProofTarget
+from gates.task.hot_path import HotPath
+from gates.task.leak import Leak
+from gates.task.measurement import Measurement
+from gates.task.regression import Regression
+from gates.task.scale import Scale
+from gates.task.tests_to_record import TestsToRecord
+from gates.task.training_step import TrainingStep
+from gates.task.types import ArmName, Command, InsidePath, Located, Metric, Name, Seconds, Text
+from gates.task.waiver import Waiver
+from gates.task.yaml_source import did_you_mean
+
+Spot = tuple[str, str, int, int]  # a key of the task, a word of its list, and the line and column of that
+TASK_ID = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+
+
+class Measure(Located):
+    """A number that a criterion demands, and how it comes from the samples of a measurement.
+
+    One of `ratio` [a, b] (median of a/b over pairs), `reduction` [a, b] (1 - b/a), `difference` [a, b] (a - b),
+    `value` (one arm) or `slope` (of one arm, per sample); one of `at_least`, `at_most`, `below`. `on` is the kind of
+    device that it must be seen on; `when` names capabilities without which the measure does not apply to a device.
+    """
+
+    from_: Name = Field(alias="from")
+    of: Metric
+    ratio: tuple[ArmName, ArmName] | None = None
+    reduction: tuple[ArmName, ArmName] | None = None
+    difference: tuple[ArmName, ArmName] | None = None
+    value: ArmName | None = None
+    slope: ArmName | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+    on: Literal["any", "cpu", "cuda", "rocm", "xpu", "mps"] = "any"
+    when: tuple[Name, ...] = ()
+    level: Level | None = None
+
+    @model_validator(mode="after")
+    def _one_each(self) -> Self:
+        kinds = [self.ratio, self.reduction, self.difference, self.value, self.slope]
+        if sum(kind is not None for kind in kinds) != 1:
+            raise ValueError("expected exactly one of 'ratio', 'reduction', 'difference', 'value' and 'slope'")
+        if sum(bound is not None for bound in (self.at_least, self.at_most, self.below)) != 1:
+            raise ValueError("expected exactly one of 'at_least', 'at_most' and 'below'")
+        if self.ratio and (self.at_least or self.at_most or self.below or 0) <= 0:
+            raise ValueError("a ratio is compared with a number above 0")
+        if len(self.arms) == 2 and len(set(self.arms)) == 1:
+            raise ValueError(f"'{self.kind}' compares {self.arms[0]!r} with itself: name two arms")
+        return self
+
+    @property
+    def kind(self) -> Literal["ratio", "reduction", "difference", "value", "slope"]:
+        """Return which of the five ways the number is made in."""
+        if self.ratio:
+            return "ratio"
+        if self.reduction:
+            return "reduction"
+        if self.slope:
+            return "slope"
+        return "difference" if self.difference else "value"
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Return the arms that the number is made of."""
+        return self.ratio or self.reduction or self.difference or (self.value or self.slope or "",)
+
+    @property
+    def bound(self) -> tuple[str, float]:
+        """Return the comparison's sign and its limit."""
+        if self.at_least is not None:
+            return ">=", self.at_least
+        if self.at_most is not None:
+            return "<=", self.at_most
+        return "<", self.below or 0.0
+
+    @property
+    def name(self) -> str:
+        """Return the measure in words, such as `ratio fp32/bf16 of step_time_s >= 1.5 on cuda`."""
+        sign, limit = self.bound
+        of_arms = {"ratio": "/", "reduction": " to ", "difference": " - "}.get(self.kind, "").join(self.arms)
+        return f"{self.kind} {of_arms} of {self.of} {sign} {limit:g} on {self.on}"
+
+
+class Criterion(Located):
+    """One acceptance criterion and everything that must speak for it."""
+
+    id: Name
+    text: Text
+    level: Level = Level.MUST
+    code: tuple[CodeBinding, ...] = ()
+    tests: tuple[InsidePath, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    faults: tuple[DeclaredFault, ...] = ()
+
+
+class EntryPoint(Located):
+    """Production code that must run to its end: a command, with exit code 0, or a callable, without an exception.
+
+    In a command, `{out}` is a fresh file to write to. A callable is called with `args`, in a process of its own; what
+    is a console script must not return what `sys.exit` takes for a failure.
+    """
+
+    run: Command | None = None
+    call: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")] | None = None
+    args: tuple[JsonValue, ...] = ()
+    criteria: tuple[Name, ...] = ()
+    timeout_s: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if (self.run is None) == (self.call is None):
+            raise ValueError("expected either 'run' or 'call'")
+        if self.args and not self.call:
+            raise ValueError("'args' goes with 'call', not with 'run'")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Return what the entry point is called in reports: its command, or its call."""
+        if self.call is None:
+            return shown(self.run or ())
+        return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
+
+
+class Task(Located):
+    """What was asked: the criteria, the files they speak of, and the ways to see whether they are met."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", title="gates task")
+
+    id: Annotated[str, Field(pattern=rf"^{TASK_ID.pattern}$")]
+    title: Text
+    implementation: Annotated[tuple[InsidePath, ...], Field(min_length=1)]
+    tests: tuple[InsidePath, ...] = ()
+    entry_points: tuple[EntryPoint, ...] = ()
+    rules: tuple[Name, ...] = ()
+    training_steps: tuple[TrainingStep, ...] = ()
+    recorded_tests: tuple[TestsToRecord, ...] = ()
+    emulate: tuple[Literal["cuda"], ...] = ()
+    calculations: tuple[Calculation, ...] = ()
+    edge_cases: tuple[EdgeCase, ...] = ()
+    properties: tuple[Property, ...] = ()
+    criteria: Annotated[tuple[Criterion, ...], Field(min_length=1)]
+    measurements: tuple[Measurement, ...] = ()
+    leaks: tuple[Leak, ...] = ()
+    hot_paths: tuple[HotPath, ...] = ()
+    concurrency: tuple[Concurrent, ...] = ()
+    scaling: tuple[Scale, ...] = ()
+    regressions: tuple[Regression, ...] = ()
+    claims: tuple[InsidePath, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
+    proof: ProofTarget | None = None
+    coverage_at_least: Annotated[float, Field(ge=0, le=1)] = 0.8
+    path: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
+    digest: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
+    spots: tuple[Spot, ...] = Field(default=(), exclude=True, json_schema_extra={"readOnly": True})
+    bundles: tuple[str, ...] = Field(default=(), exclude=True, json_schema_extra={"readOnly": True})
+    only: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
+    smoke: bool = Field(default=False, exclude=True, json_schema_extra={"readOnly": True})
+
+    def criterion(self, criterion_id: str) -> Criterion:
+        """Return the criterion; raise `UsageError` with a suggestion for an id that there is not."""
+        for criterion in self.criteria:
+            if criterion.id == criterion_id:
+                return criterion
+        raise UsageError(
+            f"{self.id} has no criterion {criterion_id!r}{did_you_mean(criterion_id, [c.id for c in self.criteria])}"
+        )
+
+    def place(self, part: Located) -> Location:
+        """Return where a part of this task stands in its file."""
+        return Location(path=self.path, line=part.line)

@@ -1,0 +1,39 @@
+"""The part of a task that names training steps: callables that are run with everything around them recorded."""
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from gates.task.types import Located, Name, Seconds
+
+
+class Need(StrEnum):
+    """What must be seen in a training step; what is not asked for may be absent, but not wrong."""
+
+    SCALER = "scaler"
+    AUTOCAST = "autocast"
+    GRADIENTS = "gradients"
+    OVERFLOW = "overflow"
+    LOGGED_SCALE = "logged-scale"
+
+
+class TrainingStep(Located):
+    """A callable that trains a few steps of a tiny model; it is run on the CPU, in a process of its own, recorded.
+
+    `criteria` are those that it stands for, `needs` what must be seen in it: a `scaler` that scales, products in half
+    precision (`autocast`), `gradients` like those computed in float64, an `overflow` that is skipped, the loss scale
+    in what is logged or returned at each step (`logged-scale`).
+    """
+
+    call: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
+    args: tuple[JsonValue, ...] = ()
+    criteria: tuple[Name, ...] = ()
+    needs: tuple[Need, ...] = ()
+    timeout_s: Seconds | None = None
+
+    @property
+    def name(self) -> str:
+        """Return what the training step is called in reports."""
+        return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
