@@ -1,14 +1,17 @@
-"""What every kind of evidence has, and the set of evidence that a gate judges."""
+"""What every check and every kind of evidence has, and the set of evidence that checks judge."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Self, TypeVar
 
 from pydantic import Field
 
+from gates import registry
 from gates.child.interrupts import stop_if_interrupted
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.model import CommandRecord, Model
+from gates.model import Basis, CommandRecord, Finding, Model, Planned, Row, RuleText
+from gates.report import Section
 from gates.task.task import Task
 from gates.terminal import printable
 from gates.writable import writable
@@ -87,3 +90,47 @@ class EvidenceSet:
     def withheld(cls, reason: str) -> Self:
         """Return an empty set that gives one reason for everything that is missing."""
         return cls(why=reason)
+
+
+def nothing_to_tell(_task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
+    """Return no section: the findings say it all."""
+    return iter(())
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that a task can ask, in one folder: `gates/checks/<name>/`, which is the only place that knows of it.
+
+    `spec.py` says what a task may ask (each `Part` of it is a key of the task file), `collect.py` how it is seen, into
+    typed evidence, `judge.py` what that means (pure) and holds `CHECK`, `page.py` its sections of a report, `child.py`
+    or `child/` what runs in the project's process.
+
+    `gate` is the gate that it belongs to and `order` its place there. `uses` is the evidence that it judges, in the
+    order of collection. `basis` is what its findings rest on, `row` where they stand in the traceability matrix,
+    `label` how that names them.
+    """
+
+    name: str
+    gate: str
+    order: int
+    rules: tuple[RuleText, ...]
+    uses: tuple[type[Evidence], ...]
+    plan: Callable[[Task], Iterable[Planned]]
+    judge: Callable[[Task, EvidenceSet], Iterable[Finding]]
+    page: Callable[[Task, EvidenceSet], Iterator[Section]] = nothing_to_tell
+    basis: Basis = Basis.OBSERVED
+    row: Row | None = None
+    label: str = ""
+
+    def planned(self, task: Task) -> Iterator[Planned]:
+        """Return what is to be decided, each with what it rests on and its row of the matrix."""
+        for one in self.plan(task):
+            yield one.model_copy(
+                update={"basis": one.basis or self.basis, "row": one.row or self.row, "label": one.label or self.label}
+            )
+
+
+def discover() -> tuple[Check, ...]:
+    """Return the check of each folder in `gates/checks/`, in the order of their places."""
+    found = [registry.values_of(f"gates.checks.{name}.judge", Check) for name in registry.packages("gates.checks")]
+    return tuple(sorted((check for checks in found for check in checks), key=lambda check: (check.order, check.name)))

@@ -1,29 +1,22 @@
 """Where each criterion stands: every finding that speaks of it, folded into one status with its traces."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gates.evidence.bound_tests import tests_of
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome
-from gates.model import Finding, Level, Outcome, Status
+from gates.model import Basis, Finding, Level, Outcome, Planned, Row, Status
 from gates.ranking import ranked, reason
 from gates.report import CriterionReport, GateReport, Trace
 from gates.task.task import Criterion, Task
 from gates.waiving import standing_of
-
-BESIDE_TESTS = {
-    "entry:": "entry point",
-    "recorded:": "recorded run",
-    "calc:": "calculation",
-    "edge:": "edge case",
-    "property:": "property",
-}
 
 
 def stand(task: Task, criterion: Criterion, gates: Sequence[GateReport], run: PytestRun | None) -> CriterionReport:
     """Fold the findings of a criterion into its status and its line of the traceability matrix."""
     everything = [finding for gate in gates for finding in gate.findings]
     about = [finding for finding in everything if finding.criterion == criterion.id]
+    planned = {one.id: one for gate in gates for one in gate.checks if one.row}
     waivers = standing_of(task, criterion, everything, waived=any(f.waived for f in about))
     open_or_bad = [f for f in ranked(about) if f.outcome in {Outcome.FAILED, Outcome.UNKNOWN}]
     return CriterionReport(
@@ -32,9 +25,9 @@ def stand(task: Task, criterion: Criterion, gates: Sequence[GateReport], run: Py
         level=criterion.level,
         status=status(about),
         reasons=(*waivers, *(f"{reason(f)} ({f.waived})" if f.waived else reason(f) for f in open_or_bad)),
-        code=tuple(_traces(about, "code:")),
-        tests=(*_tests(task, criterion, run), *_traces(about, *BESIDE_TESTS)),
-        measures=tuple(_traces(about, "measure:", "leak:", "hot:", "regression:")),
+        code=tuple(_traces(about, planned, Row.CODE)),
+        tests=(*_tests(task, criterion, run), *_traces(about, planned, Row.TEST)),
+        measures=tuple(_traces(about, planned, Row.MEASURE)),
     )
 
 
@@ -44,7 +37,7 @@ def status(findings: Iterable[Finding]) -> Status:
     binding = [f for f in everything if f.level is Level.MUST] or everything
     waived = any(f.waived for f in binding)
     failed = [f for f in binding if f.outcome is Outcome.FAILED and not f.waived]
-    observed = [f for f in binding if f.outcome is Outcome.PASSED and not f.check.startswith("code:")]
+    observed = [f for f in binding if f.outcome is Outcome.PASSED and f.basis is Basis.OBSERVED]
     if any(f.actual == "not implemented" for f in failed):
         return Status.NOT_IMPLEMENTED
     if failed:
@@ -65,16 +58,15 @@ def _tests(task: Task, criterion: Criterion, run: PytestRun | None) -> Iterator[
         yield Trace(name=test.id, location=test.location, outcome=outcome, detail=test.outcome.value)
 
 
-def _traces(findings: Sequence[Finding], *prefixes: str) -> Iterator[Trace]:
-    """Yield what stands for a criterion, once each: a run that answers several checks alike is one trace."""
+def _traces(findings: Sequence[Finding], planned: Mapping[str, Planned], row: Row) -> Iterator[Trace]:
+    """Yield what stands for a criterion in a row, once each: a run that answers several checks alike is one trace."""
     seen = set()
     for finding in findings:
         name = finding.subject or finding.message
         told = (name, finding.location, finding.outcome)
-        prefix = next(filter(finding.check.startswith, prefixes), None)
-        if prefix and finding.outcome is not Outcome.NOT_APPLICABLE and told not in seen:
+        check = planned.get(finding.check)
+        if check and check.row is row and finding.outcome is not Outcome.NOT_APPLICABLE and told not in seen:
             seen.add(told)
             yield Trace(
-                name=name, kind=BESIDE_TESTS.get(prefix, ""), location=finding.location, outcome=finding.outcome,
-                detail=finding.actual,
-            )  # fmt: skip
+                name=name, kind=check.label, location=finding.location, outcome=finding.outcome, detail=finding.actual
+            )

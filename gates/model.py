@@ -88,10 +88,27 @@ class Location(Model):
         return f"{self.path}:{self.line}-{self.last_line}"
 
 
-class Check(Model):
-    """Something that a gate has planned to decide, named before anything is looked at.
+class Basis(StrEnum):
+    """What a finding rests on: what happened, what was only read, or what somebody said."""
 
-    `scored` is whether it has a share of the score; what speaks of the bar and not of the work has none.
+    OBSERVED = "observed"
+    READ = "read"
+    DECLARED = "declared"
+
+
+class Row(StrEnum):
+    """Where in the traceability matrix a criterion shows what a check decided."""
+
+    CODE = "code"
+    TEST = "test"
+    MEASURE = "measure"
+
+
+class Planned(Model):
+    """Something that a check has planned to decide, named before anything is looked at.
+
+    `scored` is whether it has a share of the score; what speaks of the bar and not of the work has none. `basis`, `row`
+    and `label` are those of its check where they are not given.
     """
 
     id: str
@@ -99,6 +116,9 @@ class Check(Model):
     level: Level = Level.MUST
     criterion: str | None = None
     scored: bool = True
+    basis: Basis | None = None
+    row: Row | None = None
+    label: str = ""
 
 
 class Waived(Model):
@@ -126,6 +146,7 @@ class Finding(Model):
     outcome: Outcome
     severity: Severity
     message: str
+    basis: Basis = Basis.OBSERVED
     level: Level = Level.MUST
     criterion: str | None = None
     location: Location | None = None

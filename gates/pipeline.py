@@ -15,12 +15,12 @@ from gates.evidence.pytest_run import PytestRun
 from gates.evidence.run_date import RunDate, day_of
 from gates.evidence.source_tree import SourceTree
 from gates.model import (
-    Check,
     Decision,
     FileDigest,
     Finding,
     Level,
     Outcome,
+    Planned,
     Revision,
     RuleText,
     Severity,
@@ -234,7 +234,7 @@ def _put_off(report: GateReport, first: str) -> GateReport:
     return report.model_copy(update={"findings": findings})
 
 
-def _unreconciled(gate: Gate, checks: Sequence[Check], findings: Iterable[Finding]) -> Iterable[Finding]:
+def _unreconciled(gate: Gate, checks: Sequence[Planned], findings: Iterable[Finding]) -> Iterable[Finding]:
     """Say so where what was planned and what was decided are not the same."""
     planned, decided = {check.id for check in checks}, {finding.check for finding in findings}
     if planned == decided and planned and len(planned) == len(checks):

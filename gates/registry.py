@@ -1,6 +1,7 @@
-"""What the folders hold: each module of `stages`, `evidence`, `rules` and `render` is found, not listed."""
+"""What the folders hold: each check, gate, kind of evidence, rule and format is found, not listed."""
 
 import importlib
+import importlib.util
 import pkgutil
 from types import ModuleType
 from typing import TypeVar
@@ -31,3 +32,21 @@ def classes(package: ModuleType, parent: type[T]) -> list[type[T]]:
         )
 
     return [value for module in modules(package) for value in vars(module).values() if is_ours(value, module)]
+
+
+def packages(name: str) -> list[str]:
+    """Return the names of the packages inside of a package, in order."""
+    return sorted(info.name for info in pkgutil.iter_modules(importlib.import_module(name).__path__) if info.ispkg)
+
+
+def values_of(name: str, kind: type[T]) -> list[T]:
+    """Return every value of a kind that a module defines."""
+    return [value for value in vars(importlib.import_module(name)).values() if isinstance(value, kind)]
+
+
+def kinds_in(name: str, parent: type[T]) -> list[type[T]]:
+    """Return every class below `parent` that a module defines; none where there is no such module."""
+    if importlib.util.find_spec(name) is None:
+        return []
+    found = vars(importlib.import_module(name)).values()
+    return [each for each in found if isinstance(each, type) and issubclass(each, parent) and each.__module__ == name]

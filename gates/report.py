@@ -5,7 +5,6 @@ from typing import Self
 from pydantic import ConfigDict, Field, model_validator
 
 from gates.model import (
-    Check,
     CommandRecord,
     Decision,
     FileDigest,
@@ -14,6 +13,7 @@ from gates.model import (
     Location,
     Model,
     Outcome,
+    Planned,
     Revision,
     Status,
     TaskIdentity,
@@ -88,7 +88,7 @@ class GateReport(Model):
     not_run_because: str = ""
     duration_s: float = Field(ge=0)
     reasons: tuple[str, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[Planned, ...]
     findings: tuple[Finding, ...]
     sections: tuple[Section, ...] = ()
 

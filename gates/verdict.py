@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from gates.model import EXIT_CODES, Check, Decision, Finding, Level, Outcome, Verdict, worst
+from gates.model import EXIT_CODES, Decision, Finding, Level, Outcome, Planned, Verdict, worst
 from gates.ranking import ranked, reason
 from gates.report import Score, ScoreLine
 
@@ -40,7 +40,7 @@ def decide_gate(findings: Sequence[Finding]) -> tuple[Decision, tuple[str, ...]]
     return verdict.decision, verdict.reasons
 
 
-def score_gate(checks: Sequence[Check], findings: Sequence[Finding]) -> Score:
+def score_gate(checks: Sequence[Planned], findings: Sequence[Finding]) -> Score:
     """Share 100 points among the checks that apply, by level; only a check that passed gets its points."""
     by_check: dict[str, set[Outcome]] = {check.id: set() for check in checks}
     waived = {finding.check for finding in findings if finding.waived}

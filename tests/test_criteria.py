@@ -5,7 +5,7 @@ from building import a_criterion, a_finding, a_measure, a_record, a_run, a_task,
 
 from gates.criteria import stand, status
 from gates.evidence.test_records import TestOutcome
-from gates.model import Finding, Level, Location, Outcome, Status
+from gates.model import Basis, Finding, Level, Location, Outcome, Status
 from gates.pipeline import applying, judge
 from gates.report import CriterionReport
 
@@ -16,7 +16,7 @@ def seen(outcome: Outcome, check: str = "tests:AC1", **changes: object) -> Findi
     return a_finding(outcome, check=check, criterion="AC1", **changes)
 
 
-CODE = seen(P, "code:AC1")
+CODE = seen(P, "code:AC1", basis=Basis.READ)
 TABLE = [
     ([], Status.UNVERIFIED),
     ([CODE], Status.UNVERIFIED),

@@ -26,25 +26,28 @@ from building import (
 )
 
 from gates import pipeline
-from gates.check import Evidence, EvidenceSet
+from gates.check import Check, Evidence, EvidenceSet
 from gates.evidence.test_records import TestOutcome
-from gates.model import Check, Decision, Finding, Level, Revision, Status
+from gates.model import Decision, Finding, Level, Planned, Revision, Status
 from gates.report import Report
 from gates.task.selection import left_out, narrowed
 from gates.task.task import Task
 
 NO_HISTORY = {"BL011"}  # these projects lie in no repository
-PASSING = dataclasses.replace(
-    pipeline.discover()[0],
+PASSING = Check(
     name="rigged",
-    plan=lambda _task: (Check(id="a", title="A"), Check(id="b", title="B")),
+    gate="rigged",
+    order=1,
+    rules=(),
+    uses=(),
+    plan=lambda _task: (Planned(id="a", title="A"), Planned(id="b", title="B")),
     judge=lambda _task, _evidence: iter([a_finding(check="a"), a_finding(check="b")]),
-    describe=lambda _task, _evidence: iter(()),
 )
 
 
 def judged(**changes: Any) -> Any:
-    return pipeline.judge(dataclasses.replace(PASSING, **changes), a_task(), EvidenceSet())
+    check = dataclasses.replace(PASSING, **changes)
+    return pipeline.judge(dataclasses.replace(pipeline.discover()[0], checks=(check,)), a_task(), EvidenceSet())
 
 
 def nothing(_task: Task, _evidence: EvidenceSet) -> Iterator[Finding]:
@@ -61,7 +64,7 @@ RIGGED: dict[str, dict[str, Any]] = {
     "decided and not planned": {"judge": lambda _t, _e: iter([a_finding(check=c) for c in "abc"])},
     "nothing decided": {"judge": nothing},
     "nothing planned": {"plan": lambda _t: (), "judge": nothing},
-    "planned twice": {"plan": lambda _t: tuple(Check(id=c, title=c) for c in "aab")},
+    "planned twice": {"plan": lambda _t: tuple(Planned(id=c, title=c) for c in "aab")},
 }
 
 

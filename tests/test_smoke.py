@@ -9,8 +9,7 @@ from building import a_context, a_criterion, a_measure, a_project, a_task, gates
 
 from gates.evidence.measurements import Measurements, command
 from gates.task.measurement import Measurement
-from gates.task.smoke import EPOCHS, PAIRS, RESTARTS, SAID, cut_short, smoked
-from gates.task.smoke import STEPS as FEW_STEPS
+from gates.task.smoke import PAIRS, RESTARTS, SAID, cut_short, smoked
 
 ARMS = {"old": {"call": "pkg.core:make", "args": [1]}, "new": {"call": "pkg.core:make", "args": [2]}}
 
@@ -21,7 +20,7 @@ def test_smoke_leaves_criteria_and_measurements_as_they_are() -> None:
     small = smoked(task)
     assert small.criteria == task.criteria
     assert small.measurements == task.measurements
-    assert (small.leaks[0].epochs, small.hot_paths[0].steps) == (EPOCHS, FEW_STEPS)
+    assert (small.leaks[0].epochs, small.hot_paths[0].steps) == (20, 20)
     assert small.smoke
     assert not task.smoke
 

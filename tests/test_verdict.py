@@ -7,7 +7,7 @@ from building import a_finding
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.model import Check, Decision, Finding, Level, Outcome, Severity
+from gates.model import Decision, Finding, Level, Outcome, Planned, Severity
 from gates.report import ScoreLine
 from gates.verdict import decide, decide_gate, score_gate, score_task, share
 
@@ -29,7 +29,7 @@ bad_finding = st.builds(
     level=st.sampled_from(Level),
 )
 some_checks = st.lists(
-    st.builds(Check, id=a_check, title=st.just("A check"), level=st.sampled_from(Level)),
+    st.builds(Planned, id=a_check, title=st.just("A check"), level=st.sampled_from(Level)),
     unique_by=lambda check: check.id,
 )
 
@@ -119,7 +119,7 @@ def test_nothing_is_shared_among_nobody(weights: list[int]) -> None:
 
 
 @given(some_checks, st.lists(some_finding))
-def test_score_of_a_gate_adds_up_and_only_a_pass_earns(checks: list[Check], findings: list[Finding]) -> None:
+def test_score_of_a_gate_adds_up_and_only_a_pass_earns(checks: list[Planned], findings: list[Finding]) -> None:
     score = score_gate(checks, findings)
     assert score.total == sum(line.got for line in score.lines)
     assert score.of == sum(line.of for line in score.lines) == (100 if score.lines else 0)
@@ -127,7 +127,7 @@ def test_score_of_a_gate_adds_up_and_only_a_pass_earns(checks: list[Check], find
 
 
 @given(st.lists(st.tuples(some_checks, st.lists(some_finding)), max_size=4))
-def test_score_of_a_task_adds_up(gates: list[tuple[list[Check], list[Finding]]]) -> None:
+def test_score_of_a_task_adds_up(gates: list[tuple[list[Planned], list[Finding]]]) -> None:
     scores = [(f"gate {i}", 10 * i + 10, score_gate(*gate)) for i, gate in enumerate(gates)]
     score = score_task(scores)
     assert score.total == sum(line.got for line in score.lines)
@@ -136,7 +136,7 @@ def test_score_of_a_task_adds_up(gates: list[tuple[list[Check], list[Finding]]])
 
 
 def test_check_without_a_finding_earns_nothing() -> None:
-    checks = [Check(id="a", title="A"), Check(id="b", title="B")]
+    checks = [Planned(id="a", title="A"), Planned(id="b", title="B")]
     assert score_gate(checks, [a_finding(check="a")]).lines == (
         ScoreLine(title="A", got=50, of=50, note="passed"),
         ScoreLine(title="B", got=0, of=50, note="unknown"),
@@ -145,7 +145,7 @@ def test_check_without_a_finding_earns_nothing() -> None:
 
 def test_advisory_failure_costs_score_and_leaves_the_verdict() -> None:
     failed = a_finding(Outcome.FAILED, check="b", level=Level.ADVISORY, severity=Severity.LOW)
-    checks = [Check(id="a", title="A"), Check(id="b", title="B", level=Level.ADVISORY)]
+    checks = [Planned(id="a", title="A"), Planned(id="b", title="B", level=Level.ADVISORY)]
     assert score_gate(checks, [a_finding(check="a"), failed]).total == 80
     assert decide([a_finding(check="a"), failed]).decision is Decision.PASS
 

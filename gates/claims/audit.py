@@ -50,7 +50,7 @@ class Audit:
 
 
 def audit(report: Path, *, root: Path, task: Task | None = None, context: Context | None = None) -> Audit:
-    """Check every claim of a report or claims file; raise `UsageError` for one that cannot be read.
+    """Planned every claim of a report or claims file; raise `UsageError` for one that cannot be read.
 
     Without a task (and the context to collect its evidence in) only arithmetic, files, lines and contradictions within
     the report are checked. With one, the evidence that the claims speak of is collected, and no other.

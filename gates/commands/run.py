@@ -27,8 +27,8 @@ from gates.task import loading as spec
 from gates.task.selection import Selection, narrowed
 from gates.task.smoke import smoked
 from gates.task.task import Task
-from gates.task.waived_rules import check_waived_rules
 from gates.task.yaml_source import did_you_mean
+from gates.waived_rules import check_waived_rules
 
 N = TypeVar("N", Format, Gate)
 TEMPLATES = Path("reports", "templates")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gates.check import EvidenceSet
 from gates.command_line import shown
 from gates.evidence.bundles import Bundles, HandedIn, Standing
-from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.stages._elsewhere import answers
 from gates.stages._measures import Answer, targets_of, told_by
@@ -24,10 +24,10 @@ RULES = (
 )
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan one check for each bundle that was handed in."""
     for path in task.bundles:
-        yield Check(id=f"bundle:{path}", title=f"Evidence from elsewhere: {path}", scored=False)
+        yield Planned(id=f"bundle:{path}", title=f"Evidence from elsewhere: {path}", scored=False)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from gates.check import EvidenceSet
 from gates.evidence.calculations import Calculations
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity, worst
+from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity, worst
 from gates.report import Section
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._called import Row, case_rows, property_row
@@ -53,15 +53,16 @@ class Part:
     called: Called
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan each calculation, edge case and property once for each criterion that it names, or once for the task."""
     for part in _parts(task):
         for check, criterion in _checks(task, part):
             about = f"{criterion.id}: " if criterion else ""
             level = criterion.level if criterion else Level.MUST
-            yield Check(
-                id=check, title=f"{about}{part.title}", level=level, criterion=criterion.id if criterion else None
-            )
+            yield Planned(
+                id=check, title=f"{about}{part.title}", level=level, criterion=criterion.id if criterion else None,
+                label=LABELS[part.rule],
+            )  # fmt: skip
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -93,6 +94,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
             )
 
 
+LABELS = {"BL008": "calculation", "BL009": "edge case", "BL010": "property"}
 SAID = {Outcome.PASSED: "yes", Outcome.FAILED: "NO", Outcome.UNKNOWN: "not seen"}
 
 

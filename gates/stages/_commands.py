@@ -8,7 +8,7 @@ from gates.evidence._standing import standing_for
 from gates.evidence.bound_tests import tests_of
 from gates.evidence.called_code import CalledCode, CommandCall
 from gates.evidence.pytest_run import PytestRun
-from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Task
 
@@ -28,11 +28,11 @@ RULES = (
 )
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan a check for each criterion that commands stand for."""
     for criterion in _asked(task):
         title = f"The commands that stand for {criterion.id} call its code"
-        yield Check(
+        yield Planned(
             id=f"called:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id, scored=False
         )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gates.check import EvidenceSet
 from gates.evidence.concurrency import Concurrency
 from gates.evidence.together import Differed, Together
-from gates.model import Check, Finding, Location, Outcome, RuleText
+from gates.model import Finding, Location, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.stages._said import Said
 from gates.stages._standing import checks, findings
@@ -27,7 +27,7 @@ IMPACT = "What runs beside others loses updates, or computes with the state of a
 REMEDIATION = "Give each its own state, or hold one lock from the read to the write."
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan one check for each thing that is done at once and where, and one for each criterion it stands for."""
     for i, one in enumerate(task.concurrency):
         for where in one.places:

@@ -9,9 +9,9 @@ from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines, na
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.test_records import TestRecord
-from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
-from gates.stages._instead import INSTEAD, runs_nothing
+from gates.stages._instead import runs_nothing
 from gates.stages._stand_ins import describe_stand_ins, other_code, other_constants
 from gates.stages._traced_lines import TracedLines, code_of, has_lines, lines_of, may_be_called
 from gates.stages.bound_tests import NAMED, stand_for
@@ -48,12 +48,12 @@ RULES = (
 )
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan the public code as a whole, and each criterion that is traced to symbols."""
-    yield Check(id="executed", title="Every public function was executed by a test", level=Level.ADVISORY)
+    yield Planned(id="executed", title="Every public function was executed by a test", level=Level.ADVISORY)
     for criterion in _traced(task):
         title = f"The tests of {criterion.id} execute its code"
-        yield Check(id=f"code:reached:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id)
+        yield Planned(id=f"code:reached:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -201,8 +201,7 @@ def _idle(
     """Return what leaves a criterion open of which the tests ran one symbol and never another."""
     tree = evidence.get(SourceTree)
     imported: list[str] = []
-    beside = (part for parts, *_ in INSTEAD for name in parts for part in getattr(task, name))
-    if any(criterion.id in part.criteria for part in beside) or measured_by(task, criterion):
+    if task.shown_by(criterion) or measured_by(task, criterion):
         return None  # these may run the others
     for binding in criterion.code if tree is not None else ():
         code = lines_of(binding, tree, seen) if binding.symbol and tree is not None else []

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from gates.check import EvidenceSet
 from gates.evidence.run_date import day_of
-from gates.model import Check, Finding, Outcome, RuleText, Status, worst
+from gates.model import Basis, Finding, Outcome, Planned, Row, RuleText, Status, worst
 from gates.requirement_coverage import cover, judge_coverage
 from gates.stages._code_bindings import judge_code
 from gates.stages._criteria_sections import describe
@@ -44,13 +44,19 @@ RULES = (
 )
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan for each criterion its code and its tests, then the coverage of all."""
     for criterion in task.criteria:
         about = {"level": criterion.level, "criterion": criterion.id}
-        yield Check(id=f"code:{criterion.id}", title=f"{criterion.id} is traced to live code", **about)
-        yield Check(id=f"tests:{criterion.id}", title=f"{criterion.id} is stood for by tests", **about)
-    yield Check(id="coverage", title="Coverage of criteria")
+        yield Planned(
+            id=f"code:{criterion.id}",
+            title=f"{criterion.id} is traced to live code",
+            basis=Basis.READ,
+            row=Row.CODE,
+            **about,
+        )
+        yield Planned(id=f"tests:{criterion.id}", title=f"{criterion.id} is stood for by tests", **about)
+    yield Planned(id="coverage", title="Coverage of criteria")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gates.check import EvidenceSet
 from gates.evidence.code_rules import CodeRules, RuleSite, RuleTrace
 from gates.evidence.source_tree import SourceTree
-from gates.model import Check, Finding, Location, Outcome, RuleText
+from gates.model import Finding, Location, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.stages import _calculations, _recorded
 from gates.task.task import Task
@@ -46,7 +46,7 @@ TOPICS = (
 Row = tuple[str, str, str, str, str, str]
 
 
-def plan(_task: Task) -> Iterator[Check]:
+def plan(_task: Task) -> Iterator[Planned]:
     """Plan nothing: other parts judge what this one sets side by side."""
     yield from ()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from gates.check import EvidenceSet
 from gates.evidence.emptied_code import AROUND, UNCALLED, EmptiedCode, EmptiedSymbol
 from gates.evidence.executed_lines import ExecutedLines
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.stages._coverage import ran_at_import
 from gates.task.task import Criterion, Task
@@ -30,11 +30,11 @@ RULES = (
 )
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan a check for each criterion that is traced to symbols or patterns."""
     for criterion in _traced(task):
         title = f"The tests of {criterion.id} notice that its code does nothing"
-        yield Check(
+        yield Planned(
             id=f"emptied:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id, scored=False
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.evidence.emulated import Emulated
-from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
 
@@ -20,10 +20,10 @@ RULES = (
 LABEL = "executed, emulated device"
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan one check, where a device is to be emulated."""
     if task.emulate:
-        yield Check(id="emulated", title="Tests for CUDA do not crash on an emulated device", level=Level.ADVISORY)
+        yield Planned(id="emulated", title="Tests for CUDA do not crash on an emulated device", level=Level.ADVISORY)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from gates.check import EvidenceSet
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.executed_lines import ExecutedLines, named_tests
 from gates.evidence.pytest_run import PytestRun
-from gates.model import Check, Finding, Location, Outcome, RuleText, Severity
+from gates.model import Finding, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.stages._belief import BAD, advice_on
 from gates.task.task import EntryPoint, Task
@@ -25,15 +25,15 @@ RULES = (
 )
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan each entry point, and each criterion that one shows."""
     for i, entry in enumerate(task.entry_points):
-        yield Check(id=f"entry:{i}", title=f"Entry point ends well: {entry.name}")
+        yield Planned(id=f"entry:{i}", title=f"Entry point ends well: {entry.name}")
     for i, entry in enumerate(task.entry_points):
         for c in task.criteria:
             if c.id in entry.criteria:
                 title = f"{c.id} is shown by entry point {i + 1}"
-                yield Check(id=f"entry:{i}:{c.id}", title=title, level=c.level, criterion=c.id)
+                yield Planned(id=f"entry:{i}:{c.id}", title=title, level=c.level, criterion=c.id)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

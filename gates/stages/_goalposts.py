@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.evidence.goalposts import Goalposts, Mode, Move, Part
-from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
 
@@ -25,9 +25,9 @@ RULES = (
 )
 
 
-def plan(_task: Task) -> Iterator[Check]:
+def plan(_task: Task) -> Iterator[Planned]:
     """Plan one comparison of everything; it speaks of the bar and not of the work, so it has no share of the score."""
-    yield Check(id="goalposts", title="The bar is where it was", level=Level.ADVISORY, scored=False)
+    yield Planned(id="goalposts", title="The bar is where it was", level=Level.ADVISORY, scored=False)
 
 
 def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from gates.evidence.hot_steps import (
     counts,
     lines_of,
 )
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText
+from gates.model import Finding, Level, Location, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._hot_path_sections import COUNTED, sections
@@ -64,14 +64,14 @@ REMEDIES = {
 DEFAULT_STALL = 0.1
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan what is limited, or else advised, for each hot path, and for each criterion that it stands for."""
     for i, path in enumerate(task.hot_paths):
         for aspect in ASPECTS:
             level = _level(path, aspect)
-            yield Check(id=f"hot:{i}:{aspect}", title=f"{TITLES[aspect]}: {path.name}", level=level)
+            yield Planned(id=f"hot:{i}:{aspect}", title=f"{TITLES[aspect]}: {path.name}", level=level)
             for criterion in _criteria(task, path, aspect):
-                yield Check(
+                yield Planned(
                     id=f"hot:{i}:{aspect}:for:{criterion.id}", title=f"{criterion.id}: {TITLES[aspect].lower()}",
                     level=criterion.level, criterion=criterion.id,
                 )  # fmt: skip

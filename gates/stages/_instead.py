@@ -13,31 +13,22 @@ from gates.task.calls import called_by, measured_by
 from gates.task.code_binding import CodeBinding
 from gates.task.measurement import Measurement
 from gates.task.task import Criterion, EntryPoint, Task
+from gates.task.types import Located
 
 # programs that run no code of a project, whatever words they are given
+MEASURED = "measured, in the performance gate"
 IDLE = frozenset({"true", ":", "echo", "printf", "sleep", "ls", "pwd", "date", "hostname", "uname", "whoami"})
-# parts of the task, and how it is said that they stand for a criterion
-INSTEAD = (
-    (("leaks", "hot_paths", "concurrency", "scaling", "regressions"), "measured", "measured, in the performance gate"),
-    (("entry_points",), "run", "shown by an entry point, in the execution gate"),
-    (("training_steps",), "trained", "shown by a training step"),
-    (("calculations", "edge_cases", "properties"), "calculated",
-     "shown by calculations, edge cases or properties"),
-    (("recorded_tests",), "recorded", "shown by recorded tests"),
-)  # fmt: skip
 
 
 def without_tests(about: About, task: Task, criterion: Criterion, tree: SourceTree | None) -> Finding:
     """Judge a criterion without a test: something else must stand for it, and not be seen to pass its code by."""
     strays: list[str] = []
-    for parts, actual, says in INSTEAD:
-        found = [part for name in parts for part in getattr(task, name) if criterion.id in part.criteria]
-        found += measured_by(task, criterion) if actual == "measured" else []
+    for says, found in _instead(task, criterion).items():
         why = [astray(part, criterion, tree) for part in found]
         if found and not all(why):
-            place = task.place(criterion if actual == "measured" else found[0])
+            place = task.place(criterion if says == MEASURED else found[0])
             return about(
-                outcome=Outcome.NOT_APPLICABLE, location=place, actual=actual,
+                outcome=Outcome.NOT_APPLICABLE, location=place, actual=says.split(",")[0],
                 message=f"{criterion.id} is {says}; no test is bound to it.",
             )  # fmt: skip
         strays += why
@@ -54,6 +45,14 @@ def without_tests(about: About, task: Task, criterion: Criterion, tree: SourceTr
         message=f"No test and no measure stands for {criterion.id}; reading its code proves nothing.",
         remediation=f"Name tests under 'tests', or mark them with {marker}.",
     )  # fmt: skip
+
+
+def _instead(task: Task, criterion: Criterion) -> dict[str, list[Located]]:
+    """Return what may stand for a criterion in the place of tests, by how it is said: what is measured first."""
+    found: dict[str, list[Located]] = {MEASURED: [*measured_by(task, criterion)]}
+    for part in task.shown_by(criterion):
+        found.setdefault(part.shown, []).append(part)
+    return found
 
 
 def astray(part: object, criterion: Criterion, tree: SourceTree | None) -> str:

@@ -6,7 +6,7 @@ from gates.check import EvidenceSet
 from gates.evidence.leaking import LeakRun, Rung, Watched
 from gates.evidence.leaks import Leaks
 from gates.measuring.drift import METHOD, Drift, kept, theil_sen
-from gates.model import Check, Finding, Location, Outcome, RuleText
+from gates.model import Finding, Location, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.stages._leak_places import place_of, said_of
 from gates.stages._said import Said
@@ -39,7 +39,7 @@ FORMS = {
 IMPACT = "A run that is long enough ends for want of memory."
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan one check for each callable, and one for each criterion that it stands for."""
     for i, leak in enumerate(task.leaks):
         title = f"Memory does not go on growing in {leak.name}"

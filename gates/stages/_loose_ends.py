@@ -9,7 +9,7 @@ from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.known_criteria import KnownCriteria, Misspelt
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.stages.bound_tests import NAMED
 from gates.task.task import TASK_ID, Task
@@ -28,9 +28,9 @@ RULES = (
 )
 
 
-def plan(_task: Task) -> Iterator[Check]:
+def plan(_task: Task) -> Iterator[Planned]:
     """Plan one check of all markers."""
-    yield Check(id="markers", title="Markers name criteria that exist")
+    yield Planned(id="markers", title="Markers name criteria that exist")
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:

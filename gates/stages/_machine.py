@@ -6,7 +6,7 @@ from gates.check import EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.measuring.fitness import contended, noise
 from gates.measuring.taken import Taken
-from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.stages._about import UNKNOWN
 from gates.stages._elsewhere import any_from_elsewhere
@@ -42,12 +42,12 @@ MEND = "Mend what keeps the arms from running to their end."
 ALIKE = "Make the arms return the same, the same every time: a fast wrong answer is no gain."
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan two checks for each measurement whose arms the gate times."""
     for measurement in _asked(task):
         level = _level(task, measurement)
-        yield Check(id=f"machine:{measurement.id}", title=f"The machine was fit for {measurement.id}", level=level)
-        yield Check(id=f"attempts:{measurement.id}", title=f"Every attempt at {measurement.id} counts", level=level)
+        yield Planned(id=f"machine:{measurement.id}", title=f"The machine was fit for {measurement.id}", level=level)
+        yield Planned(id=f"attempts:{measurement.id}", title=f"Every attempt at {measurement.id} counts", level=level)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from gates.check import EvidenceSet
-from gates.model import Check, Finding, RuleText
+from gates.model import Finding, Planned, RuleText
 from gates.report import Section
 from gates.task.task import Task
 
 RULES: tuple[RuleText, ...] = ()
 
 
-def plan(_task: Task) -> Iterator[Check]:
+def plan(_task: Task) -> Iterator[Planned]:
     """Plan nothing."""
     yield from ()
 

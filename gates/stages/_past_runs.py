@@ -6,7 +6,7 @@ from gates.check import EvidenceSet
 from gates.evidence.measurements import Measurements
 from gates.evidence.past_runs import PastRuns, numbers_of
 from gates.evidence.regressions import Regressions
-from gates.model import Check, Finding, RuleText
+from gates.model import Finding, Planned, RuleText
 from gates.report import Section
 from gates.stages._sparkline import sparkline
 from gates.task.task import Task
@@ -15,7 +15,7 @@ __all__ = ["RULES", "describe", "judge", "plan"]
 RULES: tuple[RuleText, ...] = ()
 
 
-def plan(_task: Task) -> Iterator[Check]:
+def plan(_task: Task) -> Iterator[Planned]:
     """Plan nothing: what was measured at other times decides nothing."""
     yield from ()
 

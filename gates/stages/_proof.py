@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.evidence.proof import LastProof
-from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.proof import CriterionProof, Standing, TriedFault
 from gates.report import Section
 from gates.task.task import Criterion, Task
@@ -25,10 +25,10 @@ RULES = (
 )
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan a check for each criterion of a task that asks for proof."""
     for criterion in _asked(task):
-        yield Check(
+        yield Planned(
             id=f"proof:{criterion.id}", title=f"The evidence of {criterion.id} could say no", level=Level.ADVISORY,
             criterion=criterion.id, scored=False,
         )  # fmt: skip

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from gates.check import EvidenceSet
 from gates.evidence.recorded import Recorded
 from gates.evidence.recording import Recording, StepRecording
-from gates.model import Check, Finding, Level, Outcome, RuleText
+from gates.model import Finding, Level, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.stages import _recorded_aspects as aspects
 from gates.stages._about import About
@@ -43,14 +43,14 @@ SHOWN_BY = {Need.AUTOCAST: "precision", Need.GRADIENTS: "gradients", Need.OVERFL
             Need.LOGGED_SCALE: "logging"}  # fmt: skip
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan the aspects of each training step, and each criterion that it stands for."""
     for i, step in enumerate(task.training_steps):
         for aspect in _aspects(step):
             words, _, level = ASPECTS[aspect]
-            yield Check(id=f"recorded:{i}:{aspect}", title=f"Training step {i + 1} {words}", level=level)
+            yield Planned(id=f"recorded:{i}:{aspect}", title=f"Training step {i + 1} {words}", level=level)
         for criterion in _criteria(task, step):
-            yield Check(
+            yield Planned(
                 id=f"recorded:{i}:for:{criterion.id}", title=f"{criterion.id} is shown by training step {i + 1}",
                 level=criterion.level, criterion=criterion.id,
             )  # fmt: skip

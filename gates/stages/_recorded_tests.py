@@ -8,7 +8,7 @@ from gates.evidence.bound_tests import is_under
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.recorded_tests import RecordedTest, RecordedTests, marks_of, paths_of
 from gates.evidence.test_records import TestOutcome, TestRecord
-from gates.model import Check, Finding, Level, Outcome, RuleText
+from gates.model import Finding, Level, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.stages._about import About
 from gates.stages._recorded_in_tests import Looked, judge_order, judge_overflow, judge_parameters, judge_precision
@@ -48,15 +48,15 @@ class _Runs:
     left_out: tuple[str, ...] = ()
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan the aspects of each entry, and each criterion that it stands for."""
     for i, asked in enumerate(task.recorded_tests):
-        yield Check(id=f"recorded:tests:{i}:run", title=f"The {asked.name} were recorded")
+        yield Planned(id=f"recorded:tests:{i}:run", title=f"The {asked.name} were recorded")
         for aspect, (words, _, level) in ASPECTS.items():
             title = f"The project's code {words} in {asked.name}"
-            yield Check(id=f"recorded:tests:{i}:{aspect}", title=title, level=level)
+            yield Planned(id=f"recorded:tests:{i}:{aspect}", title=title, level=level)
         for criterion in _criteria(task, asked):
-            yield Check(
+            yield Planned(
                 id=f"recorded:tests:{i}:for:{criterion.id}", title=f"{criterion.id} is shown by recorded tests",
                 level=criterion.level, criterion=criterion.id,
             )  # fmt: skip

@@ -7,7 +7,7 @@ from gates.check import EvidenceSet
 from gates.evidence.measurements import MeasurementRun
 from gates.evidence.regressions import Regressions, measurement_of
 from gates.measuring.comparison import limits_of
-from gates.model import Check, Finding, Level, Outcome, RuleText
+from gates.model import Finding, Level, Outcome, Planned, RuleText
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._machine import ALIKE
 from gates.stages._measures import Answer, compared, regressions_of
@@ -42,18 +42,18 @@ class _Told:
     remedy: str = ""
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan for each regression the limit that blocks, for each criterion that it stands for too, and a warning."""
     for i, regression in enumerate(task.regressions):
         title = f"Not worse than the baseline: {regression.name}"
         if not regression.criteria:
-            yield Check(id=f"regression:{i}", title=title)
+            yield Planned(id=f"regression:{i}", title=title)
         for criterion in _criteria(task, regression):
             name = criterion.id
-            yield Check(
+            yield Planned(
                 id=f"regression:{i}:for:{name}", title=f"{name}: {title}", level=criterion.level, criterion=name
             )  # fmt: skip
-        yield Check(id=f"regression:{i}:warn", title=f"{title} (warning)", level=Level.SHOULD)
+        yield Planned(id=f"regression:{i}:warn", title=f"{title} (warning)", level=Level.SHOULD)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

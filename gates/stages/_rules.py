@@ -7,7 +7,7 @@ from gates.check import EvidenceSet
 from gates.counted import counted
 from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite, RuleTrace
 from gates.evidence.source_tree import SourceTree
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
 
@@ -26,10 +26,10 @@ RULES = (
 )
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan each entry of the task's rules."""
     for name in task.rules:
-        yield Check(id=f"rule:{name}", title=f"The code rules {name!r} are kept")
+        yield Planned(id=f"rule:{name}", title=f"The code rules {name!r} are kept")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

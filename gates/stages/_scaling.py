@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from gates.check import EvidenceSet
 from gates.evidence.scaling import Scaled, Scaling
 from gates.measuring.deciding.exponent import Power
-from gates.model import Check, Finding, Outcome, RuleText
+from gates.model import Finding, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.stages._said import Said
 from gates.stages._sizes import shown
@@ -31,7 +31,7 @@ UNITS = {"step_time_s": "s", "step_cpu_time_s": "s", "peak_memory_bytes": "bytes
 WIDER = "Choose larger sizes, so that the constant part is small beside them, or a larger 'budget_s' or 'restarts'."
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan one check for each step, and one for each criterion that it stands for."""
     for i, scale in enumerate(task.scaling):
         title = f"{scale.name} grows with an exponent {scale.exponent.bound}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gates.model import Check, Finding, Level, Outcome, Severity
+from gates.model import Finding, Level, Outcome, Planned, Severity
 from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._said import Said
 from gates.task.concurrent import Concurrent
@@ -14,11 +14,11 @@ Standing = Concurrent | Leak | Scale
 LONGEST = 600
 
 
-def checks(task: Task, one: Standing, check: str, title: str, of_criterion: str) -> Iterator[Check]:
+def checks(task: Task, one: Standing, check: str, title: str, of_criterion: str) -> Iterator[Planned]:
     """Plan the check itself, and one for each criterion, which is titled by what it asks."""
-    yield Check(id=check, title=title)
+    yield Planned(id=check, title=title)
     for criterion in _criteria(task, one):
-        yield Check(
+        yield Planned(
             id=_named(check, criterion), title=f"{criterion.id}: {of_criterion}", level=criterion.level,
             criterion=criterion.id,
         )  # fmt: skip

@@ -9,7 +9,7 @@ from gates.evidence.owners import OURS, is_deprecation, owner_of
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.startup import BuildEnding, Ending, Imported, Startup
 from gates.evidence.test_records import Warned
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.stages.bound_tests import NAMED
 from gates.task.task import Task
@@ -41,11 +41,11 @@ RULES = (
 )
 
 
-def plan(_task: Task) -> Iterator[Check]:
+def plan(_task: Task) -> Iterator[Planned]:
     """Plan the build, the imports, and the use of deprecated API."""
-    yield Check(id="build", title="The package builds", level=Level.SHOULD)
-    yield Check(id="imports", title="Each module imports by itself", level=Level.SHOULD)
-    yield Check(id="deprecations", title="No deprecated API is used", level=Level.ADVISORY)
+    yield Planned(id="build", title="The package builds", level=Level.SHOULD)
+    yield Planned(id="imports", title="Each module imports by itself", level=Level.SHOULD)
+    yield Planned(id="deprecations", title="No deprecated API is used", level=Level.ADVISORY)
 
 
 def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

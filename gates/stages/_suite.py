@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gates.check import EvidenceSet
 from gates.evidence.bound_tests import tests_of
 from gates.evidence.pytest_run import PytestRun
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.stages._belief import judge_suite
 from gates.stages._execution_sections import describe_run
@@ -53,12 +53,12 @@ RULES = (
 )
 
 
-def plan(_task: Task) -> Iterator[Check]:
+def plan(_task: Task) -> Iterator[Planned]:
     """Plan the suite as a whole, its tests, and what was left out of it."""
-    yield Check(id="suite", title="Test suite ran to its end, and all records of it agree")
-    yield Check(id="tests", title="Every test that ran passed")
-    yield Check(id="empty", title="Every test that contains assertions executed one", level=Level.ADVISORY)
-    yield Check(id="left-out", title="No test was skipped or expected to fail", level=Level.ADVISORY)
+    yield Planned(id="suite", title="Test suite ran to its end, and all records of it agree")
+    yield Planned(id="tests", title="Every test that ran passed")
+    yield Planned(id="empty", title="Every test that contains assertions executed one", level=Level.ADVISORY)
+    yield Planned(id="left-out", title="No test was skipped or expected to fail", level=Level.ADVISORY)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gates.check import EvidenceSet
 from gates.measuring.deciding.outlook import pairs_needed
 from gates.measuring.fitness import TIMED
-from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.stages._measures import Answer, answers_of, level_of, targets_of
 from gates.stages._target_sections import describe
 from gates.task.task import Criterion, Measure, Task
@@ -25,11 +25,11 @@ RULES = (
 )
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan one check for each measure of each criterion."""
     for criterion, i, measure in targets_of(task):
         title = f"{criterion.id}: {measure.name}"
-        yield Check(
+        yield Planned(
             id=_check(criterion, i), title=title, level=level_of(criterion, measure), criterion=criterion.id
         )  # fmt: skip
 

@@ -6,7 +6,7 @@ from datetime import date
 from gates.check import EvidenceSet
 from gates.counted import counted
 from gates.evidence.run_date import RunDate
-from gates.model import Check, Finding, Level, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
 from gates.task.waiver import LONGEST, Standing, Waiver
@@ -23,11 +23,11 @@ RULES = (
 )
 
 
-def plan(task: Task) -> Iterator[Check]:
+def plan(task: Task) -> Iterator[Planned]:
     """Plan the waivers of a task that has some."""
     if task.waivers:
         title = "Waivers are in force, needed and not about to end"
-        yield Check(id="waivers", title=title, level=Level.ADVISORY, scored=False)
+        yield Planned(id="waivers", title=title, level=Level.ADVISORY, scored=False)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -1,8 +1,6 @@
 """Stage 2, business logic: is each criterion traced to live code that its tests run, and does that code do right?"""
 
-from collections.abc import Iterator
-
-from gates.check import EvidenceSet
+from gates.check import discover
 from gates.evidence.calculations import Calculations
 from gates.evidence.called_code import CalledCode
 from gates.evidence.code_rules import CodeRules
@@ -16,8 +14,7 @@ from gates.evidence.pytest_run import PytestRun
 from gates.evidence.recorded_tests import RecordedTests
 from gates.evidence.recording import Recording
 from gates.evidence.source_tree import SourceTree
-from gates.model import Check, Finding
-from gates.report import Section
+from gates.model import Row
 from gates.stages import (
     _calculations,
     _commands,
@@ -33,66 +30,27 @@ from gates.stages import (
     _rules,
     _waivers,
 )
+from gates.stages._part import in_order, part
 from gates.stages.gate import Gate
-from gates.task.task import Task
 
+NAME = "business-logic"
 PARTS = (
-    _criteria,
-    _loose_ends,
-    _emptied,
-    _commands,
-    _rules,
-    _waivers,
-    _calculations,
-    _recorded,
-    _recorded_tests,
-    _emulated,
-    _data_integrity,
-    _goalposts,
-    _proof,
+    part(NAME, 10, _criteria, SourceTree, CodeRules, PytestRun, ExecutedLines, CalledCode, EmptiedCode, KnownCriteria),
+    part(NAME, 20, _loose_ends),
+    part(NAME, 30, _emptied),
+    part(NAME, 40, _commands),
+    part(NAME, 50, _rules),
+    part(NAME, 60, _waivers),
+    part(NAME, 70, _calculations, Calculations, row=Row.TEST),
+    part(NAME, 80, _recorded, Recording, row=Row.TEST, label="recorded run"),
+    part(NAME, 90, _recorded_tests, RecordedTests, row=Row.TEST, label="recorded run"),
+    part(NAME, 100, _emulated, Emulated),
+    part(NAME, 110, _data_integrity),
+    part(NAME, 120, _goalposts, Goalposts),
+    part(NAME, 130, _proof, LastProof),
 )
-
-
-def plan(task: Task) -> tuple[Check, ...]:
-    """Plan what each part plans."""
-    return tuple(check for part in PARTS for check in part.plan(task))
-
-
-def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Judge part by part."""
-    for part in PARTS:
-        yield from part.judge(task, evidence)
-
-
-def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell what each part tells."""
-    for part in PARTS:
-        yield from part.describe(task, evidence)
-
 
 GATE = Gate(
-    name="business-logic",
-    title="Business Logic Verification",
-    stage=2,
-    weight=30,
-    code="BL",
-    uses=(
-        SourceTree,
-        CodeRules,
-        PytestRun,
-        ExecutedLines,
-        CalledCode,
-        EmptiedCode,
-        KnownCriteria,
-        Calculations,
-        Recording,
-        RecordedTests,
-        Emulated,
-        Goalposts,
-        LastProof,
-    ),
-    rules=tuple(rule for part in PARTS for rule in part.RULES),
-    plan=plan,
-    judge=judge,
-    describe=describe,
-)
+    name=NAME, title="Business Logic Verification", stage=2, weight=30, code="BL",
+    checks=in_order(NAME, PARTS, discover()),
+)  # fmt: skip

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gates import registry, stages
-from gates.check import EvidenceSet
+from gates.check import Check, EvidenceSet
 from gates.claims.checking import Judged, World, rule
 from gates.claims.claim import Ruling, Standing
 from gates.criteria import status
@@ -12,7 +12,7 @@ from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.measurements import Measurements
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.run_date import day_of
-from gates.model import Check, Finding, Level, Location, Outcome, RuleText, Severity
+from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.stages.gate import Gate
 from gates.task.task import Task
@@ -25,10 +25,10 @@ SHOWN = 200  # rows of a table of claims
 SEVERITY = {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}
 
 
-def plan(task: Task) -> tuple[Check, ...]:
+def plan(task: Task) -> tuple[Planned, ...]:
     """Plan one check for each file of claims."""
-    checks = tuple(Check(id=_check(path), title=f"No claim of {path} is contradicted") for path in _paths(task))
-    return checks or (Check(id=NONE, title="Claims"),)
+    checks = tuple(Planned(id=_check(path), title=f"No claim of {path} is contradicted") for path in _paths(task))
+    return checks or (Planned(id=NONE, title="Claims"),)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -191,37 +191,36 @@ def _check(path: str) -> str:
     return f"claims:{path}"
 
 
+RULES = (
+    RuleText(
+        id="CL001",
+        title="No claim is contradicted",
+        meaning="A statement of a claims file or report that the evidence of this run, the files or simple "
+        "arithmetic contradict fails: a count that differs, a number outside of its interval, a line that holds "
+        "something else, a total that does not add up, two statements that cannot both be true.",
+    ),
+    RuleText(
+        id="CL002",
+        title="Every claim is supported",
+        meaning="A statement that nothing seen in this run settles is unknown, however plausible: a number that "
+        "was never measured is no number. It leaves the verdict open only where the claims file marks it "
+        "'level: must'.",
+    ),
+    RuleText(
+        id="CL003",
+        title="Every file of claims can be read",
+        meaning="A file of claims that is missing, too large, not UTF-8 or not of the published form is unknown: "
+        "its claims were not checked.",
+    ),
+)
+
 GATE = Gate(
-    name=NAME,
-    title="Claims Verification",
-    stage=5,
-    weight=10,
-    code="CL",
-    uses=(Claims, PytestRun, Measurements, ExecutedLines),
-    rules=(
-        RuleText(
-            id="CL001",
-            title="No claim is contradicted",
-            meaning="A statement of a claims file or report that the evidence of this run, the files or simple "
-            "arithmetic contradict fails: a count that differs, a number outside of its interval, a line that holds "
-            "something else, a total that does not add up, two statements that cannot both be true.",
-        ),
-        RuleText(
-            id="CL002",
-            title="Every claim is supported",
-            meaning="A statement that nothing seen in this run settles is unknown, however plausible: a number that "
-            "was never measured is no number. It leaves the verdict open only where the claims file marks it "
-            "'level: must'.",
-        ),
-        RuleText(
-            id="CL003",
-            title="Every file of claims can be read",
-            meaning="A file of claims that is missing, too large, not UTF-8 or not of the published form is unknown: "
-            "its claims were not checked.",
+    name="claims", title="Claims Verification", stage=5, weight=10, code="CL",
+    checks=(
+        Check(
+            name="claims", gate="claims", order=10, rules=RULES, uses=(Claims, PytestRun, Measurements, ExecutedLines),
+            plan=plan, judge=judge, page=describe,
         ),
     ),
-    plan=plan,
-    judge=judge,
-    describe=describe,
     applies=lambda task: bool(task.claims),
-)
+)  # fmt: skip

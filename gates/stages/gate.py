@@ -1,12 +1,14 @@
-"""What every gate has."""
+"""What every gate has: a name, a place among the others, and the checks that belong to it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gates.check import Evidence, EvidenceSet
-from gates.model import Check, Finding, RuleText
+from gates.check import Check, Evidence, EvidenceSet
+from gates.model import Basis, Finding, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
+
+NONE_ASKED = "no-target"
 
 
 def always(_task: Task) -> bool:
@@ -16,10 +18,10 @@ def always(_task: Task) -> bool:
 
 @dataclass(frozen=True)
 class Gate:
-    """One stage's gate: the evidence it uses, the checks it plans, the pure functions that judge and describe.
+    """A label with a stage: the checks that belong to it, and what is said where a task asks for none of them.
 
     `weight` is its share of the task's score; `code` the two letters of its rules. A gate that does not apply to a
-    task is no part of its run.
+    task is no part of its run. `nothing_asked` is the rule and the sentence for a task that plans no check here.
     """
 
     name: str
@@ -27,9 +29,44 @@ class Gate:
     stage: int
     weight: int
     code: str
-    uses: tuple[type[Evidence], ...]
-    rules: tuple[RuleText, ...]
-    plan: Callable[[Task], tuple[Check, ...]]
-    judge: Callable[[Task, EvidenceSet], Iterator[Finding]]
-    describe: Callable[[Task, EvidenceSet], Iterator[Section]]
+    checks: tuple[Check, ...]
     applies: Callable[[Task], bool] = always
+    nothing_asked: tuple[str, str] | None = None
+
+    @property
+    def uses(self) -> tuple[type[Evidence], ...]:
+        """Return the evidence that its checks judge, each kind once, in the order of collection."""
+        return tuple(dict.fromkeys(kind for check in self.checks for kind in check.uses))
+
+    @property
+    def rules(self) -> tuple[RuleText, ...]:
+        """Return the rules of its checks."""
+        return tuple(rule for check in self.checks for rule in check.rules)
+
+    def plan(self, task: Task) -> tuple[Planned, ...]:
+        """Plan what each check plans."""
+        planned = tuple(one for check in self.checks for one in check.planned(task))
+        return planned if planned or self.nothing_asked is None else (Planned(id=NONE_ASKED, title=self.title),)
+
+    def judge(self, task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+        """Judge check by check; say so where the task asks for nothing."""
+        findings = [finding for check in self.checks for finding in _judged(check, task, evidence)]
+        yield from findings
+        if not findings and self.nothing_asked:
+            rule, message = self.nothing_asked
+            yield Finding(
+                rule=rule, check=NONE_ASKED, outcome=Outcome.NOT_APPLICABLE, severity=Severity.INFO, message=message,
+            )  # fmt: skip
+
+    def describe(self, task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+        """Tell what each check tells."""
+        for check in self.checks:
+            yield from check.page(task, evidence)
+
+
+def _judged(check: Check, task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge a check; each finding carries what it rests on."""
+    basis = {one.id: one.basis for one in check.planned(task)}
+    for finding in check.judge(task, evidence):
+        rests = basis.get(finding.check) or check.basis
+        yield finding if rests is Basis.OBSERVED else finding.model_copy(update={"basis": rests})

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from gates.task.types import Located, Name, Seconds, Text
+from gates.task.types import Located, Part, Seconds, Text
 
 Callable = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
 Distance = Annotated[float, Field(ge=0)]
@@ -77,7 +77,7 @@ class Case(Located):
         )
 
 
-class Called(Located):
+class Called(Part):
     """A function of the project, and the criteria that it speaks for; a method is called on an `instance`.
 
     `take` names the part of what is returned that is looked at: attributes, keys and positions, joined by dots.
@@ -86,12 +86,14 @@ class Called(Located):
     call: Callable
     take: Taken | None = None
     instance: Instance | None = None
-    criteria: tuple[Name, ...] = ()
     timeout_s: Seconds | None = None
 
 
 class Calculation(Called):
     """A formula, as a table of inputs and results."""
+
+    key: ClassVar[str] = "calculations"
+    shown: ClassVar[str] = "shown by calculations, edge cases or properties"
 
     table: Annotated[tuple[Case, ...], Field(min_length=1)]
 
@@ -103,6 +105,9 @@ class Calculation(Called):
 
 class EdgeCase(Called, Case):
     """One call at the edge of what a function is for, by name."""
+
+    key: ClassVar[str] = "edge_cases"
+    shown: ClassVar[str] = "shown by calculations, edge cases or properties"
 
     name: Text
 
@@ -157,6 +162,9 @@ class Domain(Located):
 
 class Property(Called):
     """What holds for all inputs of a function; tried on `examples` of them."""
+
+    key: ClassVar[str] = "properties"
+    shown: ClassVar[str] = "shown by calculations, edge cases or properties"
 
     name: Text
     law: Law = Field(alias="property")

@@ -2,18 +2,18 @@
 
 import json
 import math
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
 from gates.task.calculation import Callable, Distance, Taken
-from gates.task.types import Located, Name, Seconds
+from gates.task.types import Part, Seconds
 
 Where = Literal["threads", "processes"]
 CONFIDENT = 3  # k rounds without a failure: fewer than 3/k fail, at 95 %
 
 
-class Concurrent(Located):
+class Concurrent(Part):
     """What several threads or processes do at once, and what must come of it: the same as alone.
 
     Either `call`, which each of them calls (with `args`, or each with its own of `each`): what it returns, or the part
@@ -21,6 +21,9 @@ class Concurrent(Located):
     `times` times each; what `read` says of it afterwards must be `expected`, or what the same uses give one after the
     other. `failure_rate` is what must be shown: so few rounds fail, or fewer.
     """
+
+    key: ClassVar[str] = "concurrency"
+    shown: ClassVar[str] = "measured, in the performance gate"
 
     call: Callable | None = None
     args: tuple[JsonValue, ...] = ()
@@ -37,7 +40,6 @@ class Concurrent(Located):
     tolerance: Distance | None = None
     relative: Distance | None = None
     budget_s: Seconds = 20.0
-    criteria: tuple[Name, ...] = ()
     timeout_s: Seconds | None = None
 
     @model_validator(mode="after")
@@ -80,6 +82,10 @@ class Concurrent(Located):
     def rounds(self) -> int:
         """Return how many rounds without a failure show that so few fail."""
         return math.ceil(CONFIDENT / self.failure_rate - 1e-9)
+
+    def smoked(self) -> Self:
+        """Return the same with little time."""
+        return self.model_copy(update={"budget_s": min(self.budget_s, 6.0)})
 
 
 def _shown(args: tuple[JsonValue, ...]) -> str:

@@ -1,10 +1,10 @@
 """The part of a task that names what must not become slower or larger than it was at the baseline revision."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gates.task.types import ArmName, Command, Located, Name
+from gates.task.types import ArmName, Command, Name, Part
 
 Compared = Literal[
     "step_time_s", "step_cpu_time_s", "items_per_s", "run_time_s", "run_cpu_time_s", "peak_memory_bytes",
@@ -13,13 +13,16 @@ Compared = Literal[
 Share = Annotated[float, Field(gt=0, le=1000)]
 
 
-class Regression(Located):
+class Regression(Part):
     """A number of a measurement, taken on the baseline revision and here in turn, and how much worse it may be.
 
     `arm` may be left out where the measurement has one only. More than `block_at` over the baseline fails, more than
     `warn_at` is a warning (0.5, or `block_at` if that is less): 1.0 is 100 %. `build` is run once in the baseline's
     folder; `{root}` in it is the project's.
     """
+
+    key: ClassVar[str] = "regressions"
+    shown: ClassVar[str] = "measured, in the performance gate"
 
     from_: Name = Field(alias="from")
     of: Compared
@@ -28,7 +31,6 @@ class Regression(Located):
     warn_at: Share | None = None
     block_at: Share = 1.0
     build: Command | None = None
-    criteria: tuple[Name, ...] = ()
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

@@ -1,11 +1,11 @@
 """The part of a task that names steps whose time, memory or calls must not grow too fast with a size."""
 
 import json
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from gates.task.types import Located, Name, Seconds
+from gates.task.types import Located, Name, Part, Seconds
 
 FEWEST = 3
 Size = Annotated[int, Field(ge=1)]
@@ -29,13 +29,16 @@ class Exponent(Located):
         return f"<= {self.at_most:g}" if self.at_most is not None else f">= {self.at_least:g}"
 
 
-class Scale(Located):
+class Scale(Part):
     """How a step grows with a size.
 
     `call` is called with `args`, `kwargs` and, by the name that `over` gives, one size after the other; what it returns
     is the step. `of` is what is measured of each step: wall time, CPU time, the most memory above what was held before
     the step was made, or how many calls of functions it makes.
     """
+
+    key: ClassVar[str] = "scaling"
+    shown: ClassVar[str] = "measured, in the performance gate"
 
     call: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
     args: tuple[JsonValue, ...] = ()
@@ -47,7 +50,6 @@ class Scale(Located):
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
     restarts: Annotated[int, Field(ge=3, le=20)] = 5
     budget_s: Seconds = 20.0
-    criteria: tuple[Name, ...] = ()
     timeout_s: Seconds | None = None
 
     @field_validator("over", mode="before")
@@ -83,3 +85,7 @@ class Scale(Located):
         """Return what it is called in reports."""
         given = [*map(json.dumps, self.args), *(f"{name}={json.dumps(value)}" for name, value in self.kwargs.items())]
         return f"{self.of} of {self.call}({', '.join([*given, f'{self.argument}=n'])})"
+
+    def smoked(self) -> Self:
+        """Return the same with few starts and little time."""
+        return self.model_copy(update={"restarts": min(self.restarts, 3), "budget_s": min(self.budget_s, 6.0)})

@@ -1,12 +1,10 @@
 """What of a task is asked for, and what is said of the rest."""
 
-import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gates.model import Finding, Outcome, RuleText, Severity
 from gates.task.task import Task
-from gates.task.types import Located
 
 NOT_ASKED_FOR = RuleText(
     id="GT003",
@@ -30,7 +28,7 @@ def narrowed(task: Task, only: str | None) -> Task:
     if only is None:
         return task
     criterion = task.criterion(only)
-    asked = {name: tuple(part for part in getattr(task, name) if only in part.criteria) for name in _with_criteria()}
+    asked = {key: tuple(part for part in task.parts(key) if only in part.criteria) for key in task.part_keys()}
     tests = criterion.tests or task.tests
     return task.model_copy(update={"criteria": (criterion,), "tests": tests, "only": only, **asked})
 
@@ -50,15 +48,7 @@ def left_out(whole: Task, asked: Task, only: str | None) -> Iterable[Finding]:
             message = f"{criterion.id} was not asked for (--only {only})."
             own = {"check": f"only:{criterion.id}", "criterion": criterion.id, "level": criterion.level}
             yield Finding.model_validate({**common, **own, "message": message, "location": whole.place(criterion)})
-    parts = [name for name in ("tests", *_with_criteria()) if getattr(asked, name) != getattr(whole, name)]
+    parts = [name for name in ("tests", *whole.part_keys()) if getattr(asked, name) != getattr(whole, name)]
     if parts:
         message = f"Some of the task's {', '.join(parts).replace('_', ' ')} were not asked for (--only {only})."
         yield Finding.model_validate({**common, "check": "only", "message": message, "location": whole.place(whole)})
-
-
-def _with_criteria() -> Iterator[str]:
-    """Yield the names of the lists of a task whose members say which criteria they stand for."""
-    for name, field in Task.model_fields.items():
-        member = next(iter(typing.get_args(field.annotation)), None)
-        if isinstance(member, type) and issubclass(member, Located) and "criteria" in member.model_fields:
-            yield name

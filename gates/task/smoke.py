@@ -6,34 +6,16 @@ from gates.task.task import Task
 BUDGET_S = 30.0
 RESTARTS = 4  # three of them before the first look, so that it sees how processes differ
 PAIRS = 32
-SCALING_STARTS = 3
-EPOCHS = 20
-STEPS = 20
-PART_S = 6.0
 SAID = "smoke: little time for each measurement; what that leaves undecided is unknown"
 
 
 def smoked(task: Task) -> Task:
-    """Return the task with as few epochs, steps and starts as its parts allow; criteria and limits are as they were.
+    """Return the task with each of its parts as small as can decide; criteria and limits are as they were.
 
     Measurements stay as they are written, too: how they are cut short is no part of what an attempt is known by.
     """
-    return task.model_copy(
-        update={
-            "smoke": True,
-            "leaks": tuple(one.model_copy(update={"epochs": min(one.epochs, EPOCHS)}) for one in task.leaks),
-            "hot_paths": tuple(one.model_copy(update={"steps": min(one.steps, STEPS)}) for one in task.hot_paths),
-            "concurrency": tuple(
-                one.model_copy(update={"budget_s": min(one.budget_s, PART_S)}) for one in task.concurrency
-            ),
-            "scaling": tuple(
-                one.model_copy(
-                    update={"restarts": min(one.restarts, SCALING_STARTS), "budget_s": min(one.budget_s, PART_S)}
-                )
-                for one in task.scaling
-            ),
-        }
-    )  # fmt: skip
+    parts = {key: tuple(part.smoked() for part in task.parts(key)) for key in Task.part_keys()}
+    return task.model_copy(update={"smoke": True, **parts})
 
 
 def cut_short(measurement: Measurement, task: Task) -> Measurement:

@@ -2,10 +2,12 @@
 
 import json
 import re
-from typing import Annotated, Literal, Self
+import typing
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import ConfigDict, Field, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, create_model, model_validator
 
+from gates import registry
 from gates.command_line import shown
 from gates.errors import UsageError
 from gates.model import Level, Location
@@ -20,11 +22,12 @@ from gates.task.regression import Regression
 from gates.task.scale import Scale
 from gates.task.tests_to_record import TestsToRecord
 from gates.task.training_step import TrainingStep
-from gates.task.types import ArmName, Command, InsidePath, Located, Metric, Name, Seconds, Text
+from gates.task.types import ArmName, Command, InsidePath, Located, Metric, Name, Part, Seconds, Text
 from gates.task.waiver import Waiver
 from gates.task.yaml_source import did_you_mean
 
 Spot = tuple[str, str, int, int]  # a key of the task, a word of its list, and the line and column of that
+P = TypeVar("P", bound=Part)
 TASK_ID = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
@@ -108,17 +111,19 @@ class Criterion(Located):
     faults: tuple[DeclaredFault, ...] = ()
 
 
-class EntryPoint(Located):
+class EntryPoint(Part):
     """Production code that must run to its end: a command, with exit code 0, or a callable, without an exception.
 
     In a command, `{out}` is a fresh file to write to. A callable is called with `args`, in a process of its own; what
     is a console script must not return what `sys.exit` takes for a failure.
     """
 
+    key: ClassVar[str] = "entry_points"
+    shown: ClassVar[str] = "shown by an entry point, in the execution gate"
+
     run: Command | None = None
     call: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")] | None = None
     args: tuple[JsonValue, ...] = ()
-    criteria: tuple[Name, ...] = ()
     timeout_s: Seconds | None = None
 
     @model_validator(mode="after")
@@ -137,7 +142,7 @@ class EntryPoint(Located):
         return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
 
 
-class Task(Located):
+class _Written(Located):
     """What was asked: the criteria, the files they speak of, and the ways to see whether they are met."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="gates task")
@@ -184,3 +189,40 @@ class Task(Located):
     def place(self, part: Located) -> Location:
         """Return where a part of this task stands in its file."""
         return Location(path=self.path, line=part.line)
+
+    @classmethod
+    def part_keys(cls) -> tuple[str, ...]:
+        """Return the keys of the lists of parts that a task may hold."""
+        return tuple(name for name, field in cls.model_fields.items() if _part_of(field.annotation))
+
+    def parts(self, *keys: str) -> tuple[Part, ...]:
+        """Return the parts that this task holds under some keys, or all of them."""
+        return tuple(part for key in keys or self.part_keys() for part in getattr(self, key))
+
+    def part(self, kind: type[P]) -> tuple[P, ...]:
+        """Return the parts of one kind."""
+        return tuple(part for part in self.parts(kind.key) if isinstance(part, kind))
+
+    def shown_by(self, criterion: Criterion) -> tuple[Part, ...]:
+        """Return the parts that may stand for a criterion without a test."""
+        return tuple(part for part in self.parts() if criterion.id in part.criteria)
+
+
+def _part_of(annotation: object) -> type[Part] | None:
+    """Return the kind of part of which a field holds a list, if it does."""
+    member = next(iter(typing.get_args(annotation)), None)
+    return member if isinstance(member, type) and issubclass(member, Part) else None
+
+
+def _with_checks() -> dict[str, Any]:
+    """Return the fields that the folders of `gates/checks/` add to a task, one for each part in their `spec`."""
+    specs = [f"gates.checks.{name}.spec" for name in registry.packages("gates.checks")]
+    kinds = [kind for spec in specs for kind in registry.kinds_in(spec, Part)]
+    own = _Written.model_fields
+    return {kind.key: (tuple.__class_getitem__((kind, ...)), ()) for kind in kinds if kind.key not in own}
+
+
+if TYPE_CHECKING:
+    Task = _Written
+else:
+    Task = create_model("Task", __base__=_Written, __doc__=_Written.__doc__, __module__=__name__, **_with_checks())

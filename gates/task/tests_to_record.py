@@ -1,11 +1,11 @@
 """The part of a task that names tests to be recorded: what the project's code does in them is judged, too."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from gates.task.types import InsidePath, Located, Name, Seconds
+from gates.task.types import InsidePath, Name, Part, Seconds
 
 
 class Seen(StrEnum):
@@ -16,12 +16,15 @@ class Seen(StrEnum):
     OVERFLOW = "overflow"
 
 
-class TestsToRecord(Located):
+class TestsToRecord(Part):
     """Tests that are run once more with torch's calls recorded; without `tests`, those bound to the `criteria`.
 
     `needs` says what the project's code must have been seen to do in one of them: scale a loss (`scaler`), multiply in
     half precision (`autocast`), leave out a step whose gradients overflowed (`overflow`).
     """
+
+    key: ClassVar[str] = "recorded_tests"
+    shown: ClassVar[str] = "shown by recorded tests"
 
     __test__ = False
 

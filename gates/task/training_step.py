@@ -2,11 +2,11 @@
 
 import json
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, JsonValue
 
-from gates.task.types import Located, Name, Seconds
+from gates.task.types import Part, Seconds
 
 
 class Need(StrEnum):
@@ -19,7 +19,7 @@ class Need(StrEnum):
     LOGGED_SCALE = "logged-scale"
 
 
-class TrainingStep(Located):
+class TrainingStep(Part):
     """A callable that trains a few steps of a tiny model; it is run on the CPU, in a process of its own, recorded.
 
     `criteria` are those that it stands for, `needs` what must be seen in it: a `scaler` that scales, products in half
@@ -27,9 +27,11 @@ class TrainingStep(Located):
     in what is logged or returned at each step (`logged-scale`).
     """
 
+    key: ClassVar[str] = "training_steps"
+    shown: ClassVar[str] = "shown by a training step"
+
     call: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
     args: tuple[JsonValue, ...] = ()
-    criteria: tuple[Name, ...] = ()
     needs: tuple[Need, ...] = ()
     timeout_s: Seconds | None = None
 

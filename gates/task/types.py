@@ -1,7 +1,7 @@
 """The types that the parts of a task file are made of."""
 
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field
 
@@ -28,3 +28,25 @@ class Located(Model):
     """A part of a task file that knows the line it stands in."""
 
     line: int = Field(default=1, ge=1, exclude=True, json_schema_extra={"readOnly": True})
+
+
+class Part(Located):
+    """One entry of a list that a task may hold under `key`: something that is run or measured.
+
+    `criteria` are those that it may stand for without a test; `shown` says how, as in "shown by an entry point".
+    """
+
+    key: ClassVar[str]
+    shown: ClassVar[str] = ""
+
+    criteria: tuple[Name, ...] = ()
+
+    @property
+    def calls(self) -> tuple[str, ...]:
+        """Return the functions of the project that it calls."""
+        call = getattr(self, "call", None)
+        return (call,) if call else ()
+
+    def smoked(self) -> Self:
+        """Return the same with as little work as can decide, for a smoke run."""
+        return self

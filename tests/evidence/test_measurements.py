@@ -12,7 +12,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.measuring import machine
 from gates.model import Outcome
-from gates.stages.performance import judge
+from gates.stages.performance import GATE
 
 BENCH = """
 import json, sys, time
@@ -136,7 +136,7 @@ def attempted(root: Path, speed: str, **task: Any) -> tuple[Outcome, str, int]:
     measurements = [{"id": "bench", "run": ["python", "repeated.py", "{out}"]}]
     asking = a_task(criteria=[a_criterion(tests=[], measures=[a_measure()])], measurements=measurements, **task)
     seen = Measurements.collect(asking, a_context(root))
-    (finding,) = judge(asking, evidence(seen))
+    (finding,) = GATE.judge(asking, evidence(seen))
     return finding.outcome, finding.message, len(seen.runs[0].earlier.attempts)
 
 

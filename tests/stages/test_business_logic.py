@@ -28,7 +28,7 @@ from gates.evidence.test_records import Deselected, TestOutcome
 from gates.evidence.watchful import Watchful
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
-from gates.stages.business_logic import GATE, judge
+from gates.stages.business_logic import GATE
 from gates.task.loading import load
 from gates.task.selection import narrowed
 from gates.task.task import Task
@@ -38,7 +38,7 @@ ONE = a_task(criteria=[a_criterion()], measurements=[])
 
 
 def bl(task: Task, rule: str, *pieces: object) -> list[Finding]:
-    return [f for f in judge(task, all_evidence(task, *pieces)) if f.rule == rule]  # type: ignore[arg-type]  # built pieces
+    return [f for f in GATE.judge(task, all_evidence(task, *pieces)) if f.rule == rule]  # type: ignore[arg-type]  # built pieces
 
 
 def only(task: Task, rule: str, *pieces: object) -> Finding:
@@ -58,7 +58,7 @@ def with_symbol(**changes: object) -> SourceTree:
 
 def test_good_evidence_passes_every_check() -> None:
     task = a_task()
-    seen = list(judge(task, all_evidence(task)))
+    seen = list(GATE.judge(task, all_evidence(task)))
     assert [(f.check, f.outcome) for f in seen] == [
         ("code:AC1", P), ("tests:AC1", P), ("code:AC2", P), ("tests:AC2", N), ("coverage", P), ("markers", P),
         ("emptied:AC1", P), ("emptied:AC2", N), ("called:AC1", P), ("called:AC2", P), ("goalposts", P),
@@ -360,7 +360,7 @@ def test_function_that_holds_what_a_pattern_fits_belongs_to_its_criterion(tmp_pa
 
 
 def test_unseen_markers_are_unknown() -> None:
-    assert [f.outcome for f in judge(ONE, evidence(a_tree(ONE))) if f.rule == "BL004"] == [U]
+    assert [f.outcome for f in GATE.judge(ONE, evidence(a_tree(ONE))) if f.rule == "BL004"] == [U]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from gates.model import Finding, Location, Outcome, Status
 from gates.pipeline import judge as judge_gate
 from gates.proof import End
 from gates.stages import _coverage
-from gates.stages.business_logic import GATE, judge
+from gates.stages.business_logic import GATE
 from gates.task.task import Task
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
@@ -39,7 +39,7 @@ def tree(*places: Location, reach: ReachTrace | None = None, **facts: Any) -> So
 
 
 def code(task: Task, seen: SourceTree) -> list[Finding]:
-    return [f for f in judge(task, all_evidence(task, seen)) if f.check == "code:AC1"]
+    return [f for f in GATE.judge(task, all_evidence(task, seen)) if f.check == "code:AC1"]
 
 
 def test_each_place_that_fits_is_an_implementation_with_its_lines() -> None:
@@ -158,6 +158,6 @@ def test_what_does_nothing_is_implemented_where_a_test_notices(case: str) -> Non
     seen = SourceTree(how="", files=1, symbols=(trace,), rules=(), unparsed=())
     symbol = EmptiedSymbol(criterion="AC1", symbol="pkg.core:double", location=PLACE, promise=True, **ended)
     pieces = evidence(seen, EmptiedCode(how="", symbols=(symbol,)), a_run())
-    (finding,) = (f for f in judge(task, pieces) if f.check == "code:AC1")
+    (finding,) = (f for f in GATE.judge(task, pieces) if f.check == "code:AC1")
     assert finding.outcome is outcome
     assert said in finding.message

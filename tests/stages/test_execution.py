@@ -12,7 +12,7 @@ from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import CollectError, Deselected, TestOutcome
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
-from gates.stages.execution import GATE, judge
+from gates.stages.execution import GATE
 from gates.verdict import decide
 
 TASK = a_task()
@@ -21,7 +21,7 @@ BARE = a_task(entry_points=[])
 
 def findings(run: PytestRun) -> dict[str, list[Finding]]:
     found: dict[str, list[Finding]] = {}
-    for finding in judge(BARE, evidence(run)):
+    for finding in GATE.judge(BARE, evidence(run)):
         found.setdefault(finding.rule, []).append(finding)
     return found
 
@@ -34,7 +34,7 @@ P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 
 
 def test_good_run_passes_every_check() -> None:
-    seen = list(judge(TASK, all_evidence(TASK)))
+    seen = list(GATE.judge(TASK, all_evidence(TASK)))
     assert {f.outcome for f in seen} <= {P, Outcome.NOT_APPLICABLE}
     assert {f.check for f in seen if f.outcome is P} >= {"suite", "tests", "left-out", "empty", "entry:0"}
     assert [f.check for f in seen] == [check.id for check in GATE.plan(TASK)]
@@ -77,7 +77,7 @@ def test_run_that_cannot_be_believed_passes_nothing(case: str) -> None:
     changes, expected = UNBELIEVED[case]
     seen = outcomes(a_run(**changes))
     assert seen["EX001"] is expected
-    decision = decide(judge(BARE, evidence(a_run(**changes)))).decision
+    decision = decide(GATE.judge(BARE, evidence(a_run(**changes)))).decision
     assert decision is (Decision.BLOCK if expected is F else Decision.INCONCLUSIVE)
     if case != "exit code 1 of nothing":
         assert seen["EX002"] is U
@@ -128,7 +128,7 @@ def test_signal_names_the_test_that_ran() -> None:
 
 
 def entry(end: Any, crash: Location | None = None) -> list[Finding]:
-    return [f for f in judge(TASK, all_evidence(TASK, entries(TASK, end, crash=crash))) if f.rule == "EX004"]
+    return [f for f in GATE.judge(TASK, all_evidence(TASK, entries(TASK, end, crash=crash))) if f.rule == "EX004"]
 
 
 def test_entry_point_speaks_for_itself_and_for_its_criteria() -> None:
@@ -150,7 +150,7 @@ def test_entry_point_that_hangs_is_unknown() -> None:
 
 def test_entry_point_that_could_not_start_is_unknown() -> None:
     runs = EntryPointRuns(how="", runs=(EntryRun(index=0, name="x", process=None, problem="No such file"),))
-    seen = [f for f in judge(TASK, evidence(a_run(), runs)) if f.rule == "EX004"]
+    seen = [f for f in GATE.judge(TASK, evidence(a_run(), runs)) if f.rule == "EX004"]
     assert {f.outcome for f in seen} == {U}
     assert all("No such file" in f.message for f in seen)
 
@@ -158,13 +158,13 @@ def test_entry_point_that_could_not_start_is_unknown() -> None:
 def test_level_of_a_criterion_goes_with_its_entry_point() -> None:
     criteria = [c.model_dump(by_alias=True) | {"level": "advisory"} for c in TASK.criteria]
     task = a_task(criteria=criteria)
-    _, finding = [f for f in judge(task, EvidenceSet()) if f.rule == "EX004"]
+    _, finding = [f for f in GATE.judge(task, EvidenceSet()) if f.rule == "EX004"]
     assert finding.level is Level.ADVISORY
 
 
 def test_suite_whose_every_subtest_was_skipped_proves_nothing() -> None:
     run = a_run(a_record(subtests_left_out=2))
-    (finding,) = [f for f in judge(a_task(), all_evidence(a_task(), run)) if f.rule == "EX002"]
+    (finding,) = [f for f in GATE.judge(a_task(), all_evidence(a_task(), run)) if f.rule == "EX002"]
     assert (finding.outcome, finding.actual) == (Outcome.UNKNOWN, "0 of 1 passed")
 
 

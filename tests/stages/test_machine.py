@@ -10,14 +10,14 @@ from taking import NEW, OLD, PAIRS, a_machine, a_taken, a_timed_task, an_attempt
 from gates.evidence.measurements import Measurements
 from gates.measuring.machine import Gpu
 from gates.model import Finding, Level, Outcome, Severity
-from gates.stages.performance import describe, judge, plan
+from gates.stages.performance import GATE
 from gates.task.task import Task
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 
 
 def by_check(task: Task, *pieces: Measurements) -> dict[str, Finding]:
-    return {finding.check: finding for finding in judge(task, evidence(*pieces))}
+    return {finding.check: finding for finding in GATE.judge(task, evidence(*pieces))}
 
 
 def outcomes(task: Task, *pieces: Measurements) -> list[Outcome]:
@@ -28,12 +28,12 @@ def test_calm_machine_and_first_attempt_are_said() -> None:
     found = by_check(a_timed_task(), seen())
     assert [(f.rule, f.outcome) for f in found.values()] == [("PF001", P), ("PF002", P), ("PF003", P)]
     assert "the first attempt" in found["attempts:bench"].message
-    assert set(found) == {check.id for check in plan(a_timed_task())}
+    assert set(found) == {check.id for check in GATE.plan(a_timed_task())}
 
 
 def test_task_whose_measurements_are_commands_hears_nothing_of_it() -> None:
     task = a_timed_task(arms={}, run=["bench", "{out}"])
-    assert [check.id for check in plan(task)] == ["measure:AC1:0"]
+    assert [check.id for check in GATE.plan(task)] == ["measure:AC1:0"]
     assert set(by_check(task, handed_over(samples()))) == {"measure:AC1:0"}
 
 
@@ -203,7 +203,7 @@ def test_nothing_measured_is_unknown_with_its_reason() -> None:
 
 def test_report_tells_how_small_an_effect_could_be_seen_and_what_would_settle_it() -> None:
     wide = some_samples(new=[1.0 + (i % 4) / 4 for i in range(PAIRS)])
-    sections = {s.title: s for s in describe(a_timed_task(), evidence(seen(wide)))}
+    sections = {s.title: s for s in GATE.describe(a_timed_task(), evidence(seen(wide)))}
     (row,) = sections["What could be seen"].rows
     assert row[2].endswith("%")
     assert row[3] == "0.20%"
@@ -231,7 +231,7 @@ def test_task_may_ask_for_few_starts_and_the_report_says_what_is_missing_then() 
     taken = a_taken(restarts=(1,) * PAIRS, planned_starts=1)
     task = a_timed_task(restarts=1)
     assert outcomes(task, seen(None, taken))[0] is P
-    (section,) = [s for s in describe(task, evidence(seen(None, taken))) if s.title == "Measurement bench on any"]
+    (section,) = [s for s in GATE.describe(task, evidence(seen(None, taken))) if s.title == "Measurement bench on any"]
     assert dict(section.facts)["Processes"] == "1 start, 1 thread each: how they differ is not in the interval"
 
 

@@ -5,7 +5,7 @@ from building import a_criterion, a_measure, a_task, evidence, measured, samples
 
 from gates.evidence.measurements import Measurements
 from gates.model import Finding, Level, Outcome, Severity
-from gates.stages.performance import judge
+from gates.stages.performance import GATE
 from gates.task.task import Task
 
 P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
@@ -16,7 +16,7 @@ def asking(*measures: dict[str, object], level: str = "must") -> Task:
 
 
 def found(task: Task, seen: Measurements) -> Finding:
-    (finding,) = judge(task, evidence(seen))
+    (finding,) = GATE.judge(task, evidence(seen))
     return finding
 
 
@@ -111,18 +111,18 @@ def test_level_of_a_measure_goes_before_that_of_its_criterion() -> None:
 
 def test_task_without_targets_says_so() -> None:
     task = a_task(criteria=[a_criterion()])
-    assert [(f.rule, f.outcome) for f in judge(task, evidence())] == [("PF001", N)]
+    assert [(f.rule, f.outcome) for f in GATE.judge(task, evidence())] == [("PF001", N)]
 
 
 def test_each_measure_is_a_check_of_its_own() -> None:
     task = asking(a_measure(), a_measure(at_least=9))
-    seen = list(judge(task, evidence(measured())))
+    seen = list(GATE.judge(task, evidence(measured())))
     assert [(f.check, f.outcome) for f in seen] == [("measure:AC1:0", P), ("measure:AC1:1", F)]
     assert seen[0].fingerprint != seen[1].fingerprint
 
 
 def test_two_measures_that_differ_only_in_their_level_are_told_apart() -> None:
-    seen = list(judge(asking(a_measure(level="should"), a_measure()), evidence(measured())))
+    seen = list(GATE.judge(asking(a_measure(level="should"), a_measure()), evidence(measured())))
     assert seen[0].fingerprint != seen[1].fingerprint
 
 
