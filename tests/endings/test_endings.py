@@ -28,7 +28,7 @@ def found(ending: Ending, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> li
     evidence = EvidenceSet()
     for kind in (PytestRun, SourceTree):
         evidence.collect(kind, task, context)
-    return [*_suite.judge(task, evidence), *business_logic.judge(task, evidence)]
+    return [*_suite.judge(task, evidence), *business_logic.GATE.judge(task, evidence)]
 
 
 @pytest.mark.parametrize("ending", QUICK, ids=lambda ending: ending.name)

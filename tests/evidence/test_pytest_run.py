@@ -48,7 +48,7 @@ def seen_in(tmp_path: Path, files: dict[str, str | bytes], *, timeout_s: float =
     root = written(tmp_path / "project", {"pyproject.toml": pytest_options(), **files})
     context = a_context(root, timeout_s=timeout_s)
     run = PytestRun.collect(task, context)
-    return Seen(run, list(execution.judge(task, EvidenceSet({PytestRun: run}))))
+    return Seen(run, list(execution.GATE.judge(task, EvidenceSet({PytestRun: run}))))
 
 
 ORDINARY = r"""
@@ -215,7 +215,7 @@ def test_markers_bind_tests_to_criteria(ordinary: Seen) -> None:
 
 
 def test_marker_of_an_unknown_criterion_fails(ordinary: Seen) -> None:
-    findings = [*business_logic.judge(TASK, all_evidence(TASK, ordinary.run))]
+    findings = [*business_logic.GATE.judge(TASK, all_evidence(TASK, ordinary.run))]
     (loose,) = [f for f in findings if f.rule == "BL004" and f.subject.endswith(" T1/AC9")]
     assert loose.outcome is Outcome.FAILED
     assert loose.message.endswith("did you mean 'T1/AC1'?")
@@ -445,7 +445,7 @@ def test_tests_left_out_by_a_mark_are_listed_and_stand_for_nothing(tmp_path: Pat
     seen = seen_in(tmp_path, {"pytest.ini": options, "tests/test_one.py": slow})
     (left_out,) = seen.of("EX003")
     assert (left_out.outcome, "test_bad" in left_out.message) == (Outcome.UNKNOWN, True)
-    (open_,) = [f for f in business_logic.judge(TASK, all_evidence(TASK, seen.run)) if f.rule == "BL002"]
+    (open_,) = [f for f in business_logic.GATE.judge(TASK, all_evidence(TASK, seen.run)) if f.rule == "BL002"]
     assert (open_.outcome, open_.actual) == (Outcome.UNKNOWN, "deselected")
 
 
@@ -548,7 +548,7 @@ def test_test_that_took_another_branch_does_not_stop_those_beside_it(tmp_path: P
     branches += "            json.loads(text)\n        assert json\n"
     task = a_task(entry_points=[], criteria=[a_criterion(tests=["tests/test_a.py"])], measurements=[])
     run = seen_in(tmp_path, {"tests/test_a.py": branches}, task=task).run
-    found = [f for f in business_logic.judge(task, all_evidence(task, run)) if f.rule == "BL002"]
+    found = [f for f in business_logic.GATE.judge(task, all_evidence(task, run)) if f.rule == "BL002"]
     assert [f.outcome for f in found] == [Outcome.PASSED]
     assert [test.empty for test in run.tests] == [True, False]
 
