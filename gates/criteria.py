@@ -12,9 +12,12 @@ from gates.task.task import Criterion, Task
 from gates.waiving import standing_of
 
 
-def stand(task: Task, criterion: Criterion, gates: Sequence[GateReport], run: PytestRun | None) -> CriterionReport:
+def stand(
+    task: Task, criterion: Criterion, gates: Sequence[GateReport], run: PytestRun | None,
+    of_the_run: Sequence[Finding] = (),
+) -> CriterionReport:  # fmt: skip
     """Fold the findings of a criterion into its status and its line of the traceability matrix."""
-    everything = [finding for gate in gates for finding in gate.findings]
+    everything = [*(finding for gate in gates for finding in gate.findings), *of_the_run]
     about = [finding for finding in everything if finding.criterion == criterion.id]
     planned = {one.id: one for gate in gates for one in gate.checks if one.row}
     waivers = standing_of(task, criterion, everything, waived=any(f.waived for f in about))

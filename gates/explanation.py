@@ -104,7 +104,7 @@ def _findings(report: Report | None, chosen: Callable[[Finding], bool], known: d
     if report is None:
         return []
     lines = []
-    for finding in ranked(filter(chosen, report.findings)):
+    for finding in ranked(filter(chosen, report.every_finding)):
         title = known[finding.rule].title if finding.rule in known else "unknown rule"
         lines.append(f"{finding.outcome.value:<8} {finding.rule} ({title}) {finding.location or ''}".rstrip())
         lines.append(f"  {finding.message}")

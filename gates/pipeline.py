@@ -94,12 +94,11 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
     _save(evidence, context)
     changed, ran = _changed(before, observe(whole, context)), evidence.get(ImportedCode)
     looked = (*led_nowhere(whole, context.root), *not_read(evidence.get(SourceTree)))
-    extra = (*changed, *unread(ran), *looked, *left_out(whole, task, selection.only))
-    reports[-1] = _amended(reports[-1], extra)
     report = fold(
         whole,
         tuple(reports),
         evidence,
+        findings=(*changed, *unread(ran), *looked, *left_out(whole, task, selection.only)),
         revision=of_what_ran(before, ran),
         environment={**environment(context), **({"budgets": smoke.SAID} if task.smoke else {})},
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -131,6 +130,7 @@ def fold(
     gates: tuple[GateReport, ...],
     evidence: EvidenceSet,
     *,
+    findings: tuple[Finding, ...] = (),
     revision: Revision,
     environment: dict[str, str],
     started_at: str,
@@ -138,15 +138,15 @@ def fold(
     files: tuple[FileDigest, ...],
     policy: str = "",
 ) -> Report:
-    """Fold the gates of a task into its report; pure."""
+    """Fold the gates of a task and what was found of the run as a whole into its report; pure."""
     weights = {gate.name: gate.weight for gate in discover()}
-    statuses = statuses_of(task, gates)
+    seen = [finding for gate in gates for finding in gate.findings] + [*findings]
+    statuses = statuses_of(task, seen)
     coverage = cover(task, statuses)
     gates = tuple(recounted(gate, judge_coverage(task, coverage)) for gate in gates)
-    idle = tuple(unneeded(task, gates, day_of(evidence)))
-    gates = tuple(_amended(gate, idle) if "waivers" in {check.id for check in gate.checks} else gate for gate in gates)
-    unseen = (*_unseen(task, gates), *all_waived(task, statuses), *unrequired(task, statuses))
-    gates = (*gates[:-1], _amended(gates[-1], unseen))
+    findings += (*unneeded(task, gates, day_of(evidence)), *_unseen(task, seen), *all_waived(task, statuses))
+    findings += tuple(unrequired(task, statuses))
+    everything = [*(finding for gate in gates for finding in gate.findings), *findings]
     return Report(
         schema=RESULT_SCHEMA,
         task=TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest, policy=policy),
@@ -154,10 +154,11 @@ def fold(
         environment=environment,
         started_at=started_at,
         duration_s=duration_s,
-        verdict=decide(finding for gate in gates for finding in gate.findings),
+        verdict=decide(everything),
         score=score_task([(gate.name, weights.get(gate.name, 1), gate.score) for gate in gates]),
+        findings=findings,
         gates=gates,
-        criteria=tuple(stand(task, criterion, gates, evidence.get(PytestRun)) for criterion in task.criteria),
+        criteria=tuple(stand(task, each, gates, evidence.get(PytestRun), findings) for each in task.criteria),
         coverage=coverage,
         commands=evidence.commands(),
         evidence=files,
@@ -251,10 +252,10 @@ def _unreconciled(gate: Gate, checks: Sequence[Planned], findings: Iterable[Find
     )
 
 
-def _unseen(task: Task, gates: Sequence[GateReport]) -> Iterable[Finding]:
+def _unseen(task: Task, seen: Sequence[Finding]) -> Iterable[Finding]:
     """Say so where nothing was seen to hold of a required criterion and no gate has said it."""
     for criterion in task.criteria:
-        about = [finding for gate in gates for finding in gate.findings if finding.criterion == criterion.id]
+        about = [finding for finding in seen if finding.criterion == criterion.id]
         said = any(finding.blocks or finding.leaves_open for finding in about)
         if criterion.level is Level.MUST and not said and status(about) not in {Status.PASS, Status.WAIVED}:
             yield Finding(
@@ -285,15 +286,6 @@ def _changed(before: Revision, after: Revision) -> Iterable[Finding]:
         impact="The evidence speaks of no one state of the files.",
         remediation="Run again and leave the files alone; mend tests that write into the source tree.",
     )
-
-
-def _amended(gate: GateReport, extra: tuple[Finding, ...]) -> GateReport:
-    """Add findings about the run as a whole to its last gate."""
-    if not extra:
-        return gate
-    findings = (*gate.findings, *extra)
-    decision, reasons = decide_gate(findings)
-    return gate.model_copy(update={"findings": findings, "decision": decision, "reasons": reasons})
 
 
 def _save(evidence: EvidenceSet, context: Context) -> None:

@@ -144,7 +144,7 @@ class Coverage(Model):
 
 
 class Report(Model):
-    """All of one run in one value; every format is a rendering of it."""
+    """All of one run in one value; every format is a rendering of it. `findings` are those of the run as a whole."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="gates result")
 
@@ -156,6 +156,7 @@ class Report(Model):
     duration_s: float = Field(ge=0)
     verdict: Verdict
     score: Score
+    findings: tuple[Finding, ...] = ()
     gates: tuple[GateReport, ...]
     criteria: tuple[CriterionReport, ...]
     coverage: Coverage | None = None
@@ -163,14 +164,14 @@ class Report(Model):
     evidence: tuple[FileDigest, ...] = ()
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Return the findings of all gates, in the order of the gates."""
-        return tuple(finding for gate in self.gates for finding in gate.findings)
+    def every_finding(self) -> tuple[Finding, ...]:
+        """Return the findings of all gates, in the order of the gates, and those of the run as a whole."""
+        return (*(finding for gate in self.gates for finding in gate.findings), *self.findings)
 
     @property
     def waived(self) -> tuple[str, ...]:
         """Return the criteria of which something is waived, in the order of the task."""
-        names = {finding.criterion for finding in self.findings if finding.waived}
+        names = {finding.criterion for finding in self.every_finding if finding.waived}
         return tuple(criterion.id for criterion in self.criteria if criterion.id in names)
 
     @property

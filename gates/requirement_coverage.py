@@ -13,9 +13,8 @@ NAMED = 5
 OPEN = (Status.PARTIAL, Status.UNVERIFIED)  # could still go either way
 
 
-def statuses_of(task: Task, gates: Sequence[GateReport]) -> list[Status]:
-    """Return where each criterion stands by the findings of all gates, in the order of the task."""
-    findings = [finding for gate in gates for finding in gate.findings]
+def statuses_of(task: Task, findings: Sequence[Finding]) -> list[Status]:
+    """Return where each criterion stands by all that was found, in the order of the task."""
     return [status(f for f in findings if f.criterion == criterion.id) for criterion in task.criteria]
 
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from gates.model import EXIT_CODES, Decision, Finding, Level, Outcome, Planned, Verdict, worst
+from gates.model import EXIT_CODES, Basis, Decision, Finding, Level, Outcome, Planned, Verdict, worst
 from gates.ranking import ranked, reason
 from gates.report import Score, ScoreLine
 
 LEVEL_WEIGHTS = {Level.MUST: 4, Level.SHOULD: 2, Level.ADVISORY: 1}
-OF_THE_BAR = {"BL011", "BL012"}  # that the bar stands where it stood says nothing of the work
 NO_EVIDENCE = "no check passed: nothing that was looked at speaks for the change"
 
 
@@ -20,7 +19,7 @@ def decide(findings: Iterable[Finding]) -> Verdict:
         return _verdict(Decision.BLOCK, [*blocking, *missing])
     if missing:
         return _verdict(Decision.INCONCLUSIVE, missing)
-    if not any(f.outcome is Outcome.PASSED and f.rule not in OF_THE_BAR for f in everything):
+    if not any(f.outcome is Outcome.PASSED and f.basis is not Basis.DECLARED for f in everything):
         return Verdict(
             decision=Decision.INCONCLUSIVE,
             exit_code=EXIT_CODES[Decision.INCONCLUSIVE],

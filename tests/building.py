@@ -339,3 +339,9 @@ def result(project: Path, task: str = "T1") -> dict[str, Any]:
     """The result that a run left behind."""
     loaded: dict[str, Any] = json.loads((project / "reports" / task / "result.json").read_text(encoding="utf-8"))
     return loaded
+
+
+def every_finding(project: Path, task: str = "T1") -> list[Any]:
+    """All findings of the last run: those of its gates and those of the run as a whole."""
+    told = result(project, task)
+    return [*(finding for gate in told["gates"] for finding in gate["findings"]), *told["findings"]]

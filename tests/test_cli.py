@@ -223,7 +223,8 @@ CRASHES = {
     "without its command line library": "import sys\nsys.modules['click'] = None\n",
     "in a gate": (
         "import gates.stages.performance as p, dataclasses\n"
-        "p.GATE = dataclasses.replace(p.GATE, judge=lambda task, evidence: [1 / 0])\n"
+        "bad = dataclasses.replace(p.GATE.checks[0], judge=lambda task, evidence: [1 / 0])\n"
+        "p.GATE = dataclasses.replace(p.GATE, checks=(bad,))\n"
     ),
 }
 

@@ -19,6 +19,7 @@ from building import (
     a_task,
     all_evidence,
     entries,
+    every_finding,
     gates,
     measured,
     result,
@@ -130,7 +131,7 @@ def test_task_that_requires_nothing_passes_only_where_all_was_seen_to_hold(
     slow = measured(samples(old=[1.0, 1.01] * 6, new=[1.0, 1.01] * 6))
     report = folded(task, *([slow] if wrong else []))
     assert report.verdict.decision is decision
-    said = [f.message for f in report.findings if f.rule == "GT004"]
+    said = [f.message for f in report.every_finding if f.rule == "GT004"]
     assert bool(said) == (decision is Decision.INCONCLUSIVE)
     assert all("nothing that must hold was seen: AC2 FAIL." in message for message in said)
 
@@ -156,7 +157,7 @@ def test_pass_is_said_only_when_every_must_criterion_passed(i: int, level: Level
     if report.verdict.decision is Decision.PASS:
         assert musts == {Status.PASS}
     else:
-        assert musts != {Status.PASS} or any(f.blocks or f.leaves_open for f in report.findings)
+        assert musts != {Status.PASS} or any(f.blocks or f.leaves_open for f in report.every_finding)
 
 
 @pytest.mark.parametrize("i", range(len(PIECES)))
@@ -184,7 +185,7 @@ def gate_states(project: Path) -> dict[str, tuple[bool, str]]:
 
 
 def rules_of(project: Path, outcome: str) -> set[str]:
-    return {f["rule"] for gate in result(project)["gates"] for f in gate["findings"] if f["outcome"] == outcome}
+    return {f["rule"] for f in every_finding(project) if f["outcome"] == outcome}
 
 
 def test_stage_after_one_that_blocks_is_not_run_unless_asked(tmp_path: Path) -> None:
@@ -240,7 +241,7 @@ def test_run_that_changes_the_files_it_judges_is_no_pass(tmp_path: Path, file: s
     project = a_project(tmp_path, {"tests/test_core.py": good + writes})
     assert gates(project, "run", "T1").code == 3
     assert rules_of(project, "unknown") == {"GT002"} | NO_HISTORY
-    (said,) = [f["message"] for g in result(project)["gates"] for f in g["findings"] if f["rule"] == "GT002"]
+    (said,) = [f["message"] for f in every_finding(project) if f["rule"] == "GT002"]
     assert file in said
 
 

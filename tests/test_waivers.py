@@ -16,9 +16,9 @@ from building import (
     a_run,
     a_task,
     all_evidence,
+    every_finding,
     gates,
     measured,
-    result,
     samples,
 )
 from pydantic import ValidationError
@@ -55,7 +55,7 @@ def a_waived_task(*waivers: dict[str, Any], **changes: Any) -> Task:
 
 
 def rules(report: Report, rule: str) -> list[tuple[Outcome, str]]:
-    return [(f.outcome, f.message) for f in report.findings if f.rule == rule]
+    return [(f.outcome, f.message) for f in report.every_finding if f.rule == rule]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_waiver_works_until_the_day_before_it_expires_and_for_a_year_at_most(day
 
 def test_waived_finding_keeps_its_outcome_and_names_who_answers_for_it() -> None:
     report = folded(a_waived_task(), SLOW)
-    (finding,) = [f for f in report.findings if f.waived]
+    (finding,) = [f for f in report.every_finding if f.waived]
     assert (finding.rule, finding.outcome, finding.blocks, finding.leaves_open) == ("PF001", F, False, False)
     assert str(finding.waived) == "waived by ada until 2026-06-09: the new card comes in spring"
     assert report.headline == "PASS (1 waived)"
@@ -281,7 +281,7 @@ def test_waiver_in_a_real_run(tmp_path: Path) -> None:
     ended = gates(project, "run", "T1")
     assert (ended.code, ended.out.splitlines()[0][:17]) == (0, "PASS (1 waived)  ")
     assert "PASS (1 waived)" in gates(project, "list").out
-    kept = [f["waived"] for g in result(project)["gates"] for f in g["findings"] if f["waived"]]
+    kept = [f["waived"] for f in every_finding(project) if f["waived"]]
     assert [(w["owner"], w["expires"]) for w in kept] == [("ada", day.isoformat())]
 
 

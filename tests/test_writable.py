@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from building import GOOD, Ended, a_project, a_record, a_run, gates, result, written
+from building import GOOD, Ended, a_project, a_record, a_run, every_finding, gates, written
 
 from gates.errors import UsageError
 from gates.model import Location
@@ -38,8 +38,7 @@ def ran(project: Path) -> Ended:
 
 def test_run_names_what_failed_in_such_a_file(project: Path, ran: Ended) -> None:
     assert (ran.code, "Traceback" in ran.err) == (1, False)
-    findings = [finding for gate in result(project)["gates"] for finding in gate["findings"]]
-    failed = next(f["message"] for f in findings if f["rule"] == "EX002" and f["outcome"] == "failed")
+    failed = next(f["message"] for f in every_finding(project) if f["rule"] == "EX002" and f["outcome"] == "failed")
     assert f"tests/test_{SHOWN}.py::test_it failed: ValueError: \\udcfe" in failed
 
 

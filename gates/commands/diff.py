@@ -93,7 +93,7 @@ def _only(word: str, here: dict[tuple[str, int], Finding], there: Container[tupl
 def _open_or_bad(report: Report) -> dict[tuple[str, int], Finding]:
     """Return them by fingerprint, and by their number among those of the same fingerprint."""
     found: dict[tuple[str, int], Finding] = {}
-    for finding in report.findings:
+    for finding in report.every_finding:
         if finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN}:
             number = sum(name == finding.fingerprint for name, _ in found)
             found[finding.fingerprint, number] = finding
@@ -121,7 +121,7 @@ def _numbers(old: Report, new: Report) -> Iterator[str]:
 def _intervals(report: Report) -> dict[str, tuple[float, float, float]]:
     """Return value and interval of each number by what it is of."""
     found = {}
-    for one in report.findings:
+    for one in report.every_finding:
         match = INTERVAL.match(one.actual)
         if match and one.outcome is not Outcome.NOT_APPLICABLE:
             value, low, high = map(float, match.groups())

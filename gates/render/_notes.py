@@ -12,17 +12,17 @@ UNSEEN = "Whether the bar was lowered was not seen: "
 
 def waived(report: Report) -> list[Finding]:
     """Return the findings that a waiver covers, worst first."""
-    return [finding for finding in ranked(report.findings) if finding.waived]
+    return [finding for finding in ranked(report.every_finding) if finding.waived]
 
 
 def waivers(report: Report) -> list[str]:
     """Return how each waiver stands on the day of the run, what does not work any more or soon will not first."""
-    return list(dict.fromkeys(f.message for f in ranked(report.findings) if f.rule == "BL012"))
+    return list(dict.fromkeys(f.message for f in ranked(report.every_finding) if f.rule == "BL012"))
 
 
 def goalposts(report: Report) -> list[Finding]:
     """Return what was made lower of the bar that the change is judged by, what stops it first."""
-    moved = [f for f in ranked(report.findings) if f.rule == "BL011" and f.outcome is Outcome.FAILED]
+    moved = [f for f in ranked(report.every_finding) if f.rule == "BL011" and f.outcome is Outcome.FAILED]
     return sorted(moved, key=lambda f: not f.blocks)
 
 

@@ -47,11 +47,12 @@ def deciding(report: Report) -> list[Finding]:
 
     Where something stands in the way in a gate that ran, what those left open that did not run is none of it.
     """
-    stopping = [(gate, f) for gate in report.gates for f in ranked(gate.findings) if f.blocks or f.leaves_open]
-    seen = [(gate, f) for gate, f in stopping if gate.ran] or stopping
-    place = {f.fingerprint: index for index, f in enumerate(ranked(f for _, f in seen))}
+    stopping = [(gate.ran, f) for gate in report.gates for f in ranked(gate.findings) if f.blocks or f.leaves_open]
+    stopping += [(True, f) for f in ranked(report.findings) if f.blocks or f.leaves_open]
+    seen = [f for ran, f in stopping if ran] or [f for _, f in stopping]
+    place = {f.fingerprint: index for index, f in enumerate(ranked(seen))}
     return sorted(
-        told_once(f for _, f in seen),
+        told_once(seen),
         key=lambda f: (not f.blocks, SEVERITIES.index(f.severity), f.rule != THE_RUN, place[f.fingerprint]),
     )
 
@@ -77,7 +78,7 @@ def first_cause(report: Report) -> str:
         return " ".join(part for part in parts if part)
     if report.verdict.reasons:
         return report.verdict.reasons[0]
-    return nothing_wrong(report.findings)
+    return nothing_wrong(report.every_finding)
 
 
 def nothing_wrong(findings: Iterable[Finding]) -> str:
@@ -117,7 +118,8 @@ def unchecked(report: Report) -> list[tuple[str, str]]:
             unknown = [f for f in told_once(ranked(gate.findings)) if f.outcome is Outcome.UNKNOWN and not f.waived]
             unknown += [f for f in gate.findings if _was_not_judged(f)]
             rows += [(" ".join(filter(None, [f.rule, f.criterion])), f.message) for f in unknown]
-    return rows
+    own = [f for f in ranked(report.findings) if f.outcome is Outcome.UNKNOWN]
+    return [*rows, *((" ".join(filter(None, [f.rule, f.criterion])), f.message) for f in own)]
 
 
 def _was_not_judged(finding: Finding) -> bool:
@@ -220,7 +222,7 @@ def gaps(report: Report) -> list[tuple[str, str, str, str, str, str]]:
     """Return what each criterion that is not verified lacks: where it is implemented, the gap, and what mends it."""
     rows = []
     for criterion in report.criteria:
-        about = [f for f in ranked(report.findings) if f.criterion == criterion.id and not f.waived]
+        about = [f for f in ranked(report.every_finding) if f.criterion == criterion.id and not f.waived]
         lacking = [f for f in about if f.outcome in {Outcome.FAILED, Outcome.UNKNOWN}]
         if criterion.status in {Status.PASS, Status.WAIVED} or not lacking:
             continue

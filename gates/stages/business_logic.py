@@ -14,7 +14,7 @@ from gates.evidence.pytest_run import PytestRun
 from gates.evidence.recorded_tests import RecordedTests
 from gates.evidence.recording import Recording
 from gates.evidence.source_tree import SourceTree
-from gates.model import Row
+from gates.model import Basis, Row
 from gates.stages import (
     _calculations,
     _commands,
@@ -40,13 +40,13 @@ PARTS = (
     part(NAME, 30, _emptied),
     part(NAME, 40, _commands),
     part(NAME, 50, _rules),
-    part(NAME, 60, _waivers),
+    part(NAME, 60, _waivers, basis=Basis.DECLARED),
     part(NAME, 70, _calculations, Calculations, row=Row.TEST),
     part(NAME, 80, _recorded, Recording, row=Row.TEST, label="recorded run"),
     part(NAME, 90, _recorded_tests, RecordedTests, row=Row.TEST, label="recorded run"),
     part(NAME, 100, _emulated, Emulated),
     part(NAME, 110, _data_integrity),
-    part(NAME, 120, _goalposts, Goalposts),
+    part(NAME, 120, _goalposts, Goalposts, basis=Basis.DECLARED),
     part(NAME, 130, _proof, LastProof),
 )
 
