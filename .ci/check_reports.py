@@ -16,7 +16,7 @@ def main(exit_code: int) -> None:
     schema = json.loads(subprocess.check_output([*gates, "schema", "result"], encoding="utf-8"))
     result = json.loads((REPORTS / "result.json").read_text(encoding="utf-8"))
     jsonschema.validate(result, schema)
-    findings = [finding for gate in result["gates"] for finding in gate["findings"]]
+    findings = [*(finding for gate in result["gates"] for finding in gate["findings"]), *result["findings"]]
     failed = [one for one in findings if one["outcome"] == "failed" and one["level"] == "must"]
     wrong = [
         *(

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from gates.checks.startup.collect import Imported, Startup
+from gates.checks.startup.endings import Ending
+from gates.checks.startup.wheel import BuildEnding, Built
 from gates.evidence.executed_lines import ExecutedLines, FunctionLines
-from gates.evidence.startup import BuildEnding, Built, Ending, Imported, Startup
 from gates.model import Location
 
 TEST = "tests/test_core.py::test_double"
@@ -51,6 +53,5 @@ def started(*modules: Imported, **changes: Any) -> Startup:
         "modules": modules or (a_module(),),
         "aside": (),
         "warnings": (),
-        "announced": (),
     }
     return Startup.model_validate({**facts, **changes})

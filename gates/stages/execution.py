@@ -5,9 +5,8 @@ from gates.evidence.entry_points import EntryPointRuns
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.startup import Startup
 from gates.model import Basis, Row
-from gates.stages import _coverage, _entries, _startup, _suite
+from gates.stages import _coverage, _entries, _suite
 from gates.stages._part import in_order, part
 from gates.stages.gate import Gate
 
@@ -17,7 +16,6 @@ PARTS = (
     part(NAME, 20, _entries, EntryPointRuns, row=Row.TEST, label="entry point"),
     # what was executed is read after the run
     part(NAME, 30, _coverage, SourceTree, ExecutedLines, basis=Basis.READ, row=Row.CODE),
-    part(NAME, 40, _startup, Startup),
 )
 
 GATE = Gate(

@@ -5,11 +5,14 @@ from building import a_process, a_run, a_task, evidence
 from covering import a_module, started
 
 from gates.check import Evidence, EvidenceSet
+from gates.checks.startup.collect import Startup
+from gates.checks.startup.endings import Ending
+from gates.checks.startup.judge import judge, plan
+from gates.checks.startup.page import page
+from gates.checks.startup.wheel import BuildEnding, Built
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.startup import BuildEnding, Built, Ending, Startup
 from gates.evidence.test_records import Warned
 from gates.model import Finding, Location, Outcome, Severity
-from gates.stages._startup import describe, judge, plan
 
 TASK = a_task()
 P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
@@ -86,7 +89,7 @@ def test_deprecated_use_is_found_wherever_it_was_announced(source: str) -> None:
     (finding,) = findings("EX009", SOURCES[source])
     assert (finding.outcome, finding.severity, str(finding.location)) == (F, Severity.LOW, "pkg/core.py:3")
     assert not finding.blocks
-    *_, section = describe(TASK, evidence(SOURCES[source]))
+    *_, section = page(TASK, evidence(SOURCES[source]))
     assert section.rows == (("pkg/core.py:3", "the project", "DeprecationWarning", "old", source),)
 
 
@@ -94,7 +97,7 @@ def test_deprecated_use_is_found_wherever_it_was_announced(source: str) -> None:
 def test_deprecated_use_by_tests_and_dependencies_is_only_listed(path: str) -> None:
     (finding,) = findings("EX009", a_run(warnings=(a_warning(path),)))
     assert finding.outcome is P
-    *_, section = describe(TASK, evidence(a_run(warnings=(a_warning(path),))))
+    *_, section = page(TASK, evidence(a_run(warnings=(a_warning(path),))))
     assert len(section.rows) == 1
 
 

@@ -32,7 +32,7 @@ def ended_as(fact: dict[str, Any], *, own: set[str], required: set[str]) -> tupl
     a syntax error. A module that raises an error by its own will, or one that speaks of its surroundings (a variable,
     a file, a setting), refuses.
     """
-    if fact["error"] in {"hung", "died"}:
+    if "kinds" not in fact:
         return Ending.UNSEEN, ""
     missing = [str(name) for name in fact.get("missing", ())]
     kinds = {str(kind) for kind in fact.get("kinds", ())}

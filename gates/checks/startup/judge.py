@@ -1,21 +1,21 @@
-"""The part of the execution gate on build, start-up and deprecated API: does the package come to life by itself?"""
+"""Build, start-up and deprecated API: what blocks, and what only costs score."""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from gates.check import EvidenceSet
+from gates.check import Check, EvidenceSet
+from gates.checks.startup.collect import Imported, Startup
+from gates.checks.startup.endings import Ending
+from gates.checks.startup.page import page, warned_of
+from gates.checks.startup.wheel import BuildEnding
 from gates.evidence.entry_points import EntryPointRuns
 from gates.evidence.owners import OURS, is_deprecation, owner_of
 from gates.evidence.pytest_run import PytestRun
-from gates.evidence.startup import BuildEnding, Ending, Imported, Startup
-from gates.evidence.test_records import Warned
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
-from gates.report import Section
-from gates.stages.bound_tests import NAMED
 from gates.task.task import Task
 
 RAW = "Startup.json"
-LISTED = 100
+NAMED = 20
 
 RULES = (
     RuleText(
@@ -59,22 +59,6 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield _build(seen)
         yield from _imports(seen)
     yield from _deprecations(evidence)
-
-
-def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell build, imports and deprecations."""
-    seen = evidence.get(Startup)
-    if seen is None:
-        yield Section(title="Build and Start-up", text=f"Not seen: {evidence.why_missing(Startup)}.")
-    else:
-        yield _startup_section(seen)
-    rows = [(source, warned) for source, warned in _warned(evidence) if is_deprecation(warned.category)]
-    yield Section(
-        title="Deprecations",
-        text=f"The first {LISTED} of {len(rows)}." if len(rows) > LISTED else "" if rows else "None was seen.",
-        columns=("Place", "Owner", "Category", "Message", "Seen in"),
-        rows=tuple((str(w.location), owner_of(w.location), w.category, w.message, s) for s, w in rows[:LISTED]),
-    )
 
 
 def _build(seen: Startup) -> Finding:
@@ -159,7 +143,7 @@ def _why_aside(module: Imported, others: str) -> str:
 
 def _deprecations(evidence: EvidenceSet) -> Iterator[Finding]:
     facts = {"rule": "EX009", "check": "deprecations", "level": Level.ADVISORY}
-    warned = [warned for _, warned in _warned(evidence) if is_deprecation(warned.category)]
+    warned = [warned for _, warned in warned_of(evidence) if is_deprecation(warned.category)]
     ours = [w for w in warned if owner_of(w.location) == OURS and not _is_test(w.location)]
     first = list({f"{w.location.path} {w.category} {w.message}": w for w in reversed(ours)}.items())[::-1]
     for key, one in first[:NAMED]:
@@ -180,48 +164,9 @@ def _deprecations(evidence: EvidenceSet) -> Iterator[Finding]:
     })  # fmt: skip
 
 
-def _warned(evidence: EvidenceSet) -> Iterator[tuple[str, Warned]]:
-    """Yield each warning once, with where it was seen first."""
-    run, entries, startup = evidence.get(PytestRun), evidence.get(EntryPointRuns), evidence.get(Startup)
-    told = [
-        *(("tests", warned) for warned in (run.warnings if run else ())),
-        *((f"entry point {r.index + 1}", warned) for r in (entries.runs if entries else ()) for warned in r.warnings),
-        *(("imports", warned) for warned in (startup.warnings if startup else ())),
-    ]
-    seen = set()
-    for source, warned in told:
-        if warned not in seen:
-            seen.add(warned)
-            yield source, warned
-
-
 def _is_test(location: Location) -> bool:
     path = PurePosixPath(location.path)
     return path.stem.startswith("test_") or path.stem == "conftest" or bool({"tests", "test"} & {*path.parts})
-
-
-def _startup_section(seen: Startup) -> Section:
-    built = seen.build
-    imported = sum(module.ending is Ending.IMPORTED for module in seen.modules)
-    told = built.problem or f"{built.wheel}, {built.files} files, {built.bytes} bytes"
-    absent = (("Not in the wheel", ", ".join(built.absent[:10])),) if built.absent else ()
-    others = [w for w in seen.warnings if owner_of(w.location) != OURS]
-    facts = (
-        ("Build", f"{built.ending.value}{f' ({built.backend})' if built.backend else ''}: {told}"),
-        *absent,
-        ("Modules imported by themselves", f"{imported} of {len(seen.modules)}"),
-        ("Not imported", ", ".join(seen.aside[:10]) or "-"),
-        ("Warnings at import", f"{len(seen.warnings) - len(others)} of the project, {len(others)} of others"),
-    )
-    return Section(
-        title="Build and Start-up",
-        facts=facts,
-        columns=("Module", "Ended", "Error", "Place"),
-        rows=tuple(
-            (module.name, module.ending.value, module.error, str(module.location or module.path))
-            for module in seen.modules if module.ending is not Ending.IMPORTED
-        )[:LISTED],
-    )  # fmt: skip
 
 
 def _unseen(rule: str, check: str, message: str, *, location: Location | None = None, subject: str = "") -> Finding:
@@ -230,3 +175,8 @@ def _unseen(rule: str, check: str, message: str, *, location: Location | None = 
         location=location, subject=subject, actual="not seen", evidence=RAW,
         remediation="Run it where what it needs is installed.",
     )  # fmt: skip
+
+
+CHECK = Check(
+    name="startup", gate="execution", order=40, rules=RULES, uses=(Startup,), plan=plan, judge=judge, page=page,
+)  # fmt: skip

@@ -1,0 +1,198 @@
+"""Whether the package builds, and whether each module of the implementation imports by itself."""
+
+import ast
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from gates.check import Evidence
+from gates.checks.startup.endings import Ending, ended_as, frame_of
+from gates.checks.startup.wheel import Built, built_wheel, names, started, table, texts
+from gates.child.process import ProcessRun
+from gates.context import Context
+from gates.errors import EvidenceUnavailable
+from gates.evidence.test_records import Warned
+from gates.model import CommandRecord, Location, Model
+from gates.project.files import files_of
+from gates.project.import_paths import import_roots, package_root
+from gates.task.task import Task
+from gates.terminal import printable
+
+PROGRAM = Path(__file__).with_name("child.py")
+MODULE_LIMIT_S = 60.0
+TESTS = {"tests", "test"}
+
+
+class Imported(Model):
+    """One module imported by itself, how that ended and, where it did not work, why and at which line."""
+
+    path: str
+    name: str
+    ending: Ending
+    error: str = ""
+    location: Location | None = None
+    missing: str = ""
+
+
+class Startup(Evidence):
+    """The build of the package, and the import of each of its modules by itself in a fresh process."""
+
+    build: Built
+    modules: tuple[Imported, ...]
+    aside: tuple[str, ...]
+    warnings: tuple[Warned, ...]
+    problem: str = ""
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Import the modules of the project one by one, and build a copy of it."""
+        plan = _Plan(task, context)
+        if not plan.modules and not plan.aside:
+            raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
+        folder = context.folder("startup").evidence
+        facts, imports = _imported(plan, context, folder)
+        told = [fact for fact in facts if "path" in fact]
+        missing = [str(name) for fact in facts for name in fact.get("absent", ())]
+        built, builds = built_wheel(plan.project, plan.stems, context, folder / "wheel", missing)
+        unseen = [path for path in plan.modules if path not in {fact["path"] for fact in told}]
+        runs = [("imports", imports), *(("build", run) for run in builds)]
+        return cls(
+            how="each module imported in a process of its own, and a wheel built from a copy without network",
+            commands=tuple(
+                CommandRecord(purpose=purpose, argv=run.argv, ended=run.ended, duration_s=run.duration_s)
+                for purpose, run in runs
+            ),
+            build=built,
+            modules=tuple(_module(plan, fact, context) for fact in told),
+            aside=tuple(plan.aside),
+            warnings=tuple(dict.fromkeys(_warnings(told, context))),
+            problem=f"{len(unseen)} modules were not reached, first {unseen[0]}: {imports.ended}" if unseen else "",
+        )  # fmt: skip
+
+
+class _Plan:
+    """The modules to import, others' packages to load first, and the files that are no modules."""
+
+    def __init__(self, task: Task, context: Context) -> None:
+        self.roots = import_roots(task, context)
+        self.modules: dict[str, str] = {}
+        self.aside: list[str] = []
+        self.project = _pyproject(context.root)
+        used: set[str] = set()
+        for path in files_of(task.implementation, context.root):
+            if path.suffix != ".py":
+                continue
+            why_not = _why_not(path, context)
+            if why_not:
+                self.aside.append(f"{context.shown(path)}: {why_not}")
+                continue
+            self.modules[context.shown(path)] = _name(path)
+            used |= _packages(path)
+        self.own = {name.split(".")[0] for name in self.modules.values()}
+        for root in self.roots:  # what lies beside the implementation is the project's too
+            self.own |= {path.stem for path in root.iterdir() if path.suffix == ".py" or path.is_dir()}
+        self.preload = sorted(used - self.own - sys.stdlib_module_names)
+        self.stems = [name.replace(".", "/") for name in self.modules.values()]
+
+    @property
+    def needed(self) -> list[str]:
+        """Return the distributions that building needs, by the project's own words."""
+        return names(table(self.project, "build-system").get("requires", ()))
+
+    @property
+    def required(self) -> set[str]:
+        """Return the packages whose absence is a defect: what the project says that it requires."""
+        plain = [text for text in texts(table(self.project, "project").get("dependencies", ())) if ";" not in text]
+        wanted = {_normalised(name) for name in names(plain)}
+        return {name for name in self.preload if any(_normalised(name) in want for want in wanted)}
+
+
+def _imported(plan: _Plan, context: Context, folder: Path) -> tuple[list[dict[str, Any]], ProcessRun]:
+    asked, result = folder / "imports.asked.json", folder / "imports.jsonl"
+    told = {
+        "modules": list(plan.modules.items()), "preload": plan.preload, "needed": plan.needed,
+        "paths": [str(root) for root in plan.roots], "limit_s": min(MODULE_LIMIT_S, context.timeout_s),
+    }  # fmt: skip
+    asked.write_text(json.dumps(told), encoding="utf-8")
+    ended = started([context.python, str(PROGRAM), str(asked), str(result)], context.root, context, folder / "imports")
+    lines = result.read_text(encoding="utf-8", errors="replace").splitlines() if result.is_file() else []
+    return [fact for fact in map(_fact, lines) if fact], ended.model_copy(update={"argv": ("python", PROGRAM.name)})
+
+
+def _fact(line: str) -> dict[str, Any]:
+    try:
+        told = json.loads(line)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _module(plan: _Plan, fact: dict[str, Any], context: Context) -> Imported:
+    path, name = str(fact["path"]), printable(str(fact["name"]))
+    if "error" not in fact:
+        return Imported(path=path, name=name, ending=Ending.IMPORTED)
+    ending, missing = ended_as(fact, own=plan.own, required=plan.required)
+    message = ": ".join(part for part in (str(fact["error"]), str(fact.get("message", ""))) if part)
+    return Imported(
+        path=path, name=name, ending=ending, error=printable(message), missing=printable(missing),
+        location=frame_of(fact, context) or Location(path=path),
+    )  # fmt: skip
+
+
+def _warnings(facts: list[dict[str, Any]], context: Context) -> Iterator[Warned]:
+    for one in (one for fact in facts for one in fact.get("warnings", ())):
+        path = Path(str(one["path"]))
+        if path == PROGRAM:  # the module speaks of itself to whoever imports it
+            continue
+        shown = context.shown(path if path.is_absolute() else context.root / path)
+        place = Location(path=printable(shown), line=max(int(one["line"] or 1), 1))
+        yield Warned(category=printable(str(one["category"])), message=printable(str(one["message"])), location=place)
+
+
+def _why_not(path: Path, context: Context) -> str:
+    """Return why a file is not imported, or nothing where it is a module of a package."""
+    if path.stem == "__main__" or path == context.root / "setup.py":
+        return "it is run, not imported"
+    if path.stem == "conftest" or TESTS & {*path.relative_to(context.root).parts}:
+        return "it belongs to the tests"
+    base = package_root(path)
+    if base == path.parent and base not in {context.root, context.root / "src"}:
+        return "it lies in no package"
+    return "" if all(part.isidentifier() for part in _name(path).split(".")) else "its path is no module name"
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(package_root(path)).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _packages(path: Path) -> set[str]:
+    """Return the packages that a module imports when it is imported, but for what its functions do."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return set()  # the import itself will tell
+    names: list[str] = []
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names.append(node.module)
+    return {name.split(".")[0] for name in names}
+
+
+def _pyproject(root: Path) -> dict[str, Any] | None:
+    """Return what pyproject.toml says: nothing where there is none, `None` where it cannot be read."""
+    path = root / "pyproject.toml"
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError):
+        return None
+
+
+def _normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "", name).lower()
