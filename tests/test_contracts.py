@@ -56,7 +56,7 @@ GATES = pipeline.discover()
 KINDS = [kind for kind in registry.classes(gates.evidence, Evidence) if kind is not Derived]
 RULES = load_rules()
 FORMATS = registry.values(gates.render, Format)
-FOREIGN = {"_recorder", "_emulated"}  # programs for the tested project's interpreter, with its torch
+FOREIGN = {"_recorder"}  # programs for the tested project's interpreter, with its torch
 MODULES = sorted(
     path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
     for path in (ROOT / "gates").rglob("*.py")
@@ -76,7 +76,7 @@ TASKS = {
     "of leaks": a_leaking_task(),
     "of hot paths": a_hot_task(),
     "of regressions": a_regressing_task({"criteria": ["AC1"]}, {"of": "items_per_s"}),
-    "of training steps": a_trained_task().model_copy(update={"emulate": ("cuda",)}),
+    "of training steps": a_trained_task(),
 }
 gate = pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)
 task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())

@@ -5,7 +5,6 @@ from gates.evidence.calculations import Calculations
 from gates.evidence.called_code import CalledCode
 from gates.evidence.code_rules import CodeRules
 from gates.evidence.emptied_code import EmptiedCode
-from gates.evidence.emulated import Emulated
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.goalposts import Goalposts
 from gates.evidence.known_criteria import KnownCriteria
@@ -21,7 +20,6 @@ from gates.stages import (
     _criteria,
     _data_integrity,
     _emptied,
-    _emulated,
     _goalposts,
     _loose_ends,
     _proof,
@@ -44,7 +42,6 @@ PARTS = (
     part(NAME, 70, _calculations, Calculations, row=Row.TEST),
     part(NAME, 80, _recorded, Recording, row=Row.TEST, label="recorded run"),
     part(NAME, 90, _recorded_tests, RecordedTests, row=Row.TEST, label="recorded run"),
-    part(NAME, 100, _emulated, Emulated),
     part(NAME, 110, _data_integrity),
     part(NAME, 120, _goalposts, Goalposts, basis=Basis.DECLARED),
     part(NAME, 130, _proof, LastProof),

@@ -20,10 +20,9 @@ SUFFIXES = (".yaml", ".yml")
 PAIRS = {"ratio", "reduction", "difference"}
 ARMED = (*sorted(PAIRS), "value", "slope")
 SPOTTED = ("implementation", "tests", "rules")
-SPEAKING = (  # these name criteria
-    "entry_points", "training_steps", "recorded_tests", "calculations", "edge_cases", "properties",
-    "leaks", "hot_paths", "concurrency", "scaling", "regressions",
-)  # fmt: skip
+GONE = {  # keys that a task had once, and what answers in their place
+    "emulate": "CUDA is not emulated any more; tests that need a device run where one is: `gates measure --on cuda`",
+}
 FORMS = {
     "symbol": "'package.module:Name' or 'package.module:Class.method'",
     "reached_from": "'package.module:Name' or 'package.module:Class.method'",
@@ -162,10 +161,10 @@ def _problem(error: ErrorDetails, document: Document) -> Problem:
     if pair and kind in {"missing", "too_long", "tuple_type"}:
         return Problem(*document.place(pair), f"{_what(pair)}: expected two arms, such as [fp32, amp]")
     if kind == "extra_forbidden":
-        return Problem(
-            *document.key_place(raw),
-            f"unknown key {raw[-1]!r}{did_you_mean(str(raw[-1]), known_keys(raw[:-1]))}",
-        )
+        name = str(raw[-1])
+        gone = f"{name!r} is gone: {GONE[name]}" if len(raw) == 1 and name in GONE else ""
+        hint = f"unknown key {raw[-1]!r}{did_you_mean(name, known_keys(raw[:-1]))}"
+        return Problem(*document.key_place(raw), gone or hint)
     if kind == "missing":
         return Problem(*document.place(raw[:-1]), f"missing key {raw[-1]!r} in {_what(raw[:-1])}")
     if kind in {"too_short", "string_too_short"}:
@@ -231,7 +230,7 @@ def _loose_references(document: Document) -> Iterator[Problem]:
     """Refuse references to criteria and measurements that the file does not have."""
     criteria = [str(item.get("id")) for _, item in _entries(document, "criteria")]
     measurements = [str(item.get("id")) for _, item in _entries(document, "measurements")]
-    parts = [(kind, i, item) for kind in SPEAKING for i, item in _entries(document, kind)]
+    parts = [(kind, i, item) for kind in Task.part_keys() for i, item in _entries(document, kind)]
     for kind, i, item in parts:
         named = item.get("criteria")
         for j, name in enumerate(named if isinstance(named, list) else []):

@@ -155,7 +155,6 @@ class _Written(Located):
     rules: tuple[Name, ...] = ()
     training_steps: tuple[TrainingStep, ...] = ()
     recorded_tests: tuple[TestsToRecord, ...] = ()
-    emulate: tuple[Literal["cuda"], ...] = ()
     calculations: tuple[Calculation, ...] = ()
     edge_cases: tuple[EdgeCase, ...] = ()
     properties: tuple[Property, ...] = ()
