@@ -63,8 +63,7 @@ UNKNOWN_KEYS = {
     "task": (SMALL + "titel: x\n", "7:1: unknown key 'titel'; did you mean 'title'?"),
     "gone": (
         SMALL + "emulate: [cuda]\n",
-        "7:1: 'emulate' is gone: CUDA is not emulated any more; tests that need a device run where one is: `gates "
-        "measure --on cuda`",
+        "7:1: 'emulate' is gone: CUDA is not emulated; run what needs a device where one is",
     ),
     "criterion": (SMALL + "    txet: x\n", "7:5: unknown key 'txet'; did you mean 'text'?"),
     "code": (SMALL + "    code: [{symbl: 'a:b'}]\n", "7:13: unknown key 'symbl'; did you mean 'symbol'?"),

@@ -21,7 +21,7 @@ PAIRS = {"ratio", "reduction", "difference"}
 ARMED = (*sorted(PAIRS), "value", "slope")
 SPOTTED = ("implementation", "tests", "rules")
 GONE = {  # keys that a task had once, and what answers in their place
-    "emulate": "CUDA is not emulated any more; tests that need a device run where one is: `gates measure --on cuda`",
+    "emulate": "CUDA is not emulated; run what needs a device where one is",
 }
 FORMS = {
     "symbol": "'package.module:Name' or 'package.module:Class.method'",
