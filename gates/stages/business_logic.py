@@ -37,7 +37,7 @@ PARTS = (
     part(NAME, 20, _loose_ends),
     part(NAME, 30, _emptied),
     part(NAME, 40, _commands),
-    part(NAME, 50, _rules),
+    part(NAME, 50, _rules, basis=Basis.READ),
     part(NAME, 60, _waivers, basis=Basis.DECLARED),
     part(NAME, 70, _calculations, Calculations, row=Row.TEST),
     part(NAME, 80, _recorded, Recording, row=Row.TEST, label="recorded run"),
