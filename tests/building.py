@@ -18,7 +18,6 @@ from gates.child.process import ProcessRun, Stream
 from gates.context import Context
 from gates.evidence._standing import standing_for
 from gates.evidence.called_code import CalledCode, CommandCall
-from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.known_criteria import KnownCriteria
 from gates.evidence.measurements import MeasurementRun, Measurements
@@ -30,6 +29,7 @@ from gates.measuring.samples import Samples
 from gates.model import CommandRecord, Finding, Location, Outcome, Severity
 from gates.pipeline import discover
 from gates.proof import End
+from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.task.task import Task
 
 ROOT = Path(__file__).resolve().parents[1]

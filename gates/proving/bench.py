@@ -169,7 +169,7 @@ def _told(
     def tell() -> None:
         while not stop.wait(TELL_S):
             take()
-            survived = sum(line["end"] == "survived" for line in done.values())
+            survived = sum(line.get("end") == "survived" for line in done.values())
             say(f"{len(done)} of {total} faults tried, {survived} not noticed by tests")
 
     teller = threading.Thread(target=tell, daemon=True)

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.evidence.code_rules import RuleSite, RuleTrace
-from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.evidence.patterns import PatternTrace
 from gates.evidence.reach import Reached
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.symbols import SymbolTrace
 from gates.model import Finding, Outcome
+from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.stages._about import About
 from gates.stages.bound_tests import NAMED
 from gates.task.code_binding import CodeBinding

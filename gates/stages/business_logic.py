@@ -4,7 +4,6 @@ from gates.check import discover
 from gates.evidence.calculations import Calculations
 from gates.evidence.called_code import CalledCode
 from gates.evidence.code_rules import CodeRules
-from gates.evidence.emptied_code import EmptiedCode
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.goalposts import Goalposts
 from gates.evidence.known_criteria import KnownCriteria
@@ -14,12 +13,12 @@ from gates.evidence.recorded_tests import RecordedTests
 from gates.evidence.recording import Recording
 from gates.evidence.source_tree import SourceTree
 from gates.model import Basis, Row
+from gates.proving.emptied_code import EmptiedCode
 from gates.stages import (
     _calculations,
     _commands,
     _criteria,
     _data_integrity,
-    _emptied,
     _goalposts,
     _loose_ends,
     _proof,
@@ -35,7 +34,6 @@ NAME = "business-logic"
 PARTS = (
     part(NAME, 10, _criteria, SourceTree, CodeRules, PytestRun, ExecutedLines, CalledCode, EmptiedCode, KnownCriteria),
     part(NAME, 20, _loose_ends),
-    part(NAME, 30, _emptied),
     part(NAME, 40, _commands),
     part(NAME, 50, _rules, basis=Basis.READ),
     part(NAME, 60, _waivers, basis=Basis.DECLARED),

@@ -7,7 +7,6 @@ from building import a_criterion, a_record, a_run, a_task, all_evidence, evidenc
 from covering import a_function, executed
 
 from gates.criteria import stand
-from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.evidence.patterns import PatternTrace
 from gates.evidence.reach import Reached, ReachTrace
 from gates.evidence.source_tree import SourceTree
@@ -15,6 +14,7 @@ from gates.evidence.symbols import SymbolTrace
 from gates.model import Finding, Location, Outcome, Status
 from gates.pipeline import judge as judge_gate
 from gates.proof import End
+from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.stages import _coverage
 from gates.stages.business_logic import GATE
 from gates.task.task import Task

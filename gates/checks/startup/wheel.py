@@ -95,11 +95,12 @@ def built_wheel(
 
 
 def _without_reports(source: Path) -> None:
-    """Remove what earlier runs wrote: a backend that looks for packages would take its folders for some."""
+    """Remove what runs write, and empty folders: a backend that looks for packages would take these for some."""
     for report in [path for path in source.rglob("*") if path.is_dir() and is_report(path)]:
         shutil.rmtree(report)
-        if report.parent != source and not any(report.parent.iterdir()):
-            report.parent.rmdir()
+    for folder in sorted((path for path in source.rglob("*") if path.is_dir()), reverse=True):
+        if folder.name != ".git" and ".git" not in folder.parts and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def _line(error: BaseException) -> str:

@@ -17,6 +17,7 @@ from .starting import run, warm_up
 
 Told = dict[str, Any]
 LEAST_BYTES = 2 * 1024**3
+EACH = ("--maxfail=0",)  # the last of several counts: all tests run
 
 
 class Worker:
@@ -38,6 +39,23 @@ class Worker:
             if chosen["end"] != "unsteady":
                 break
         return {"id": fault["id"], **chosen}
+
+    def tried_each(self, fault: Told) -> Told:
+        """Return which of some tests fail with the fault in and pass without it, and which ran to their end in both."""
+        tests, limit_s = fault["tests"], float(fault["limit_s"])
+        self._copy.put(fault["file"], fault["text"])
+        try:
+            failed, passed = _ends(self._session(tests, limit_s, *EACH))
+        finally:
+            self._copy.restore()
+        sound: set[str] = set()
+        if failed:
+            self._copy.retell(fault["file"])
+            try:
+                sound = _ends(self._session(sorted(failed), limit_s * 3, *EACH))[1]
+            finally:
+                self._copy.restore()
+        return {"id": fault["id"], "noticed": sorted(failed & sound), "missed": sorted(passed)}
 
     def _noticed(self, fault: Told, tests: list[str], limit_s: float) -> Told:
         """Run tests with the fault in; what they notice counts only if they pass as far without it."""
@@ -124,6 +142,14 @@ class Worker:
         return {**ended, "tests": tests, "forked": self._forked}
 
 
+def _ends(session: Told) -> tuple[set[str], set[str]]:
+    """Return the tests of a session that failed in any phase, and those that passed and did not."""
+    ended = [event for event in session["events"] if event["event"] == "ended"]
+    failed = {event["id"] for event in ended if event["outcome"] == "failed"}
+    passed = {event["id"] for event in ended if event["when"] == "call" and event["outcome"] == "passed"}
+    return failed, passed - failed
+
+
 def _judged(session: Told) -> Told:
     """Return what a session comes to: who noticed, or that nobody did."""
     events, started, ran, passed = session["events"], "", set(), set()
@@ -161,7 +187,7 @@ def work(plan: Told) -> int:
                 break
             if not _claimed(Path(plan["claims"]) / str(number)):
                 continue
-            found = worker.tried(fault)
+            found = worker.tried_each(fault) if fault.get("each") else worker.tried(fault)
             results.write(json.dumps(found) + "\n")
             results.flush()
     return 0

@@ -65,6 +65,7 @@ def test_what_earlier_runs_wrote_is_not_taken_for_a_package(where: str | None, t
     pytest.importorskip("setuptools", reason="it is what looks for packages by itself")
     text = PROOF if where and "proof" in where else RESULT
     left = {where: text, str(Path(where).with_name("summary.md")): "# Summary\n"} if where else {"other/a.json": "{}"}
+    (tmp_path / "project/reports").mkdir(parents=True)  # as while a run goes on
     built = seen(tmp_path, {"pyproject.toml": FLAT, "pkg/core.py": "x = 1\n", **left}).build
     assert built.ending is (BuildEnding.BUILT if where else BuildEnding.FAILED), built.problem
 

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -19,7 +19,7 @@ from gates.evidence.called_code import CalledCode
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
-from gates.model import CommandRecord, Location, Model
+from gates.model import CommandRecord, Level, Location, Model
 from gates.proof import NOTICED, End
 from gates.proving.bench import Bench, Told
 from gates.proving.emptying import Emptying, emptyings, places_of, while_imported
@@ -43,7 +43,8 @@ WHY = {End.BROKEN: "nothing runs without it", End.UNSTEADY: "its tests do not pa
 class EmptiedSymbol(Model):
     """A symbol of a criterion, and what its tests said when it did nothing: `by` is the one that noticed.
 
-    `why` says why nobody can tell; `tests` counts those that were asked, `aside` are those that fail in a copy without
+    `why` says why nobody can tell, `spared` that nobody need: something else stands for the criterion, or there is
+    nothing to take away; `tests` counts those that were asked, `aside` are those that fail in a copy without
     any change. `alone` is a test of the criterion that fails in the project, too, where no others run before it.
     Of a `promise`, a definition that does nothing, something else was put in its place; what is `exchanged`, a constant
     or a field, had other values.
@@ -59,6 +60,7 @@ class EmptiedSymbol(Model):
     why: str = ""
     promise: bool = False
     exchanged: bool = False
+    spared: bool = False
     aside: tuple[str, ...] = ()
     alone: str = ""
 
@@ -78,10 +80,23 @@ class EmptiedSymbol(Model):
         return self.end is End.SURVIVED
 
 
+class AskedTest(Model):
+    """A test function of a must criterion, and whether it noticed that code of the criterion did something else.
+
+    `why` says why nobody can tell.
+    """
+
+    criterion: str
+    test: str
+    noticed: bool = False
+    why: str = ""
+
+
 class EmptiedCode(Derived):
-    """The symbols of all criteria that stand on tests alone, each tried with an empty body."""
+    """The symbols of all criteria that stand on tests alone, each tried with an empty body, and what tests noticed."""
 
     symbols: tuple[EmptiedSymbol, ...]
+    tests: tuple[AskedTest, ...] = ()
 
     def promised(self, criterion: str, symbol: str | None) -> EmptiedSymbol | None:
         """Return what came of the promise that a criterion is traced to, or nothing where it is none."""
@@ -105,6 +120,7 @@ class EmptiedCode(Derived):
                 trial = _Trial(task, replace(context, evidence=folder), baseline, run.process.duration_s)
                 trial.try_all(tried)
                 _ask_alone(tried, run, replace(context, evidence=folder))
+                asked = (*trial.ask_each([one for one in tried if one.told.criterion in _musts(task)]),)
             except UsageError as error:
                 raise EvidenceUnavailable(str(error)) from error
         command = CommandRecord(
@@ -112,7 +128,13 @@ class EmptiedCode(Derived):
             ended=f"{counted(len(tried), 'symbol')} emptied", duration_s=round(time.monotonic() - begun, 1),
         )  # fmt: skip
         how = "the tests of each criterion, run in a copy in which its code does nothing"
-        return cls(how=how, commands=(command,), symbols=tuple(subject.told for subject in subjects))
+        return cls(
+            how=how, commands=(command,), symbols=tuple(subject.told for subject in subjects), tests=tuple(asked)
+        )
+
+
+def _musts(task: Task) -> set[str]:
+    return {criterion.id for criterion in task.criteria if criterion.level is Level.MUST}
 
 
 @dataclass
@@ -156,11 +178,11 @@ def _subject(
     name = binding.symbol or f"{AROUND}{binding.name}"
     told = EmptiedSymbol(criterion=criterion.id, symbol=name, location=places[0], promise=promise is not None)
 
-    def not_judged(why: str) -> _Subject:
-        return _Subject(told.model_copy(update={"why": why}), None, [], [])
+    def not_judged(why: str, *, spared: bool = False) -> _Subject:
+        return _Subject(told.model_copy(update={"why": why, "spared": spared}), None, [], [])
 
     if beside:
-        return not_judged(f"{beside} stand for it, too")
+        return not_judged(f"{beside} stand for it, too", spared=True)
     if len({place.path for place in places}) > 1:
         return not_judged("it is in several files")
     try:
@@ -169,7 +191,7 @@ def _subject(
     except (OSError, SyntaxError, ValueError) as error:
         return not_judged(f"its file cannot be rewritten: {error}")
     if not tries:
-        return not_judged("it has no body")
+        return not_judged("it has no body", spared=True)
     if not all(compiles(each.text(file, Path("mark"), ())) for each in tries):
         return not_judged("its file cannot be rewritten")
     functions = {function for each in tries for function in each.functions}
@@ -203,6 +225,23 @@ def _ask_alone(subjects: list[_Subject], run: PytestRun, context: Context) -> No
             subject.told = subject.told.model_copy(update={"alone": known[subject.own]})
 
 
+def function_of(test: str) -> str:
+    """Return the test function of a node id, without its parameter set."""
+    return test.partition("[")[0]
+
+
+def _asked(subject: _Subject, test: str) -> tuple[str, str]:
+    return subject.told.criterion, function_of(test)
+
+
+def _sampled(tests: Sequence[str]) -> list[str]:
+    """Return a few parameter sets of each test function: the first, the middle one and the last."""
+    by_function: dict[str, list[str]] = {}
+    for test in tests:
+        by_function.setdefault(function_of(test), []).append(test)
+    return [test for own in by_function.values() for test in dict.fromkeys((own[0], own[len(own) // 2], own[-1]))]
+
+
 def _pace(seconds: float) -> int:
     """Return how slow a test is, roughly: the order must not be another one with each run."""
     return sum(seconds > limit for limit in SLOW_S)
@@ -223,11 +262,12 @@ class _Trial:
     def try_all(self, subjects: list[_Subject]) -> None:
         """Empty each in one way after the other until a test notices."""
         jobs = min(COPIES, len(subjects), os.cpu_count() or 1)
-        bench = Bench(self._task, self._context, reports_of(self._context.root), jobs)
+        self._bench = bench = Bench(self._task, self._context, reports_of(self._context.root), jobs)
         files = list(dict.fromkeys(test.split("::")[0] for subject in subjects for test in subject.tests))
         session = bench.session(None, ["--collect-only", *files], {})
         collected = {event["id"] for event in session.of("collected")}
         packages: list[str] = next((event["packages"] for event in session.of("finished")), [])
+        self._packages = packages
         for subject in subjects:
             subject.tests = [test for test in subject.tests if test in collected]
             if not subject.tests:
@@ -238,6 +278,39 @@ class _Trial:
             results = self._tried(asked, turn, bench, packages) if asked else {}
             for name, subject in asked.items():
                 self._take(subject, turn, results.get(name), self._marks / name)
+
+    def ask_each(self, subjects: list[_Subject]) -> Iterator[AskedTest]:
+        """Ask each test function whether it notices; one that no way to empty the code disturbs notices nothing."""
+        subjects = [subject for subject in subjects if not subject.told.promise]
+        noticed = {_asked(subject, subject.told.by) for subject in subjects if subject.told.noticed}
+        missed: set[tuple[str, str]] = set()
+        for turn in range(max((len(subject.tries) for subject in subjects), default=0)):
+            left = {
+                f"each-{turn}-{number}": (subject, tests)
+                for number, subject in enumerate(subjects)
+                if turn < len(subject.tries)
+                and (tests := [test for test in _sampled(subject.tests) if _asked(subject, test) not in noticed])
+            }
+            for line in self._each(left, turn) if left else ():
+                subject = left[line["id"]][0]
+                noticed |= {_asked(subject, test) for test in line["noticed"]}
+                missed |= {_asked(subject, test) for test in line["missed"]}
+        for criterion, test in sorted({_asked(subject, test) for subject in subjects for test in subject.tests}):
+            found, seen = (criterion, test) in noticed, (criterion, test) in missed
+            why = "" if found or seen else "it was not seen to pass in a copy within the time for it"
+            yield AskedTest(criterion=criterion, test=test, noticed=found, why=why)
+
+    def _each(self, asked: dict[str, tuple[_Subject, list[str]]], turn: int) -> list[Told]:
+        faults = [
+            {**self._fault(name, replace(subject, tests=tests), subject.tries[turn]), "each": True}
+            for name, (subject, tests) in asked.items()
+        ]
+        results: list[Told] = []
+        self._bench.try_all(
+            faults, packages=self._packages, peak_bytes=self._baseline.peak_bytes, deadline=self._deadline,
+            say=lambda _: None, took=results.extend,
+        )  # fmt: skip
+        return results
 
     def _tried(self, asked: dict[str, _Subject], turn: int, bench: Bench, packages: list[str]) -> dict[str, Told]:
         faults = [self._fault(name, subject, subject.tries[turn]) for name, subject in asked.items()]

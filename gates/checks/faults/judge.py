@@ -1,12 +1,12 @@
-"""The part of the business logic gate on emptied code: would the tests of a criterion pass without it?"""
+"""Whether the tests of a criterion notice that its code does nothing, and which of them do not."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from gates.check import EvidenceSet
-from gates.evidence.emptied_code import AROUND, UNCALLED, EmptiedCode, EmptiedSymbol
+from gates.check import Check, EvidenceSet
 from gates.evidence.executed_lines import ExecutedLines
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
+from gates.proving.emptied_code import AROUND, UNCALLED, AskedTest, EmptiedCode, EmptiedSymbol
 from gates.report import Section
 from gates.stages._coverage import ran_at_import
 from gates.task.task import Criterion, Task
@@ -16,16 +16,9 @@ RULES = (
     RuleText(
         id="BL016",
         title="The tests of a criterion notice that its code does nothing",
-        meaning="Each symbol that a criterion is traced to is emptied in a copy, its body taken away (of a pattern the "
-        "functions that hold it), and the tests of the criterion run again. Where all of them pass, and the emptied "
-        "code was seen to be called, they would pass whatever that code does, and leave the criterion open (in the "
-        "literature such code is called pseudo-tested). A constant, a field or a class of fields alone has other "
-        "values in the copy. What runs at import alone is emptied there, too, and some test has to fail; what is "
-        "compiled has to be called. It is not judged where something else stands for the criterion, too, where there "
-        "is nothing to take away, or where one of the tests is skipped in a copy. Tests that fail in a copy without "
-        "any change are left aside and the others asked; where the tests of the criterion, run by themselves, fail in "
-        "the project, too, they depend on other tests, which leaves it open. `gates prove` "
-        "asks more: it puts many small faults in.",
+        meaning="Each symbol of a criterion is emptied in a copy, or gives something else of its kind, and its tests "
+        "run again. Where none fails, or none could be asked, the criterion is inconclusive. A test function that "
+        "notices nothing is named.",
     ),
 )
 
@@ -43,6 +36,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Leave open each criterion whose tests pass without its code; what could not be tried is only told."""
     seen = evidence.get(EmptiedCode)
     for criterion in _traced(task):
+        yield from _hollow(criterion, [test for test in seen.tests if test.criterion == criterion.id] if seen else ())
         own = [symbol for symbol in seen.symbols if symbol.criterion == criterion.id] if seen else []
         dependent = {symbol.alone: symbol for symbol in own if symbol.alone}
         yield from (_alone(criterion, symbol) for symbol in dependent.values())
@@ -62,7 +56,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             yield _told(criterion, own, "" if seen else evidence.why_missing(EmptiedCode))
 
 
-def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell of each emptied symbol which test noticed."""
     seen = evidence.get(EmptiedCode)
     if seen is None or not seen.symbols:
@@ -145,7 +139,7 @@ def _uncalled(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
 
 
 def _told(criterion: Criterion, own: list[EmptiedSymbol], missing: str) -> Finding:
-    """Say that the tests of a criterion notice, or why that was not judged."""
+    """Say that the tests of a criterion notice, or why that is not known."""
     facts = {"rule": "BL016", "check": f"emptied:{criterion.id}", "criterion": criterion.id, "evidence": RAW,
              "level": Level.ADVISORY, "severity": Severity.INFO}  # fmt: skip
     noticed = [symbol for symbol in own if symbol.noticed]
@@ -157,13 +151,37 @@ def _told(criterion: Criterion, own: list[EmptiedSymbol], missing: str) -> Findi
             "message": f"The tests of {criterion.id} fail without the body of {names}{rest}.",
         })  # fmt: skip
     why = missing or next((symbol.why for symbol in own), "no passed test stands for it")
+    open_ = [symbol for symbol in own if not symbol.spared and not symbol.promise]
+    must = criterion.level is Level.MUST
     return Finding.model_validate({
-        **facts, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged" if missing or own else "no test passed",
-        "message": f"Whether the tests of {criterion.id} notice that its code does nothing was not judged: {why}.",
+        **facts, "outcome": Outcome.UNKNOWN if open_ or missing else Outcome.NOT_APPLICABLE,
+        "level": criterion.level if open_ else Level.ADVISORY,
+        "severity": (Severity.HIGH if must else Severity.MEDIUM) if open_ else Severity.INFO,
+        "actual": "not judged" if missing or own else "no test passed",
+        "message": f"Whether the tests of {criterion.id} notice that its code does nothing is not known: {why}.",
+        "remediation": "Bind tests that call its code and pass in a copy of the project; faster ones, where time was "
+        "up." if open_ else "",
     })  # fmt: skip
+
+
+def _hollow(criterion: Criterion, own: Sequence[AskedTest]) -> Iterator[Finding]:
+    """Name the test functions that notice nothing; they stand for nothing, whatever the others notice."""
+    for test in [each for each in own if not each.noticed and not each.why]:
+        yield Finding(
+            rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=Level.ADVISORY,
+            outcome=Outcome.FAILED, severity=Severity.MEDIUM, location=Location(path=test.test.split("::")[0]),
+            subject=test.test, evidence=RAW, expected="fails without the code", actual="passes without the code",
+            message=f"{test.test} passes whatever the code of {criterion.id} returns or does.",
+            impact="It stands for nothing.", remediation="Assert on what the code returns, raises or changes.",
+        )  # fmt: skip
 
 
 def _noticed_by(symbol: EmptiedSymbol) -> str:
     if symbol.noticed:
         return symbol.by or symbol.end.value
     return "**none**" if symbol.unnoticed else f"not judged: {symbol.why}"
+
+
+CHECK = Check(
+    name="faults", gate="business-logic", order=30, rules=RULES, uses=(EmptiedCode,), plan=plan, judge=judge, page=page,
+)  # fmt: skip

@@ -5,10 +5,10 @@ from building import a_criterion, a_run, a_task, a_tree, evidence
 from covering import a_function, executed
 
 from gates.check import EvidenceSet
-from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
+from gates.checks.faults import judge as _emptied
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.proof import End
-from gates.stages import _emptied
+from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
 
 TASK = a_task(criteria=[a_criterion()])
 
@@ -61,23 +61,41 @@ def test_each_symbol_that_is_missed_by_all_is_named() -> None:
 
 
 def test_what_was_not_tried_is_told_with_its_reason_and_asks_nothing() -> None:
-    found = judged(a_symbol(end=End.NOT_TRIED, why="it has no body"))
+    found = judged(a_symbol(end=End.NOT_TRIED, why="it has no body", spared=True))
     assert (found.outcome, found.level) == (Outcome.NOT_APPLICABLE, Level.ADVISORY)
-    assert found.message.endswith("was not judged: it has no body.")
-    beside = judged(a_symbol(), a_symbol("TABLE", End.NOT_TRIED, why="it has no body"))
+    assert found.message.endswith("is not known: it has no body.")
+    beside = judged(a_symbol(), a_symbol("TABLE", End.NOT_TRIED, why="it has no body", spared=True))
     assert beside.outcome is Outcome.PASSED
     assert beside.message.endswith("; pkg.core:TABLE was not judged: it has no body.")
 
 
+def test_what_there_was_no_time_for_leaves_its_criterion_open() -> None:
+    found = judged(a_symbol(end=End.NOT_TRIED, why="the time for it was up"))
+    assert (found.outcome, found.leaves_open, bool(found.remediation)) == (Outcome.UNKNOWN, True, True)
+
+
+def test_a_test_that_notices_nothing_is_named_beside_an_honest_one() -> None:
+    honest = AskedTest(criterion="AC1", test="tests/test_core.py::test_double", noticed=True)
+    hollow = AskedTest(criterion="AC1", test="tests/test_core.py::test_idle")
+    seen = EmptiedCode(how="", symbols=(a_symbol(),), tests=(honest, hollow, hollow.model_copy(update={"why": "late"})))
+    named, passed = _emptied.judge(TASK, evidence(seen))
+    assert (named.outcome, named.subject, named.blocks) == (Outcome.FAILED, hollow.test, False)
+    assert passed.outcome is Outcome.PASSED
+
+
 def test_without_a_look_nothing_is_judged() -> None:
     (found,) = _emptied.judge(TASK, EvidenceSet(why="the tests did not run"))
-    assert (found.outcome, found.level) == (Outcome.NOT_APPLICABLE, Level.ADVISORY)
+    assert (found.outcome, found.level) == (Outcome.UNKNOWN, Level.ADVISORY)
     assert "the tests did not run" in found.message
 
 
 def test_the_report_names_who_noticed() -> None:
-    symbols = (a_symbol(), a_symbol("halve", End.SURVIVED), a_symbol("TABLE", End.NOT_TRIED, why="it has no body"))
-    (section,) = _emptied.describe(TASK, evidence(EmptiedCode(how="", symbols=symbols)))
+    symbols = (
+        a_symbol(),
+        a_symbol("halve", End.SURVIVED),
+        a_symbol("TABLE", End.NOT_TRIED, why="it has no body", spared=True),
+    )
+    (section,) = _emptied.page(TASK, evidence(EmptiedCode(how="", symbols=symbols)))
     assert [row[3] for row in section.rows] == [
         "tests/test_core.py::test_double", "**none**", "not judged: it has no body",
     ]  # fmt: skip
@@ -110,7 +128,9 @@ def test_promises_are_left_to_the_code_that_does_nothing() -> None:
 def test_compiled_code_that_no_test_calls_leaves_its_criterion_open(why: str, *, is_open: bool) -> None:
     task = a_task(entry_points=[], criteria=[a_criterion()])
     seen = executed(a_function(told=False, compiled=True, ran=False))
-    symbol = a_symbol(end=End.NOT_TRIED, why=why, location=Location(path="pkg/core.py", line=1, last_line=2))
+    symbol = a_symbol(
+        end=End.NOT_TRIED, why=why, spared=not is_open, location=Location(path="pkg/core.py", line=1, last_line=2)
+    )
     (found,) = _emptied.judge(task, evidence(EmptiedCode(how="", symbols=(symbol,)), seen, a_run(), a_tree(task)))
     assert found.leaves_open is is_open
     assert ("pkg.core:double is compiled" in found.message) is is_open

@@ -8,11 +8,11 @@ from building import GOOD, a_context, written
 
 from gates.check import EvidenceSet
 from gates.evidence.called_code import CalledCode
-from gates.evidence.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.proof import End
+from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.task import loading as spec
 
 CORE = """\
