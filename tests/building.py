@@ -14,6 +14,7 @@ from bar import unmoved
 from covering import executed, started
 
 from gates.check import Evidence, EvidenceSet
+from gates.checks.assertions.collect import TestFiles
 from gates.child.process import ProcessRun, Stream
 from gates.context import Context
 from gates.evidence._standing import standing_for
@@ -202,7 +203,7 @@ def all_evidence(task: Task, *instead: Evidence) -> EvidenceSet:
     """Everything that a task asks for, seen and good, save for the pieces given instead."""
     good: list[Evidence] = [
         a_run(), a_tree(task), entries(task), measured(), executed(), started(), unmoved(), known_criteria(task),
-        missed(), called(task),
+        missed(), called(task), TestFiles(how="read", asserted=(), linted=(), names={}),
     ]  # fmt: skip
     seen = evidence(*good, *instead)
     for kind in {kind for gate in discover() for kind in gate.uses} - {type(piece) for piece in seen.present()}:

@@ -21,7 +21,9 @@ def copy_plugin(folder: Path) -> list[str]:
 def coverage_env(folder: Path, task: Task, context: Context) -> dict[str, str]:
     """Make the folder that the plugin writes to, and return the environment that tells it what to trace."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [str(path) for entry in task.implementation for path in _patterns(context.root / entry)]
+    tests = (path.split("::")[0] for path in (*task.tests, *(path for c in task.criteria for path in c.tests)))
+    entries = dict.fromkeys((*task.implementation, *tests))
+    paths = [str(path) for entry in entries for path in _patterns(context.root / entry)]
     return {"GATES_COVERAGE": json.dumps({"folder": str(folder), "paths": paths, "root": str(context.root)})}
 
 

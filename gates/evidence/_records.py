@@ -13,6 +13,7 @@ from gates.evidence._inventory import Names, Written, written_tests
 from gates.evidence._watch_plan import traced_names
 from gates.evidence.stand_ins import Instead, StandIn
 from gates.evidence.test_records import (
+    UNAWAITED,
     CollectError,
     Deselected,
     Event,
@@ -196,7 +197,10 @@ class Records:
         for event in self._events:
             if event["event"] == "warning":
                 where = Location(path=self._shown(event["path"]), line=max(int(event["line"]), 1))
-                warned = Warned(category=event["category"], message=event["message"], location=where)
+                category, message = event["category"], event["message"]
+                # of what pytest says of a test itself, that test is known; other warnings are told once
+                about = event["id"] if category.startswith("Pytest") or UNAWAITED in message else ""
+                warned = Warned(category=category, message=message, location=where, test=about)
                 if warned not in seen:
                     seen.add(warned)
                     yield warned

@@ -64,6 +64,7 @@ class ExecutedLines(Evidence):
     `children` names the programs that were started, by context; what they ran was not seen. `early` are the files that
     had been imported before lines were noted. `doubts` says what else was not seen. `aside` are functions that nobody
     need run: those that never came to life here, such as those for another platform, and abstract ones with a body.
+    `in_tests` are the lines of files beside the implementation, the tests, that ran in any test.
     """
 
     version: str
@@ -76,6 +77,7 @@ class ExecutedLines(Evidence):
     doubts: tuple[str, ...] = ()
     unparsed: tuple[str, ...] = ()
     aside: tuple[FunctionLines, ...] = ()
+    in_tests: dict[str, tuple[int, ...]] = Field(default={})
 
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
@@ -138,6 +140,7 @@ class ExecutedLines(Evidence):
             ),
             unparsed=tuple(unparsed),
             aside=tuple(aside),
+            in_tests=_in_tests(where, modules, context),
         )
 
     def contexts_of(self, function: FunctionLines) -> frozenset[str]:
@@ -201,6 +204,16 @@ class ExecutedLines(Evidence):
 def named_tests(contexts: Iterable[str]) -> list[str]:
     """Return the ids of the tests among contexts."""
     return sorted(name.removeprefix(TEST) for name in contexts if name.startswith(TEST))
+
+
+def _in_tests(where: Where, implementation: Iterable[Path], context: Context) -> dict[str, tuple[int, ...]]:
+    """Return the lines of other files that ran in a test, or in a fixture."""
+    own = {os.path.realpath(path) for path in implementation}
+    return {
+        context.shown(Path(name)): tuple(sorted(line for line, contexts in lines.items() if any(contexts)))
+        for name, lines in where.items()
+        if name not in own
+    }
 
 
 def _state(path: Path) -> dict[str, JsonValue]:

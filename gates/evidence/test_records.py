@@ -9,6 +9,7 @@ from gates.evidence.stand_ins import StandIn
 from gates.model import Location, Model
 
 Event: TypeAlias = dict[str, Any]
+UNAWAITED = "was never awaited"  # Python's own words: its category is a plain RuntimeWarning
 ELSEWHERE = "never asked for: it lies outside of the 'tests' of the task"
 
 
@@ -177,11 +178,12 @@ class CollectError(Model):
 
 
 class Warned(Model):
-    """A warning of the run, and where it was raised."""
+    """A warning of the run, where it was raised, and in which test, if that is known."""
 
     category: str
     message: str
     location: Location
+    test: str = ""
 
 
 def last_of(events: Iterable[Event], name: str) -> dict[str, Event]:

@@ -238,15 +238,6 @@ def _asked_elsewhere(criterion: Criterion, names: list[str]) -> Finding:
     )  # fmt: skip
 
 
-def ran_at_import(task: Task, criterion: Criterion, evidence: EvidenceSet) -> list[str]:
-    """Return the code of a criterion that ran outside of its tests alone, so that only its effects can be asserted."""
-    seen = evidence.get(ExecutedLines)
-    if seen is None or other_code(task, criterion, evidence):
-        return []
-    found = _reached(task, criterion, seen, evidence)
-    return found.subject.split(", ") if found.actual == AT_IMPORT else []
-
-
 def _not_told(criterion: Criterion, code: list[TracedLines], own: set[str], why: str) -> dict[str, object]:
     """Say that nobody saw whether the tests of a criterion ran its code."""
     names = ", ".join(sorted({lines.function.name for lines in code}))

@@ -4,11 +4,9 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from gates.check import Check, EvidenceSet
-from gates.evidence.executed_lines import ExecutedLines
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
-from gates.proving.emptied_code import AROUND, UNCALLED, AskedTest, EmptiedCode, EmptiedSymbol
+from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
 from gates.report import Section
-from gates.stages._coverage import ran_at_import
 from gates.task.task import Criterion, Task
 
 RAW = "EmptiedCode.json"
@@ -43,16 +41,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         # of promises BL001 speaks
         pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise and not symbol.alone]
         yield from (_unnoticed(criterion, symbol) for symbol in pseudo)
-        noticed = {symbol.symbol.removeprefix(AROUND) for symbol in own if symbol.noticed}
-        unheard = [name for name in ran_at_import(task, criterion, evidence) if name not in noticed]
-        uncalled = _compiled_and_uncalled(own, evidence.get(ExecutedLines))
-        if pseudo or dependent:
-            continue
-        if unheard:
-            yield _at_import(criterion, unheard, next((one.why for one in own if one.symbol in unheard), ""))
-        elif uncalled:
-            yield _uncalled(criterion, uncalled)
-        else:
+        if not pseudo and not dependent:
             yield _told(criterion, own, "" if seen else evidence.why_missing(EmptiedCode))
 
 
@@ -105,36 +94,6 @@ def _alone(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
         "other tests leave behind.", impact="What it says holds only after other tests have run.",
         remediation="Set up in the test, or in a fixture, what it needs.",
         command=f"python -m pytest {shlex.quote(symbol.alone)}",
-    )  # fmt: skip
-
-
-def _at_import(criterion: Criterion, names: list[str], why: str) -> Finding:
-    return Finding(
-        rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=criterion.level,
-        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
-        subject=names[0], evidence=RAW, expected="a test that runs it, or misses its effects", actual="not seen",
-        message=f"{', '.join(names)} ran at import, or between tests, and no test of {criterion.id} was seen to miss "
-        f"what it does there{f': {why}' if why else ''}.",
-        remediation="Let the tests call it themselves, or assert on what it leaves behind.",
-    )  # fmt: skip
-
-
-def _compiled_and_uncalled(own: list[EmptiedSymbol], seen: ExecutedLines | None) -> EmptiedSymbol | None:
-    """Return a symbol of which no line can be seen running, since it is compiled, and that no test calls in a copy."""
-    for symbol in own if seen else ():
-        if seen and symbol.why == UNCALLED and any(one.compiled for one in seen.within(symbol.location)):
-            return symbol
-    return None
-
-
-def _uncalled(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
-    return Finding(
-        rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=criterion.level,
-        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
-        location=symbol.location, subject=symbol.symbol, evidence=RAW, expected="a test that calls it",
-        actual="not called", message=f"{symbol.symbol} is compiled, so that no line of it is seen running, and the "
-        f"tests of {criterion.id} do not call it in a copy: nothing shows that it works.",
-        remediation="Bind tests that call it.",
     )  # fmt: skip
 
 

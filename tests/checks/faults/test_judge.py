@@ -1,8 +1,7 @@
 """Emptied code in the report: what no test noticed leaves its criterion open, and what was not tried is told."""
 
 import pytest
-from building import a_criterion, a_run, a_task, a_tree, evidence
-from covering import a_function, executed
+from building import a_criterion, a_task, evidence
 
 from gates.check import EvidenceSet
 from gates.checks.faults import judge as _emptied
@@ -101,19 +100,6 @@ def test_the_report_names_who_noticed() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("end", [End.KILLED, End.NOT_TRIED])
-def test_what_ran_at_import_alone_is_open_until_a_test_misses_it(end: End) -> None:
-    task = a_task(entry_points=[], criteria=[a_criterion()])
-    symbol = a_symbol(end=end, why="" if end is End.KILLED else "its tests do not call it in a copy")
-    seen = executed(contexts=("", "test:tests/test_other.py::test_x"), sets=("0",))
-    (found,) = _emptied.judge(task, evidence(EmptiedCode(how="", symbols=(symbol,)), seen, a_run(), a_tree(task)))
-    assert found.leaves_open is (end is End.NOT_TRIED)
-    if found.leaves_open:
-        assert "pkg.core:double ran at import, or between tests, and no test of AC1 was seen to miss" in found.message
-    (unseen,) = _emptied.judge(task, evidence(seen, a_run(), a_tree(task)))
-    assert unseen.leaves_open
-
-
 def test_other_values_are_no_missing_body() -> None:
     found = judged(a_symbol("RATE", End.SURVIVED, tests=1, exchanged=True))
     assert found.message.startswith("With other values in pkg.core:RATE its test passes")
@@ -122,15 +108,3 @@ def test_other_values_are_no_missing_body() -> None:
 def test_promises_are_left_to_the_code_that_does_nothing() -> None:
     found = judged(a_symbol("Null", End.SURVIVED, promise=True))
     assert found.outcome is Outcome.NOT_APPLICABLE
-
-
-@pytest.mark.parametrize(("why", "is_open"), [("its tests do not call it in a copy", True), ("it has no body", False)])
-def test_compiled_code_that_no_test_calls_leaves_its_criterion_open(why: str, *, is_open: bool) -> None:
-    task = a_task(entry_points=[], criteria=[a_criterion()])
-    seen = executed(a_function(told=False, compiled=True, ran=False))
-    symbol = a_symbol(
-        end=End.NOT_TRIED, why=why, spared=not is_open, location=Location(path="pkg/core.py", line=1, last_line=2)
-    )
-    (found,) = _emptied.judge(task, evidence(EmptiedCode(how="", symbols=(symbol,)), seen, a_run(), a_tree(task)))
-    assert found.leaves_open is is_open
-    assert ("pkg.core:double is compiled" in found.message) is is_open
