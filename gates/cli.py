@@ -230,19 +230,21 @@ def measure(
 @cli.command(short_help="Apply the code rules to files and folders, without a task.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
 @click.option("--rule", "rules", multiple=True, metavar="NAME", help="Apply this rule or tag only; may be repeated.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
+@click.option("--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True,
               help="How findings are written.")  # fmt: skip
+@click.option("--sarif", multiple=True, type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
+              help="Show the findings of another linter, too; may be repeated.")  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Read every file again; by default, only what has changed is.")
-def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, fresh: bool) -> None:
+def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, sarif: tuple[Path, ...], fresh: bool) -> None:
     """Apply the code rules to files and folders [default: the current one], without a task and without running it.
 
-    Exit codes: 0 no rule of severity critical or high is broken, 1 one is, 3 a file could not be read.
+    Exit codes: 0 no rule of severity critical or high is broken for certain, 1 one is, 3 a file could not be read.
     """
     from gates.commands.check import CheckRequest, perform
 
     root, settings = _project()
     text, exit_code = perform(
-        CheckRequest(root=root, settings=settings, paths=paths, rules=rules, form=form, fresh=fresh)
+        CheckRequest(root=root, settings=settings, paths=paths, rules=rules, form=form, sarif=sarif, fresh=fresh)
     )
     click.echo(text, nl=False)
     raise Exit(exit_code)

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 FOLDER = Path(__file__).parent / "planted"
-SETS = ("tuned", "held_out", "fresh", "last", *(f"foreign_{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"))
+SETS = ("tuned", "held_out", "fresh", "last")
 NEAR = 3
 MARK = "# <-"
 

@@ -9,6 +9,7 @@ from building import written
 from click.testing import CliRunner, Result
 
 from gates.cli import cli
+from gates.errors import UsageError
 
 BAD = """import torch
 
@@ -150,12 +151,40 @@ bad: []
 
 
 @pytest.mark.parametrize(("severity", "code", "kinds"), [
-    ("critical", 3, ", 1 of them critical or high"), ("high", 3, ", 1 of them critical or high"), ("medium", 0, ""),
+    ("critical", 0, ", 1 of them critical or high"), ("high", 0, ", 1 of them critical or high"), ("medium", 0, ""),
 ])  # fmt: skip
-def test_function_that_a_grave_rule_did_not_decide_is_not_clean(
+def test_function_that_was_not_decided_is_named_and_stops_nothing(
     checked: Callable[..., Result], severity: str, code: int, kinds: str
 ) -> None:
     files = {"gates-rules/long.yaml": LONG.replace("SEVERITY", severity), "a.py": f"def f(con, x):\n{FORK}"}
     found = checked(files, "--rule", "long")
     assert (found.exit_code, f"more paths than were walked (1 of 1 rules{kinds})" in found.stdout) == (code, True)
-    assert ("1 of 1 functions not decided (1 by a critical or high rule)" in found.stdout) is bool(code)
+    assert ("1 of 1 functions not decided (1 by a critical or high rule)" in found.stdout) is bool(kinds)
+
+
+def test_sarif_goes_out_with_the_way_to_each_finding_and_comes_in_beside_them(checked: Callable[..., Result]) -> None:
+    out = checked({"train.py": BAD}, "--rule", "amp-clip-before-unscale", "--format", "sarif")
+    (run,) = json.loads(out.stdout)["runs"]
+    (result,) = run["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert (result["ruleId"], result["level"], result["properties"]) == (
+        "amp-clip-before-unscale", "error", {"certain": True},
+    )  # fmt: skip
+    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("train.py", 11)
+    flow = result["codeFlows"][0]["threadFlows"][0]["locations"]
+    assert [each["location"]["physicalLocation"]["region"]["startLine"] for each in flow] == [10, 11]
+    both = checked({"a.py": "x = 1\n", "others.sarif": out.stdout}, "--sarif", "others.sarif")
+    assert both.stdout.startswith("train.py:11: error amp-clip-before-unscale (gates): ")
+
+
+def test_file_that_is_no_sarif_is_refused_in_one_line(checked: Callable[..., Result]) -> None:
+    refused = checked({"a.py": "x = 1\n", "bad.sarif": "[]"}, "--sarif", "bad.sarif")
+    assert isinstance(refused.exception, UsageError)
+    assert "bad.sarif: expected a SARIF 2.1.0 file with 'runs'" in str(refused.exception)
+
+
+def test_rule_that_is_gone_is_told_with_what_answers_in_its_place(checked: Callable[..., Result]) -> None:
+    refused = checked({"a.py": "x = 1\n"}, "--rule", "bench-missing-abs")
+    assert str(refused.exception) == (
+        "the code rule 'bench-missing-abs' is gone: the gate times the arms itself (`arms`)"
+    )

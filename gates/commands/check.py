@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gates.commands import sarif
 from gates.config import Settings
 from gates.counted import counted
 from gates.errors import UsageError
@@ -32,6 +33,7 @@ class CheckRequest:
     paths: tuple[Path, ...]
     rules: tuple[str, ...]
     form: str
+    sarif: tuple[Path, ...]
     fresh: bool
 
 
@@ -51,12 +53,14 @@ def perform(request: CheckRequest) -> tuple[str, int]:
         ((rule, site) for rule in rules for site in found.sites[rule.id] if not site.ok),
         key=lambda pair: (pair[1].path, pair[1].line, SEVERITIES.index(pair[0].form.severity), pair[0].id),
     )
-    lines = [_record(rule, site) for rule, site in broken] if request.form == "json" else _text(broken, found)
-    text = (
-        json.dumps({"findings": lines, "unread": _unread(found)}, indent=1)
-        if request.form == "json"
-        else "\n".join([visible(str(line)) for line in lines])
-    )
+    others = [line for path in request.sarif for line in sarif.read(path, base)]
+    if request.form == "sarif":
+        text = sarif.written(broken)
+    elif request.form == "json":
+        records = [_record(rule, site) for rule, site in broken]
+        text = json.dumps({"findings": records, "unread": _unread(found), "others": others}, indent=1)
+    else:
+        text = "\n".join(map(visible, [*others, *_text(broken, found)]))
     return text + "\n", _exit_code(broken, found)
 
 
@@ -81,7 +85,8 @@ def _text(broken: Sequence[tuple[Rule, Site]], found: Checked) -> Iterator[str]:
     decided = [(rule, site) for rule, site in broken if not site.undecided]
     for rule, site in decided:
         way = f" ({' -> '.join(site.trace)})" if site.trace else ""
-        yield f"{site.path}:{site.line}: {rule.form.severity.value} {rule.id}: {site.message}{way}"
+        sure = "" if rule.is_certain else "likely "
+        yield f"{site.path}:{site.line}: {sure}{rule.form.severity.value} {rule.id}: {site.message}{way}"
     left, grave = _left(broken)
     for place in sorted(left, key=lambda place: place not in grave)[:SHOWN]:
         path, line, message = place
@@ -110,7 +115,7 @@ def _record(rule: Rule, site: Site) -> dict[str, object]:
     return {
         "rule": rule.id, "severity": rule.form.severity.value, "path": site.path, "line": site.line,
         "last_line": site.last_line, "message": site.message, "trace": list(site.trace), "undecided": site.undecided,
-        "fix": rule.form.fix,
+        "certain": rule.is_certain and not site.undecided, "fix": rule.form.fix,
     }  # fmt: skip
 
 
@@ -119,8 +124,7 @@ def _unread(found: Checked) -> list[str]:
 
 
 def _exit_code(broken: Sequence[tuple[Rule, Site]], found: Checked) -> int:
-    """Return 1 for a broken rule that is critical or high, 3 where one was not decided or a file not read, else 0."""
-    grave = [site.undecided for rule, site in broken if rule.form.severity in BLOCKING]
-    if not all(grave):
+    """Return 1 for a certain finding that is critical or high, 3 where a file could not be read, else 0."""
+    if any(rule.is_certain and not site.undecided for rule, site in broken if rule.form.severity in BLOCKING):
         return 1
-    return 3 if grave or _unread(found) else 0
+    return 3 if _unread(found) else 0

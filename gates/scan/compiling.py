@@ -1,13 +1,9 @@
 """The compiler of code rules: what their files say made ready to be applied."""
 
-import importlib
-import inspect
-import pkgutil
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gates.scan import analyses
 from gates.scan.automata.automaton import MARKERS
 from gates.scan.automata.grammar import OrderError
 from gates.scan.automata.order import Order
@@ -43,9 +39,7 @@ class Compiler:
         if form.require is not None:
             there = _patterns(form.require.patterns, ("require", "pattern" if form.require.pattern else "any"))
             return Rule(form, source, kept=kept, there=there, when=self._pieces(form.require.when, ("require", "when")))
-        if form.analysis is not None:
-            if not self.vouched:
-                _check_analysis(form.analysis, form.options)
+        if form.members:
             return Rule(form, source, kept=kept)
         return Rule(form, source, piece=self._piece(form, ()), kept=kept)
 
@@ -133,21 +127,6 @@ class Compiler:
         except (re.error, RecursionError, OverflowError) as error:
             raise RuleError(key, f"not a regular expression: {error}") from error
         return found if self.vouched else Doubted(text)
-
-
-def _check_analysis(name: str, options: Mapping[str, object]) -> None:
-    """Raise `RuleError` for an analysis that there is not, and for options that it does not take."""
-    known = [module.name for module in pkgutil.iter_modules(analyses.__path__) if not module.ispkg]
-    if name.replace("-", "_") not in known:
-        names = [each.replace("_", "-") for each in known]
-        raise RuleError(("analysis",), f"there is no analysis {name!r}{did_you_mean(name, names)}")
-    look = importlib.import_module(f"{analyses.__name__}.{name.replace('-', '_')}").look
-    taken = [each.replace("_", "-") for each in list(inspect.signature(look).parameters)[1:]]
-    for option in options:
-        if option not in taken:
-            raise RuleError(
-                ("options",), f"the analysis {name!r} has no option {option!r}{did_you_mean(option, taken)}"
-            )
 
 
 def _alternatives(text: str, names: list[str], key: Key) -> frozenset[str]:

@@ -1,7 +1,6 @@
 """Code rules applied to a program: which places each one speaks of."""
 
 import ast
-import importlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,6 @@ from gates.scan.site import Site
 
 if TYPE_CHECKING:
     from gates.scan.paths.traces import Trace, Tracer
-
-ANALYSES = "gates.scan.analyses"
 
 
 class Scanner:
@@ -37,9 +34,10 @@ class Scanner:
             from gates.scan import orders  # what walks code takes a while to import, and most rules need none of it
 
             yield from orders.judge(rule, self._traced(rule))
-        elif rule.form.analysis:
-            module = importlib.import_module(f"{ANALYSES}.{rule.form.analysis.replace('-', '_')}")
-            yield from module.look(self.project, **{k.replace("-", "_"): v for k, v in rule.form.options.items()})
+        elif rule.form.members:
+            from gates.scan.members import hidden_members
+
+            yield from hidden_members.look(self.project)
         elif rule.form.require:
             yield from self._missing(rule)
         elif rule.piece:

@@ -165,21 +165,18 @@ class RuleForm(Shape):
     needs: Patterns = ()
     scope: Literal["iteration", "function", "module"] = "function"
     require: Require | None = None
-    analysis: Annotated[str, Field(pattern=r"^[a-z][a-z-]*$")] | None = None
-    options: Mapping[Id, str | tuple[str, ...]] = Field(default_factory=dict)
+    members: bool = False
     runtime: bool = False
     good: Patterns
     bad: Patterns
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        kinds = [bool(self.patterns), self.events is not None, self.require is not None, self.analysis is not None]
+        kinds = [bool(self.patterns), self.events is not None, self.require is not None, self.members]
         if sum(kinds) != 1:
-            raise ValueError("expected exactly one of 'pattern' (or 'any'), 'events', 'require' and 'analysis'")
+            raise ValueError("expected exactly one of 'pattern' (or 'any'), 'events', 'require' and 'members'")
         if (self.events is not None) != bool(self.never or self.always):
             raise ValueError("'events' goes with 'never' or 'always'")
-        if self.options and not self.analysis:
-            raise ValueError("'options' goes with 'analysis'")
         if self.runtime and not self.events:
             raise ValueError("'runtime' goes with 'events'")
         return self

@@ -1,11 +1,9 @@
 """The words that a file must hold for a rule to speak of it: what is without them need not be parsed."""
 
-import importlib
 from collections.abc import Iterator
 
 from gates.scan.rule import Need, Piece, Rule
 
-ANALYSES = "gates.scan.analyses"
 COMMON = frozenset({"step", "update", "grad", "data"})
 
 
@@ -17,7 +15,7 @@ def literals(rule: Rule) -> tuple[frozenset[str], ...]:
 def is_local(rule: Rule) -> bool:
     """Return whether a rule speaks of single pieces of code, so that other files only lend names to it."""
     pieces = [*([rule.piece] if rule.piece else []), *rule.kept]
-    return not rule.events and not rule.form.analysis and not rule.form.require and not any(map(_infers, pieces))
+    return not rule.events and not rule.form.members and not rule.form.require and not any(map(_infers, pieces))
 
 
 def rooted_literals(rule: Rule) -> tuple[frozenset[str], ...]:
@@ -56,10 +54,8 @@ def _literals(rule: Rule) -> Iterator[frozenset[str]]:
         tails = {tail for pattern in patterns for tail in tails_of(pattern)}
         for tail in sorted(tails - COMMON or tails):
             yield frozenset({tail})
-    elif rule.form.analysis:
-        module = importlib.import_module(f"{ANALYSES}.{rule.form.analysis.replace('-', '_')}")
-        for word in getattr(module, "WORDS", ("",)):
-            yield frozenset({word} if word else ())
+    elif rule.form.members:
+        yield frozenset({"class "})
     pieces: list[Piece] = [*([rule.piece] if rule.piece else []), *rule.when, *rule.kept]
     for piece in pieces:
         for pattern in piece.patterns:

@@ -14,6 +14,7 @@ from gates import rules as shipped_rules
 from gates.errors import UsageError
 from gates.scan.compiling import Compiler, RuleError
 from gates.scan.form import Constraint, EventForm, OrderForm, RuleForm, Vocabulary
+from gates.scan.gone import GONE
 from gates.scan.memory import digest_of
 from gates.scan.rule import Rule
 from gates.task import yaml_source
@@ -198,6 +199,8 @@ def named(name: str, known: Mapping[str, Rule]) -> list[Rule]:
 
 
 def unknown(name: str, known: Mapping[str, Rule]) -> str:
-    """Return what to say of a name that is neither a rule nor a tag."""
+    """Return what to say of a name that is neither a rule nor a tag, or that was one once."""
+    if name in GONE:
+        return f"the code rule {name!r} is gone: {GONE[name]}"
     tags = {tag for rule in known.values() for tag in rule.form.tags}
     return f"there is no code rule or tag {name!r}{did_you_mean(name, [*known, *tags])}"

@@ -99,6 +99,10 @@ class Rule:
         return self.places.get(written, self.source)
 
     @property
-    def blocks(self) -> bool:
-        """Return whether a broken place stops a task."""
-        return self.form.severity in {Severity.CRITICAL, Severity.HIGH}
+    def is_certain(self) -> bool:
+        """Return whether what it finds is so: an order on a path that was walked whole, or a pattern by itself.
+
+        A pattern that goes by what lies around it, and whatever is missing, is only likely.
+        """
+        plain = self.piece is not None and not (self.piece.inside or self.piece.has or self.piece.not_has)
+        return bool(self.never) or plain

@@ -19,9 +19,8 @@ RULES = (
     RuleText(
         id="BL005",
         title="Code rules are kept",
-        meaning="Each code rule that the task names, by id or by tag, is applied to the whole implementation. A broken "
-        "rule of severity critical or high blocks, others are shown and cost score. A file that cannot be read, or a "
-        "function with more paths than were walked, is unknown, never clean. `gates explain` tells what a rule means.",
+        meaning="Each code rule that the task names is applied to the whole implementation. What it finds is a hint "
+        "with a line: it costs score and never blocks. A rule that is bound to a criterion, under `code`, does block.",
     ),
 )
 
@@ -29,7 +28,7 @@ RULES = (
 def plan(task: Task) -> Iterator[Planned]:
     """Plan each entry of the task's rules."""
     for name in task.rules:
-        yield Planned(id=f"rule:{name}", title=f"The code rules {name!r} are kept")
+        yield Planned(id=f"rule:{name}", title=f"The code rules {name!r} are kept", level=Level.ADVISORY)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -109,9 +108,10 @@ def _entry(task: Task, name: str, seen: CodeRules) -> Iterator[Finding]:
 def _broken(name: str, rule: AppliedRule, site: RuleSite) -> Finding:
     trace = _trace(site)
     own = "" if site.message.rstrip(".") == rule.problem_text.rstrip(".") else f" {site.message.rstrip('.')}."
+    worth = rule.severity if rule.severity not in BLOCKING else Severity.MEDIUM  # reading alone never blocks
     return Finding(
-        rule="BL005", check=f"rule:{name}", outcome=Outcome.FAILED, severity=rule.severity,
-        level=Level.MUST if rule.severity in BLOCKING else Level.ADVISORY, location=site.location,
+        rule="BL005", check=f"rule:{name}", outcome=Outcome.FAILED, severity=worth, level=Level.ADVISORY,
+        location=site.location,
         subject=f"{rule.rule} {site.message}", expected=f"{rule.rule} is kept", actual=trace or "broken",
         message=f"{rule.rule}: {rule.problem_text}{own}", impact=rule.impact, remediation=rule.fix,
         command=f"gates explain {rule.rule}",
@@ -135,11 +135,10 @@ def _unknown(
     task: Task, name: str, message: str, *, rule: AppliedRule | None = None, location: Location | None = None,
     subject: str = "", remediation: str = "Mend what is named.",
 ) -> Finding:  # fmt: skip
-    """Say that something was not checked; it leaves the verdict open only where the rule could have blocked it."""
-    binding = rule is None or rule.severity in BLOCKING
+    """Say that something was not checked; a rule that the task names and nobody has leaves the verdict inconclusive."""
+    level, severity = (Level.ADVISORY, Severity.LOW) if rule or location else (Level.MUST, Severity.HIGH)
     return Finding(
-        rule="BL005", check=f"rule:{name}", outcome=Outcome.UNKNOWN,
-        severity=Severity.HIGH if binding else Severity.LOW, level=Level.MUST if binding else Level.ADVISORY,
+        rule="BL005", check=f"rule:{name}", outcome=Outcome.UNKNOWN, severity=severity, level=level,
         location=location or _place(task), subject=subject or (rule.rule if rule else name), actual="not checked",
         message=message, remediation=remediation,
     )  # fmt: skip

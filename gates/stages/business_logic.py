@@ -23,7 +23,7 @@ NAME = "business-logic"
 PARTS = (
     part(NAME, 30, _emptied),
     part(NAME, 40, _commands),
-    part(NAME, 50, _rules),
+    part(NAME, 50, _rules, basis=Basis.READ),
     part(NAME, 60, _waivers, basis=Basis.DECLARED),
     part(NAME, 80, _recorded, Recording, row=Row.TEST, label="recorded run"),
     part(NAME, 90, _recorded_tests, RecordedTests, row=Row.TEST, label="recorded run"),

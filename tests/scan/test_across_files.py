@@ -3,8 +3,6 @@
 import textwrap
 from collections.abc import Mapping
 
-import pytest
-
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
 from gates.scan.program.reading import project_of
@@ -81,28 +79,6 @@ def lines(rule: str, files: Mapping[str, str]) -> list[tuple[str, int]]:
     return [(site.path, site.line) for site in sites if not site.ok]
 
 
-@pytest.mark.parametrize("text", [COMPARISON, COMPARISON_BY_FILE])
-def test_a_seed_for_each_arm_of_a_table_that_is_imported(text: str) -> None:
-    """Each arm of a table of another file gets a seed of its own."""
-    files = {"tables.py": TABLE, "compare.py": text}
-    assert lines("bench-arms-different-seeds", files) == [("compare.py", 6)]
-
-
-def test_an_evaluation_whose_forward_pass_is_left_to_another_file() -> None:
-    """The loop and the forward pass are both told of."""
-    found = lines("eval-without-no-grad", {"base.py": BASE, "words.py": WORDS})
-    assert found == [("base.py", 7), ("words.py", 6)]
-
-
-def test_a_program_whose_only_device_is_the_cpu_waits_for_nothing() -> None:
-    """Nothing is found where the device is the CPU; it is where it may be chosen, or nothing says which it is."""
-    files = {"settings.py": SETTINGS, "training.py": TRAINING}
-    found = [("training.py", 9)]
-    assert lines("perf-host-read-in-loop", files) == []
-    assert lines("perf-host-read-in-loop", {**files, "options.py": CHOSEN}) == found
-    assert lines("perf-host-read-in-loop", {"training.py": TRAINING}) == found
-
-
 PARTS = """
     PARTS = ("optimizer", "scaler")
     def save(trainer):
@@ -122,7 +98,3 @@ TRAINER = """
             scaler.step(optimizer)
             scaler.update()
 """
-
-
-def test_a_scaler_that_another_file_takes_by_its_name_is_used() -> None:
-    assert lines("amp-unused-scaler", {"parts.py": PARTS, "trainer.py": TRAINER}) == []

@@ -33,8 +33,6 @@ def refused(root: Path, body: str) -> str:
         (f"pattern: print($X)\ngood: print(\n{BAD}", "7:7: the good example 1 is not decided: 1:6: "),
         ("events: {a: m.a(...), b: m.b(...)}\nnever: b a\n" + GOOD + 'bad: "m.a(); m.b()  # <- here"\n', "9:6: the bad example 1 is not found"),
         (f"pattern: print($X)\nwhere: {{$X: {{regex: (a+)+c}}}}\ngood: print({'a' * 40})\n{BAD}", "8:7: the good example 1 is not decided: '(a+)+c' came to no end"),
-        (f"analysis: seed\n{GOOD}{BAD}", "6:11: there is no analysis 'seed'; did you mean 'seeds'?"),
-        (f"analysis: seeds\noptions: {{a: b}}\n{GOOD}{BAD}", "7:10: the analysis 'seeds' has no option 'a'"),
     ],
 )  # fmt: skip
 def test_rule_that_does_not_keep_its_examples_is_refused(tmp_path: Path, body: str, message: str) -> None:

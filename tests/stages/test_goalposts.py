@@ -5,7 +5,7 @@ from bar import a_move, unmoved
 from building import a_finding, a_task, evidence
 
 from gates.evidence.goalposts import Goalposts, Mode, Part
-from gates.model import Decision, Finding, Level, Outcome, Severity
+from gates.model import Basis, Decision, Finding, Level, Outcome, Severity
 from gates.stages._goalposts import describe, judge, plan
 from gates.verdict import decide
 
@@ -50,7 +50,8 @@ def test_missing_history_is_unknown_and_neither_stops_nor_speaks_for_the_change(
     (finding,) = judged(None)
     assert (finding.outcome, finding.level) == (U, Level.ADVISORY)
     assert decide([a_finding(), finding]).decision is Decision.PASS
-    assert decide([finding]).decision is Decision.INCONCLUSIVE
+    declared = finding.model_copy(update={"basis": Basis.DECLARED})
+    assert decide([declared]).decision is Decision.INCONCLUSIVE
 
 
 def test_bar_that_stands_says_nothing_of_the_work() -> None:
@@ -59,7 +60,8 @@ def test_bar_that_stands_says_nothing_of_the_work() -> None:
     assert finding.message == (
         "None of the limits, bindings, tests and settings that are compared asks for less than at main (bbbbbbbbbbbb)."
     )
-    assert decide([finding]).decision is Decision.INCONCLUSIVE
+    declared = finding.model_copy(update={"basis": Basis.DECLARED})
+    assert decide([declared]).decision is Decision.INCONCLUSIVE
 
 
 def test_what_was_not_compared_is_unknown_beside_what_was() -> None:

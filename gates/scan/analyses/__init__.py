@@ -1,1 +1,0 @@
-"""Analyses that no pattern expresses, one in a file: each has a function `look`."""

@@ -1,1 +1,0 @@
-"""What analyses ask of a benchmark: its arms, clocks, verdicts, and which way what it measures is better."""

@@ -1,1 +1,0 @@
-"""What analyses ask of any code: what is called, where values come from, what runs what."""

@@ -1,0 +1,295 @@
+"""Members that an object of a known class does not have."""
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator
+
+from gates.scan.members.code import broken, function_of
+from gates.scan.members.hook_arguments import class_at_hook
+from gates.scan.members.module_members import REGISTERS, is_member, registered
+from gates.scan.members.turns import annotated, elements
+from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
+from gates.scan.program.known import MODULE
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import kept, text_of, walk
+from gates.scan.program.project import Project
+from gates.scan.program.scope import BUILTINS, Scope
+from gates.scan.site import Site
+from gates.stub import is_hollow
+
+WORDS = ("class ",)
+OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
+PLAIN = {"object", "abc.ABC", "typing.Generic"}
+OF_MAPPINGS = frozenset({"copy", "get", "items", "keys", "pop", "setdefault", "update", "values"})
+FILLS = frozenset({"setdefault", "update"})
+OF_TUPLES = frozenset({"count", "index", "_asdict", "_fields", "_field_defaults", "_make", "_replace"})
+CONTAINERS = frozenset({"append", "extend", "items", "keys", "pop", "values"})
+OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and classes, and decorators do
+
+
+def look(project: Project) -> Iterator[Site]:
+    """Yield each use of an attribute that the object's class, all its bases known, never gets."""
+    stored = _stored(project)
+    known: dict[str, set[str] | None] = {}
+    for module in project.modules.values():
+        for node in module.live.get(ast.Attribute, []):
+            if not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)) or OF_PYTHON.fullmatch(
+                node.attr
+            ):
+                continue
+            if node.attr in stored:
+                continue  # something sets it from outside, somewhere
+            info = _class_of(project, module, node)
+            if info is None or _asked_for(module, node):
+                continue
+            if info.name not in known:
+                known[info.name] = _members(project, info)
+            members = known[info.name]
+            if members is None or _has(members, node.attr) or _holds_several(project, module, node, members):
+                continue
+            if not (_extended(project, info, node.attr) or _is_doubtful(project, module, node, info)):
+                made = ("class", info.scope.module, info.node)
+                yield broken(module, node, f"{info.node.name} has no member {node.attr!r}", made)
+
+
+def _stored(project: Project) -> set[str]:
+    """Return the attributes that code sets on anything but `self`, or by name."""
+    found: set[str] = set()
+    for module in project.modules.values():
+        for node in module.live.get(ast.Attribute, []):
+            if (
+                isinstance(node, ast.Attribute)
+                and not isinstance(node.ctx, ast.Load)
+                and not (isinstance(node.value, ast.Name) and node.value.id == "self")
+            ):
+                found.add(node.attr)
+        for call in (c for name in ("setattr", "__setattr__", *REGISTERS) for c in module.calls.get(name, [])):
+            found |= {str(a.value) for a in call.args if isinstance(a, ast.Constant)}
+    return found
+
+
+def _class_of(project: Project, module: Module, node: ast.Attribute) -> ClassInfo | None:
+    scope = project.scope_at(node, module)
+    if isinstance(node.value, ast.Name) and node.value.id in {"self", "cls", scope.self_name}:
+        is_own = node.value.id == scope.self_name and node.value.id in {"self", "cls"}
+        info = scope.self_class if is_own else None
+        return None if info is None or info.twice or _is_partial(project, info) else info
+    named = project.types.of(node.value, scope)
+    info = project.classes.get(named or "")
+    other = class_at_hook(project, node.value, scope) if info is None else None
+    if other is None and named is None and isinstance(node.value, ast.Name):
+        other = _class_by_turns(project, module, node.value, node.attr)
+    if other is not None:
+        return None if other.twice else other
+    return None if info is None or info.twice or not _is_always(project, node.value, scope, named) else info
+
+
+def _class_by_turns(project: Project, module: Module, name: ast.Name, attribute: str) -> ClassInfo | None:
+    """Return the one class of all that a loop's variable stands for, each known for sure."""
+    found = elements(project, module, name)
+    if not found:
+        return project.classes.get(annotated(project, module, name) or "")
+    kinds = {project.types.of(*each) for each in found}
+    info = project.classes.get(next(iter(kinds)) or "") if len(kinds) == 1 else None
+    if info is None or not all(_is_always(project, *each, info.name) for each in found):
+        return None
+    return None if any(_is_other(project, *each, info, attribute) for each in found) else info
+
+
+def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None) -> bool:
+    """Return whether everything that an attribute is ever set to is of one class."""
+    if not isinstance(node, ast.Attribute):
+        return True
+    values = [(b.node, where) for b, where in scope.attribute(node) if b.kind == "value"]
+    given = [(v, where) for v, where in values if not (isinstance(v, ast.Constant) and v.value is None)]
+    return all(isinstance(v, ast.expr) and project.types.of(v, where) == named for v, where in given)
+
+
+def _is_doubtful(project: Project, module: Module, node: ast.Attribute, info: ClassInfo) -> bool:
+    """Return whether an object may well be of another class than it is taken for: guessed, handed over, elsewhere."""
+    scope = project.scope_at(node, module)
+    if _is_other_side(module, node, info.node) or (node.attr in OF_MAPPINGS and _is_structured(project, info)):
+        return True
+    is_told = project.types.of(node.value, scope) or class_at_hook(project, node.value, scope)
+    return bool(is_told) and _is_other(project, node.value, scope, info, node.attr)
+
+
+def _is_other(project: Project, node: ast.expr, scope: Scope, info: ClassInfo, attribute: str) -> bool:
+    """Return whether the class of an object is but guessed, or is not that of what is handed over."""
+    if project.types.is_guess(node, scope) and class_at_hook(project, node, scope) is not info:
+        return True
+    given = project.classes.get(project.types.handed(node, scope) or "")
+    return given is not None and given is not info and project.method(given, attribute) is not None
+
+
+def _is_structured(project: Project, info: ClassInfo) -> bool:
+    """Return whether a class may only tell the fields of what OmegaConf makes of it, which is a mapping as well."""
+    named = (name for module in project.modules.values() for name in module.aliases.values())
+    is_data = any("dataclass" in text_of(d) for d in info.node.decorator_list)
+    return is_data and any(name.partition(".")[0] in {"omegaconf", "hydra"} for name in named)
+
+
+def _is_other_side(module: Module, node: ast.AST, other: ast.AST) -> bool:
+    """Return whether two places are never run in one program: they stand on the two sides of one condition."""
+    sides = {around: inside for inside, around in itertools.pairwise((node, *module.ancestors(node)))}
+    for inside, around in itertools.pairwise((other, *module.ancestors(other))):
+        if isinstance(around, ast.If) and around in sides:
+            return (inside in around.orelse) is not (sides[around] in around.orelse)
+    return False
+
+
+def _holds_several(project: Project, module: Module, node: ast.Attribute, members: set[str]) -> bool:
+    """Return whether a parameter is used as a container of what it is annotated as, and never as one of that."""
+    function = function_of(node, module)
+    name = node.value.id if isinstance(node.value, ast.Name) and function is not None else ""
+    found = project.scope_at(node, module).lookup(name)
+    if function is None or found is None or found[0].function is not function or found[1][0].kind != "parameter":
+        return False
+    used = {n.attr for n in walk(function) if isinstance(n, ast.Attribute) and text_of(n.value) == name}
+    return bool(used & CONTAINERS) and not (used | {"__getitem__", "__iter__"}) & members
+
+
+def _extended(project: Project, info: ClassInfo, name: str) -> bool:
+    """Return whether an object known to be of a class may be of one that extends it and has the member.
+
+    Where nothing makes an object of the class itself, such as a mixin, all are of those, whose other bases count, too.
+    """
+    below = list(project.below(info))
+    if any(name in other.methods or name in other.attributes or name in kept(other.node, _named) for other in below):
+        return True
+    if _is_made(project, info):
+        return False
+    if not below:
+        return _is_abstract(project, info)  # whoever uses the program fills it in
+    return any((members := _members(project, other)) is None or _has(members, name) for other in below)
+
+
+def _has(members: set[str], name: str) -> bool:
+    return name in members or (MODULE in members and is_member(name))
+
+
+def _fills_itself(info: ClassInfo) -> bool:
+    """Return whether a constructor calls what reading does not know, and what may set attributes of the instance."""
+    scope = info.scope
+    for method in (m for name, m in info.methods.items() if name in CONSTRUCTORS):
+        for node in walk(method):
+            if not isinstance(node, ast.Call) or scope.project.types.function(node, scope) is not None:
+                continue
+            named = scope.dotted(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else None
+            if named in scope.project.classes or (isinstance(node.func, ast.Name) and node.func.id in BUILTINS):
+                continue
+            handed = any(isinstance(arg, ast.Name) and arg.id == "self" for arg in node.args)
+            if handed or (isinstance(node.func, ast.Name) and isinstance(_statement(node, method), ast.Expr)):
+                return True
+    return False
+
+
+def _statement(call: ast.Call, function: ast.AST) -> ast.stmt | None:
+    """Return the statement that consists of a call."""
+    return next((n for n in walk(function) if isinstance(n, ast.Expr) and n.value is call), None)
+
+
+def _is_partial(project: Project, info: ClassInfo) -> bool:
+    """Return whether a class counts on others for its members: one that is extended, made to be, or only named."""
+    if any(word in info.node.name.lower() for word in ("mixin", "base", "abstract", "protocol", "interface")):
+        return True
+    if info.name in project.extended or (_is_abstract(project, info) and not _is_made(project, info)):
+        return True
+    if info.attributes or CONSTRUCTORS & info.methods.keys():
+        return False
+    # where nothing here makes one of it, a library is told its name
+    return not _is_made(project, info)
+
+
+def _is_abstract(project: Project, info: ClassInfo) -> bool:
+    """Return whether a class says that others are to fill it in."""
+    bases = {tail_of(base) for each in project.order_of(info) for base in each.node.bases}
+    told = (is_hollow(m) or any("abstract" in tail_of(d) for d in m.decorator_list) for m in info.methods.values())
+    return "ABC" in bases or any(told)
+
+
+def _is_made(project: Project, info: ClassInfo) -> bool:
+    """Return whether something calls a class by its name."""
+    return any(info.node.name in module.calls for module in project.modules.values())
+
+
+def _asked_for(module: Module, node: ast.Attribute) -> bool:
+    """Return whether the code itself asks first: `hasattr`, `isinstance`, `except AttributeError`."""
+    for around in module.ancestors(node):
+        if isinstance(around, ast.If | ast.IfExp | ast.While | ast.Assert):
+            text = text_of(around.test)
+            if "hasattr" in text or "isinstance" in text or node.attr in text.split("'"):
+                return True
+        if isinstance(around, ast.Try):
+            kinds = [text_of(h.type) if h.type else "" for h in around.handlers]
+            if any(not kind or "AttributeError" in kind or kind in {"Exception", "BaseException"} for kind in kinds):
+                return True
+    function = function_of(node, module)
+    return function is not None and text_of(node.value) in kept(function, _told_apart)
+
+
+def _told_apart(function: ast.AST) -> set[str]:
+    """Return what a function asks the class of."""
+    found = (n for n in walk(function) if isinstance(n, ast.Call) and tail_of(n.func) == "isinstance")
+    return {text_of(call.args[0]) for call in found if call.args}
+
+
+def _members(project: Project, info: ClassInfo, hops: int = 6) -> set[str] | None:
+    """Return all that a class and its bases define or set; `None` where that cannot be told."""
+    if info.twice or hops == 0 or info.node.keywords or OPEN & info.methods.keys():
+        return None
+    if any(tail_of(d.func if isinstance(d, ast.Call) else d) != "dataclass" for d in info.node.decorator_list):
+        return None
+    found = set(info.methods) | set(info.attributes) | kept(info.node, _named)
+    if found & OPEN or _fills_itself(info):
+        return None
+    for base, written in zip(info.bases, info.node.bases, strict=True):
+        name = base or text_of(written.value if isinstance(written, ast.Subscript) else written)
+        if name.rpartition(".")[2] == "Protocol":
+            return None  # what has its members may well have others
+        if name == "typing.NamedTuple":
+            found |= OF_TUPLES
+            continue
+        if name == MODULE and (parts := registered(info.node)) is not None:
+            found |= {MODULE, *parts}
+            continue
+        if name in PLAIN or name.rpartition(".")[2] in {"Generic", "ABC", "object"}:
+            continue
+        inherited = project.classes.get(name)
+        more = _members(project, inherited, hops - 1) if inherited else None
+        if more is None:
+            return None
+        found |= more
+    return found
+
+
+def _named(node: ast.ClassDef) -> set[str]:
+    """Return every name that a class body binds, in its blocks too."""
+    found: set[str] = set()
+    for inner in walk(node):
+        if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
+            found.add(inner.attr)
+        elif isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(inner.name)
+        elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+            found.add(inner.id)
+        elif _fills(inner):
+            found |= {"__setattr__"}  # set by a name that reading does not know
+    return found
+
+
+def _fills(node: ast.AST) -> bool:
+    """Return whether code sets attributes by names that reading does not know: by `setattr`, or in `__dict__`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FILLS:
+        return _is_dict(node.func.value)
+    if isinstance(node, ast.Call):
+        return tail_of(node.func) in {"setattr", "__setattr__"}
+    if isinstance(node, ast.Assign):
+        return _is_dict(node.value)  # under another name
+    return isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and _is_dict(node.value)
+
+
+def _is_dict(node: ast.expr) -> bool:
+    """Return whether an expression is what holds the attributes of an object: `self.__dict__`, `vars(self)`."""
+    return tail_of(node) == "__dict__" or (isinstance(node, ast.Call) and tail_of(node.func) == "vars")
