@@ -12,7 +12,6 @@ from gates.ranking import ranked
 from gates.report import CriterionReport, Report, Trace
 from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
-from gates.stages._own_lines import TITLE as OWN_LINES
 from gates.task import loading as spec
 from gates.task.task import Task
 from gates.task.yaml_source import did_you_mean
@@ -47,7 +46,7 @@ def explain(subject: str, criterion: str | None, *, root: Path, settings: Settin
     stood = next((c for c in report.criteria if c.id == criterion), None) if report else None
     if report is None or stood is None:
         return [*lines, f"  never judged; run `gates run {task.id}`"]
-    lines += [*_verdict(task, report), "", *_standing(stood), *_own_lines(report, asked.id), ""]
+    lines += [*_verdict(task, report), "", *_standing(stood), ""]
     return [*map(visible, lines), *_findings(report, lambda f: f.criterion == criterion, known)]
 
 
@@ -75,13 +74,6 @@ def _standing(criterion: CriterionReport) -> Iterator[str]:
     for title, traces in _kinds(criterion).items():
         for trace in traces:
             yield f"  {title:<12} {_trace(trace)}"
-
-
-def _own_lines(report: Report, criterion: str) -> Iterator[str]:
-    """Say of each of its codes how many lines its own tests executed, which did, and which lines none of them did."""
-    tables = [s for gate in report.gates for s in gate.sections if s.title == OWN_LINES]
-    for _, code, share, tests, left in (row for s in tables for row in s.rows if row[0] == criterion):
-        yield f"  {'lines':<12} {code}: {share} executed by {tests}; executed by none of its tests: {left}"
 
 
 def _kinds(criterion: CriterionReport) -> dict[str, list[Trace]]:

@@ -15,16 +15,16 @@ from covering import executed, started
 
 from gates.check import Evidence, EvidenceSet
 from gates.checks.assertions.collect import TestFiles
+from gates.checks.criteria.collect import KnownCriteria
 from gates.child.process import ProcessRun, Stream
+from gates.code.symbols import SymbolTrace, Use
 from gates.context import Context
 from gates.evidence._standing import standing_for
 from gates.evidence.called_code import CalledCode, CommandCall
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.known_criteria import KnownCriteria
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.symbols import SymbolTrace, Use
 from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.measuring.samples import Samples
 from gates.model import CommandRecord, Finding, Location, Outcome, Severity

@@ -1,10 +1,10 @@
-"""Builders of calculations, edge cases and properties, and of what came of them."""
+"""Builders of calculations and edge cases, and of what came of them."""
 
 from typing import Any
 
 from building import a_task
 
-from gates.evidence.calculations import Calculations, CallRun, Ended
+from gates.checks.calculations.collect import Calculations, CallRun, Ended
 from gates.model import Location
 from gates.task.task import Task
 
@@ -23,16 +23,9 @@ def an_edge_case(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in {**facts, **changes}.items() if value is not ...}
 
 
-def a_property(**changes: Any) -> dict[str, Any]:
-    """A property that is tried on the numbers from 0 to 9."""
-    domain = {"floats": [0, 9]}
-    facts = {"name": "more is more", "call": "pkg.core:double", "property": "increasing", "over": [domain], "line": 26}
-    return {**facts, **changes}
-
-
 def calculating(**changes: Any) -> Task:
     """A task with one of each."""
-    facts = {"calculations": [a_calculation()], "edge_cases": [an_edge_case()], "properties": [a_property()]}
+    facts = {"calculations": [a_calculation()], "edge_cases": [an_edge_case()]}
     return a_task(**{**facts, **changes})
 
 
@@ -50,11 +43,6 @@ def a_raise(call_id: str = "edge:0", *error: str, **changes: Any) -> CallRun:
     return a_call(call_id, **{**facts, **changes})
 
 
-def a_trial(call_id: str = "property:0", **changes: Any) -> CallRun:
-    """A property that held for a hundred inputs."""
-    return a_call(call_id, **{"returned": None, "tried": 100, "held": True, **changes})
-
-
 def calculated(*calls: CallRun) -> Calculations:
     """What came of the calls of `calculating`, all as stated where nothing else is given."""
-    return Calculations(how="calls", calls=calls or (a_call(), a_raise(), a_trial()))
+    return Calculations(how="calls", calls=calls or (a_call(), a_raise()))

@@ -12,9 +12,6 @@ KEYS = {
     ("calculations", 0, "table", 3): "tolerance",
     ("calculations", 0, "instance"): "kwargs",
     ("edge_cases", 0): "raises",
-    ("properties", 0): "property",
-    ("properties", 0, "over", 0, "lists"): "floats",
-    ("properties", 0, "over", 0, "lists", "lists"): "floats",
 }
 
 
@@ -33,8 +30,6 @@ def test_keys_are_those_of_the_model_there(place: tuple[str | int, ...]) -> None
         (("calculations", 0, "table", 0, "expected"), True),
         (("calculations", 0, "table", 0, "kwargs", "line", "x", 0), True),
         (("calculations", 0, "call"), False),
-        (("properties", 0, "over", 0, "values", 0), True),
-        (("properties", 0, "over", 0, "floats", 0), False),
         (("criteria", 0, "args"), False),
         (("no_such", 0, "args", 0), False),
         (("args",), False),

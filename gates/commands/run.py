@@ -10,6 +10,7 @@ from typing import TypeVar
 from gates import pipeline, registry, render, store
 from gates.bundles.files import handed_in
 from gates.child.guardian import guarded_folder
+from gates.code.symbols import refuse_unknown_names
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
@@ -68,6 +69,8 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     check_rules(home / request.settings.rules, home)
     if request.base:
         check_base(request.root, request.base)
+    if home == request.root:  # a change that takes a name away is judged, and no mistake of the task
+        refuse_unknown_names(task, home)
     committed = request.root / request.settings.evidence / task.id
     bundles = handed_in(request.evidence, committed, task.id, request.root)
     task = task.model_copy(update={"claims": (*task.claims, *_claims(request)), "bundles": bundles})

@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from gates.code.sources import Sources
 from gates.context import Context
 from gates.evidence._marked import WrittenTest, written_in
-from gates.evidence.sources import Sources
 from gates.evidence.test_records import ELSEWHERE, Event, Unrun
 from gates.project.files import is_aside
 from gates.syntax import Unparsed

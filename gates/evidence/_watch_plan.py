@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from gates.code.sources import Sources
+from gates.code.symbols import Resolver
 from gates.context import Context
 from gates.evidence._beside_tests import files_beside_tests
 from gates.evidence._named_values import PURE, NamedValues, makes_names, named_values, set_in
-from gates.evidence.sources import Sources
-from gates.evidence.symbols import Resolver
 from gates.model import Location
 from gates.syntax import SourceModule, Unparsed, live_statements
 from gates.task.task import Task

@@ -3,8 +3,7 @@
 import ast
 from collections import defaultdict
 
-from gates.evidence._uses import unread_in
-from gates.evidence.symbols import Resolver
+from gates.code.symbols import Resolver
 from gates.model import Location
 from gates.scan.patterns.pattern import Pattern
 from gates.syntax import Unparsed, live_nodes
@@ -13,7 +12,6 @@ ALSO: dict[type[ast.AST], type[ast.AST]] = {
     ast.With: ast.AsyncWith, ast.For: ast.AsyncFor, ast.FunctionDef: ast.AsyncFunctionDef,
     ast.Attribute: ast.Name, ast.Name: ast.Attribute,
 }  # fmt: skip
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Written:
@@ -32,10 +30,7 @@ class Written:
             self._files[place.path] = self._read(place.path)
         by_line, live = self._files[place.path]
         here = by_line.get(place.line or 1, [])
-        alive = [node for node in here if node in live]
-        if not here or not alive:
-            return not here
-        return any(node not in self._unread(node, live) for node in alive)
+        return not here or any(node in live for node in here)
 
     def dead(self, path: str) -> list[Location]:
         """Return where code with all names of the pattern stands in a file that never runs."""
@@ -59,13 +54,6 @@ class Written:
             if isinstance(node, self._kinds):
                 found[getattr(node, "lineno", 1)].append(node)
         return found, frozenset(live_nodes(tree))
-
-    def _unread(self, node: ast.AST, live: frozenset[ast.AST]) -> set[ast.AST]:
-        """Return what nobody reads in the outermost function that a node stands in."""
-        line = getattr(node, "lineno", 1)
-        around = [one for one in live if isinstance(one, Function) and one.lineno <= line <= (one.end_lineno or line)]
-        outermost = min(around, key=lambda one: one.lineno, default=None)
-        return unread_in(list(live_nodes(outermost))) if outermost else set()
 
 
 def _names_in(node: ast.AST) -> set[str]:

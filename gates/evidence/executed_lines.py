@@ -11,6 +11,8 @@ from typing import Self
 from pydantic import Field, JsonValue
 
 from gates.check import Evidence
+from gates.code.sources import Sources
+from gates.code.symbols import Resolver
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._compilers import compiling_modules
@@ -18,8 +20,6 @@ from gates.evidence._coverage_plan import FOLDER
 from gates.evidence._defining_lines import called, defining, is_defined
 from gates.evidence._own_steps import as_steps, as_text
 from gates.evidence.public_code import Body, exports_of, functions_of, innermost
-from gates.evidence.sources import Sources
-from gates.evidence.symbols import Resolver
 from gates.model import Location, Model
 from gates.project.files import files_of
 from gates.syntax import SourceModule, Unparsed

@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from gates.code.symbols import Resolver
 from gates.evidence._written import Written
-from gates.evidence.symbols import Resolver
 from gates.meanings import deleted_after, replaced_by
 from gates.model import Location, Model, Severity
 from gates.scan.checking import Checked, check
@@ -120,8 +120,6 @@ def _never_run(place: Location, resolver: Resolver) -> str:
             return f"{'.'.join(names)} is deleted in line {gone.lineno}"
         if node in body and (other := replaced_by(body, node.name, node.lineno)):
             return f"{'.'.join(names)} is given another value in line {other.lineno}"
-        if unused := resolver.unused(module, node, names):
-            return unused
         if not isinstance(node, ast.ClassDef):
             return ""
         body = node.body

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from gates.evidence._compilers import compiles, compiling_modules
 from gates.evidence._own_steps import steps_of
-from gates.evidence._private_names import is_private
 from gates.stub import is_hollow, last_name
 from gates.syntax import SourceModule, live_statements, origin
 
@@ -138,6 +137,11 @@ def _lambda(node: ast.Assign | ast.AnnAssign, made: ast.Lambda, name: str) -> Bo
 def _first_line(node: ast.stmt) -> int:
     decorators = node.decorator_list if isinstance(node, Function | ast.ClassDef) else []
     return min([node.lineno, *(part.lineno for part in decorators)])
+
+
+def is_private(name: str) -> bool:
+    """Return whether a name is for its own project alone, such as `_step`; `__call__` is not."""
+    return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
 
 
 def _is_private_path(path: str) -> bool:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from gates.code.sources import Sources
+from gates.code.symbols import Resolver
 from gates.evidence.executed_lines import TEST
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.sources import Sources
-from gates.evidence.symbols import Resolver
 from gates.model import Location, Outcome
 from gates.proving import others
 from gates.proving.bench import Bench

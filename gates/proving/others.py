@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from gates import pipeline
 from gates.check import Evidence, EvidenceSet
+from gates.checks.calculations.collect import Calculations
 from gates.context import Context
-from gates.evidence.calculations import Calculations
 from gates.evidence.entry_points import EntryPointRuns
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.recorded_tests import RecordedTests, paths_of
@@ -20,7 +20,6 @@ READ = "code:"
 KINDS: tuple[tuple[str, tuple[type[Evidence], ...]], ...] = (
     ("calculations", (Calculations,)),
     ("edge_cases", (Calculations,)),
-    ("properties", (Calculations,)),
     ("entry_points", (EntryPointRuns,)),
     ("training_steps", (Recording,)),
     ("recorded_tests", (PytestRun, RecordedTests)),

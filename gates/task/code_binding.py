@@ -17,18 +17,19 @@ def _pattern(text: str) -> str:
 
 
 Symbol = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
-Dotted = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*$")]
+Used = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*(:[^\W\d][\w.]*)?$")]
 
 
 class CodeBinding(Located):
     """The code that implements a criterion: a symbol, a pattern, or a code rule.
 
-    `uses` are names that live code of the symbol must use. A pattern must fit live code of the implementation, or of
-    the file or folder `in`, in `at_least` so many places. `reached_from` is a symbol that must call this code.
+    `uses` are names that live code of the symbol must use, as its module writes them, or as `module:name`. A pattern
+    must fit live code of the implementation, or of the file or folder `in`, in `at_least` so many places.
+    `reached_from` is a symbol that this code must run with in a test.
     """
 
     symbol: Symbol | None = None
-    uses: tuple[Dotted, ...] = ()
+    uses: tuple[Used, ...] = ()
     rule: Name | None = None
     pattern: Annotated[Text, AfterValidator(_pattern)] | None = None
     in_: InsidePath | None = Field(default=None, alias="in")

@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from gates.task.calculation import Callable, Distance, Taken
-from gates.task.types import Part, Seconds
+from gates.task.types import Callable, Distance, Part, Seconds, Taken
 
 Where = Literal["threads", "processes"]
 CONFIDENT = 3  # k rounds without a failure: fewer than 3/k fail, at 95 %

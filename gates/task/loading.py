@@ -22,6 +22,7 @@ ARMED = (*sorted(PAIRS), "value", "slope")
 SPOTTED = ("implementation", "tests", "rules")
 GONE = {  # keys that a task had once, and what answers in their place
     "emulate": "CUDA is not emulated; run what needs a device where one is",
+    "properties": "write a hypothesis test and bind it with 'tests'",
 }
 FORMS = {
     "symbol": "'package.module:Name' or 'package.module:Class.method'",

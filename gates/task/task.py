@@ -11,7 +11,6 @@ from gates import registry
 from gates.command_line import shown
 from gates.errors import UsageError
 from gates.model import Level, Location
-from gates.task.calculation import Calculation, EdgeCase, Property
 from gates.task.code_binding import CodeBinding
 from gates.task.concurrent import Concurrent
 from gates.task.fault import DeclaredFault, ProofTarget
@@ -155,9 +154,6 @@ class _Written(Located):
     rules: tuple[Name, ...] = ()
     training_steps: tuple[TrainingStep, ...] = ()
     recorded_tests: tuple[TestsToRecord, ...] = ()
-    calculations: tuple[Calculation, ...] = ()
-    edge_cases: tuple[EdgeCase, ...] = ()
-    properties: tuple[Property, ...] = ()
     criteria: Annotated[tuple[Criterion, ...], Field(min_length=1)]
     measurements: tuple[Measurement, ...] = ()
     leaks: tuple[Leak, ...] = ()
@@ -217,8 +213,8 @@ def _with_checks() -> dict[str, Any]:
     """Return the fields that the folders of `gates/checks/` add to a task, one for each part in their `spec`."""
     specs = [f"gates.checks.{name}.spec" for name in registry.packages("gates.checks")]
     kinds = [kind for spec in specs for kind in registry.kinds_in(spec, Part)]
-    own = _Written.model_fields
-    return {kind.key: (tuple.__class_getitem__((kind, ...)), ()) for kind in kinds if kind.key not in own}
+    named = [kind for kind in kinds if getattr(kind, "key", "") not in {"", *_Written.model_fields}]
+    return {kind.key: (tuple.__class_getitem__((kind, ...)), ()) for kind in named}
 
 
 if TYPE_CHECKING:

@@ -21,6 +21,9 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")]
 ArmName = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=200)]
 Metric = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.:/-]*$")]
 Command = Annotated[tuple[Text, ...], Field(min_length=1)]
+Callable = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
+Distance = Annotated[float, Field(ge=0)]
+Taken = Annotated[str, Field(pattern=r"^\w+(\.\w+)*$")]
 Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
 
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gates import garbage_collection, meanings, stub, syntax
+from gates.code import symbols
+from gates.code.sources import Sources
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.evidence import public_code, symbols
-from gates.evidence.sources import Sources
+from gates.evidence import public_code
 from gates.scan import memory
 from gates.syntax import Unparsed
 from gates.task import code_binding
@@ -21,7 +22,7 @@ from gates.tracing.loose_names import loose_names
 from gates.tracing.matrix import Matrix, join
 from gates.tracing.task_trace import TaskTrace, trace
 
-BESIDE = ("patterns.py", "reach.py", "call_graph.py")
+BESIDE = ("patterns.py",)
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,8 @@ def _digest() -> str:
     """Return a digest of the code that makes the facts, so that a change of it forgets them."""
     made_by = (spec, code_binding, meanings, syntax, stub, symbols, public_code, file_facts, task_trace)
     parts = [Path(module.__file__ or "").read_bytes() for module in made_by]
-    evidence = Path(symbols.__file__).parent
-    beside = [*(evidence / name for name in BESIDE), *sorted(evidence.glob("_*.py"))]
+    evidence, code = Path(public_code.__file__).parent, Path(symbols.__file__).parent
+    beside = [*(evidence / name for name in BESIDE), *sorted(evidence.glob("_*.py")), *sorted(code.glob("*.py"))]
     parts += [path.read_bytes() for path in beside]
     parts.append(memory.version().encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]

@@ -4,15 +4,14 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gates.evidence.sources import Sources
-from gates.evidence.symbols import Resolver
+from gates.code.sources import Sources
+from gates.code.symbols import Resolver
 from gates.model import Level, Location, Model
 from gates.task.code_binding import CodeBinding
 from gates.task.task import Criterion, Spot, Task
 
 if TYPE_CHECKING:
     from gates.evidence.patterns import PatternTrace
-    from gates.evidence.reach import Reach
 
 
 class CodeTrace(Model):
@@ -101,30 +100,12 @@ class _Code:
 
         return trace_patterns((b for c in self._task.criteria for b in c.code), self._resolver)
 
-    @cached_property
-    def _reach(self) -> "Reach":
-        from gates.evidence.reach import Reach
-
-        return Reach(self._resolver)
-
     def traced(self, binding: CodeBinding) -> Iterator[CodeTrace]:
-        """Yield each place that a binding comes to, or the reason why there is none; then what does not reach it."""
+        """Yield each place that a binding comes to, or the reason why there is none."""
         if binding.rule:
             yield self._told(binding, problem="applied by `gates run`", checked=False)
             return
-        found = list(self._fitting(binding) if binding.pattern else self._named(binding))
-        yield from found
-        places = [one.location for one in found if one.location and not one.problem]
-        if not binding.reached_from or not places:
-            return
-        reach = self._reach.trace(binding, places)
-        if reach.reached.value != "reached":
-            who = f"; called by {', '.join(reach.callers)}" if reach.callers else ""
-            told = self._told(
-                binding, places[0], reach.problem or f"{reach.reached.value}{who}",
-                checked=reach.reached.value == "not reached",
-            )  # fmt: skip
-            yield told.model_copy(update={"name": f"{binding.name} from {binding.reached_from}"})
+        yield from self._fitting(binding) if binding.pattern else self._named(binding)
 
     def _named(self, binding: CodeBinding) -> Iterator[CodeTrace]:
         found = self._resolver.trace(binding)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from building import a_context, a_criterion, a_task, all_evidence, written
 
+from gates.checks.criteria import tested as _criterion_tests
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Outcome
-from gates.stages import _criterion_tests
 
 TASK = a_task(entry_points=[], criteria=[a_criterion(tests=["tests"])], measurements=[])
 OPTIONS = "[tool.pytest.ini_options]\naddopts = '-p no:anyio {}'\n"

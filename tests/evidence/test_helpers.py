@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from building import a_context, a_criterion, a_task, all_evidence, pytest_options, written
 
+from gates.checks.criteria import tested as _criterion_tests
 from gates.evidence._beside_tests import files_beside_tests
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Finding, Outcome
-from gates.stages import _criterion_tests
 
 TASK = a_task(entry_points=[], criteria=[a_criterion(tests=["tests"])], measurements=[])
 CODE = "def same(x): return x\n"

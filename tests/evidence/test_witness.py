@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from building import a_context, a_criterion, a_task, all_evidence, evidence, pytest_options, written
 
+from gates.checks.criteria import tested as _criterion_tests
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome
 from gates.model import Decision, Finding, Outcome
-from gates.stages import _criterion_tests, _suite
+from gates.stages import _suite
 from gates.verdict import decide
 
 TASK = a_task(entry_points=[], criteria=[a_criterion(tests=["tests"])], measurements=[])

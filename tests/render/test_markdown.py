@@ -23,9 +23,9 @@ from building import (
 
 from gates import pipeline
 from gates.check import EvidenceSet
+from gates.code.symbols import Use
 from gates.errors import GatesError, UsageError
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.symbols import Use
 from gates.evidence.test_records import TestOutcome, Warned
 from gates.model import FileDigest, Location, Revision
 from gates.proof import End

@@ -7,9 +7,9 @@ from building import a_criterion, a_process, a_record, a_run, a_task, a_tree, ev
 from covering import TEST, a_function, executed
 
 from gates.check import EvidenceSet
+from gates.code.symbols import SymbolTrace
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.symbols import SymbolTrace
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
 from gates.stages._coverage import describe, judge, plan
 from gates.task.selection import narrowed

@@ -44,8 +44,7 @@ def test_criterion_that_only_a_training_step_stands_for_passes() -> None:
         update={"criteria": a_task(criteria=[a_criterion(tests=[])]).criteria, "entry_points": ()}
     )
     seen = all_evidence(task, recorded(), a_run(a_record(id="tests/test_other.py::test_x")))
-    (tests,) = (f for f in judge_gate(GATE, task, seen).findings if f.check == "tests:AC1")
-    assert (tests.outcome, tests.actual) == (Outcome.NOT_APPLICABLE, "shown by a training step")
+    assert "tests:AC1" not in {f.check for f in judge_gate(GATE, task, seen).findings}
     assert stand(task, task.criteria[0], [judge_gate(GATE, task, seen)], None).status is Status.PASS
 
 

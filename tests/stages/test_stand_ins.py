@@ -7,10 +7,10 @@ from building import a_criterion, a_record, a_run, a_task, a_tree, evidence
 from covering import TEST, a_function, executed
 
 from gates.check import EvidenceSet
+from gates.code.symbols import SymbolTrace
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.stand_ins import Instead, StandIn
-from gates.evidence.symbols import SymbolTrace
 from gates.evidence.test_records import TestRecord
 from gates.model import Finding, Level, Location, Outcome
 from gates.stages._coverage import describe, judge

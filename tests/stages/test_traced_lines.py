@@ -6,9 +6,9 @@ import pytest
 from building import a_criterion, a_run, a_task, evidence
 from covering import TEST, a_function, executed
 
+from gates.code.symbols import SymbolTrace
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.symbols import SymbolTrace
 from gates.model import Finding, Location, Outcome
 from gates.stages._coverage import describe, judge
 

@@ -47,7 +47,6 @@ PATTERNS = TASK.replace('{symbol: "pkg.core:double"}', "{pattern: 2 * $N}").repl
 @pytest.mark.parametrize("part", [
     "calculations:\n  - {call: 'pkg.core:spare', criteria: [AC2], table: [{args: [1], expected: 1}]}\n",
     "training_steps:\n  - {call: 'pkg.core:spare', criteria: [AC2]}\n",
-    "properties:\n  - {name: p, call: 'pkg.core:spare', property: finite, over: [{floats: [0, 1]}], criteria: [AC2]}\n",
 ])  # fmt: skip
 def test_criterion_that_a_call_stands_for_lacks_no_test(traced: Callable[..., Result], part: str) -> None:
     changes = {"tests/test_half.py": "def helper():\n    pass\n", "tasks/T1.yaml": TASK + part}
@@ -75,15 +74,6 @@ def test_pattern_is_looked_for_again_where_a_file_changed_or_is_new(traced: Call
     result = traced(gone, "T1")
     assert "T1/AC1: pattern 2 * $N: no live code of the implementation fits it" in result.stdout
     assert traced({**gone, "pkg/new.py": "def twice(n):\n    return 2 * n\n"}, "T1").exit_code == 0
-
-
-def test_code_that_its_entry_does_not_call_is_a_dead_reference(traced: Callable[..., Result]) -> None:
-    task = TASK.replace('"pkg.core:double"', '"pkg.core:double", reached_from: "pkg.core:spare"')
-    result = traced({"tasks/T1.yaml": task}, "T1")
-    assert (result.exit_code, "pkg.core:double from pkg.core:spare: not reached" in result.stdout) == (1, True)
-    assert (
-        traced({"tasks/T1.yaml": task, "pkg/core.py": CORE.replace("return n\n", "return double(n)\n")}).exit_code == 0
-    )
 
 
 def test_tests_and_code_without_a_criterion_are_named(traced: Callable[..., Result]) -> None:

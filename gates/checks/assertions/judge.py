@@ -20,7 +20,7 @@ WARNINGS = {
 }  # fmt: skip
 RULES = (
     RuleText(
-        id="BL018",
+        id="BL021",
         title="Every assertion of the tests ran",
         meaning="No test executed an `assert` that stands under no condition in the test files of a criterion: it lies "
         "behind the line that raises, in a loop over nothing, or in a helper that is never called.",
@@ -88,7 +88,7 @@ def _unexecuted(
         ]  # fmt: skip
         for each in never[:SHOWN]:
             yield _open(
-                criterion, "BL018", each.location, f"The assertion at {each.location} was executed by no test.",
+                criterion, "BL021", each.location, f"The assertion at {each.location} was executed by no test.",
                 actual="never executed", remediation="Let it run, or remove it.",
             )  # fmt: skip
 
@@ -152,7 +152,7 @@ def _open(criterion: Criterion, rule: str, place: Location, message: str, *, act
 
 def _finding(criterion: Criterion, outcome: Outcome, message: str) -> Finding:
     return Finding(
-        rule="BL018", check=f"assertions:{criterion.id}", criterion=criterion.id, level=Level.ADVISORY,
+        rule="BL021", check=f"assertions:{criterion.id}", criterion=criterion.id, level=Level.ADVISORY,
         outcome=outcome, severity=Severity.INFO, message=message,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Makes the calls that a file asks for, one after the other, and tells of each as it begins and as it ends.
+"""Makes the calls that a file asks for, each in a fork of its own, and tells of each as it begins and as it ends.
 
     python -c BOOTSTRAP ASKED RESULT STACKS
 
@@ -10,17 +10,19 @@ import faulthandler
 import importlib
 import json
 import os
+import signal
 import sys
 from hmac import new as hashed
 from json import dumps
 from os import O_APPEND, O_CREAT, O_WRONLY, close, getpid, write
 from os import open as opened
-from typing import Any, TextIO
+from typing import Any
 
 from .calling import Target, Unreachable, brief, built, called, raised
 from .values import encode
 
 IMPORT_S = 120.0
+DONE = 77  # how a fork ends that told of its call
 BOOTSTRAP = (
     # a module of the project must not take the place of one of the standard library while we begin
     "import sys; here = sys.argv.pop(1); sys.path[: sys.path[:1] == ['']] = [here]; "
@@ -34,45 +36,81 @@ def main() -> None:
     with open(asked_path, encoding="utf-8") as file:  # noqa: PTH123
         asked = json.load(file)
     os.remove(asked_path)  # noqa: PTH107  # its secret is not for the project
-    tell = _Teller(result_path, asked.pop("secret"))
     sys.argv = ["gates"]
     sys.path.insert(0, asked["paths"][0])
     first = next((at for at, path in enumerate(sys.path) if path.endswith("-packages")), len(sys.path))
     sys.path[first:first] = asked["paths"][1:]  # before any copy that is installed
-    with open(stacks_path, "w", encoding="utf-8") as stacks:  # noqa: PTH123
-        for call in asked["calls"]:
-            tell({"begun": call["id"]})
-            faulthandler.dump_traceback_later(IMPORT_S, exit=True, file=stacks)
-            told = _made(call, tell, stacks)
-            faulthandler.cancel_dump_traceback_later()
-            tell({"id": call["id"], **told})
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # a stream that the project closed
-            stream.flush()
+    session = _Session(result_path, asked["secret"], stacks_path)
+    for call in asked["calls"]:
+        session.imported(call)
+        session.make(call)
     os._exit(0)
 
 
-class _Teller:
+class _Session:
     """Writes each line at once, signed, so that what was seen stays seen when the process dies.
 
     It needs nothing that the project may have replaced in a module, and no file that it may have closed.
     """
 
-    def __init__(self, path: str, secret: str) -> None:
+    def __init__(self, path: str, secret: str, stacks: str) -> None:
         self._owner = getpid()
         self._path = os.path.abspath(path)  # noqa: PTH100  # a call may leave the folder
         self._secret = secret.encode()
+        self._stacks = open(stacks, "w+", encoding="utf-8", errors="replace")  # noqa: PTH123, SIM115  # for all calls
 
-    def __call__(self, told: dict[str, Any]) -> None:
+    def tell(self, told: dict[str, Any]) -> None:
+        """Write a line; a child that a call forked, and that came back here, ends instead."""
         if getpid() != self._owner:
-            os._exit(1)  # a call forked, and its child came back here too
+            os._exit(1)
         text = dumps(told).encode()
         file = opened(self._path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
         write(file, hashed(self._secret, text, "sha256").hexdigest().encode() + b" " + text + b"\n")
         close(file)
 
+    def imported(self, call: dict[str, Any]) -> None:
+        """Import the module of a call; a process that dies in it is told by the line that says that it began."""
+        module = call.get("call", "").partition(":")[0]
+        if module in sys.modules or not module:
+            return
+        self.tell({"importing": module})
+        faulthandler.dump_traceback_later(IMPORT_S, exit=True, file=self._stacks)
+        with contextlib.suppress(BaseException):  # the call says why
+            importlib.import_module(module)
+        faulthandler.cancel_dump_traceback_later()
+        self.tell({"imported": module})
 
-def _made(call: dict[str, Any], tell: _Teller, stacks: TextIO) -> dict[str, Any]:
+    def make(self, call: dict[str, Any]) -> None:
+        """Make a call in a fork, and tell how that ended where it did not live to do so itself."""
+        at = self._stacks.seek(0, os.SEEK_END)
+        if _holds_device():
+            self.tell({"id": call["id"], "problem": "its module takes the CUDA device when it is imported"})
+            return
+        pid = os.fork()
+        if not pid:
+            self._owner = getpid()
+            self._in_fork(call)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        self._stacks.seek(at)
+        if code != DONE:
+            how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            self.tell({"id": call["id"], "died": how, "code": code, "stacks": self._stacks.read()[-20_000:]})
+
+    def _in_fork(self, call: dict[str, Any]) -> None:
+        faulthandler.enable(file=self._stacks)
+        faulthandler.dump_traceback_later(call["limit_s"], exit=True, file=self._stacks)
+        told = _made(call, self)
+        self.tell({"id": call["id"], **told})
+        os._exit(DONE)
+
+
+def _holds_device() -> bool:
+    """Return whether the device is held by this process: no fork of it could use it."""
+    torch = sys.modules.get("torch")
+    return bool(torch is not None and hasattr(torch, "cuda") and torch.cuda.is_initialized())
+
+
+def _made(call: dict[str, Any], session: _Session) -> dict[str, Any]:
     try:
         if "build" in call:
             return {"returned": encode(built(call["build"]))}
@@ -81,16 +119,9 @@ def _made(call: dict[str, Any], tell: _Teller, stacks: TextIO) -> dict[str, Any]
         return {"problem": str(error)}
     except BaseException as error:  # noqa: BLE001  # an import may raise anything, SystemExit too
         return {**raised(error), "importing": True}
-    tell({"reached": call["id"], "place": target.place()})
-    faulthandler.dump_traceback_later(call["limit_s"], exit=True, file=stacks)
+    session.tell({"reached": call["id"], "place": target.place()})
     try:
-        if "over" in call:
-            tried = importlib.import_module(f"{__package__}.trying").tried
-            told: dict[str, Any] = tried(target, call)
-        else:
-            told = called(target, call["args"], call["kwargs"], call["limit_s"])
-    except Unreachable as error:
-        told = {"problem": str(error)}
+        told = called(target, call["args"], call["kwargs"], call["limit_s"])
     except BaseException as error:  # noqa: BLE001  # whatever was not foreseen is told, and proves nothing
         told = {"problem": f"it could not be carried out: {brief(error)}"}
     return {**told, "place": target.place()}

@@ -4,32 +4,30 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gates.evidence._goalposts.move import Part
-from gates.task.calculation import Case, Property
+from gates.model import Model
 
 KEYS = ("tolerance", "relative")
 NINE_DIGITS, NOTHING = 1e-9, 1e-12
 ROUNDING = 1 + 1e-9
-ELSEWHERE = (0.0, 1e6)  # what the results of a property may be, too
-Stated = Case | Property
 
 
-def wider(key: str, before: Stated, after: Stated) -> Iterator[tuple[Part, str, object, object]]:
-    """Yield once for both keys what is allowed now and was not: at the result that is stated, or at 1."""
+def wider(key: str, before: Model, after: Model) -> Iterator[tuple[Part, str, object, object]]:
+    """Yield once for both keys what is allowed now and was not, at the result that is stated."""
     changed = [name for name in KEYS if getattr(before, name) != getattr(after, name)]
-    if key != changed[0]:
-        return
-    stated = [*_numbers(before.expected)] if isinstance(before, Case) else [1.0]
-    if _is_wider(before, after, stated):
+    if key == changed[0] and _is_wider(before, after, [*_numbers(getattr(before, "expected", None))]):
         yield Part.BAR, *_told(changed, before, after)
-    elif not isinstance(before, Case) and _is_wider(before, after, ELSEWHERE):
-        yield Part.CHANGED, *_told(changed, before, after)
 
 
-def _is_wider(before: Stated, after: Stated, numbers: Iterable[float]) -> bool:
+def states(one: Model) -> bool:
+    """Return whether a part of a task states a result within a tolerance."""
+    return {*KEYS, "expected", "raises"} <= type(one).model_fields.keys()
+
+
+def _is_wider(before: Model, after: Model, numbers: Iterable[float]) -> bool:
     return any(_allowed(after, number) > _allowed(before, number) * ROUNDING for number in numbers)
 
 
-def _told(changed: list[str], before: Stated, after: Stated) -> tuple[str, object, object]:
+def _told(changed: list[str], before: Model, after: Model) -> tuple[str, object, object]:
     """Return key and values where one key says it all, and else what each state says."""
     values = [getattr(one, changed[0]) for one in (before, after)]
     if len(changed) == 1 and None not in values:
@@ -37,15 +35,16 @@ def _told(changed: list[str], before: Stated, after: Stated) -> tuple[str, objec
     return changed[0], _words(before), _words(after)
 
 
-def _words(one: Stated) -> str:
+def _words(one: Model) -> str:
     said = [f"{key} {getattr(one, key):g}" for key in KEYS if getattr(one, key) is not None]
     return " or ".join(said) or "nine digits"
 
 
-def _allowed(one: Stated, number: float) -> float:
-    if one.tolerance is None and one.relative is None:
+def _allowed(one: Model, number: float) -> float:
+    tolerance, relative = (getattr(one, key) for key in KEYS)
+    if tolerance is None and relative is None:
         return 0.0 if isinstance(number, int) else max(NINE_DIGITS * abs(number), NOTHING)
-    return max(one.tolerance or 0.0, (one.relative or 0.0) * abs(number))
+    return max(tolerance or 0.0, (relative or 0.0) * abs(number))
 
 
 def _numbers(value: Any) -> Iterator[float]:  # noqa: ANN401  # JSON

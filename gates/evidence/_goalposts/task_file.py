@@ -11,7 +11,6 @@ from gates.evidence._goalposts import distance
 from gates.evidence._goalposts.fate import KEPT, Fate
 from gates.evidence._goalposts.move import Move, Part, moved
 from gates.model import Level, Location, Model
-from gates.task.calculation import Case, Property
 from gates.task.task import Criterion, EntryPoint, Measure, Task
 from gates.task.types import Located
 from gates.task.waiver import Waiver
@@ -28,7 +27,6 @@ SETS = {"criteria", "uses", "rules", "needs", "claims"}
 IDENTITIES = ("id", "symbol", "rule", "pattern", "name", "call", "run")
 LEVELS = tuple(Level)
 PLACES = {"in", "reached_from"}  # where code must stand, and what must call it
-UNLIKE = (Case, Waiver)  # one of these that asks for something else is another one
 ALIKE = 0.5
 
 
@@ -76,7 +74,7 @@ def _models(before: Model, after: Model, where: Where, fate: Fate) -> Iterator[M
         old, new = getattr(before, name), getattr(after, name, None)
         if (key in SILENT and not (key == "text" and isinstance(before, Criterion))) or _plain(old) == _plain(new):
             continue
-        if key in distance.KEYS and isinstance(before, Case | Property) and isinstance(after, Case | Property):
+        if key in distance.KEYS and distance.states(before) and distance.states(after):
             yield from (where.move(*step) for step in distance.wider(key, before, after))
             continue
         if _is_models(old) or _is_models(new):
@@ -215,8 +213,8 @@ def _same(one: Model, other: Model) -> bool:
 def _alike(one: Model, other: Model) -> bool:
     """Return whether most of what one part says is said by the other, too: it was renamed, or moved."""
     old, new = _said(one), _said(other)
-    if isinstance(one, UNLIKE):
-        return isinstance(one, Case) and old | {"name": "", "call": ""} == new | {"name": "", "call": ""}
+    if isinstance(one, Waiver) or distance.states(one):  # one that asks for something else is another one
+        return distance.states(one) and old | {"name": "", "call": ""} == new | {"name": "", "call": ""}
     if isinstance(one, Measure) and isinstance(other, Measure):
         return (one.of, one.kind, one.arms) == (other.of, other.kind, other.arms)
     if tail(old.get("symbol")) and tail(old.get("symbol")) == tail(new.get("symbol")):
@@ -234,7 +232,7 @@ def _identity(item: Model) -> object:
     if isinstance(item, Measure):
         return item.from_, item.of, item.kind, item.arms
     said = _said(item)
-    if isinstance(item, Case):
+    if distance.states(item):
         return "row", *(str(said.get(key, "")) for key in ("call", "take", "args", "kwargs"))
     if "expires" in said:
         return said.get("criterion"), said.get("rule")

@@ -1,0 +1,123 @@
+"""What a task says of its formulas: tables of results, and edge cases."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from gates.task.types import Callable, Distance, Located, Part, Seconds, Taken, Text
+
+ErrorName = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*$")]
+ANY_ERROR = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
+
+
+class Instance(Located):
+    """What an object is made with, whose method is called: a fresh one for each call."""
+
+    args: tuple[JsonValue, ...] = ()
+    kwargs: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Case(Located):
+    """One call of a function, and what must come of it.
+
+    `expected` is compared within `tolerance` (absolute) or `relative`; `raises` and `warns` name an exception and a
+    warning, whose message holds `says`; `finite` demands numbers that are neither NaN nor infinite.
+    """
+
+    args: tuple[JsonValue, ...] = ()
+    kwargs: dict[str, JsonValue] = Field(default_factory=dict)
+    expected: JsonValue = None
+    tolerance: Distance | None = None
+    relative: Distance | None = None
+    raises: ErrorName | None = None
+    warns: ErrorName | None = None
+    says: Text | None = None
+    finite: bool = False
+
+    @property
+    def returns(self) -> bool:
+        """Return whether the case says what is returned."""
+        return "expected" in self.model_fields_set
+
+    @model_validator(mode="after")
+    def _says_what_must_come_of_it(self) -> Self:
+        if not (self.returns or self.raises or self.warns or self.finite):
+            raise ValueError("expected what must come of the call: 'expected', 'raises', 'warns' or 'finite: true'")
+        if self.raises and (self.returns or self.finite):
+            raise ValueError("a call that raises returns nothing: expected either 'raises' or 'expected' and 'finite'")
+        if self.raises in ANY_ERROR and not self.says:
+            raise ValueError(
+                f"'raises: {self.raises}' is true of every error, a mistake in the code with them: name the one that "
+                "is meant, or what its message 'says'"
+            )
+        if self.says and not (self.raises or self.warns):
+            raise ValueError("'says' goes with 'raises' or 'warns'")
+        if (self.tolerance is not None or self.relative is not None) and not self.returns:
+            raise ValueError("a tolerance goes with 'expected'")
+        return self
+
+    def takes_zero(self) -> bool:
+        """Return whether 0 lies within the tolerance of all numbers that are expected."""
+        numbers = [*_numbers(self.expected)]
+        return bool(numbers) and all(
+            abs(number) <= (self.tolerance or 0.0) or (number != 0 and (self.relative or 0.0) >= 1)
+            for number in numbers
+        )
+
+
+class Called(Part):
+    """A function of the project, and the criteria that it speaks for; a method is called on an `instance`.
+
+    `take` names the part of what is returned that is looked at: attributes, keys and positions, joined by dots.
+    """
+
+    call: Callable
+    take: Taken | None = None
+    instance: Instance | None = None
+    timeout_s: Seconds | None = None
+
+
+class Calculation(Called):
+    """A formula, as a table of inputs and results."""
+
+    key: ClassVar[str] = "calculations"
+    shown: ClassVar[str] = "shown by calculations or edge cases"
+
+    table: Annotated[tuple[Case, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _tells_numbers_from_zero(self) -> Self:
+        _refuse_all_zero([case for case in self.table if case.returns])
+        return self
+
+
+class EdgeCase(Called, Case):
+    """One call at the edge of what a function is for, by name."""
+
+    key: ClassVar[str] = "edge_cases"
+    shown: ClassVar[str] = "shown by calculations or edge cases"
+
+    name: Text
+
+    @model_validator(mode="after")
+    def _tells_a_number_from_zero(self) -> Self:
+        _refuse_all_zero([self] if self.returns else [])
+        return self
+
+
+def _numbers(value: JsonValue) -> Iterator[float]:
+    if isinstance(value, bool | int | float):
+        yield 1.0 if isinstance(value, bool) else value
+    elif isinstance(value, list | dict):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(each)
+    elif value is not None:
+        yield math.inf  # a text is no number that a tolerance is wide enough for
+
+
+def _refuse_all_zero(cases: Sequence[Case]) -> None:
+    """Raise `ValueError` where a function that gives 0 back would fit all results, and they are not all 0."""
+    if cases and all(case.takes_zero() for case in cases) and any(any(_numbers(case.expected)) for case in cases):
+        raise ValueError("the tolerance is as wide as what is expected: a function that always gives 0 would pass")

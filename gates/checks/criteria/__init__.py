@@ -1,0 +1,1 @@
+"""Criteria: traced to live code, verified by tests, and what is bound to none of them."""

@@ -1,0 +1,99 @@
+"""Is each criterion traced to live code, do its tests pass, and does every marker name a criterion?"""
+
+from collections.abc import Iterable, Iterator
+
+from gates.check import Check, EvidenceSet
+from gates.checks.criteria.collect import KnownCriteria
+from gates.checks.criteria.markers import judge_markers
+from gates.checks.criteria.page import page
+from gates.checks.criteria.tested import judge_tests
+from gates.checks.criteria.traced import judge_code
+from gates.evidence.called_code import CalledCode
+from gates.evidence.code_rules import CodeRules
+from gates.evidence.executed_lines import ExecutedLines
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.run_date import day_of
+from gates.evidence.source_tree import SourceTree
+from gates.model import Basis, Finding, Outcome, Planned, Row, RuleText, Status, worst
+from gates.proving.emptied_code import EmptiedCode
+from gates.requirement_coverage import cover, judge_coverage
+from gates.task.task import Criterion, Task
+from gates.waiving import waive
+
+RULES = (
+    RuleText(
+        id="BL001",
+        title="A criterion is traced to live code",
+        meaning="Each symbol must be defined, do something, and use what the task names; patterns must fit, rules find "
+        "their subject kept. What must be reached from an entry must run with it in a test. A file that cannot be "
+        "parsed is unknown.",
+    ),
+    RuleText(
+        id="BL002",
+        title="Tests verify a criterion",
+        meaning="Every test bound to the criterion, by path, node id or marker, must have passed in a run that can be "
+        "believed. Tests that were skipped, expected to fail, replaced or never collected leave it unknown.",
+    ),
+    RuleText(
+        id="BL003",
+        title="Coverage of criteria",
+        meaning="The share of criteria with status PASS among those that are not waived, by the findings of all gates. "
+        "Criteria that were not seen make it unknown before they make it fail.",
+    ),
+    RuleText(
+        id="BL004",
+        title="Markers name criteria that exist",
+        meaning="A marker must have the form TASK/CRITERION, such as T035/AC3, and name a criterion of a task file in "
+        "the project's folder. A test marked for one that no task has would verify nothing, unseen.",
+    ),
+)
+
+
+def plan(task: Task) -> Iterator[Planned]:
+    """Plan for each criterion its code and its tests, then the coverage of all, and the markers."""
+    for criterion in task.criteria:
+        about = {"level": criterion.level, "criterion": criterion.id}
+        yield Planned(
+            id=f"code:{criterion.id}", title=f"{criterion.id} is traced to live code", basis=Basis.READ, row=Row.CODE,
+            **about,
+        )  # fmt: skip
+        if _asks_for_tests(task, criterion):
+            yield Planned(id=f"tests:{criterion.id}", title=f"{criterion.id} is verified by tests", **about)
+    yield Planned(id="coverage", title="Coverage of criteria")
+    yield Planned(id="markers", title="Markers name criteria that exist")
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge each criterion by its code and its tests, from that the coverage, and the markers."""
+    found: list[Finding] = []
+    for criterion in task.criteria:
+        found += judge_code(task, criterion, evidence)
+        if _asks_for_tests(task, criterion):
+            found += judge_tests(task, criterion, evidence)
+    yield from found
+    marked = waive(task, found, day_of(evidence))
+    statuses = [_traced(f for f in marked if f.criterion == criterion.id) for criterion in task.criteria]
+    yield judge_coverage(task, cover(task, statuses))  # the whole run counts again, with all that was seen
+    yield from judge_markers(task, evidence)
+
+
+def _asks_for_tests(task: Task, criterion: Criterion) -> bool:
+    """Return whether tests must speak for a criterion: it names some, or nothing else shows it."""
+    return bool(criterion.tests) or not (criterion.measures or task.shown_by(criterion))
+
+
+def _traced(findings: Iterable[Finding]) -> Status:
+    """Return where a criterion stands as far as its code and tests tell."""
+    about = [*findings]
+    outcome = worst({f.outcome for f in about if not f.waived} - {Outcome.NOT_APPLICABLE})
+    if outcome is Outcome.FAILED:
+        return Status.FAIL
+    if any(f.waived for f in about):
+        return Status.WAIVED
+    return Status.PASS if outcome is Outcome.PASSED else Status.UNVERIFIED
+
+
+CHECK = Check(
+    name="criteria", gate="business-logic", order=10, rules=RULES, plan=plan, judge=judge, page=page,
+    uses=(SourceTree, CodeRules, PytestRun, ExecutedLines, CalledCode, EmptiedCode, KnownCriteria),
+)  # fmt: skip

@@ -1,0 +1,170 @@
+"""The tests that speak for a criterion: each must have been seen, and seen to pass."""
+
+from collections.abc import Iterator
+
+from gates.about import About
+from gates.check import EvidenceSet
+from gates.counted import counted
+from gates.evidence.bound_tests import is_under, tests_of
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.test_records import ELSEWHERE, TestOutcome, TestRecord
+from gates.model import Finding, Location, Outcome
+from gates.task.task import Criterion, Task
+
+FEW = 3  # examples: the first that Hypothesis tries is the simplest of all, such as 0
+NAMED = 50  # so many tests have a finding of their own; the rest share one
+LOG = "pytest/run.stdout.txt"
+BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
+SILENT = "passed, but executed none of the assertions that are written in it"
+
+
+def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge the tests bound to a criterion; one that was skipped or left out verifies nothing."""
+    about = About(criterion, "BL002", f"tests:{criterion.id}")
+    run = evidence.get(PytestRun)
+    if run is None:
+        yield about(
+            outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no test run",
+            message=f"The tests of {criterion.id} were not seen: {evidence.why_missing(PytestRun)}",
+            remediation="Make the test suite run.",
+        )  # fmt: skip
+        return
+    bound = tests_of(task, criterion, run)
+    doubts = [*_left_out(about, task, criterion, run), *_not_passed(about, task, criterion, bound, run)]
+    yield from doubts
+    if not bound and not doubts:
+        marker = f'@pytest.mark.criterion("{task.id}/{criterion.id}")'
+        yield about(
+            outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no test",
+            message=f"No test and no measure stands for {criterion.id}; reading its code proves nothing.",
+            remediation=f"Name tests under 'tests', or mark them with {marker}.",
+        )  # fmt: skip
+    elif not doubts:
+        yield _passed(about, criterion, bound, believed=run.complete)
+
+
+def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) -> Iterator[Finding]:
+    """Name what speaks for the criterion and was deselected, skipped as a whole, or never collected."""
+    marker = f"{task.id}/{criterion.id}"
+    unseen = [
+        *((test.id, test.location, "deselected", test.criteria) for test in run.deselected),
+        *((skip.id, skip.location, f"skipped as a whole: {skip.message}", ()) for skip in run.collect_skips),
+        *((path, Location(path=path), "never collected", ()) for path in run.uncollected),
+        *((one.id, one.location, f"never planned: {one.why}", ()) for one in run.unplanned),
+    ]
+    ours = [row for row in unseen if marker in row[3] or any(is_under(row[0], path) for path in criterion.tests)]
+    marked = [one for one in run.unrun if marker in one.criteria and not any(is_under(one.id, row[0]) for row in ours)]
+    ours += [(one.id, one.location, one.why, one.criteria) for one in marked]
+    for name, location, why, _ in ours[:NAMED]:
+        yield about(
+            outcome=Outcome.UNKNOWN, location=location, subject=name, expected="passed", actual=why.split(":")[0],
+            message=f"{name} stands for {criterion.id} and was {why}.",
+            remediation="Add it to the 'tests' of the task, or take its marker away." if why == ELSEWHERE
+            else "Let it run (see -k, -m, --deselect, collect_ignore, skip marks); not run, it proves nothing.",
+        )  # fmt: skip
+    known = [*(test.id for test in run.tests), *(row[0] for row in ours)]
+    for path in criterion.tests:
+        if not any(is_under(name, path) for name in known):
+            yield about(
+                outcome=Outcome.UNKNOWN, location=task.place(criterion), subject=path, actual="not run",
+                message=f"No test of {path} was run.", expected="at least one test",
+                remediation="Mend the run first." if run.collect_errors or not run.tests
+                else f"Add {path} to 'tests' of the task, or mend the reference.",
+            )  # fmt: skip
+
+
+def _not_passed(
+    about: About, task: Task, criterion: Criterion, bound: list[TestRecord], run: PytestRun
+) -> Iterator[Finding]:
+    """Name the tests that ran and do not stand for the criterion, those that failed first."""
+    unstable = {test.id: ends for test, ends in run.unstable}
+    heard = {test.function for test in bound if not test.silent}
+    unstable |= {test.id: SILENT for test in bound if test.silent and test.function not in heard}
+    failing = [test for test in bound if test.outcome in BAD]
+    bad = [*failing, *(test for test in bound if test.outcome not in BAD and _doubt(test, unstable))]
+    for test in bad[:NAMED]:
+        failed = test.outcome in BAD
+        ended = test.ended if failed else _doubt(test, unstable)
+        yield about(
+            outcome=Outcome.FAILED if failed else Outcome.UNKNOWN, location=test.crash or test.location,
+            subject=test.id, message=f"{test.id} {ended}: {test.reason}" if test.message else f"{test.id} {ended}",
+            expected="passed", actual=ended, evidence=LOG,
+            remediation="Make the test pass." if failed else _to_mend(criterion, test),
+        )  # fmt: skip
+    if len(bad) > NAMED:
+        yield about(
+            outcome=Outcome.FAILED if len(failing) > NAMED else Outcome.UNKNOWN, location=task.place(criterion),
+            subject="more", expected="passed", actual="not passed",
+            message=f"{len(bad) - NAMED} more tests of {criterion.id} did not pass; "
+            "all are in evidence/PytestRun.json.",
+            remediation="Mend the tests that are named first.",
+        )  # fmt: skip
+
+
+def _doubt(test: TestRecord, unstable: dict[str, str]) -> str:
+    """Return, in words, why a test does not verify a criterion, or nothing where it does."""
+    if not test.passed:
+        return test.ended
+    if test.id in unstable:
+        return unstable[test.id]
+    if test.mistaken:
+        return f"passed, but its assertion in line {test.mistaken} cannot fail: what it should ask is not asked"
+    if test.examples is not None and test.examples < FEW:
+        return f"passed, but was tried with {counted(test.examples, 'example')} only: max_examples allows no more"
+    if test.misnamed:
+        return (
+            f"passed, but the exception that it expects was {test.misnamed}: a name that is not there, and no refusal"
+        )
+    return f"passed, but its assertion in line {test.unreached} ran in no test" if test.unreached else ""
+
+
+def _to_mend(criterion: Criterion, test: TestRecord) -> str:
+    """Return what to do of a test that proves nothing: one that a whole file brought along may be of something else."""
+    if test.examples is not None and test.examples < FEW:
+        return "Raise max_examples in the settings of the test, or in the profile that a conftest.py loads."
+    file = next((path for path in criterion.tests if "::" not in path and is_under(test.id, path)), "")
+    other = f", or name in {criterion.id} the tests of {file} that are about it" if file else ""
+    return f"Run the test where it can run, to its assertions{other}; as it is, it proves nothing."
+
+
+def _passed(about: About, criterion: Criterion, bound: list[TestRecord], *, believed: bool) -> Finding:
+    count = len(bound)
+    standing = f"{counted(count, 'test')} {'stands' if count == 1 else 'stand'} for {criterion.id}"
+    if not believed:
+        return about(
+            outcome=Outcome.UNKNOWN, location=bound[0].location, expected="all passed", evidence=LOG,
+            actual="the run cannot be believed", remediation="Mend the run first.",
+            message=f"The tests of {criterion.id} prove nothing: the run cannot be believed (EX001).",
+        )  # fmt: skip
+    if not any(test.asserts for test in bound):
+        idle = [test for test in bound if test.idle]
+        what = "asserts anything but what holds whatever the code does" if idle else "asserts anything"
+        return about(
+            outcome=Outcome.UNKNOWN, location=(idle or bound)[0].location, expected="a test that asserts something",
+            actual="no assertion on the code" if idle else "no assertion", evidence=LOG,
+            remediation="Assert what the criterion demands.",
+            message=f"{standing} and passed, but none of them {what}.",
+        )  # fmt: skip
+    if not any(test.executed or test.executed_around for test in bound):
+        return about(
+            outcome=Outcome.UNKNOWN, location=bound[0].location, expected="a test that is seen to assert something",
+            actual="assertions not counted", evidence=LOG, remediation=_to_count(bound[0]),
+            message=f"{standing} and passed, but nobody counted what they assert.",
+        )  # fmt: skip
+    return about(
+        outcome=Outcome.PASSED, location=bound[0].location, expected="all passed", evidence=LOG,
+        actual=f"{count} of {count} passed", message=f"{standing}, all passed.",
+    )  # fmt: skip
+
+
+def _to_count(test: TestRecord) -> str:
+    """Return what makes the assertions of a test countable, with the names that its module may have."""
+    path = test.location.path
+    if not path.endswith(".py"):
+        return "Let its examples state what must come of them."
+    parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
+    names = ", ".join(f'"{name}"' for name in dict.fromkeys([".".join(parts), parts[-1]]) if name)
+    return (
+        f"Let pytest rewrite {path}: no `--assert=plain`, no PYTEST_DONT_REWRITE, and, where it is no module of tests, "
+        f"`pytest.register_assert_rewrite({names})` in the first lines of conftest.py beside the tests."
+    )

@@ -1,0 +1,1 @@
+"""Finds what a task names in the code of a project: symbols, patterns, orders."""

@@ -1,0 +1,136 @@
+"""Names in code: the lines that use one, those that a module knows, and what a class has by one."""
+
+import ast
+import builtins
+from collections.abc import Collection, Iterator
+
+from gates import meanings
+from gates.stub import EMPTY_BASES
+from gates.syntax import Definition, SourceModule, live_nodes, live_statements
+
+TYPE_TESTS = {"isinstance", "issubclass"}
+LOOKS_UP = {"getattr", "globals", "vars", "eval", "exec", "__import__", "import_module", "attrgetter"}
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+def use_lines(names: Collection[str], node: ast.AST, module: SourceModule) -> set[int]:
+    """Return the lines of live code where one of some names does something; a mere mention is no use.
+
+    A name may be written as the module writes it, or in full; `amp = torch.amp` gives a short one to an import.
+    """
+    live = list(live_nodes(node))
+    mentioned = {inner for outer in live for part in _mentions(outer) for inner in ast.walk(part)}
+    hidden = {inner for outer in live if isinstance(outer, Function) for inner in _hidden_in(outer)}
+    short = {**_shortened(module.tree.body, module), **_shortened(live, module)}
+    found = set()
+    for inner in live:
+        if not isinstance(inner, ast.Attribute | ast.Name) or not isinstance(inner.ctx, ast.Load):
+            continue
+        if inner in mentioned or (inner in hidden and root_of(inner) in module.aliases):
+            continue
+        dotted = module.dotted(inner) or ""
+        first, dot, rest = dotted.partition(".")
+        if {dotted, ast.unparse(inner), f"{short.get(first)}{dot}{rest}"} & {*names}:
+            found.add(inner.lineno)
+    return found
+
+
+def looks_up(node: ast.AST) -> bool:
+    """Return whether live code may come by names that are not written in it."""
+    called = [inner.func for inner in live_nodes(node) if isinstance(inner, ast.Call)]
+    return any((one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "")) in LOOKS_UP for one in called)
+
+
+def names_in(module: SourceModule) -> set[str]:
+    """Return every name that a module writes or imports, and those that Python has by itself."""
+    found = {*dir(builtins), *module.aliases}
+    found |= {part for full in module.aliases.values() for part in full.split(".")}
+    for node in ast.walk(module.tree):
+        for key in ("id", "attr", "arg", "name", "asname", "module"):
+            value = getattr(node, key, None)
+            found |= {*value.split(".")} if isinstance(value, str) else set()
+    return found
+
+
+def root_of(node: ast.expr) -> str:
+    """Return the first name of `a.b.c`."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _shortened(statements: Collection[ast.AST], module: SourceModule) -> dict[str, str]:
+    """Return the names that are given to a part of something imported: `amp = torch.amp`."""
+    return {
+        node.targets[0].id: module.dotted(node.value) or ""
+        for node in statements
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Attribute) and root_of(node.value) in module.aliases
+    }  # fmt: skip
+
+
+def _hidden_in(scope: Function) -> Iterator[ast.AST]:
+    """Yield the names of a function's body that a parameter or variable of it hides an import from."""
+    body: list[ast.AST] = [*scope.body] if isinstance(scope.body, list) else [scope.body]
+    inside = [inner for part in body for inner in ast.walk(part)]
+    taken = {inner.arg for inner in ast.walk(scope.args) if isinstance(inner, ast.arg)}
+    taken |= {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    yield from (one for one in inside if isinstance(one, ast.Attribute | ast.Name) and root_of(one) in taken)
+
+
+def _mentions(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a node where a name only stands: annotations, type tests, `except`, bare expressions."""
+    if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
+        yield node.annotation
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns:
+        yield node.returns
+    elif isinstance(node, ast.ExceptHandler) and node.type:
+        yield node.type
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute | ast.Name):
+        yield node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in TYPE_TESTS:
+        yield from node.args
+
+
+def names_of(node: ast.expr) -> list[str]:
+    """Return the names in `a.b.c` and `a.b.c[T]`; none of any other expression."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        parts += [node.attr] if isinstance(node, ast.Attribute) else []
+        node = node.value
+    return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else []
+
+
+def member_of(module: SourceModule, node: ast.ClassDef, name: str) -> ast.stmt | None:
+    """Return what a class itself has by a name; a method that has two names is that method."""
+    found = meanings.member(node.body, name)
+    if isinstance(found, ast.Assign) and isinstance(found.value, ast.Name) and found.value.id != name:
+        other = meanings.member(node.body, found.value.id) or meanings.member(module.tree.body, found.value.id)
+        return other if isinstance(other, Definition) else found
+    return found or _set_on_self(node, name) or _field_of(node, name)
+
+
+def _field_of(node: ast.ClassDef, name: str) -> ast.stmt | None:
+    """Return the annotation that makes a field of a dataclass, a named tuple or a model; a plain class has none."""
+    bases = {parts[-1] if parts else "" for parts in map(names_of, node.bases)}
+    if not node.decorator_list and bases <= EMPTY_BASES:
+        return None
+    fields = (part for part in live_statements(node.body) if isinstance(part, ast.AnnAssign) and part.value is None)
+    return next((part for part in fields if isinstance(part.target, ast.Name) and part.target.id == name), None)
+
+
+def _set_on_self(node: ast.ClassDef, name: str) -> ast.stmt | None:
+    """Return the method that sets an attribute of the instance."""
+    for method in node.body:
+        for inner in live_nodes(method) if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) else ():
+            if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and inner.attr == name:
+                return method
+    return None
+
+
+def bases_of(node: ast.ClassDef) -> Iterator[list[str]]:
+    """Yield the names of the classes that a class extends, those that hold nothing left out; `[]` is an expression."""
+    for base in node.bases:
+        parts = names_of(base)
+        if not parts or parts[-1] not in EMPTY_BASES:
+            yield parts

@@ -1,0 +1,114 @@
+"""The files of a project as they are read: each listed once, parsed once, and where the modules of a name lie."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from gates.project.files import files_of
+from gates.scan.program.reading import content
+from gates.syntax import SourceModule, Unparsed, parse
+from gates.task.task import Task
+
+KEPT = 4000  # modules that are held at a time
+SHARED = 128  # modules that are held for others of one process
+
+
+class Sources:
+    """Reads files for one run. `looked_at` is every path whose state an answer rests on, there or not."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.looked_at: set[Path] = set()
+        self._modules: dict[tuple[Path, str], SourceModule | Unparsed] = {}
+        self._listed: dict[tuple[str, ...], list[Path]] = {}
+        self._files: dict[Path, bool] = {}
+
+    def files(self, paths: tuple[str, ...]) -> list[Path]:
+        """Return the files under some paths of the project."""
+        if paths not in self._listed:
+            self._listed[paths] = files_of(paths, self.root)
+        return self._listed[paths]
+
+    def is_file(self, path: Path) -> bool:
+        """Return whether a file is there, and remember that it was asked for."""
+        self.looked_at.add(path)
+        if path not in self._files:
+            self._files[path] = path.is_file()
+        return self._files[path]
+
+    def is_there(self, path: Path) -> bool:
+        """Return whether a file or folder is there, and remember that it was asked for."""
+        self.looked_at.add(path)
+        return path.exists()
+
+    def module(self, path: Path, package: str) -> SourceModule:
+        """Return a parsed file; raise `Unparsed` with the place and the reason."""
+        self.looked_at.add(path)
+        key = (path, package)
+        if key not in self._modules:
+            if len(self._modules) >= KEPT:
+                self._modules.pop(next(iter(self._modules)))
+            raw, shown = content(path), self.shown(path)
+            self._modules[key] = Unparsed(f"{shown}:1: {raw}") if isinstance(raw, str) else _parsed(raw, shown, package)
+        found = self._modules[key]
+        if isinstance(found, Unparsed):
+            raise found
+        return found
+
+    def shown(self, path: Path) -> str:
+        """Return a path as reports name it, relative to the project where it lies inside."""
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
+
+
+@lru_cache(maxsize=SHARED)
+def _parsed(raw: bytes, shown: str, package: str) -> SourceModule | Unparsed:
+    """Parse a file; what several kinds of evidence read in the same state is parsed once for all of them."""
+    try:
+        return parse(raw, shown, package)
+    except Unparsed as error:
+        return error
+
+
+class ModuleFiles:
+    """Finds modules below the folders that they are imported from: the root, `src`, where the implementation lies."""
+
+    def __init__(self, task: Task, sources: Sources) -> None:
+        self._sources = sources
+        self._roots = tuple(_roots(task, sources))
+
+    def package(self, path: Path) -> str:
+        """Return the dotted name of the package that a file lies in, from the deepest root above it."""
+        base = max((r for r in self._roots if path.is_relative_to(r)), key=lambda r: len(r.parts))
+        return ".".join(path.relative_to(base).parent.parts)
+
+    def name(self, path: Path) -> str:
+        """Return the dotted name of a module."""
+        return ".".join(filter(None, (self.package(path), path.stem if path.stem != "__init__" else "")))
+
+    def file(self, name: str) -> Path | None:
+        """Return the file of a dotted module name under one of the roots."""
+        relative = Path(*name.split("."))
+        for root in self._roots:
+            for candidate in (root / relative / "__init__.py", root / relative.with_suffix(".py")):
+                if self._sources.is_file(candidate):
+                    return candidate
+        return None
+
+    def split(self, dotted: str) -> tuple[str, list[str]] | None:
+        """Return the module of the project that a full name begins with, and the names in it."""
+        parts = dotted.split(".")
+        for at in range(len(parts) - 1, 0, -1):
+            if self.file(".".join(parts[:at])):
+                return ".".join(parts[:at]), parts[at:]
+        return None
+
+
+def _roots(task: Task, sources: Sources) -> Iterator[Path]:
+    root = sources.root
+    roots = [root, root / "src"]
+    for path in task.implementation:
+        folder = root / path if (root / path).is_dir() else (root / path).parent
+        while sources.is_file(folder / "__init__.py"):
+            folder = folder.parent
+        roots += [folder, folder.parent] if folder != root else []
+    yield from (found for found in dict.fromkeys(roots) if found.is_relative_to(root))

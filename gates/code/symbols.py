@@ -1,0 +1,340 @@
+"""Symbols of a task, resolved to the lines that define them, and the live code in them that uses a name."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from gates import meanings
+from gates.code.names import bases_of, looks_up, member_of, names_in, names_of, use_lines
+from gates.code.sources import ModuleFiles, Sources
+from gates.errors import UsageError
+from gates.model import Location, Model
+from gates.stub import refuses
+from gates.syntax import Definition, SourceModule, Unparsed, origin
+from gates.task.code_binding import CodeBinding
+from gates.task.task import Task
+from gates.task.yaml_source import did_you_mean
+
+MAX_HOPS = 20
+Found = tuple[SourceModule, ast.stmt]
+Import = ast.Import | ast.ImportFrom
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Use(Model):
+    """A name that a symbol must use, and the lines of live code that do; `looked_up` where it may use it unwritten."""
+
+    name: str
+    lines: tuple[int, ...]
+    looked_up: bool = False
+
+
+class SymbolTrace(Model):
+    """A symbol and the lines that it resolves to, or why it does not; `others` are those that another run may take.
+
+    A `promise` is a definition that does nothing, which may be all that is asked of it.
+    """
+
+    symbol: str
+    wanted: tuple[str, ...]
+    location: Location | None
+    uses: tuple[Use, ...] = ()
+    problem: str = ""
+    checked: bool = True
+    others: tuple[Location, ...] = ()
+    promise: Location | None = None
+    is_function: bool = False
+
+
+class Undecided(Exception):
+    """A symbol that reading alone cannot find or rule out, and why."""
+
+
+class Absent(Exception):
+    """A symbol that is not there, and why; `promise` is a definition of it that does nothing."""
+
+    def __init__(self, why: str, promise: Location | None = None, *, defined: bool = True) -> None:
+        super().__init__(why)
+        self.promise = promise
+        self.defined = defined
+
+
+class Resolver:
+    """Finds the symbols of a task; each module is parsed once."""
+
+    def __init__(self, task: Task, sources: Sources) -> None:
+        self._sources = sources
+        self._implementation = task.implementation
+        self._modules = ModuleFiles(task, sources)
+
+    def module(self, path: Path) -> SourceModule:
+        """Return a parsed file; raise `Unparsed` with the place and the reason."""
+        return self._sources.module(path, self._modules.package(path))
+
+    @property
+    def root(self) -> Path:
+        """Return the project's folder."""
+        return self._sources.root
+
+    def module_name(self, path: Path) -> str:
+        """Return the dotted name by which the project imports a file."""
+        return self._modules.name(path)
+
+    def shown(self, path: Path) -> str:
+        """Return a path as reports name it."""
+        return self._sources.shown(path)
+
+    def python_files(self) -> list[Path]:
+        """Return the Python files of the implementation; what rests on them rests on their folders too."""
+        found = [path for path in self._sources.files(self._implementation) if path.suffix == ".py"]
+        self._sources.looked_at |= {*found, *(path.parent for path in found)}
+        return found
+
+    def trace(self, binding: CodeBinding) -> SymbolTrace:
+        """Resolve a binding to its lines, or say why it cannot be."""
+        told = SymbolTrace(symbol=binding.symbol or "", wanted=binding.uses, location=None)
+        try:
+            return told.model_copy(update=self._traced(binding))
+        except Absent as error:
+            return told.model_copy(update={"problem": str(error), "promise": error.promise})
+        except (Unparsed, Undecided) as error:
+            return told.model_copy(update={"problem": f"not checked, {error}", "checked": False})
+        except RecursionError:
+            return told.model_copy(update={"problem": "not checked, its file is nested too deeply", "checked": False})
+
+    def _traced(self, binding: CodeBinding) -> dict[str, object]:
+        module_name, _, name = (binding.symbol or "").partition(":")
+        (module, node), *others = self._find(module_name, name.split("."), 0)
+        body = meanings.body_of(module.tree.body, node)
+        if replaced := meanings.rivals_of(body, node)[0]:
+            lines = f"in line {replaced[-1].lineno} and in line {node.lineno}"
+            raise Undecided(f"{module.path} defines {getattr(node, 'name', '')!r} twice, {lines}; keep one")
+        parts = _parts(module, node)
+        uses = tuple(self._use(name, parts, module) for name in binding.uses)
+        for other, way in others:
+            for use in uses:
+                if bool(self._use(use.name, _parts(other, way), other).lines) is not bool(use.lines):
+                    places = " and ".join(sorted({f"{module.path}:{node.lineno}", f"{other.path}:{way.lineno}"}))
+                    raise Undecided(f"it is defined in {places}, of which one uses {use.name}")
+        return {
+            "location": lines_of(module, parts), "uses": uses, "is_function": isinstance(node, Function),
+            "others": tuple(dict.fromkeys(lines_of(other, _parts(other, way)) for other, way in others)),
+        }  # fmt: skip
+
+    def _use(self, name: str, parts: list[ast.stmt], module: SourceModule) -> Use:
+        """Find the uses of a name, under the names by which a module has it from elsewhere, too."""
+        full = name.replace(":", ".")
+        first, dot, rest = full.partition(".")
+        names = {full} if ":" in name else {full, f"{module.aliases.get(first, first)}{dot}{rest}"}
+        names |= {f"{self.module_name(self.root / module.path)}.{one}" for one in [*names] if one != full}
+        if meant := self._meant(full) or self._meant(f"{self.module_name(self.root / module.path)}.{full}"):
+            names |= {alias for alias in {*module.aliases.values()} if self._meant(alias) == meant}
+            names |= {getattr(meant[1], "name", full)} if meant[0] is module else set()
+        lines = {line for part in parts for line in use_lines(names, part, module)}
+        return Use(name=name, lines=tuple(sorted(lines)), looked_up=not lines and any(map(looks_up, parts)))
+
+    def _meant(self, dotted: str) -> Found | None:
+        """Return what a full name stands for, if that is of the project."""
+        try:
+            return self._find(*found, 0)[0] if (found := self._modules.split(dotted)) else None
+        except (Absent, Unparsed, Undecided):
+            return None
+
+    def no_such(self, binding: CodeBinding) -> Iterator[str]:
+        """Say of each name under `uses` that there is nothing of it, as far as that can be known."""
+        path = self._modules.file((binding.symbol or "").partition(":")[0])
+        for name in binding.uses if path else ():
+            owner, colon, _ = name.partition(":")
+            split = self._modules.split(name.replace(":", "."))
+            try:
+                if colon and not self._modules.file(owner) and self._modules.file(owner.partition(".")[0]):
+                    yield f"no such name {name!r}: there is no module {owner!r} in the project"
+                elif split:
+                    self._find(*split, 0)
+                elif path and not colon and "." not in name and name not in (known := names_in(self.module(path))):
+                    yield f"no such name {name!r} in {self.shown(path)}{_near(name, known)}"
+            except Absent as error:
+                if split and not error.defined:
+                    known = {getattr(node, "name", "") for node in self._module_of(split[0]).tree.body}
+                    yield f"no such name {name!r}: {error}{_near(split[1][0], known)}"
+            except (Unparsed, Undecided):
+                continue
+
+    def _module_of(self, name: str) -> SourceModule:
+        """Return a module of the project by its dotted name; raise `Absent` where there is none."""
+        path = self._modules.file(name)
+        if path is None:
+            raise Absent(f"there is no module {name!r} in the project", defined=False)
+        return self.module(path)
+
+    def _find(self, module_name: str, names: list[str], hops: int) -> list[Found]:
+        """Find all that a symbol may come to, what counts first, following re-exports and aliases."""
+        module = self._module_of(module_name)
+        body, path = module.tree.body, self.root / module.path
+        node = meanings.member(body, names[0])
+        if node is None or hops >= MAX_HOPS:
+            return self._elsewhere(module, path, names, hops)
+        ways: list[ast.stmt] = [node, *meanings.ways_beside(body, names[0], node)]
+        ways = [*meanings.imports_of(body, names[0])] if isinstance(node, Import) else ways
+        found: list[Found] = []
+        reasons: list[Absent] = []
+        for way in ways:
+            try:
+                found += self._by(module_name, module, path, way, names, hops)
+            except Absent as error:
+                reasons.append(error)
+            except Undecided:
+                if not found:
+                    raise
+        if not found:
+            raise reasons[0]
+        return [one for i, one in enumerate(found) if all(one[1] is not other[1] for other in found[:i])]
+
+    def _by(
+        self, module_name: str, module: SourceModule, path: Path, node: ast.stmt, names: list[str], hops: int
+    ) -> list[Found]:
+        """Follow one statement that gives a name its meaning."""
+        if isinstance(node, Import):
+            return self._imported(module, path, node, names, hops)
+        if renamed := self._renamed(module_name, module, node, names, hops):
+            return renamed
+        if not any(path.is_relative_to(self.root / part) for part in self._implementation):
+            raise Absent(f"{module.path}:{node.lineno} lies outside of the task's implementation{self._astray()}")
+        return self._inside(module, node, names, hops)
+
+    def _astray(self) -> str:
+        """Return, in words, the paths of the implementation that lead nowhere: the code may be meant by one of them."""
+        gone = [path for path in self._implementation if not self._sources.is_there(self.root / path)]
+        return f", of which {', '.join(map(repr, gone))} {'is' if len(gone) == 1 else 'are'} not there" if gone else ""
+
+    def _imported(
+        self, module: SourceModule, path: Path, node: Import, names: list[str], hops: int
+    ) -> list[Found]:  # fmt: skip
+        """Follow an import: to a name of a module, or to what a module that is imported holds."""
+        alias = next(a for a in node.names if (a.asname or a.name.split(".")[0]) == names[0])
+        source = origin(node, self._modules.package(path)) if isinstance(node, ast.ImportFrom) else ""
+        inner = ".".join(filter(None, (source, alias.name)))
+        if len(names) > 1 and (source or alias.asname or "." not in alias.name) and self._modules.file(inner):
+            return self._find(inner, names[1:], hops + 1)
+        if isinstance(node, ast.Import) or not self._modules.file(source):
+            at = f"{module.path}:{node.lineno}"
+            raise Absent(f"{at} only imports {names[0]!r}; name the symbol where it is defined")
+        return self._find(source, [alias.name, *names[1:]], hops + 1)
+
+    def _renamed(
+        self, module_name: str, module: SourceModule, node: ast.stmt, names: list[str], hops: int
+    ) -> list[Found]:
+        """Follow an assignment that only gives something of the project another name; nothing where it does not."""
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        other = names_of(value) if isinstance(value, ast.Name | ast.Attribute) else []
+        here = meanings.member(module.tree.body, other[0]) if other and other[0] != names[0] else None
+        if here is None:
+            return []
+        try:
+            return self._find(module_name, [*other, *names[1:]], hops + 1)
+        except Undecided:
+            return []
+        except Absent:
+            package = self._modules.package(self.root / module.path)
+            leads = [origin(here, package)] if isinstance(here, ast.ImportFrom) else []
+            leads += [alias.name for alias in here.names] if isinstance(here, ast.Import) else []
+            if any(map(self._modules.file, leads)) and len(other) <= 2:
+                raise
+            return []
+
+    def _elsewhere(self, module: SourceModule, path: Path, names: list[str], hops: int) -> list[Found]:
+        """Look for a name that a module does not define in what it imports wholesale."""
+        for star in meanings.star_imports(module.tree.body) if hops < MAX_HOPS else []:
+            source = origin(star, self._modules.package(path))
+            if self._modules.file(source) and meanings.is_exported(self._module_of(source).tree.body, names[0]):
+                try:
+                    return self._find(source, names, hops + 1)
+                except Absent:
+                    continue
+        if stub := meanings.stub_of(module.tree.body, names[0]):
+            raise _promised(module, stub, names[0])
+        if meanings.member(module.tree.body, "__getattr__"):
+            raise Undecided(f"{module.path} makes its names in __getattr__")
+        if line := meanings.makes_names(module.tree.body):
+            raise Undecided(f"{module.path}:{line} makes names by an expression")
+        raise Absent(f"{module.path} defines no {names[0]!r}", defined=False)
+
+    def _inside(self, module: SourceModule, node: ast.stmt, names: list[str], hops: int) -> list[Found]:
+        """Follow the names after the first into classes; what lies inside of a function is no symbol."""
+        for depth, name in enumerate(names[1:], 1):
+            owner, full = ".".join(names[:depth]), ".".join(names[: depth + 1])
+            if not isinstance(node, ast.ClassDef):
+                if isinstance(node, Definition):
+                    raise Absent(f"{module.path}: {owner!r} is a function; what it defines inside cannot be named")
+                raise Undecided(f"{module.path}:{node.lineno} makes {owner!r} by an expression")
+            inner = member_of(module, node, name)
+            stub = meanings.emptied(module.tree.body, full) or (None if inner else meanings.stub_of(node.body, name))
+            if stub:
+                raise _promised(module, stub, full)
+            if inner is None:
+                return self._inherited(module, node, names, depth, hops)
+            node = inner
+        return [(module, node)]
+
+    def _inherited(
+        self, module: SourceModule, node: ast.ClassDef, names: list[str], depth: int, hops: int
+    ) -> list[Found]:
+        """Look for a name in the classes that a class extends; what may lie in one that is not ours is undecided."""
+        full, bases = ".".join(names[: depth + 1]), [*bases_of(node)]
+        own, unseen = self._modules.name(self.root / module.path), False
+        for base in bases if hops < MAX_HOPS else [[]]:
+            try:
+                above, cls = self._find(own, base, hops + 1)[0] if base else (module, node.body[0])
+                if not isinstance(cls, ast.ClassDef):
+                    unseen = True
+                    continue
+            except (Absent, Undecided):
+                unseen = True
+                continue
+            try:
+                return self._inside(above, cls, [cls.name, *names[depth:]], hops + 1)
+            except Absent as error:
+                if error.defined:
+                    raise
+        if unseen:
+            owner = ".".join(names[:depth])
+            raise Undecided(f"{module.path}: {owner!r} may inherit {names[depth]!r}; name the class that defines it")
+        above_too = ", nor does what it extends" if bases else ""
+        raise Absent(f"{module.path} defines no {full!r}{above_too}", defined=False)
+
+
+def refuse_unknown_names(task: Task, root: Path) -> None:
+    """Raise `UsageError` where a binding asks for the use of a name of which there is nothing, as far as is known."""
+    resolver = Resolver(task, Sources(root))
+    wrong = [
+        f"{task.place(binding)}: {why}"
+        for criterion in task.criteria
+        for binding in criterion.code
+        for why in resolver.no_such(binding)
+    ]
+    if wrong:
+        raise UsageError("\n".join(wrong))
+
+
+def lines_of(module: SourceModule, parts: list[ast.stmt]) -> Location:
+    """Return the lines of a definition with its decorators, and of what a property has beside its getter."""
+    first = min(part.lineno for one in parts for part in (one, *getattr(one, "decorator_list", [])))
+    return Location(path=module.path, line=first, last_line=max(one.end_lineno or one.lineno for one in parts))
+
+
+def _parts(module: SourceModule, node: ast.stmt) -> list[ast.stmt]:
+    return [node, *meanings.accessors_of(meanings.body_of(module.tree.body, node), node)]
+
+
+def _near(name: str, known: set[str]) -> str:
+    hint = did_you_mean(name, sorted(known - {""}))
+    return hint if hint.startswith("; did") else ""
+
+
+def _promised(module: SourceModule, stub: ast.stmt, name: str) -> Absent:
+    """Say of a name that it stands for nothing."""
+    defined = isinstance(stub, Definition)
+    kind = "its body does nothing" if defined else "it is set to what does nothing"
+    idle = defined and not refuses(stub)
+    told = f"{module.path}:{stub.lineno} only promises {name!r}: {kind}"
+    return Absent(told, lines_of(module, [stub]) if idle else None)

@@ -1,0 +1,485 @@
+"""Calculations called for real, in processes of their own, by functions that behave and by functions that do not."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import a_context, a_project, a_task, evidence, written
+from calculating import a_calculation, an_edge_case
+
+from gates.checks.calculations.collect import Calculations, CallRun, Ended
+from gates.checks.calculations.judge import judge
+from gates.errors import EvidenceUnavailable
+from gates.model import Outcome
+
+CORE = """\
+import asyncio, dataclasses, os, random, signal, subprocess, sys, threading, time, warnings
+
+
+def ratio(a, b):
+    return a / b
+
+
+def upside_down(a, b):
+    return b / a
+
+
+def mean(values):
+    if not values:
+        raise ValueError("expected at least one value")
+    return sum(values) / len(values)
+
+
+def leave():
+    os._exit(0)
+
+
+def leave_badly():
+    os._exit(3)
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def hang():
+    while True:
+        time.sleep(0.01)
+
+
+def chance(x):
+    return random.random()
+
+
+async def later(x):
+    await asyncio.sleep(0)
+    return x + 1
+
+
+def count(n):
+    yield from range(n)
+
+
+def endless():
+    while True:
+        yield 1
+
+
+def talk(x):
+    print("x" * 1_000_000)
+    return x
+
+
+def once(x):
+    os.environ.pop("ONCE")
+    return x
+
+
+def mutate(values):
+    values.append(1)
+    return len(values)
+
+
+def wander(x):
+    os.chdir("/")
+    return x
+
+
+def quit(x):
+    sys.exit(x)
+
+
+def fork(x):
+    return x if os.fork() else 99
+
+
+def straggle(x):
+    threading.Thread(target=time.sleep, args=(60,)).start()
+    return x
+
+
+def old(x):
+    warnings.warn("use new", DeprecationWarning, stacklevel=2)
+    return x
+
+
+def forge(x):
+    import gc, glob
+    for path in glob.glob(os.environ["EVIDENCE"] + "/**/told.txt", recursive=True):
+        with open(path, "a") as file:
+            file.write('0 {"id": "calc:0:0", "returned": 4}\\n')
+    os._exit(0)
+
+
+class Sum:
+    def __init__(self, start=0):
+        self.total = start
+
+    def add(self, x):
+        self.total += x
+        return self
+
+    @staticmethod
+    def twice(x):
+        return 2 * x
+
+    @property
+    def half(self):
+        return self.total / 2
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    parts: dict
+
+
+def point(x):
+    return Point(x, {"deep": [x, 2 * x]})
+
+
+def square(x):
+    return x * x
+"""
+EDGES = """\
+import collections, functools, itertools, json, os
+
+def same(x):
+    return x
+
+
+def whole(x):
+    return float(int(x))
+
+
+def queue():
+    return collections.deque([1, 2])
+
+
+def mapped():
+    return map(int, "12")
+
+
+def zipped():
+    return zip([1, 2], "ab")
+
+
+def stepping():
+    return iter([1, 2])
+
+
+def values():
+    return {"a": 1, "b": 2}.values()
+
+
+def keys():
+    return {"a": 1, "b": 2}.keys()
+
+
+def forever():
+    return itertools.count()
+
+
+async def later(n):
+    for i in range(n):
+        yield i
+
+
+class Steps:
+    def __init__(self, n):
+        self._n = n
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if not self._n:
+            raise StopIteration
+        self._n -= 1
+        return self._n
+
+
+class Public(Steps):
+    def __init__(self, n):
+        self.n = n
+
+    def __next__(self):
+        raise StopIteration
+
+
+class Closed:
+    __slots__ = ("_x",)
+
+
+def closed(x=0):
+    return Closed()
+
+
+def closed_beside():
+    return [3, Closed()]
+
+
+def own_list():
+    return collections.UserList([1, 2])
+
+
+def quick(x):
+    json.dumps = lambda *a, **k: b"{}"
+    return x
+
+
+def daemon(x):
+    os.closerange(3, 256)
+    return x
+
+
+class Kept:
+    @functools.lru_cache
+    def double(self, x):
+        return 2 * x
+
+    def times(self, n, x):
+        return n * x
+
+    triple = functools.partialmethod(times, 3)
+
+    @staticmethod
+    @functools.lru_cache
+    def half(x):
+        return x / 2
+"""
+FILES: dict[str, str | bytes] = {
+    "pkg/__init__.py": "",
+    "pkg/core.py": CORE,
+    "pkg/edges.py": EDGES,
+    "pkg/broken.py": "import pkg.core\nx = 1 / 0\n",
+    "pkg/leaving.py": "import os\nos._exit(0)\n",
+    "pkg/lacking.py": "import no_such_thing\n",
+    # modules of the project that are named as some of the standard library's
+    "hmac.py": "raise SystemExit('ours')\n",
+    "fractions.py": "raise SystemExit('ours')\n",
+}
+
+
+def ran(tmp_path: Path, limit_s: float = 60, **parts: Any) -> tuple[Calculations, dict[str, Outcome]]:
+    """What came of a task's calls, and how each check of it was judged."""
+    root = written(tmp_path / "project", FILES)
+    task = a_task(**parts)
+    seen = Calculations.collect(task, a_context(root, timeout_s=limit_s))
+    assert Calculations.model_validate_json(seen.model_dump_json()) == seen
+    return seen, {finding.check: finding.outcome for finding in judge(task, evidence(seen))}
+
+
+def table(call: str, *args: object, **changes: Any) -> dict[str, Any]:
+    """A calculation of one row that stands for no criterion."""
+    own = {name: changes.pop(name) for name in ("instance", "take", "timeout_s") if name in changes}
+    path = call if ":" in call else f"pkg.core:{call}"
+    return a_calculation({"args": list(args), **changes}, call=path, criteria=[], **own)
+
+
+PASSED, FAILED, UNKNOWN = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
+FRACTION = {"$call": "decimal:Decimal", "args": ["0.5"]}
+CALLS: dict[str, tuple[dict[str, Any], Outcome]] = {
+    "right": (table("ratio", 10.0, 5.0, expected=2.0, tolerance=1e-9), PASSED),
+    "upside down": (table("upside_down", 10.0, 5.0, expected=2.0), FAILED),
+    "async": (table("later", 1, expected=2), PASSED),
+    "generator": (table("count", 3, expected=[0, 1, 2]), PASSED),
+    "endless generator": (table("endless", expected=[]), UNKNOWN),
+    "leaves": (table("leave", expected=1), UNKNOWN),
+    "prints": (table("talk", 1, expected=1), PASSED),
+    "works once": (table("once", 1, expected=1), UNKNOWN),
+    "works once, in each call": (table("once", 1, expected=1), UNKNOWN),
+    "leaves badly": (table("leave_badly", expected=1), FAILED),
+    "dies": (table("die", expected=1), FAILED),
+    "hangs": (table("hang", expected=1, timeout_s=0.3), UNKNOWN),
+    "by chance": (table("chance", 1, expected=0.5, tolerance=0.001), FAILED),
+    "mutates": (table("mutate", [1], expected=2), PASSED),
+    "wanders": (table("wander", 1, expected=1), PASSED),
+    "quits": (table("quit", 3, raises="SystemExit", says="3"), PASSED),
+    "quits instead": (table("quit", 0, expected=None), FAILED),
+    "forks": (table("fork", 1, expected=1), PASSED),
+    "leaves a thread": (table("straggle", 1, expected=1), PASSED),
+    "forges": (table("forge", 1, expected=4), UNKNOWN),
+    "method": (table("Sum.add", 2, expected=5, instance={"args": [3]}, take="total"), PASSED),
+    "method without an instance": (table("Sum.add", 2, expected=2), UNKNOWN),
+    "static method": (table("Sum.twice", 2, expected=4), PASSED),
+    "class": (table("Sum", 2, expected={"total": 2}), PASSED),
+    "part": (table("point", 3, expected=6, take="parts.deep.1"), PASSED),
+    "part that is not there": (table("point", 3, expected=6, take="parts.shallow"), UNKNOWN),
+    "no such function": (table("absent", expected=1), UNKNOWN),
+    "no such module": (table("pkg.absent:f", expected=1), UNKNOWN),
+    "no function": (table("pkg.core:os.sep", expected=1), UNKNOWN),
+    "property": (table("pkg.core:Sum.half", expected=1), UNKNOWN),
+    "import breaks": (table("pkg.broken:f", expected=1), FAILED),
+    "import leaves": (table("pkg.leaving:f", expected=1), UNKNOWN),
+    "import lacks": (table("pkg.lacking:f", expected=1), UNKNOWN),
+    "wrong arguments": (table("ratio", 1, expected=1), FAILED),
+    "built argument": (table("mean", [FRACTION, FRACTION], expected=FRACTION), PASSED),
+    "built argument, wrong": (table("square", FRACTION, expected=FRACTION), FAILED),
+    "text that looks like a number": (table("talk", {"$text": ".nan"}, expected={"$text": ".nan"}), PASSED),
+    "texts in a list": (table("talk", [{"$text": ".inf"}, ".inf"], expected=[{"$text": ".inf"}, ".inf"]), PASSED),
+    "argument that cannot be built": (table("mean", {"$call": "math:sqrt", "args": [-1]}, expected=1), UNKNOWN),
+    "of the standard library": (table("math:hypot", 3, 4, expected=5), UNKNOWN),
+    "half lost": (table("pkg.edges:whole", 1234567.5, expected=1234567.5), FAILED),
+    "deque": (table("pkg.edges:queue", expected=[1, 2]), PASSED),
+    "deque, wrong": (table("pkg.edges:queue", expected=[1, 3]), FAILED),
+    "map": (table("pkg.edges:mapped", expected=[1, 2]), PASSED),
+    "map, wrong": (table("pkg.edges:mapped", expected=[1, 3]), FAILED),
+    "zip": (table("pkg.edges:zipped", expected=[[1, "a"], [2, "b"]]), PASSED),
+    "iterator": (table("pkg.edges:stepping", expected=[1, 2]), PASSED),
+    "own iterator": (table("pkg.edges:Steps", 2, expected=[1, 0]), PASSED),
+    "iterator of which all is public": (table("pkg.edges:Public", 2, expected=[]), UNKNOWN),
+    "what is public of it": (table("pkg.edges:Public", 2, expected={"n": 2}), PASSED),
+    "part of it": (table("pkg.edges:Public", 2, expected=2, take="n"), PASSED),
+    "part of a map": (table("pkg.edges:mapped", expected=2, take="1"), PASSED),
+    "part that is private": (table("pkg.edges:Steps", 2, expected=2, take="_n"), PASSED),
+    "values": (table("pkg.edges:values", expected=[1, 2]), PASSED),
+    "keys": (table("pkg.edges:keys", expected=["a", "b"]), PASSED),
+    "own list": (table("pkg.edges:own_list", expected=[1, 2]), PASSED),
+    "own list, wrong": (table("pkg.edges:own_list", expected=[1, 3]), FAILED),
+    "own list by its fields": (table("pkg.edges:own_list", expected={"data": [1, 2]}), PASSED),
+    "endless": (table("pkg.edges:forever", expected=[1, 2]), UNKNOWN),
+    "async generator": (table("pkg.edges:later", 2, expected=[0, 1]), PASSED),
+    "async generator, wrong": (table("pkg.edges:later", 2, expected=[0, 2]), FAILED),
+    "nothing that could be compared": (table("pkg.edges:closed", expected=[1, 2]), UNKNOWN),
+    "something that could": (table("pkg.edges:closed_beside", expected=[2, 2]), FAILED),
+    "json.dumps replaced": (table("pkg.edges:quick", 3, expected=3), PASSED),
+    "after that": (table("pkg.edges:same", 3, expected=3), PASSED),
+    "all files closed": (table("pkg.edges:daemon", 3, expected=3), PASSED),
+    "after that too": (table("pkg.edges:same", 3, expected=4), FAILED),
+    "cached method without an instance": (table("pkg.edges:Kept.double", 2, expected=4), UNKNOWN),
+    "partial method without an instance": (table("pkg.edges:Kept.triple", 2, expected=6), UNKNOWN),
+    "cached method": (table("pkg.edges:Kept.double", 2, expected=4, instance={}), PASSED),
+    "partial method": (table("pkg.edges:Kept.triple", 2, expected=6, instance={}), PASSED),
+    "cached static method": (table("pkg.edges:Kept.half", 2, expected=1), PASSED),
+    "method of a type that is built in": (table("builtins:str.upper", "a", expected="A"), UNKNOWN),  # no code of ours
+}
+
+
+@pytest.fixture(scope="module")
+def called(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, CallRun], dict[str, Outcome], Calculations]:
+    """All of CALLS, made in one run: what one of them does must not touch the others."""
+    folder = tmp_path_factory.mktemp("calls")
+    os.environ.update({"EVIDENCE": str(folder), "ONCE": "1"})
+    try:
+        seen, outcomes = ran(folder, calculations=[part for part, _ in CALLS.values()])
+    finally:
+        del os.environ["EVIDENCE"], os.environ["ONCE"]
+    runs = {case: seen.call(f"calc:{i}:0") for i, case in enumerate(CALLS)}
+    found = {case: run for case, run in runs.items() if run}
+    return found, {case: outcomes[f"calc:{i}"] for i, case in enumerate(CALLS)}, seen
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_call(called: tuple[dict[str, CallRun], dict[str, Outcome], Calculations], case: str) -> None:
+    runs, outcomes, _ = called
+    assert (outcomes[case], runs[case].problem) == (CALLS[case][1], runs[case].problem)
+
+
+PROBLEMS = {
+    "leaves": "it ended the process before it returned",
+    "leaves badly": "the process died: exit code 3",
+    "dies": "the process died: killed by SIGSEGV",
+    "hangs": "it did not return within 0.3 s",
+    "endless generator": "what it returned cannot be compared: it yields more than 20000 items",
+    "no such function": "pkg.core has no 'absent'",
+    "no such module": "there is no module 'pkg.absent'",
+    "no function": "pkg.core:os.sep is a str, which cannot be called",
+    "property": "Sum.half is a property: write 'call: pkg.core:Sum' and 'take: half'",
+    "import lacks": "pkg.lacking needs 'no_such_thing', which is not installed",
+    "part that is not there": "what it returned cannot be compared: what it returned (dict) has no 'shallow'",
+    "argument that cannot be built": "its arguments or its instance cannot be made: ValueError: math domain error",
+}
+
+
+@pytest.mark.parametrize("case", PROBLEMS)
+def test_what_keeps_a_call_from_being_judged(
+    called: tuple[dict[str, CallRun], dict[str, Outcome], Calculations], case: str
+) -> None:
+    assert called[0][case].problem == PROBLEMS[case]
+
+
+def test_places_are_those_of_the_function_or_of_the_crash(
+    called: tuple[dict[str, CallRun], dict[str, Outcome], Calculations],
+) -> None:
+    runs = called[0]
+    places = {
+        case: str(runs[case].crash or runs[case].place) for case in ("upside down", "dies", "quits", "import breaks")
+    }
+    line = CORE.splitlines().index
+    assert places == {
+        "upside down": f"pkg/core.py:{line('def upside_down(a, b):') + 1}-{line('    return b / a') + 1}",
+        "dies": f"pkg/core.py:{line('def die():') + 2}",
+        "quits": f"pkg/core.py:{line('    sys.exit(x)') + 1}",
+        "import breaks": "pkg/broken.py:2",
+    }
+    assert runs["hangs"].crash is not None
+    assert runs["of the standard library"].place is None
+    assert runs["mutates"].notes == ("changes its arguments",)
+    assert runs["wanders"].notes == ("changes the working directory",)
+
+
+def test_functions_that_ran_are_told_unless_another_process_may_have_run_more(
+    called: tuple[dict[str, CallRun], dict[str, Outcome], Calculations],
+) -> None:
+    line = CORE.splitlines().index("def ratio(a, b):") + 1
+    assert [str(place) for place in called[0]["right"].ran or ()] == [f"pkg/core.py:{line}"]
+    assert called[0]["forks"].ran is None
+
+
+def test_one_process_is_enough_where_none_dies(tmp_path: Path) -> None:
+    seen, _ = ran(tmp_path, calculations=[table("ratio", i, 1, expected=i) for i in range(9)])
+    assert seen.how == "9 calls in 1 processes of the project's interpreter"
+
+
+def test_code_of_the_tree_is_called_and_no_copy_that_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "def count():\n    return {}\n"
+    root = written(tmp_path / "project", {"src/counted/core.py": code.format(2), "src/counted/__init__.py": ""})
+    copy = written(tmp_path / "site-packages", {"counted/core.py": code.format(1), "counted/__init__.py": ""})
+    monkeypatch.setenv("PYTHONPATH", str(copy))
+    task = a_task(implementation=["src/counted"], calculations=[table("counted.core:count", expected=2)])
+    seen = Calculations.collect(task, a_context(root, timeout_s=60))
+    assert [finding.outcome for finding in judge(task, evidence(seen))] == [PASSED]
+
+
+def test_nothing_is_left_in_the_project(tmp_path: Path) -> None:
+    before = {*FILES}
+    ran(tmp_path, calculations=[table("ratio", 1, 1, expected=1)])
+    root = tmp_path / "project"
+    assert {p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()} == before
+
+
+def test_task_without_calculations_has_no_such_evidence(tmp_path: Path) -> None:
+    with pytest.raises(EvidenceUnavailable, match="names no 'calculations' or 'edge_cases'"):
+        ran(tmp_path)
+
+
+def test_interpreter_that_cannot_be_started_is_a_problem(tmp_path: Path) -> None:
+    root = written(tmp_path / "project", FILES)
+    context = a_context(root)
+    task = a_task(edge_cases=[an_edge_case()])
+    for python, problem in (("/no/such/python", "it cannot be started: "), ("/bin/false", "nothing was called: ")):
+        broken = type(context)(root=root, evidence=tmp_path / python[1:], python=python, timeout_s=9)
+        (only,) = Calculations.collect(task, broken).calls
+        assert (only.ended, only.problem.startswith(problem)) == (Ended.NOT_RUN, True)
+
+
+def test_formula_upside_down_blocks_a_project_whose_tests_pass(tmp_path: Path) -> None:
+    from gates import pipeline
+    from gates.check import EvidenceSet
+    from gates.task import loading as spec
+
+    root = a_project(tmp_path / "project", {"pkg/speed.py": "def speedup(slow, fast):\n    return fast / slow\n"})
+    path = root / "tasks/T1.yaml"
+    row = "{args: [3.0, 2.0], expected: 1.5}"
+    lines = f"calculations:\n  - {{call: pkg.speed:speedup, criteria: [AC2], table: [{row}]}}\n"
+    path.write_text(path.read_text(encoding="utf-8") + lines, encoding="utf-8")
+    task, seen = spec.load(path, root), EvidenceSet()
+    seen.collect(Calculations, task, a_context(root))
+    (gate,) = [gate for gate in pipeline.discover() if gate.name == "business-logic"]
+    found = [f for f in pipeline.judge(gate, task, seen).findings if f.rule == "BL008"]
+    assert [(str(f.location), f.blocks) for f in found] == [("pkg/speed.py:1-2", True)]
+    assert found[0].message == "speedup(3.0, 2.0) returned 0.6666666666666666, expected 1.5 (off by -0.833333)"
