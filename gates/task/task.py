@@ -99,7 +99,10 @@ class Measure(Located):
 
 
 class Criterion(Located):
-    """One acceptance criterion and everything that must speak for it."""
+    """One acceptance criterion and everything that must speak for it.
+
+    `changes` names tests of the base whose behaviour this criterion changes on purpose.
+    """
 
     id: Name
     text: Text
@@ -108,6 +111,7 @@ class Criterion(Located):
     tests: tuple[InsidePath, ...] = ()
     measures: tuple[Measure, ...] = ()
     faults: tuple[DeclaredFault, ...] = ()
+    changes: tuple[InsidePath, ...] = ()
 
 
 class EntryPoint(Part):

@@ -1,0 +1,1 @@
+"""The base's tests judge the change: what they noticed before, they notice still."""

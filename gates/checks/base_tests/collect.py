@@ -1,0 +1,142 @@
+"""The tests as the merge base has them, run against the change's code in a copy."""
+
+import os
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from gates.check import Derived, EvidenceSet
+from gates.child import process
+from gates.child.guardian import guarded_folder
+from gates.config import reports_of
+from gates.context import Context
+from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence._goalposts import base as bases
+from gates.evidence._goalposts.two_states import TwoStates
+from gates.evidence.pytest_run import PytestRun
+from gates.model import CommandRecord, Model
+from gates.project.checkout import lay_out
+from gates.project.copying import copy_project, relocated
+from gates.project.history import History
+from gates.project.import_paths import import_roots
+from gates.task.task import Task
+from gates.terminal import printable
+
+MESSAGE = 300
+
+
+class BaseTest(Model):
+    """A test of the base that fails or is not found against the change; `at_base` is how it ended there."""
+
+    id: str
+    ended: str
+    message: str = ""
+    at_base: str = ""
+
+
+class BaseTests(Derived):
+    """How the base's tests ended against the change: only where the change touches tests, else there is nothing to run.
+
+    `changed` are the test files that the change altered or removed, `ran` counts the tests that ran.
+    """
+
+    base: str
+    commit: str
+    changed: tuple[str, ...]
+    ran: int = 0
+    broken: tuple[BaseTest, ...] = ()
+    problem: str = ""
+
+    @classmethod
+    def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
+        """Lay the base's test files over a copy of the change, and run them."""
+        history = History(context.root)
+        found = bases.find(history, context.base)
+        states = TwoStates(history, found.commit, context.root)
+        paths = tuple(dict.fromkeys((*task.tests, *(path for c in task.criteria for path in c.tests), "conftest.py")))
+        old, _ = states.changed(paths, "")
+        facts = {"how": f"pytest, with the test files of {found.commit[:12]} in a copy", "base": printable(found.name),
+                 "commit": found.commit, "changed": tuple(map(printable, sorted(old)))}  # fmt: skip
+        if not old:
+            return cls.model_validate(facts)
+        if seen.get(PytestRun) is None:
+            raise EvidenceUnavailable(seen.why_missing(PytestRun))
+        with guarded_folder() as folder:
+            try:
+                return cls.model_validate({**facts, **_judged(task, context, found.commit, old, folder)})
+            except (UsageError, OSError) as error:
+                raise EvidenceUnavailable(printable(str(error))[:MESSAGE]) from error
+
+
+def _judged(task: Task, context: Context, commit: str, old: Mapping[str, bytes], folder: Path) -> dict[str, object]:
+    """Run the base's tests against the change, and those that do not pass against the base, too."""
+    change, there = folder / "change", folder / "base"
+    copy_project(context.root, change, reports_of(context.root), copies=2)
+    for path, content in old.items():
+        target = change / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+    files = [path for path in old if _is_test_file(path)]
+    asked = (
+        files if len(files) == len(old) else [path for path in task.tests if (change / path.split("::")[0]).exists()]
+    )
+    ends, command, problem = _ran(asked, task, context, change, folder / "against-change")
+    suspects = sorted({name for name, (ended, _) in ends.items() if ended == "failed"})
+    facts: dict[str, object] = {"ran": len(ends), "commands": (command,), "problem": problem}
+    if not suspects and not problem:
+        return facts
+    lay_out(_top(context.root), commit, there)
+    root = there / os.path.relpath(context.root, _top(context.root))
+    before, again, trouble = _ran(asked, task, context, root, folder / "against-base")
+    lost = sorted(name for name, (ended, _) in before.items() if ended == "passed" and name not in ends)
+    broken = [BaseTest(id=name, ended="failed", message=ends[name][1], at_base=before.get(name, ("not run", ""))[0])
+              for name in suspects]  # fmt: skip
+    broken += [BaseTest(id=name, ended="not found", at_base="passed") for name in lost]
+    return {**facts, "commands": (command, again), "broken": tuple(broken), "problem": problem if trouble else ""}
+
+
+def _top(root: Path) -> Path:
+    return next((path for path in (root, *root.parents) if (path / ".git").exists()), root)
+
+
+def _is_test_file(path: str) -> bool:
+    name = Path(path).name
+    return name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))
+
+
+Ends = dict[str, tuple[str, str]]
+
+
+def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Path) -> tuple[Ends, CommandRecord, str]:
+    """Run tests in a copy; return how each ended, by node id, the command, and why pytest did not run them all."""
+    report = log.with_suffix(".xml")
+    roots = import_roots(task, replace(context, root=root))
+    env = {"PYTHONPATH": process.joined_paths(os.pathsep.join(map(str, roots)))}
+    env = relocated({**process.environment(), **env}, context.root, root)
+    words = ["-m", "pytest", *asked, "-q", "--color=no", "-p", "no:cacheprovider", "-p", "no:randomly",
+             "--continue-on-collection-errors",
+             f"--rootdir={root}", f"--junit-xml={report}", "-o", "junit_family=xunit1"]  # fmt: skip
+    ended = process.run([context.python, *words], cwd=root, timeout_s=context.timeout_s, log=log, env=env)
+    command = CommandRecord(
+        purpose="the base's tests", argv=("python", "-m", "pytest", *asked), ended=ended.ended,
+        duration_s=ended.duration_s,
+    )  # fmt: skip
+    if ended.exit_code not in {0, 1} or not report.is_file():
+        return {}, command, f"pytest did not run them ({ended.ended}): {ended.last_words}"
+    return dict(map(_end, ET.parse(report).iter("testcase"))), command, ""  # noqa: S314  # pytest itself wrote it
+
+
+def _end(case: ET.Element) -> tuple[str, tuple[str, str]]:
+    """Return a test's node id and how it ended, with the first line of what it said."""
+    path = case.get("file", "")
+    module = path.removesuffix(".py").replace("/", ".")
+    classes = case.get("classname", "").removeprefix(module).strip(".").replace(".", "::")
+    name = "::".join(part for part in (path, classes, case.get("name", "")) if part)
+    for kind, ended in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
+        found = case.find(kind)
+        if found is not None:
+            lines = (found.get("message") or found.text or "").strip().splitlines()
+            return name, (ended, printable(lines[0])[:MESSAGE] if lines else "")
+    return name, ("passed", "")

@@ -1,0 +1,104 @@
+"""What it means that a test of the base fails against the change, although it passed before."""
+
+from collections.abc import Iterator
+
+from gates.check import Check, EvidenceSet
+from gates.checks.base_tests.collect import BaseTest, BaseTests
+from gates.evidence.bound_tests import is_under, tests_of
+from gates.evidence.goalposts import Goalposts
+from gates.evidence.pytest_run import PytestRun
+from gates.model import Basis, Finding, Level, Location, Outcome, Planned, RuleText, Severity
+from gates.report import Section
+from gates.task.task import Criterion, Task
+
+SHOWN = 20
+RULES = (
+    RuleText(
+        id="BL022",
+        title="The base's tests pass against the change",
+        meaning="Where a change touches tests, the tests of the merge base run against its code, too. One that passed "
+        "there and fails now is a change of behaviour: a criterion must name it under `changes`.",
+    ),
+)
+
+
+def plan(_task: Task) -> Iterator[Planned]:
+    """Plan one run of the base's tests; it speaks of the bar and not of the work, so it has no share of the score."""
+    yield Planned(id="base-tests", title="The base's tests pass against the change", level=Level.ADVISORY, scored=False)
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge each test of the base that does not pass any more, at the level of its criterion."""
+    seen = evidence.get(BaseTests)
+    if seen is None:
+        why = evidence.why_missing(BaseTests)
+        yield _told(Outcome.UNKNOWN, f"Whether the base's tests pass against the change was not seen: {why}")
+        return
+    if seen.problem:
+        yield _told(Outcome.UNKNOWN, f"The base's tests were not run against the change: {seen.problem}", "not run")
+        return
+    posts = evidence.get(Goalposts)
+    decides = bool(posts and posts.policy)
+    meant = [path for criterion in task.criteria for path in criterion.changes]
+    broken = [one for one in seen.broken if one.at_base == "passed"]
+    open_ = [one for one in broken if not any(is_under(one.id, path) for path in meant)]
+    for one in open_[:SHOWN]:
+        yield _broken(one, _criterion(task, one, evidence.get(PytestRun)), seen, decides=decides)
+    if len(open_) > SHOWN:
+        yield _told(Outcome.FAILED, f"{len(open_) - SHOWN} more tests of the base fail; all are in BaseTests.json.")
+    if not open_:
+        ran = f"{seen.ran} tests of {seen.base} ran against the change" if seen.changed else "The change alters no test"
+        named = f"; {len(broken)} that fail are named under `changes`" if broken else ""
+        yield _told(Outcome.PASSED, f"{ran}{named}.", f"{seen.ran} ran")
+
+
+def _criterion(task: Task, one: BaseTest, run: PytestRun | None) -> Criterion | None:
+    """Return the criterion that a test of the base stands for: by its path, or by the marker that it has today."""
+    for criterion in task.criteria:
+        own = {test.function for test in tests_of(task, criterion, run)} if run else set()
+        if one.id.partition("[")[0] in own or any(is_under(one.id, path) for path in criterion.tests):
+            return criterion
+    return None
+
+
+def _broken(one: BaseTest, criterion: Criterion | None, seen: BaseTests, *, decides: bool) -> Finding:
+    level = (criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY
+    why = f": {one.message}" if one.message else ""
+    name = criterion.id if criterion else "a criterion"
+    return Finding(
+        rule="BL022", check="base-tests", outcome=Outcome.FAILED, level=level, subject=one.id,
+        severity=Severity.HIGH if decides and level is Level.MUST else Severity.MEDIUM,
+        criterion=criterion.id if criterion and decides else None, location=Location(path=one.id.split("::")[0]),
+        message=f"{one.id}, as {seen.base} has it, passed there and {one.ended} against this change{why}",
+        expected="passed", actual=one.ended, evidence="BaseTests.json",
+        impact="What this test promised does not hold any more.",
+        remediation=f"Keep what it promised; where the change of behaviour is meant, let {name} name it: "
+        f"`changes: [\"{one.id.partition('[')[0]}\"]`.",
+    )  # fmt: skip
+
+
+def _told(outcome: Outcome, message: str, actual: str = "") -> Finding:
+    return Finding(
+        rule="BL022", check="base-tests", outcome=outcome, severity=Severity.INFO, level=Level.ADVISORY,
+        message=message, actual=actual, subject="more" if outcome is Outcome.FAILED else "",
+        remediation="Mend the tests that are named first." if outcome is Outcome.FAILED else "",
+    )  # fmt: skip
+
+
+def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """List the tests of the base that do not pass, and how they ended there."""
+    seen = evidence.get(BaseTests)
+    if seen and seen.changed:
+        yield Section(
+            title="The Base's Tests",
+            facts=(("Base", f"{seen.base} ({seen.commit[:12]})"), ("Test files changed", ", ".join(seen.changed[:10])),
+                   ("Tests run against the change", str(seen.ran))),
+            columns=("Test", "Against the change", "At the base"),
+            rows=tuple((one.id, one.ended, one.at_base) for one in seen.broken[:SHOWN]),
+        )  # fmt: skip
+
+
+CHECK = Check(
+    name="base_tests", gate="business-logic", order=125, rules=RULES, uses=(BaseTests,), plan=plan, judge=judge,
+    page=page, basis=Basis.DECLARED,
+)  # fmt: skip
