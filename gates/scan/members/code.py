@@ -5,11 +5,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.module import Function, Module
 from gates.scan.program.nodes import inner as inner
 from gates.scan.program.nodes import walk
 from gates.scan.program.project import Project
-from gates.scan.program.signatures import parameters
 from gates.scan.site import Site
 
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -66,47 +65,6 @@ def class_of(node: ast.AST, module: Module) -> ast.ClassDef | None:
     return next((a for a in module.ancestors(node) if isinstance(a, ast.ClassDef)), None)
 
 
-def loop_of(node: ast.AST, module: Module) -> Loop | None:
-    """Return the innermost loop of the same function that a node stands in."""
-    for around in module.ancestors(node):
-        if isinstance(around, ast.For | ast.AsyncFor | ast.While):
-            return around
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            return None
-    return None
-
-
-def statement_of(node: ast.AST, module: Module) -> ast.stmt | None:
-    """Return the innermost statement that holds a node."""
-    return next((a for a in (node, *module.ancestors(node)) if isinstance(a, ast.stmt)), None)
-
-
-def stays_on_cpu(project: Project) -> bool:
-    """Return whether a program says of devices only that parameters are the CPU by default."""
-    named = (parameters(function) for m in project.modules.values() for function in functions(m))
-    defaults = [given["device"] for given in named if "device" in given]
-    if not defaults or not all(constant(given) == "cpu" for given in defaults):
-        return False
-    fields = (n for m in project.modules.values() for n in nodes(m, ast.Attribute))
-    if any(isinstance(n, ast.Attribute) and n.attr == "device" for n in fields):
-        return False
-    return all({t for t in _words(m) if ACCELERATOR.search(t)} <= {"device"} for m in project.modules.values())
-
-
-def accelerated(module: Module) -> bool:
-    """Return whether a file knows of an accelerator at all."""
-    found = {text for text in _words(module) if ACCELERATOR.search(text)}
-    plain = {text for text in found if re.fullmatch(r"(torch\.)?((cpu\.)?amp\.)?(GradScaler|autocast)", text)}
-    return bool(found - plain) or (bool(plain) and not _on_cpu(module))
-
-
-def _on_cpu(module: Module) -> bool:
-    """Return whether all that a file makes for mixed precision is made for the CPU."""
-    made = [*module.calls.get("autocast", []), *module.calls.get("GradScaler", [])]
-    devices = [c.args[0] if c.args else keyword(c, "device_type") or keyword(c, "device") for c in made]
-    return bool(made) and all(constant(device) == "cpu" for device in devices)
-
-
 def _words(module: Module) -> Iterator[str]:
     for node in nodes(module, ast.Name, ast.Attribute, ast.Constant, ast.arg):
         if isinstance(node, ast.Name):
@@ -129,18 +87,6 @@ def callee(project: Project, module: Module, call: ast.Call) -> Function | None:
 def module_of(project: Project, function: Function, near: Module) -> Module:
     """Return the file of a function."""
     return project.scope_of(function, near).module
-
-
-def is_model_call(call: ast.Call) -> bool:
-    """Return whether a call looks like the forward pass of a model: `model(x)`, `self.net(x)`, `net.forward(x)`."""
-    is_spelt = isinstance(call.func, ast.Attribute) and call.func.attr == "forward"
-    held = call.func.value if is_spelt and isinstance(call.func, ast.Attribute) else call.func
-    return bool(MODEL.search(tail_of(held))) and bool(call.args or call.keywords)
-
-
-def is_backward(call: ast.Call) -> bool:
-    """Return whether a call runs a backward pass: `loss.backward()`, `accelerator.backward(loss)`."""
-    return isinstance(call.func, ast.Attribute) and call.func.attr in {"backward", "manual_backward"}
 
 
 def named(body: ast.AST) -> dict[str, list[ast.AST]]:

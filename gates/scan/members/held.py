@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from gates.scan.members.code import Comprehension, callee, constant, function_of, named
 from gates.scan.members.gone_through import PASSES, source_of
 from gates.scan.members.only_read import LEAVES, READS, only_reads
-from gates.scan.program.module import Function, Module, tail_of
-from gates.scan.program.nodes import inner, kept, walk
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import kept, walk
 from gates.scan.program.parameters import argument
 from gates.scan.program.project import Project
 
@@ -83,21 +83,6 @@ def values_in(node: ast.expr, path: Sequence[int] = ()) -> list[ast.expr]:
     """Return what stands in a container that is written out, or at one place of each of its elements."""
     values = node.values if isinstance(node, ast.Dict) else getattr(node, "elts", [])
     return _picked(values, path) or []
-
-
-def values_under(project: Project, function: Function, module: Module, key: str) -> list[Made]:
-    """Return the calls that stand under a key in what a function returns; none where not all is written there."""
-    found: list[Made] = []
-    for node in inner(function, ast.Return):
-        value = node.value if isinstance(node, ast.Return) else None
-        if isinstance(value, ast.Name):
-            more = held(project, value.id, function, module)
-        else:
-            more = [(v, module) for v in _under(value, key)]
-        if not more:
-            return []
-        found += more
-    return found
 
 
 def _under(value: ast.expr | None, key: str) -> list[ast.expr]:

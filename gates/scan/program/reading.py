@@ -1,7 +1,7 @@
 """A program read from disk: each file once, what cannot be read named and never taken for clean."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from gates.scan.program.module import Module
@@ -9,15 +9,6 @@ from gates.scan.program.project import Project
 from gates.syntax import Unparsed, parse
 
 MAX_BYTES = 2 * 1024 * 1024
-
-
-def read_project(paths: Iterable[Path], root: Path) -> Project:
-    """Read files of a program."""
-    contents: dict[str, bytes | str] = {}
-    for path in paths:
-        shown = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
-        contents[shown] = content(path)
-    return project_of(contents)
 
 
 def content(path: Path) -> bytes | str:
