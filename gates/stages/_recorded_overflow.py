@@ -9,6 +9,7 @@ from gates.stages._said import Said, absent, unseen
 from gates.task.training_step import Need
 
 NEAR = 1e-6
+STOPPED = 2  # steps that a training may lose after an overflow
 
 
 def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said]:
@@ -26,6 +27,7 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
         yield crashed
     for overflow in run.overflows:
         yield from _judge(overflow, run, needed=needed)
+    yield from _never_again(run, len(step.plain.attempts))
     if not run.overflows and not crashed:
         ended = run.process.ended if run.process else "not run"
         why = run.problem or ("no gradient could be made infinite" if run.complete else ended)
@@ -43,6 +45,18 @@ def _crashed(run: Recorded) -> Said | None:
         impact="Overflows are normal in float16; this one ends the training.",
         remediation="Mend the branch that handles an overflow, and test it.", subject="crash",
     )  # fmt: skip
+
+
+def _never_again(run: Recorded, steps: int) -> Iterator[Said]:
+    """Say so where no step is taken after an overflow, of several that the same training takes without one."""
+    missing = steps - len(run.attempts)
+    if run.complete and run.overflows and not run.steps_after_overflow and missing >= STOPPED:
+        yield Said(
+            Outcome.FAILED, f"After an overflow no step was taken any more, where {missing} follow without one.",
+            "no step after the overflow", run.overflows[0].location, expected="training goes on",
+            impact="One overflow, normal in float16, ends the training without a word.", subject="training stopped",
+            remediation="Clear the gradients of a step that is left out: they stay infinite in the next window.",
+        )  # fmt: skip
 
 
 def _judge(seen: Overflowed, run: Recorded, *, needed: bool) -> Iterator[Said]:

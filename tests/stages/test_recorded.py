@@ -145,6 +145,16 @@ def test_overflow_that_is_not_handled_blocks(seen: Any) -> None:
     assert any(finding.blocks for finding in findings)
 
 
+@pytest.mark.parametrize(("after", "steps", "stopped"), [(0, 6, True), (0, 2, False), (3, 6, False)])
+def test_training_that_takes_no_step_after_an_overflow_blocks(after: int, steps: int, *, stopped: bool) -> None:
+    plain = a_recorded(attempts=(an_attempt(),) * steps)
+    over = after_overflow().model_copy(update={"attempts": (an_attempt(),), "steps_after_overflow": after})
+    seen = evidence(recorded(plain, over))
+    told = [f for f in GATE.judge(a_trained_task(needs=EVERYTHING), seen) if f.actual == "no step after the overflow"]
+    assert bool(told) is stopped
+    assert all(f.blocks for f in told)
+
+
 def test_crash_after_an_overflow_blocks_at_its_line() -> None:
     run = after_overflow(complete=False, process=a_process(1), error="KeyError: 'x'", overflows=())
     (finding,) = of("overflow", judged(recorded(None, run)))

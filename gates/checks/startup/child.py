@@ -8,7 +8,6 @@ each module is imported in a fork of its own, so that none leans on what another
 
 import contextlib
 import gc
-import importlib.metadata
 import json
 import linecache
 import os
@@ -31,17 +30,9 @@ def main() -> None:
     asked, target = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), Path(sys.argv[2])
     sys.argv = [sys.argv[0]]
     with target.open("a", encoding="utf-8") as file:
-        for facts in ({"absent": [name for name in asked["needed"] if not _is_installed(name)]}, *imports(asked)):
+        for facts in imports(asked):
             file.write(json.dumps(facts) + "\n")
             file.flush()
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 def imports(asked: dict[str, Any]) -> Iterator[Facts]:

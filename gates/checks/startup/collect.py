@@ -56,8 +56,7 @@ class Startup(Evidence):
         folder = context.folder("startup").evidence
         facts, imports = _imported(plan, context, folder)
         told = [fact for fact in facts if "path" in fact]
-        missing = [str(name) for fact in facts for name in fact.get("absent", ())]
-        built, builds = built_wheel(plan.project, plan.stems, context, folder / "wheel", missing)
+        built, builds = built_wheel(plan.project, plan.stems, context, folder / "wheel")
         unseen = [path for path in plan.modules if path not in {fact["path"] for fact in told}]
         runs = [("imports", imports), *(("build", run) for run in builds)]
         return cls(
@@ -99,11 +98,6 @@ class _Plan:
         self.stems = [name.replace(".", "/") for name in self.modules.values()]
 
     @property
-    def needed(self) -> list[str]:
-        """Return the distributions that building needs, by the project's own words."""
-        return names(table(self.project, "build-system").get("requires", ()))
-
-    @property
     def required(self) -> set[str]:
         """Return the packages whose absence is a defect: what the project says that it requires."""
         plain = [text for text in texts(table(self.project, "project").get("dependencies", ())) if ";" not in text]
@@ -114,7 +108,7 @@ class _Plan:
 def _imported(plan: _Plan, context: Context, folder: Path) -> tuple[list[dict[str, Any]], ProcessRun]:
     asked, result = folder / "imports.asked.json", folder / "imports.jsonl"
     told = {
-        "modules": list(plan.modules.items()), "preload": plan.preload, "needed": plan.needed,
+        "modules": list(plan.modules.items()), "preload": plan.preload,
         "paths": [str(root) for root in plan.roots], "limit_s": min(MODULE_LIMIT_S, context.timeout_s),
     }  # fmt: skip
     asked.write_text(json.dumps(told), encoding="utf-8")

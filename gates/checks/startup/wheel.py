@@ -3,7 +3,7 @@
 import re
 import shutil
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,12 @@ from gates.project.own_reports import is_report
 from gates.terminal import printable
 
 COMPILED = {".c", ".cc", ".cpp", ".cu", ".pyx", ".rs", ".f90", ".go"}
+INSTALLED = """
+import importlib.metadata, sys
+found = (each.metadata["Name"] or "" for each in importlib.metadata.distributions())
+known = {name.lower().replace("_", "-") for name in found}
+print(*(name for name in sys.argv[1:] if name.lower().replace("_", "-") not in known))
+"""
 # a copy without .git has no version to be asked for
 VERSIONS = {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.0", "PDM_BUILD_SCM_VERSION": "0.0.0", "PBR_VERSION": "0.0.0"}
 
@@ -55,14 +61,12 @@ def started(
 
 
 def built_wheel(
-    project: dict[str, Any] | None, stems: Sequence[str], context: Context, folder: Path, absent: Sequence[str]
+    project: dict[str, Any] | None, stems: Sequence[str], context: Context, folder: Path
 ) -> tuple[Built, list[ProcessRun]]:
     """Build a wheel from a copy by the library `build`, whose hooks run in the project's interpreter."""
     says = project is None or {"build-system", "project"} & project.keys()
     if not says and not (context.root / "setup.py").is_file():
         return Built(ending=BuildEnding.NONE, problem="neither pyproject.toml nor setup.py says how it is built"), []
-    if absent:
-        return Built(ending=BuildEnding.UNSEEN, problem=f"not installed here: {', '.join(absent)}"), []
     from build import BuildBackendException, BuildException, ProjectBuilder
 
     source, target, runs = folder.with_name("source"), folder, list[ProcessRun]()
@@ -79,6 +83,10 @@ def built_wheel(
         copy_project(context.root, source, context.root / "reports", copies=1)
         _without_reports(source)
         builder = ProjectBuilder(source, python_executable=context.python, runner=runner)
+        absent = _absent(builder.build_system_requires, context, folder)
+        absent = absent or _absent(builder.get_requires_for_build("wheel"), context, folder)
+        if absent:
+            return Built(ending=BuildEnding.UNSEEN, problem=f"not installed here: {', '.join(absent)}"), runs
         wheel = Path(builder.build("wheel", target))
         return Built.model_validate({"backend": backend, "ending": BuildEnding.BUILT, **_wheel(wheel, stems)}), runs
     except BuildBackendException as error:
@@ -92,6 +100,13 @@ def built_wheel(
     finally:
         shutil.rmtree(source, ignore_errors=True)
         shutil.rmtree(target, ignore_errors=True)
+
+
+def _absent(requirements: Collection[str], context: Context, folder: Path) -> list[str]:
+    """Return the distributions that the project's interpreter does not have."""
+    wanted = names(sorted(requirements))
+    ended = started([context.python, "-c", INSTALLED, *wanted], context.root, context, folder.with_name("needed"))
+    return ended.stdout.tail.split() if wanted else []
 
 
 def _without_reports(source: Path) -> None:

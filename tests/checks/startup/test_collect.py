@@ -77,6 +77,14 @@ BUILDS: dict[str, tuple[dict[str, str | bytes], BuildEnding, str]] = {
         BuildEnding.UNSEEN,
         "not installed here: no-such-thing",
     ),
+    "a backend that asks for more": (
+        {
+            "pyproject.toml": BUILDABLE,
+            "backend.py": "def get_requires_for_build_wheel(*_):\n    return ['no-such-thing']\n",
+        },
+        BuildEnding.UNSEEN,
+        "not installed here: no-such-thing",
+    ),
     "a backend that is too old": (
         {"pyproject.toml": '[build-system]\nrequires = ["pytest>=9999"]\nbuild-backend = "x"\n'},
         BuildEnding.UNSEEN,
