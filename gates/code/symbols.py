@@ -142,7 +142,7 @@ class Resolver:
 
     def no_such(self, binding: CodeBinding) -> Iterator[str]:
         """Say of each name under `uses` that there is nothing of it, as far as that can be known."""
-        path = self._modules.file((binding.symbol or "").partition(":")[0])
+        path = self._modules.file(binding.symbol.partition(":")[0]) if binding.symbol else None
         for name in binding.uses if path else ():
             owner, colon, _ = name.partition(":")
             split = self._modules.split(name.replace(":", "."))
