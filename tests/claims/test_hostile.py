@@ -1,4 +1,4 @@
-"""Reports are hostile text: a quarter of a megabyte of anything is read in seconds, and nothing in it breaks the reader."""
+"""Reports are hostile text: much of anything is read in seconds, and nothing in it breaks the reader."""
 
 import random
 import time

@@ -57,8 +57,7 @@ def plan(task: Task) -> Iterator[Planned]:
             id=f"code:{criterion.id}", title=f"{criterion.id} is traced to live code", basis=Basis.READ, row=Row.CODE,
             **about,
         )  # fmt: skip
-        if _asks_for_tests(task, criterion):
-            yield Planned(id=f"tests:{criterion.id}", title=f"{criterion.id} is verified by tests", **about)
+        yield Planned(id=f"tests:{criterion.id}", title=f"{criterion.id} is verified by tests", **about)
     yield Planned(id="coverage", title="Coverage of criteria")
     yield Planned(id="markers", title="Markers name criteria that exist")
 
@@ -68,8 +67,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     found: list[Finding] = []
     for criterion in task.criteria:
         found += judge_code(task, criterion, evidence)
-        if _asks_for_tests(task, criterion):
-            found += judge_tests(task, criterion, evidence)
+        found += judge_tests(task, criterion, evidence, asked=_asks_for_tests(task, criterion))
     yield from found
     marked = waive(task, found, day_of(evidence))
     statuses = [_traced(f for f in marked if f.criterion == criterion.id) for criterion in task.criteria]

@@ -18,10 +18,17 @@ BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
 SILENT = "passed, but executed none of the assertions that are written in it"
 
 
-def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Judge the tests bound to a criterion; one that was skipped or left out verifies nothing."""
+def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet, *, asked: bool) -> Iterator[Finding]:
+    """Judge the tests bound to a criterion; one that was skipped or left out verifies nothing.
+
+    Where none is `asked` for, because something else shows the criterion, those that markers bind are judged all the
+    same.
+    """
     about = About(criterion, "BL002", f"tests:{criterion.id}")
     run = evidence.get(PytestRun)
+    if run is None and not asked:
+        yield _shown_otherwise(about, task, criterion)
+        return
     if run is None:
         yield about(
             outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no test run",
@@ -32,7 +39,9 @@ def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iter
     bound = tests_of(task, criterion, run)
     doubts = [*_left_out(about, task, criterion, run), *_not_passed(about, task, criterion, bound, run)]
     yield from doubts
-    if not bound and not doubts:
+    if not bound and not doubts and not asked:
+        yield _shown_otherwise(about, task, criterion)
+    elif not bound and not doubts:
         marker = f'@pytest.mark.criterion("{task.id}/{criterion.id}")'
         yield about(
             outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no test",
@@ -41,6 +50,14 @@ def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iter
         )  # fmt: skip
     elif not doubts:
         yield _passed(about, criterion, bound, believed=run.complete)
+
+
+def _shown_otherwise(about: About, task: Task, criterion: Criterion) -> Finding:
+    """Say that no test is asked for: the task names something else that shows the criterion."""
+    return about(
+        outcome=Outcome.NOT_APPLICABLE, location=task.place(criterion), actual="shown otherwise",
+        message=f"{criterion.id} is shown by something else than tests; no test is bound to it.",
+    )  # fmt: skip
 
 
 def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) -> Iterator[Finding]:
