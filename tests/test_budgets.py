@@ -1,7 +1,7 @@
 """Budgets of size: each may fall, none may rise without a decision record (docs/decisions/0030)."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,15 +40,15 @@ def skips() -> int:
 
 
 # what it is: how it is measured, the budget today, and where it is to end
-BUDGETS = {
-    "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 0, 25_000),
-    "files in gates/": (lambda: len(python_files("gates")), 0, 200),
-    "lines of rules": (rules, 0, 3_000),
-    "files in the fullest folder": (fullest, 0, 25),
-    "lines in tests/": (lambda: sum(map(lines, python_files("tests"))), 0, 22_000),
-    "files over 300 lines": (lambda: sum(lines(path) > 300 for path in python_files("gates")), 0, 0),
-    "functions over 40 lines": (lambda: len(list(long_functions())), 0, 0),
-    "formatting that is skipped": (skips, 0, 0),
+BUDGETS: dict[str, tuple[Callable[[], int], int, int]] = {
+    "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 49_136, 25_000),
+    "files in gates/": (lambda: len(python_files("gates")), 555, 200),
+    "lines of rules": (rules, 2_411, 3_000),
+    "files in the fullest folder": (fullest, 67, 25),
+    "lines in tests/": (lambda: sum(map(lines, python_files("tests"))), 30_574, 22_000),
+    "files over 300 lines": (lambda: sum(lines(path) > 300 for path in python_files("gates")), 2, 0),
+    "functions over 40 lines": (lambda: len(list(long_functions())), 6, 0),
+    "formatting that is skipped": (skips, 586, 0),
 }
 
 
