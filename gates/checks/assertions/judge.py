@@ -70,8 +70,9 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             doubts = "; ".join(
                 filter(None, [f"which lines ran was not seen: {unseen}" if unseen else "", files.unlinted])
             )
-            said = f"No check in the tests of {criterion.id} was found that did not run or cannot fail"
-            yield _finding(criterion, Outcome.PASSED, f"{said} ({doubts})." if doubts else f"{said}.")
+            said = f"No check of the tests of {criterion.id} did not run or cannot fail"
+            said = f"{said} ({doubts})." if doubts else f"{said}."
+            yield _finding(criterion, Outcome.UNKNOWN if unseen else Outcome.PASSED, f"{said.strip('; ')}.")
 
 
 def _unexecuted(

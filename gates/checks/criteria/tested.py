@@ -18,7 +18,7 @@ BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
 SILENT = "passed, but executed none of the assertions that are written in it"
 
 
-def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet, *, asked: bool) -> Iterator[Finding]:
+def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet, *, asked: bool = True) -> Iterator[Finding]:
     """Judge the tests bound to a criterion; one that was skipped or left out verifies nothing.
 
     Where none is `asked` for, because something else shows the criterion, those that markers bind are judged all the
