@@ -67,12 +67,12 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield from found
         if not found:
             unseen = evidence.why_missing(ExecutedLines) if evidence.get(ExecutedLines) is None else ""
-            doubts = "; ".join(
-                filter(None, [f"which lines ran was not seen: {unseen}" if unseen else "", files.unlinted])
+            said = f"No check in the tests of {criterion.id} was found that did not run or cannot fail"
+            doubts = [f"which lines ran was not seen: {unseen}"] * bool(unseen) + [files.unlinted] * bool(
+                files.unlinted
             )
-            said = f"No check of the tests of {criterion.id} did not run or cannot fail"
-            said = f"{said} ({doubts})." if doubts else f"{said}."
-            yield _finding(criterion, Outcome.UNKNOWN if unseen else Outcome.PASSED, f"{said.strip('; ')}.")
+            said = f"{said} ({'; '.join(doubts)})." if doubts else f"{said}."
+            yield _finding(criterion, Outcome.UNKNOWN if unseen else Outcome.PASSED, said)
 
 
 def _unexecuted(
