@@ -17,21 +17,12 @@ def modules(package: ModuleType) -> list[ModuleType]:
 
 def values(package: ModuleType, kind: type[T]) -> list[T]:
     """Return every value of a kind that a module of the package defines, in the order of the modules."""
-    return [value for module in modules(package) for value in vars(module).values() if isinstance(value, kind)]
+    return [value for module in modules(package) for value in values_of(module.__name__, kind)]
 
 
 def classes(package: ModuleType, parent: type[T]) -> list[type[T]]:
     """Return every subclass of `parent` that is defined in a module of the package."""
-
-    def is_ours(value: object, module: ModuleType) -> bool:
-        return (
-            isinstance(value, type)
-            and issubclass(value, parent)
-            and value is not parent
-            and value.__module__ == module.__name__
-        )
-
-    return [value for module in modules(package) for value in vars(module).values() if is_ours(value, module)]
+    return [found for module in modules(package) for found in kinds_in(module.__name__, parent)]
 
 
 def packages(name: str) -> list[str]:
@@ -49,4 +40,5 @@ def kinds_in(name: str, parent: type[T]) -> list[type[T]]:
     if importlib.util.find_spec(name) is None:
         return []
     found = vars(importlib.import_module(name)).values()
-    return [each for each in found if isinstance(each, type) and issubclass(each, parent) and each.__module__ == name]
+    own = (each for each in found if isinstance(each, type) and each.__module__ == name)
+    return [each for each in own if issubclass(each, parent) and each is not parent]

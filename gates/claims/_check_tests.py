@@ -4,7 +4,7 @@ from gates.check import EvidenceSet
 from gates.claims._answer import Answer, confirmed, contradicted, unsupported
 from gates.claims.claim import AllPassed, Duration, ExitCode, Said, Standing, TestCounts, TestEnd
 from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import TestOutcome, TestRecord
+from gates.evidence.test_records import TestOutcome, TestRecord, function_of
 
 NEAR = 0.5  # of a duration: another run of the same tests is never exactly as long
 NAMES = {"error": TestOutcome.ERROR, **{outcome.value: outcome for outcome in TestOutcome}}
@@ -100,7 +100,7 @@ def _test_end(said: TestEnd, run: PytestRun, expected: str) -> Answer:
 def _is_named(test: str, name: str) -> bool:
     """Return whether a test's id is a name or ends with it; its parameters may be left out."""
     endings = (f"::{name}", f"/{name}")
-    return any(known == name or known.endswith(endings) for known in (test, test.partition("[")[0]))
+    return any(known == name or known.endswith(endings) for known in (test, function_of(test)))
 
 
 def _exit_code(said: ExitCode, run: PytestRun, expected: str) -> Answer:

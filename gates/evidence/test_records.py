@@ -13,6 +13,11 @@ UNAWAITED = "was never awaited"  # Python's own words: its category is a plain R
 ELSEWHERE = "never asked for: it lies outside of the 'tests' of the task"
 
 
+def function_of(test: str) -> str:
+    """Return the test function of a node id, without its parameter set."""
+    return test.partition("[")[0]
+
+
 class TestOutcome(StrEnum):
     """How one test ended; `not run` is a test that was planned and has no end."""
 
@@ -90,7 +95,7 @@ class TestRecord(Model):
     @property
     def function(self) -> str:
         """Return the node id without the parameters: all cases of a test share it."""
-        return self.id.partition("[")[0]
+        return function_of(self.id)
 
     @property
     def silent(self) -> bool:

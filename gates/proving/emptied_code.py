@@ -19,6 +19,7 @@ from gates.evidence.called_code import CalledCode
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
+from gates.evidence.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
 from gates.proof import NOTICED, End
 from gates.proving.bench import Bench, Told
@@ -120,7 +121,7 @@ class EmptiedCode(Derived):
                 trial = _Trial(task, replace(context, evidence=folder), baseline, run.process.duration_s)
                 trial.try_all(tried)
                 _ask_alone(tried, run, replace(context, evidence=folder))
-                asked = (*trial.ask_each([one for one in tried if one.told.criterion in _musts(task)]),)
+                asked = tuple(trial.ask_each([one for one in tried if one.told.criterion in _musts(task)]))
             except UsageError as error:
                 raise EvidenceUnavailable(str(error)) from error
         command = CommandRecord(
@@ -128,9 +129,7 @@ class EmptiedCode(Derived):
             ended=f"{counted(len(tried), 'symbol')} emptied", duration_s=round(time.monotonic() - begun, 1),
         )  # fmt: skip
         how = "the tests of each criterion, run in a copy in which its code does nothing"
-        return cls(
-            how=how, commands=(command,), symbols=tuple(subject.told for subject in subjects), tests=tuple(asked)
-        )
+        return cls(how=how, commands=(command,), symbols=tuple(subject.told for subject in subjects), tests=asked)
 
 
 def _musts(task: Task) -> set[str]:
@@ -225,11 +224,6 @@ def _ask_alone(subjects: list[_Subject], run: PytestRun, context: Context) -> No
             subject.told = subject.told.model_copy(update={"alone": known[subject.own]})
 
 
-def function_of(test: str) -> str:
-    """Return the test function of a node id, without its parameter set."""
-    return test.partition("[")[0]
-
-
 def _asked(subject: _Subject, test: str) -> tuple[str, str]:
     return subject.told.criterion, function_of(test)
 
@@ -262,12 +256,11 @@ class _Trial:
     def try_all(self, subjects: list[_Subject]) -> None:
         """Empty each in one way after the other until a test notices."""
         jobs = min(COPIES, len(subjects), os.cpu_count() or 1)
-        self._bench = bench = Bench(self._task, self._context, reports_of(self._context.root), jobs)
+        self._bench = Bench(self._task, self._context, reports_of(self._context.root), jobs)
         files = list(dict.fromkeys(test.split("::")[0] for subject in subjects for test in subject.tests))
-        session = bench.session(None, ["--collect-only", *files], {})
+        session = self._bench.session(None, ["--collect-only", *files], {})
         collected = {event["id"] for event in session.of("collected")}
-        packages: list[str] = next((event["packages"] for event in session.of("finished")), [])
-        self._packages = packages
+        self._packages: list[str] = next((event["packages"] for event in session.of("finished")), [])
         for subject in subjects:
             subject.tests = [test for test in subject.tests if test in collected]
             if not subject.tests:
@@ -275,7 +268,8 @@ class _Trial:
         for turn in range(max(len(subject.tries) for subject in subjects)):
             left = [each for each in subjects if each.tests and len(each.tries) > turn and not each.told.ended]
             asked = {f"{turn}-{number}": subject for number, subject in enumerate(left)}
-            results = self._tried(asked, turn, bench, packages) if asked else {}
+            faults = [self._fault(name, subject, subject.tries[turn]) for name, subject in asked.items()]
+            results = {line["id"]: line for line in self._tried(faults)}
             for name, subject in asked.items():
                 self._take(subject, turn, results.get(name), self._marks / name)
 
@@ -291,7 +285,11 @@ class _Trial:
                 if turn < len(subject.tries)
                 and (tests := [test for test in _sampled(subject.tests) if _asked(subject, test) not in noticed])
             }
-            for line in self._each(left, turn) if left else ():
+            faults = [
+                {**self._fault(name, replace(subject, tests=tests), subject.tries[turn]), "each": True}
+                for name, (subject, tests) in left.items()
+            ]
+            for line in self._tried(faults):
                 subject = left[line["id"]][0]
                 noticed |= {_asked(subject, test) for test in line["noticed"]}
                 missed |= {_asked(subject, test) for test in line["missed"]}
@@ -300,25 +298,13 @@ class _Trial:
             why = "" if found or seen else "it was not seen to pass in a copy within the time for it"
             yield AskedTest(criterion=criterion, test=test, noticed=found, why=why)
 
-    def _each(self, asked: dict[str, tuple[_Subject, list[str]]], turn: int) -> list[Told]:
-        faults = [
-            {**self._fault(name, replace(subject, tests=tests), subject.tries[turn]), "each": True}
-            for name, (subject, tests) in asked.items()
-        ]
+    def _tried(self, faults: list[Told]) -> list[Told]:
         results: list[Told] = []
-        self._bench.try_all(
-            faults, packages=self._packages, peak_bytes=self._baseline.peak_bytes, deadline=self._deadline,
-            say=lambda _: None, took=results.extend,
-        )  # fmt: skip
-        return results
-
-    def _tried(self, asked: dict[str, _Subject], turn: int, bench: Bench, packages: list[str]) -> dict[str, Told]:
-        faults = [self._fault(name, subject, subject.tries[turn]) for name, subject in asked.items()]
-        results: dict[str, Told] = {}
-        bench.try_all(
-            faults, packages=packages, peak_bytes=self._baseline.peak_bytes, deadline=self._deadline,
-            say=lambda _: None, took=lambda lines: results.update({line["id"]: line for line in lines}),
-        )  # fmt: skip
+        if faults:
+            self._bench.try_all(
+                faults, packages=self._packages, peak_bytes=self._baseline.peak_bytes, deadline=self._deadline,
+                say=lambda _: None, took=results.extend,
+            )  # fmt: skip
         return results
 
     def _fault(self, name: str, subject: _Subject, emptying: Emptying | Exchange) -> Told:

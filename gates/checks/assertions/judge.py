@@ -66,11 +66,9 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         ]
         yield from found
         if not found:
-            unseen = evidence.why_missing(ExecutedLines) if evidence.get(ExecutedLines) is None else ""
+            unseen = "" if evidence.get(ExecutedLines) else evidence.why_missing(ExecutedLines)
             said = f"No check in the tests of {criterion.id} was found that did not run or cannot fail"
-            doubts = [f"which lines ran was not seen: {unseen}"] * bool(unseen) + [files.unlinted] * bool(
-                files.unlinted
-            )
+            doubts = [*filter(None, (unseen and f"which lines ran was not seen: {unseen}", files.unlinted))]
             said = f"{said} ({'; '.join(doubts)})." if doubts else f"{said}."
             yield _finding(criterion, Outcome.UNKNOWN if unseen else Outcome.PASSED, said)
 
@@ -110,7 +108,7 @@ def _is_test(name: str) -> bool:
 
 
 def _function(test: TestRecord) -> str:
-    return test.id.partition("::")[2].partition("[")[0]
+    return test.function.partition("::")[2]
 
 
 def _warned(criterion: Criterion, own: list[TestRecord], run: PytestRun) -> Iterator[Finding]:

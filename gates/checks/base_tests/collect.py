@@ -65,12 +65,14 @@ class BaseTests(Derived):
             raise EvidenceUnavailable(seen.why_missing(PytestRun))
         with guarded_folder() as folder:
             try:
-                return cls.model_validate({**facts, **_judged(task, context, found.commit, old, folder)})
+                return cls.model_validate({**facts, **_judged(task, context, history, found.commit, old, folder)})
             except (UsageError, OSError) as error:
                 raise EvidenceUnavailable(printable(str(error))[:MESSAGE]) from error
 
 
-def _judged(task: Task, context: Context, commit: str, old: Mapping[str, bytes], folder: Path) -> dict[str, object]:
+def _judged(
+    task: Task, context: Context, history: History, commit: str, old: Mapping[str, bytes], folder: Path
+) -> dict[str, object]:
     """Run the base's tests against the change, and those that do not pass against the base, too."""
     change, there = folder / "change", folder / "base"
     copy_project(context.root, change, reports_of(context.root), copies=2)
@@ -87,18 +89,13 @@ def _judged(task: Task, context: Context, commit: str, old: Mapping[str, bytes],
     facts: dict[str, object] = {"ran": len(ends), "commands": (command,), "problem": problem}
     if not suspects and not problem:
         return facts
-    lay_out(_top(context.root), commit, there)
-    root = there / os.path.relpath(context.root, _top(context.root))
-    before, again, trouble = _ran(asked, task, context, root, folder / "against-base")
+    lay_out(history.top, commit, there)
+    before, again, trouble = _ran(asked, task, context, there / history.prefix, folder / "against-base")
     lost = sorted(name for name, (ended, _) in before.items() if ended == "passed" and name not in ends)
     broken = [BaseTest(id=name, ended="failed", message=ends[name][1], at_base=before.get(name, ("not run", ""))[0])
               for name in suspects]  # fmt: skip
     broken += [BaseTest(id=name, ended="not found", at_base="passed") for name in lost]
     return {**facts, "commands": (command, again), "broken": tuple(broken), "problem": problem if trouble else ""}
-
-
-def _top(root: Path) -> Path:
-    return next((path for path in (root, *root.parents) if (path / ".git").exists()), root)
 
 
 def _is_test_file(path: str) -> bool:

@@ -7,6 +7,7 @@ from gates.checks.base_tests.collect import BaseTest, BaseTests
 from gates.evidence.bound_tests import is_under, tests_of
 from gates.evidence.goalposts import Goalposts
 from gates.evidence.pytest_run import PytestRun
+from gates.evidence.test_records import function_of
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Task
@@ -56,7 +57,7 @@ def _criterion(task: Task, one: BaseTest, run: PytestRun | None) -> Criterion | 
     """Return the criterion that a test of the base stands for: by its path, or by the marker that it has today."""
     for criterion in task.criteria:
         own = {test.function for test in tests_of(task, criterion, run)} if run else set()
-        if one.id.partition("[")[0] in own or any(is_under(one.id, path) for path in criterion.tests):
+        if function_of(one.id) in own or any(is_under(one.id, path) for path in criterion.tests):
             return criterion
     return None
 
@@ -73,7 +74,7 @@ def _broken(one: BaseTest, criterion: Criterion | None, seen: BaseTests, *, deci
         expected="passed", actual=one.ended, evidence="BaseTests.json",
         impact="What this test promised does not hold any more.",
         remediation=f"Keep what it promised; where the change of behaviour is meant, let {name} name it: "
-        f"`changes: [\"{one.id.partition('[')[0]}\"]`.",
+        f"`changes: [\"{function_of(one.id)}\"]`.",
     )  # fmt: skip
 
 
