@@ -126,7 +126,12 @@ class Check:
         """Return what is to be decided, each with what it rests on and its row of the matrix."""
         for one in self.plan(task):
             yield one.model_copy(
-                update={"basis": one.basis or self.basis, "row": one.row or self.row, "label": one.label or self.label}
+                update={
+                    "basis": one.basis or self.basis,
+                    "row": one.row or self.row,
+                    "label": one.label or self.label,
+                    "kind": self.name.replace("_", " ").capitalize(),
+                }
             )
 
 

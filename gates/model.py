@@ -108,7 +108,7 @@ class Planned(Model):
     """Something that a check has planned to decide, named before anything is looked at.
 
     `scored` is whether it has a share of the score; what speaks of the bar and not of the work has none. `basis`, `row`
-    and `label` are those of its check where they are not given.
+    and `label` are those of its check where they are not given, `kind` is what its check is about.
     """
 
     id: str
@@ -119,6 +119,7 @@ class Planned(Model):
     basis: Basis | None = None
     row: Row | None = None
     label: str = ""
+    kind: str = ""
 
 
 class Waived(Model):
@@ -138,7 +139,8 @@ class Finding(Model):
 
     `message` is the problem (or what was seen to be right), `impact` why it matters, `remediation` the fix,
     `command` what would reproduce or settle it, `evidence` the raw file that it rests on. `subject` names
-    what the finding is about where path and check do not tell two findings apart.
+    what the finding is about where path and check do not tell two findings apart. `follows` is whether it only follows
+    from other findings, as the share of verified criteria does; `cause` is a name that findings of one cause share.
     """
 
     rule: str
@@ -159,6 +161,8 @@ class Finding(Model):
     evidence: str | None = None
     fingerprint: str = ""
     waived: Waived | None = None
+    follows: bool = False
+    cause: str = ""
 
     @model_validator(mode="before")
     @classmethod

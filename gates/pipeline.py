@@ -27,6 +27,7 @@ from gates.model import (
     Status,
     TaskIdentity,
 )
+from gates.project.excerpts import excerpts
 from gates.project.revision import digest_folder, environment, observe
 from gates.project.what_ran import UNREAD_CODE, of_what_ran, unread
 from gates.project.what_was_read import RULES as UNREAD_FILES
@@ -106,7 +107,7 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
         files=digest_folder(context.evidence),
         policy=context.policy,
     )
-    return writable(report)
+    return writable(report.model_copy(update={"excerpts": excerpts(report.every_finding, context.root)}))
 
 
 def discover() -> list[Gate]:

@@ -21,13 +21,7 @@ from gates.model import (
 )
 
 RESULT_SCHEMA = "gates.result/1"
-HEADLINES = {
-    Decision.PASS: "PASS",
-    Decision.BLOCK: "BLOCK",
-    Decision.INCONCLUSIVE: "BLOCK (inconclusive)",
-    Decision.NOT_APPLICABLE: "NOT APPLICABLE",
-    Decision.WAIVED: "WAIVED",
-}
+NAMED = 4  # criteria in a headline
 
 
 class ScoreLine(Model):
@@ -143,6 +137,24 @@ class Coverage(Model):
         return ", ".join(f"{count} {status.value}" for status, count in self.counts.items() if count)
 
 
+class Since(Model):
+    """What is another than in the run before: of criteria, of measured numbers, of the time that gates took."""
+
+    at: str
+    decision: Decision
+    criteria: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
+
+
+class Excerpt(Model):
+    """Some lines of a file of the project around a place that a finding names."""
+
+    location: Location
+    first_line: int = Field(ge=1)
+    text: str
+
+
 class Report(Model):
     """All of one run in one value; every format is a rendering of it. `findings` are those of the run as a whole."""
 
@@ -162,6 +174,8 @@ class Report(Model):
     coverage: Coverage | None = None
     commands: tuple[CommandRecord, ...] = ()
     evidence: tuple[FileDigest, ...] = ()
+    excerpts: tuple[Excerpt, ...] = ()
+    since: Since | None = None
 
     @property
     def every_finding(self) -> tuple[Finding, ...]:
@@ -175,10 +189,22 @@ class Report(Model):
         return tuple(criterion.id for criterion in self.criteria if criterion.id in names)
 
     @property
+    def awaited(self) -> str:
+        """Return what a merge waits for where evidence is missing: the criteria that lack it, or all of it."""
+        lacking = {finding.criterion for finding in self.every_finding if finding.leaves_open}
+        names = [criterion.id for criterion in self.criteria if criterion.id in lacking]
+        if not names:
+            return "the evidence is complete"
+        if len(names) > NAMED:
+            return f"{len(names)} criteria are verified"
+        if len(names) == 1:
+            return f"{names[0]} is verified"
+        return f"{', '.join(names[:-1])} and {names[-1]} are verified"
+
+    @property
     def headline(self) -> str:
         """Return the verdict as people read it, with the number of criteria of which something is waived."""
-        head = HEADLINES[self.verdict.decision]
-        note = f"{len(self.waived)} waived)"
-        if not self.waived:
-            return head
-        return f"{head[:-1]}, {note}" if head.endswith(")") else f"{head} ({note}"
+        head = self.verdict.decision.value
+        if self.verdict.decision is Decision.INCONCLUSIVE:
+            head += f": merge blocked until {self.awaited}"
+        return f"{head} ({len(self.waived)} waived)" if self.waived else head

@@ -70,7 +70,8 @@ def judge_coverage(task: Task, coverage: Coverage) -> Finding:
     waived = coverage.total - coverage.counting
     left_out = f", {waived} waived and left out" if waived else ""
     return Finding(
-        rule="BL003", check="coverage", location=Location(path=task.path, line=task.line), outcome=outcome,
+        rule="BL003", check="coverage", follows=True, outcome=outcome,
+        location=Location(path=task.path, line=task.line),
         severity=Severity.INFO if met else Severity.MEDIUM, expected=f">= {coverage.asked:.0%}",
         actual=f"{passed}/{coverage.counting} ({coverage.share:.1%})",
         message=f"{passed} of {coverage.counting} criteria ({coverage.share:.1%}) are verified{left_out} "

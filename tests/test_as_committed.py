@@ -80,7 +80,7 @@ def test_the_report_names_what_is_hidden(tmp_path: Path) -> None:
     assert "\nnot of the commit: pkg/core.py differs from it unseen by git\n" in ended.out
     assert result(root)["revision"]["hidden"] == ["pkg/core.py"]
     page = (root / "reports/T1/summary.md").read_text(encoding="utf-8")
-    assert "with uncommitted changes (pkg/core.py differs from it unseen by git)" in page
+    assert "- **Not of the commit**: pkg/core.py differs from it unseen by git" in page
 
 
 def test_what_is_not_of_the_task_is_not_asked_for(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ criteria:
     text: Double a number
     code: [{symbol: "pkg.core:%s"}]
 """
-PAGES = ("summary.md", "execution.md", "business-logic.md", "performance.md")
+PAGES = ("summary.md", "audit.md", "execution.md", "business-logic.md", "performance.md")
 
 
 @pytest.fixture(scope="module")
@@ -114,9 +114,12 @@ def test_pass_is_0_in_every_format(passing: tuple[Path, Ended], tmp_path: Path) 
     assert (tmp_path / "summary.txt").read_text(encoding="utf-8").startswith("PASS  T1")
 
 
-def test_headline_of_inconclusive_says_that_it_blocks(tmp_path: Path) -> None:
+def test_headline_of_inconclusive_says_what_the_merge_waits_for(tmp_path: Path) -> None:
     ended = gates(light(tmp_path), "run", "T1")
-    assert (ended.code, ended.out.splitlines()[0].split("  ")[0]) == (3, "BLOCK (inconclusive)")
+    assert (ended.code, ended.out.splitlines()[0].split("  ")[0]) == (
+        3,
+        "INCONCLUSIVE: merge blocked until AC1 is verified",
+    )
 
 
 def test_pages_of_an_earlier_run_do_not_stay_beside_a_newer_verdict(tmp_path: Path) -> None:
@@ -290,8 +293,8 @@ def test_bad_benchmark_is_unknown_with_its_one_clear_reason(benchmarked: tuple[P
     ]
     assert (finding["outcome"], BENCHES[name][1] in finding["message"]) == ("unknown", True)
     assert "\n" not in finding["message"]
-    summary = (project / "reports/T1/summary.md").read_text(encoding="utf-8")
-    assert plain(BENCHES[name][1]) in plain(summary)
+    page = (project / "reports/T1/performance.md").read_text(encoding="utf-8")
+    assert plain(BENCHES[name][1]) in plain(page)
 
 
 def plain(text: str) -> str:

@@ -34,7 +34,7 @@ def test_lowered_bar_does_not_judge_itself(tmp_path: Path) -> None:
     assert "goalposts: 1 moved; first: AC2" in ended.out
     task = result(project)["task"]
     assert (task["path"], task["policy"].startswith("main (")) == ("tasks/T1.yaml", True)
-    assert "`tasks/T1.yaml @ main (" in (project / "reports/T1/summary.md").read_text(encoding="utf-8")
+    assert "`tasks/T1.yaml @ main (" in (project / "reports/T1/audit.md").read_text(encoding="utf-8")
     assert gates(project, "run", "T1").code == 1
     assert gates(project, "run", "T1", "--goalposts", "list").code == 0
 

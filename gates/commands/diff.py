@@ -1,6 +1,5 @@
 """What `gates diff` shows: what changed between two runs, from their results alone."""
 
-import re
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
@@ -8,10 +7,9 @@ from gates import store
 from gates.errors import UsageError
 from gates.model import Finding, Outcome
 from gates.report import Report
+from gates.since import numbers
 
-NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 NAMED = 5  # findings of one rule
-INTERVAL = re.compile(rf"^({NUMBER}) \[({NUMBER}), ({NUMBER})\]")
 
 
 def perform(before: Path, after: Path) -> str:
@@ -108,25 +106,8 @@ def _finding(finding: Finding) -> str:
 
 def _numbers(old: Report, new: Report) -> Iterator[str]:
     """Tell each number with an interval that is in both, and whether the intervals leave it open which is greater."""
-    was, now = (_intervals(report) for report in (old, new))
-    for name in was:
-        if name not in now:
-            continue
-        (before, low, high), (after, least, most) = was[name], now[name]
-        apart = low > most or high < least
-        verdict = ("less" if after < before else "more") if apart else "the intervals overlap"
-        yield f"{name}: {before:g} [{low:g}, {high:g}] -> {after:g} [{least:g}, {most:g}]: {verdict}"
-
-
-def _intervals(report: Report) -> dict[str, tuple[float, float, float]]:
-    """Return value and interval of each number by what it is of."""
-    found = {}
-    for one in report.every_finding:
-        match = INTERVAL.match(one.actual)
-        if match and one.outcome is not Outcome.NOT_APPLICABLE:
-            value, low, high = map(float, match.groups())
-            found[f"{one.subject or one.check}{f' ({one.criterion})' if one.criterion else ''}"] = (value, low, high)
-    return found
+    for name, text, way in numbers(old, new):
+        yield f"{name}: {text}: {way or 'the intervals overlap'}"
 
 
 def _shown(parts: Mapping[str, tuple[str, ...]]) -> Iterator[str]:

@@ -9,7 +9,6 @@ from gates.config import Settings
 from gates.evidence.past_runs import this_machine
 from gates.project import run_log
 from gates.project.run_log import LoggedRun
-from gates.report import HEADLINES
 from gates.stages._sparkline import sparkline
 from gates.task import loading as spec
 from gates.task.task import Task
@@ -44,7 +43,7 @@ def _lines(task: Task, runs: Sequence[LoggedRun]) -> Iterator[str]:
     for run in runs:
         asked = [*([f"--only {run.only}"] if run.only else []), *([] if run.machine == here else ["another machine"])]
         yield (
-            f"  {run.at}  {HEADLINES[run.decision]:<20}  {run.score:>3}/100  {run.revision:<13}  "
+            f"  {run.at}  {run.decision.value:<14}  {run.score:>3}/100  {run.revision:<13}  "
             f"{run.duration_s:>7.1f} s  {', '.join([' '.join(run.gates) or 'no gate', *asked])}"
         )  # fmt: skip
     yield from _courses([run for run in runs if run.machine == here])

@@ -22,7 +22,9 @@ from gates.project.files import near
 from gates.project.policy import Policy, check_base
 from gates.render import json, markdown, text
 from gates.render.format import Format
+from gates.report import Report
 from gates.scan.loading import check_rules
+from gates.since import since
 from gates.stages.gate import Gate
 from gates.task import loading as spec
 from gates.task.selection import Selection, narrowed
@@ -96,11 +98,11 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
         )
         selection = Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
         with of_its_sources(request.root, request.python, say), shown(say) as progress:
-            report = pipeline.run(task, context, selection, progress)
+            report = compared(pipeline.run(task, context, selection, progress), out)
         files = json.render(report, None)
         for chosen in formats:
             files |= chosen.render(report, templates)
-        pages = {"summary.md", "summary.txt", *(f"{gate.name}.md" for gate in report.gates)}
+        pages = {"summary.md", "audit.md", "summary.txt", *(f"{gate.name}.md" for gate in report.gates)}
         store.publish(out, files, context.evidence, obsolete=pages)
         past = logged(report, context.evidence, request.only)
         if request.smoke:  # its numbers may be of less work: they are not to be set beside others
@@ -110,6 +112,17 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     summary = text.summary(report, f" --out {shlex.quote(str(near(request.out)))}" if request.out else "")
     first = next(name for name in ("summary.md", "summary.txt", "result.json") if name in files)
     return f"{summary}\nreport: {near(out / first)}\n", report.verdict.exit_code
+
+
+def compared(report: Report, out: Path) -> Report:
+    """Return a report with what is another in it than in the one that lies in the folder, if that is of its task."""
+    try:
+        before = store.last(out)
+    except UsageError:  # of another version of gates
+        return report
+    if before is None or before.task.id != report.task.id:
+        return report
+    return report.model_copy(update={"since": since(before, report)})
 
 
 def _task(request: Request, home: Path) -> Task:

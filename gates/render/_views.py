@@ -1,60 +1,168 @@
-"""What a reader asks of a report first, computed from it: the cause, the next command, the actions, the gaps."""
+"""What a reader asks of a report first: what failed and why, what to do, how each criterion stands."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gates.counted import counted
 from gates.model import SEVERITIES, Finding, Level, Outcome, Severity, Status
 from gates.ranking import ranked, reason
-from gates.report import GateReport, Report, Trace
+from gates.render import _causes, _notes
+from gates.report import CriterionReport, GateReport, Report, Score, ScoreLine, Trace
 
 GAPS = 3
-THE_RUN = "EX001"
+CRITERIA = 12  # on the summary
+SETTLED = {Status.PASS, Status.WAIVED}
 WORST = ("FAIL", "UNKNOWN", "WAIVED", "PASS")
 ENDINGS = {"FAIL": "failed", "UNKNOWN": "unknown", "PASS": "passed", "WAIVED": "waived", "N/A": "not applicable"}
-KINDS = {
-    "code:": "Criteria are traced to live code",
-    "tests:": "Tests stand for the criteria",
-    "coverage": "Enough criteria are verified",
-    "markers": "Markers name criteria that exist",
-    "rule:": "Code rules are kept",
-    "calc:": "Calculations are correct",
-    "edge:": "Edge cases are handled",
-    "property:": "Properties hold",
-    "recorded:tests:": "The code does right in its recorded tests",
-    "recorded:": "Training steps do right",
-    "goalposts": "The bar is where it was",
-    "proof": "Faults are noticed",
-    "measure:": "Targets are met",
-    "hot:": "A step waits for nothing that it need not wait for",
-    "leak:": "Memory does not go on growing",
-    "concurrency:": "At once it comes to the same",
-    "scaling:": "It grows no faster than it may",
-    "regression:": "It is not worse than the baseline",
-    "machine:": "The machine was fit to measure",
-    "attempts:": "Every attempt counts",
-    "bundle:": "Evidence from elsewhere is intact and fits",
+WORDS = {
+    Outcome.PASSED: "PASS",
+    Outcome.FAILED: "FAIL",
+    Outcome.UNKNOWN: "UNKNOWN",
+    Outcome.NOT_APPLICABLE: "N/A",
 }
 
 
 def headline(report: Report) -> str:
-    """Return the verdict as a report's first word."""
+    """Return the verdict as a report's first words."""
     return report.headline
 
 
-def deciding(report: Report) -> list[Finding]:
-    """Return what keeps this from being a pass, worst first; of equals, tests that cannot be run explain the rest.
+def in_prose(report: Report) -> str:
+    """Return in a few sentences what failed, how many criteria are verified, and what is missing."""
+    causes = _causes.deciding(report)
+    failed = [cause for cause in causes if cause.first.blocks]
+    missing = [cause for cause in causes if not cause.first.blocks]
+    said = [_of_failures(failed, report)]
+    verified = sum(criterion.status is Status.PASS for criterion in report.criteria)
+    are = "is" if verified == 1 else "are"
+    said.append(f"{verified} of {counted(len(report.criteria), 'criterion', 'criteria')} {are} verified.")
+    if not causes and report.verdict.reasons:
+        said.append(f"{report.verdict.reasons[0]}.")
+    said += [f"{_subject(cause)} inconclusive: {_sentence(cause.first.message)}" for cause in missing[:2]]
+    if len(missing) > 2:
+        said.append(f"{counted(len(missing) - 2, 'cause')} more to settle.")
+    return " ".join(said)
 
-    Where something stands in the way in a gate that ran, what those left open that did not run is none of it.
-    """
-    stopping = [(gate.ran, f) for gate in report.gates for f in ranked(gate.findings) if f.blocks or f.leaves_open]
-    stopping += [(True, f) for f in ranked(report.findings) if f.blocks or f.leaves_open]
-    seen = [f for ran, f in stopping if ran] or [f for _, f in stopping]
-    place = {f.fingerprint: index for index, f in enumerate(ranked(seen))}
-    return sorted(
-        told_once(seen),
-        key=lambda f: (not f.blocks, SEVERITIES.index(f.severity), f.rule != THE_RUN, place[f.fingerprint]),
-    )
+
+def _of_failures(failed: Sequence[_causes.Cause], report: Report) -> str:
+    if failed:
+        first = failed[0]
+        what = ", ".join(first.criteria) or first.first.rule
+        begun = "One cause blocks" if len(failed) == 1 else f"{len(failed)} causes block; the first"
+        return f"{begun}: {what}: {_sentence(first.first.message)}"
+    if _causes.weak(report):
+        return "Nothing that blocks failed."
+    names = ", ".join(report.waived)
+    return f"Nothing failed, save for what is waived of {names}." if names else "Nothing failed."
+
+
+def _subject(cause: _causes.Cause) -> str:
+    names = cause.criteria or cause.rules
+    shown = names if len(names) <= GAPS else (*names[:GAPS], f"{len(names) - GAPS} more")
+    return f"{' and '.join(filter(None, [', '.join(shown[:-1]), shown[-1]]))} {'is' if len(names) == 1 else 'are'}"
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def gate_in_prose(report: Report, gate: GateReport) -> str:
+    """Return in a few sentences how the checks of a gate ended, and which criteria it found failed or open."""
+    if not gate.ran:
+        return f"This gate did not run: {_sentence(gate.not_run_because)}"
+    said = [f"Of {counted(gate.planned, 'check')}: {endings(gate)}."]
+    standing_ = standing(report, gate)
+    said += [f"{id_} {status}: {_sentence(why)}" for id_, status, why in standing_[:GAPS]]
+    if len(standing_) > GAPS:
+        said.append(f"{len(standing_) - GAPS} more criteria are not verified: see below.")
+    return " ".join(said)
+
+
+def facts(report: Report) -> str:
+    """Return in one line of what this run speaks: revision, machine, time, and exit code."""
+    revision, world = report.revision, report.environment
+    commit = f"commit {revision.commit[:12]}" if revision.commit else "no commit that git could read"
+    known = revision.commit and revision.dirty is not None
+    state = ("uncommitted changes" if revision.dirty else "clean") if known else ""
+    parts = [
+        f"{commit}{f' ({state})' if state else ''}",
+        f"task of {report.task.policy}" if report.task.policy else "",
+        world.get("processor", ""),
+        f"Python {world['python']}" if "python" in world else "",
+        report.started_at,
+        seconds(report.duration_s),
+        f"exit code {report.verdict.exit_code}",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def notes(report: Report) -> list[tuple[str, str]]:
+    """Return the lines that only some reports have at their head, each with its label."""
+    found = []
+    if budgets := report.environment.get("budgets"):
+        found.append(("Budgets", budgets))
+    if report.revision.dirty and (strays := _notes.strays(report)):
+        found.append(("Not of the commit", strays))
+    moved = _notes.goalposts(report)
+    if moved:
+        found.append(("Policy changes", f"{len(moved)}; the first: {moved[0].message}"))
+    found += [("Policy changes", f"not compared: {why}") for why in _notes.uncompared(report)]
+    standing_ = _notes.waivers(report)
+    found += [("Waiver", how) for how in standing_[:GAPS]]
+    if len(standing_) > GAPS:
+        found.append(("Waiver", f"{len(standing_) - GAPS} more: see business-logic.md"))
+    if report.since:
+        found.append(("Since the last run", f"({report.since.at}, {report.since.decision.value}) {since(report)}"))
+    return found
+
+
+def since(report: Report) -> str:
+    """Return what is another than in the run before."""
+    before = report.since
+    if before is None:
+        return ""
+    shown = [*before.criteria[:4], *before.numbers[:2], *before.times]
+    left = len(before.criteria) + len(before.numbers) + len(before.times) - len(shown)
+    return "; ".join(shown) + (f"; {left} more" if left else "") if shown else "no criterion or number changed"
+
+
+def seconds(duration_s: float) -> str:
+    """Return a duration as people read it."""
+    if duration_s < 60:
+        return f"{duration_s:.1f} s"
+    return f"{int(duration_s // 60)} min {int(duration_s % 60)} s"
+
+
+def shown_criteria(report: Report) -> list[CriterionReport]:
+    """Return the criteria that the summary shows: all, or where they are many those first that are not verified."""
+    everything = list(report.criteria)
+    if len(everything) <= CRITERIA:
+        return everything
+    return sorted(everything, key=lambda criterion: criterion.status in SETTLED)[:CRITERIA]
+
+
+def unshown_criteria(report: Report) -> int:
+    """Return how many criteria the summary leaves out."""
+    return max(0, len(report.criteria) - CRITERIA)
+
+
+def evidence_for(report: Report, criterion: CriterionReport) -> str:
+    """Return what a criterion rests on with its numbers, or the first reason why it is not verified."""
+    if criterion.status is not Status.PASS and criterion.reasons:
+        more = f" (and {len(criterion.reasons) - 1} more)" if len(criterion.reasons) > 1 else ""
+        return f"{_without_id(criterion, report)}{more}"
+    measured = [f"{trace.name}: {trace.detail}" for trace in criterion.measures if trace.outcome is Outcome.PASSED]
+    shown = measured[:2] + ([f"{len(measured) - 2} more measures"] if len(measured) > 2 else [])
+    tests = [tallied(criterion.tests)] if criterion.tests else []
+    code = [f"code in {counted(len({t.location.path for t in criterion.code if t.location}), 'file')}"]
+    return "; ".join([*shown, *tests, *(code if criterion.code else [])])
+
+
+def _without_id(criterion: CriterionReport, report: Report) -> str:
+    """Return the first reason of a criterion, without the rule and the place that its finding has."""
+    about = (f for f in ranked(report.every_finding) if f.criterion == criterion.id and not f.waived)
+    said = {reason(finding): finding.message for finding in about}
+    return said.get(criterion.reasons[0], criterion.reasons[0])
 
 
 def told_once(findings: Iterable[Finding]) -> list[Finding]:
@@ -66,19 +174,10 @@ def told_once(findings: Iterable[Finding]) -> list[Finding]:
 
 def first_cause(report: Report) -> str:
     """Return the first cause of the verdict in one line."""
-    causes = deciding(report)
+    causes = _causes.deciding(report)
     if causes:
-        first = causes[0]
-        parts = [
-            first.rule,
-            first.criterion or "",
-            f"{first.location}:" if first.location else "",
-            first.message,
-        ]
-        return " ".join(part for part in parts if part)
-    if report.verdict.reasons:
-        return report.verdict.reasons[0]
-    return nothing_wrong(report.every_finding)
+        return reason(causes[0].first)
+    return report.verdict.reasons[0] if report.verdict.reasons else nothing_wrong(report.every_finding)
 
 
 def nothing_wrong(findings: Iterable[Finding]) -> str:
@@ -91,35 +190,38 @@ def nothing_wrong(findings: Iterable[Finding]) -> str:
 def next_step(report: Report) -> tuple[str, str]:
     """Return the next command, and what it is for."""
     task = report.task.id
-    for finding in deciding(report):
-        if finding.command:
-            return finding.command, finding.remediation
-        return f"gates explain {task} {finding.criterion or finding.rule}", finding.remediation
+    for cause in _causes.deciding(report):
+        explained = f"gates explain {task} {cause.first.criterion or cause.first.rule}"
+        return cause.command or explained, cause.first.remediation
     return f"gates explain {task}", "to see what the verdict rests on"
 
 
-def actions(findings: Iterable[Finding]) -> list[tuple[str, str]]:
-    """Return what must be done before a pass, each action once: where, and what."""
-    places: dict[str, list[str]] = {}
-    for finding in ranked(findings):
-        if (finding.blocks or finding.leaves_open) and finding.remediation:
-            where = str(finding.location) if finding.location else finding.rule
-            known = places.setdefault(finding.remediation, [])
-            if where not in known:
-                known.append(where)
-    return [(", ".join(where), what) for what, where in places.items()]
-
-
 def unchecked(report: Report) -> list[tuple[str, str]]:
-    """Return what was not seen, and why: gates that did not run, then every unknown and all that was not judged."""
+    """Return what was not seen, and why: gates that did not run, then every kind of unknown and what was not judged."""
     rows = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran]
+    unknown: list[Finding] = []
     for gate in report.gates:
         if gate.ran:
-            unknown = [f for f in told_once(ranked(gate.findings)) if f.outcome is Outcome.UNKNOWN and not f.waived]
+            unknown += [f for f in told_once(gate.findings) if f.outcome is Outcome.UNKNOWN and not f.waived]
             unknown += [f for f in gate.findings if _was_not_judged(f)]
-            rows += [(" ".join(filter(None, [f.rule, f.criterion])), f.message) for f in unknown]
-    own = [f for f in ranked(report.findings) if f.outcome is Outcome.UNKNOWN]
-    return [*rows, *((" ".join(filter(None, [f.rule, f.criterion])), f.message) for f in own)]
+    unknown += [f for f in report.findings if f.outcome is Outcome.UNKNOWN]
+    return [*rows, *folded(unknown)]
+
+
+def folded(findings: Iterable[Finding]) -> list[tuple[str, str]]:
+    """Return what findings say, those of one rule in one line: the first of them, and how many more there are."""
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in ranked(findings):
+        by_rule.setdefault(finding.rule, []).append(finding)
+    rows = []
+    for rule, found in by_rule.items():
+        names = sorted({f.criterion for f in found if f.criterion})
+        more = len({f.message for f in found}) - 1
+        rows.append((
+            " ".join([rule, ", ".join(names)]).strip(),
+            found[0].message + (f" (and {more} more like it)" if more else ""),
+        ))  # fmt: skip
+    return rows
 
 
 def _was_not_judged(finding: Finding) -> bool:
@@ -128,55 +230,66 @@ def _was_not_judged(finding: Finding) -> bool:
     return partly or (finding.outcome is Outcome.NOT_APPLICABLE and finding.actual == "not judged")
 
 
-def severities(findings: Iterable[Finding]) -> list[tuple[str, int, int]]:
-    """Count the findings that failed, and those that are unknown, by severity."""
-    counts = Counter((finding.severity, finding.outcome) for finding in told_once(findings) if not finding.waived)
-    return [
-        (s.value, counts[s, Outcome.FAILED], counts[s, Outcome.UNKNOWN]) for s in SEVERITIES if s is not Severity.INFO
-    ]
-
-
-def quality(gates: Iterable[GateReport]) -> list[tuple[str, str, str, str]]:
-    """Return the quality gates: what was checked, what was asked, what was seen, how it ended; worst finding each."""
-    rows = []
-    for gate in gates:
-        by_check = {check.id: check for check in gate.checks}
-        worst = _worst(gate)
-        for check_id, check in by_check.items():
-            if check_id in worst:
-                finding = worst[check_id]
-                level = "" if check.level is Level.MUST else f" ({check.level.value})"
-                seen = finding.actual if gate.ran else "not run"
-                rows.append((check.title + level, finding.expected or "-", seen or "-", _ended(finding)))
-    return rows
+def severities(findings: Iterable[Finding]) -> list[tuple[str, int]]:
+    """Count the findings that failed by severity; what is open has none."""
+    counts = Counter(f.severity for f in told_once(findings) if f.outcome is Outcome.FAILED and not f.waived)
+    return [(s.value, counts[s]) for s in SEVERITIES if s is not Severity.INFO]
 
 
 def checks(gate: GateReport) -> list[tuple[str, ...]]:
-    """Return the quality gates of one gate, each with its points; what has no share of the score has 0 of 0."""
+    """Return each check of a gate: what was asked and seen, how it ended, and its points."""
     lines = list(gate.score.lines)
-    scored: dict[str, tuple[str, str]] = {}
-    for check in gate.checks:
+    worst_of = _worst(gate)
+    rows: list[tuple[str, ...]] = []
+    for check in {check.id: check for check in gate.checks}.values():
+        got, of = "0", "0"
         if lines and lines[0].title == check.title:
             line = lines.pop(0)
-            scored[check.id] = (str(line.got), str(line.of))
-    told = [check.id for check in {check.id: check for check in gate.checks}.values() if check.id in _worst(gate)]
-    return [
-        (title, asked, ended, *scored.get(check_id, ("0", "0")), seen)
-        for check_id, (title, asked, seen, ended) in zip(told, quality([gate]), strict=True)
-    ]
+            got, of = str(line.got), str(line.of)
+        if check.id in worst_of:
+            finding = worst_of[check.id]
+            level = "" if check.level is Level.MUST else f" ({check.level.value})"
+            seen = (finding.actual or "-") if gate.ran else "not run"
+            rows.append((check.title + level, finding.expected or "-", _ended(finding), got, of, seen))
+    return rows
+
+
+def score_by_kind(gate: GateReport) -> Score:
+    """Return the points of a gate, those of the checks of one kind in one line."""
+    lines = list(gate.score.lines)
+    points: dict[str, list[ScoreLine]] = {}
+    for check in {check.id: check for check in gate.checks}.values():
+        if lines and lines[0].title == check.title:
+            points.setdefault(check.kind or check.title, []).append(lines.pop(0))
+    for line in lines:
+        points.setdefault(line.title, []).append(line)
+    return Score(
+        total=gate.score.total, of=gate.score.of,
+        lines=tuple(
+            ScoreLine(title=kind, got=sum(line.got for line in each), of=sum(line.of for line in each),
+                      note=counted(len(each), "check"))
+            for kind, each in points.items()
+        ),
+    )  # fmt: skip
 
 
 def advised(findings: Iterable[Finding]) -> list[tuple[str, str]]:
     """Return what is worth doing although a pass does not need it: only what a finding stands behind."""
-    places: dict[str, list[str]] = {}
-    for finding in ranked(findings):
-        open_ = finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN} and not finding.waived
-        if open_ and not (finding.blocks or finding.leaves_open) and finding.remediation:
-            where = f"{finding.location or finding.rule}: {finding.message}"
-            known = places.setdefault(finding.remediation, [])
-            if where not in known:
-                known.append(where)
-    return [("; ".join(where), what) for what, where in places.items()]
+    open_ = (f for f in findings if f.outcome in {Outcome.FAILED, Outcome.UNKNOWN} and not f.waived and f.remediation)
+    found = _causes.causes(f for f in open_ if not (f.blocks or f.leaves_open or f.follows))
+    return [(f"{cause.where or cause.first.rule}: {cause.title}", cause.first.remediation) for cause in found]
+
+
+def kinds(gate: GateReport) -> list[tuple[str, str, str]]:
+    """Return the checks of a gate by what they are about: how many passed, and the worst ending."""
+    ends: dict[str, list[str]] = {}
+    worst_of = _worst(gate)
+    for check in {check.id: check for check in gate.checks}.values():
+        if check.id in worst_of and (ended := _ended(worst_of[check.id])) != "N/A":
+            ends.setdefault(check.kind or check.title, []).append(ended)
+    return [
+        (kind, f"{found.count('PASS')} of {len(found)}", min(found, key=WORST.index)) for kind, found in ends.items()
+    ]
 
 
 def _worst(gate: GateReport) -> dict[str, Finding]:
@@ -187,8 +300,20 @@ def _worst(gate: GateReport) -> dict[str, Finding]:
     return worst
 
 
+def _rank_of_waived(finding: Finding) -> int:
+    """Put what is open before what is waived, and both before what passed: the worst of a check speaks for it."""
+    if finding.waived:
+        return 1
+    return 0 if finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN} else 2
+
+
 def _ended(finding: Finding) -> str:
-    return "WAIVED" if finding.waived else word(finding.outcome)
+    return "WAIVED" if finding.waived else word(finding)
+
+
+def word(finding: Finding) -> str:
+    """Return how a finding ended as reports print it."""
+    return WORDS[finding.outcome]
 
 
 def endings(gate: GateReport) -> str:
@@ -198,33 +323,13 @@ def endings(gate: GateReport) -> str:
     return ", ".join(f"{counts[end]} {said}" for end, said in ENDINGS.items() if counts[end])
 
 
-def kinds(gate: GateReport) -> list[tuple[str, str, str, str]]:
-    """Return the quality gates folded by kind: how many checks there are, how many passed, and the worst ending."""
-    rows = []
-    ends: dict[str, list[Finding]] = {title: [] for title in KINDS.values()}
-    worst_of = _worst(gate)
-    for check in dict.fromkeys(check.id for check in gate.checks):
-        title = next((title for start, title in KINDS.items() if check.startswith(start)), None)
-        if title is not None and check in worst_of:
-            ends[title].append(worst_of[check])
-    for title, found in ends.items():
-        counted = [ended for finding in found if (ended := _ended(finding)) != "N/A"]
-        if not counted:
-            continue
-        asked, seen = f"{len(counted)} of {len(counted)}", f"{counted.count('PASS')} of {len(counted)}"
-        if title == KINDS["coverage"] and found[0].expected:
-            asked, seen = found[0].expected, found[0].actual
-        rows.append((title, asked, seen, min(counted, key=WORST.index)))
-    return rows
-
-
 def gaps(report: Report) -> list[tuple[str, str, str, str, str, str]]:
     """Return what each criterion that is not verified lacks: where it is implemented, the gap, and what mends it."""
     rows = []
     for criterion in report.criteria:
         about = [f for f in ranked(report.every_finding) if f.criterion == criterion.id and not f.waived]
         lacking = [f for f in about if f.outcome in {Outcome.FAILED, Outcome.UNKNOWN}]
-        if criterion.status in {Status.PASS, Status.WAIVED} or not lacking:
+        if criterion.status in SETTLED or not lacking:
             continue
         there = [t.location for t in criterion.code if t.location and t.location.path != report.task.path]
         places = list(dict.fromkeys(map(str, there)))
@@ -244,41 +349,28 @@ def standing(report: Report, gate: GateReport) -> list[tuple[str, str, str]]:
     for criterion in report.criteria:
         about = (f for f in ranked(gate.findings) if f.criterion == criterion.id and not f.waived)
         first = next((f for f in about if f.outcome in {Outcome.FAILED, Outcome.UNKNOWN}), None)
-        if first is not None and criterion.status not in {Status.PASS, Status.WAIVED}:
+        if first is not None and criterion.status not in SETTLED:
             rows.append((criterion.id, criterion.status.value, reason(first).replace(f" {criterion.id} ", " ", 1)))
     return rows
 
 
 def tallied(traces: Iterable[Trace]) -> str:
     """Count tests, and beside them what else was run for a criterion, each with how many of it passed."""
-    kinds: dict[str, list[Trace]] = {}
+    kinds_: dict[str, list[Trace]] = {}
     for trace in traces:
-        kinds.setdefault(trace.kind or "test", []).append(trace)
-    return "; ".join(
-        f"{counted(len(each), kind, 'properties' if kind == 'property' else '')}, "
-        f"{sum(trace.outcome is Outcome.PASSED for trace in each)} passed"
-        for kind, each in kinds.items()
-    )
+        kinds_.setdefault(trace.kind or "test", []).append(trace)
+    return "; ".join(_passed(kind, each) for kind, each in kinds_.items())
 
 
-def _rank_of_waived(finding: Finding) -> int:
-    """Put what is open before what is waived, and both before what passed: the worst of a check speaks for it."""
-    if finding.waived:
-        return 1
-    return 0 if finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN} else 2
-
-
-def word(outcome: Outcome) -> str:
-    """Return an outcome as reports print it."""
-    return {
-        Outcome.PASSED: "PASS",
-        Outcome.FAILED: "FAIL",
-        Outcome.UNKNOWN: "UNKNOWN",
-        Outcome.NOT_APPLICABLE: "N/A",
-    }[outcome]
+def _passed(kind: str, traces: Sequence[Trace]) -> str:
+    passed = sum(trace.outcome is Outcome.PASSED for trace in traces)
+    if passed == len(traces):
+        return f"{counted(passed, kind)} passed"
+    return f"{passed} of {counted(len(traces), kind)} passed"
 
 
 OFFERED = (  # to templates
-    headline, deciding, first_cause, next_step, actions, unchecked, severities, quality,
-    nothing_wrong, standing, kinds, gaps, checks, advised, endings, tallied,
+    headline, in_prose, gate_in_prose, facts, notes, seconds, shown_criteria, unshown_criteria, evidence_for,
+    first_cause, next_step, unchecked, folded, severities, nothing_wrong, standing, kinds, gaps, checks,
+    score_by_kind, advised, endings, tallied, word, *_causes.OFFERED,
 )  # fmt: skip

@@ -24,14 +24,15 @@ IN_CHECKOUT = Path(__file__).parents[2] / "reports" / "templates"
 MISTAKES = (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, LookupError, RecursionError, AttributeError)
 VIEWS = SimpleNamespace(**{f.__name__: f for f in (*_views.OFFERED, *_notes.OFFERED)})
 SUMMARY = "summary.md.j2"
+WHOLE = ("summary", "audit")
 ANY_GATE = "gate.md.j2"
 
 
 def render(report: Report, templates: Path | None) -> dict[str, str]:
-    """Return the summary and a report for each gate; raise `UsageError` for a project's template that is broken."""
+    """Return the summary, the audit trail and a page for each gate; raise `UsageError` for a broken template."""
     world = environment(templates)
     with _clear_errors(templates):
-        pages = {"summary.md": world.get_template(SUMMARY).render(report=report, views=VIEWS)}
+        pages = {f"{name}.md": world.get_template(f"{name}.md.j2").render(report=report, views=VIEWS) for name in WHOLE}
         for gate in report.gates:
             template = world.select_template([f"{gate.name}.md.j2", ANY_GATE])
             pages[f"{gate.name}.md"] = template.render(report=report, gate=gate, views=VIEWS, **_groups(gate))

@@ -24,7 +24,7 @@ def summary(report: Report, options: str = "") -> str:
     task, verdict, score = report.task, report.verdict, report.score
     ended = f"exit code {verdict.exit_code}, score {score.total}/{score.of}"
     lines = [
-        f"{_views.headline(report)}  {task.id} {task.title}  ({ended})",
+        f"{report.headline}  {task.id} {task.title}  ({ended})",
         f"cause: {_views.first_cause(report)}",
         f"next:  {command}" + (f"  # {purpose}" if purpose else ""),
         *_first_lines(report),
@@ -45,10 +45,15 @@ def _first_lines(report: Report) -> list[str]:
         *([f"budgets: {budgets}"] if budgets else []),
         *([f"waived: {', '.join(waived)}"] if waived else []),
         *(f"waiver: {how}" for how in standing[:WAIVERS]),
-        *([f"waiver: ... and {len(standing) - WAIVERS} more (see summary.md)"] if len(standing) > WAIVERS else []),
+        *(
+            [f"waiver: ... and {len(standing) - WAIVERS} more (see business-logic.md)"]
+            if len(standing) > WAIVERS
+            else []
+        ),
         *([f"not of the commit: {_notes.strays(report)}"] if _notes.strays(report) else []),
         *([f"goalposts: {len(moved)} moved; first: {moved[0]}"] if moved else []),
         *(f"goalposts: not compared: {why}" for why in _notes.uncompared(report)),
+        *([f"since the last run: {_views.since(report)}"] if report.since else []),
     ]
 
 

@@ -61,7 +61,7 @@ def test_file_that_ran_and_is_not_in_the_commit_is_named(ignored: str, tmp_path:
     revision = result(project)["revision"]
     assert (revision["dirty"], revision["strays"], revision["web"]) == (True, ["pkg/table.py"], None)
     page = (project / "reports/T1/summary.md").read_text(encoding="utf-8")
-    assert "with uncommitted changes (pkg/table.py ran and is not in it)" in page
+    assert "- **Not of the commit**: pkg/table.py ran and is not in it" in page
 
 
 def test_run_of_what_is_committed_is_of_the_commit(tmp_path: Path) -> None:

@@ -29,13 +29,14 @@ from gates.evidence.source_tree import SourceTree
 from gates.evidence.test_records import TestOutcome, Warned
 from gates.model import FileDigest, Location, Revision
 from gates.proof import End
-from gates.render import _views, markdown
+from gates.render import _causes, _views, markdown
 from gates.render.markdown import check, render
 from gates.report import Report
+from gates.since import since
 from gates.task.task import Task
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-PAGES = ("summary.md", "execution.md", "business-logic.md", "performance.md")
+PAGES = ("summary.md", "audit.md", "execution.md", "business-logic.md", "performance.md")
 EVIL = "<script>|`x`|</script>\u202e](x) **b**"
 
 
@@ -101,7 +102,9 @@ def test_gaps_name_the_code_that_is_there_and_does_not_use_what_it_must() -> Non
     found = found.model_copy(update={"wanted": ("math.fma",), "uses": (Use(name="math.fma", lines=()),)})
     tree = SourceTree(how="syntax trees", files=1, symbols=(found,), rules=(), unparsed=())
     page = render(a_report(task, all_evidence(task, tree)), None)["business-logic.md"]
-    assert f"| FAIL | `{found.location}` | pkg.core:double does not use math.fma |" in page
+    (row,) = [line for line in page.splitlines() if line.startswith("| FAIL | **AC1** | ")]
+    assert "pkg.core:double does not use math.fma" in row
+    assert row.endswith(f" | `{found.location}` |")
 
 
 @report_
@@ -127,20 +130,58 @@ def test_golden_reports_are_what_they_are_called() -> None:
 
 
 FIRST = {
-    "pass": ("PASS", "every required check was seen to pass", "gates explain T1"),
+    "pass": ("PASS", "Nothing failed. 2 of 2 criteria are verified.", "gates explain T1"),
     "block": ("BLOCK", "pkg.core:double is not implemented", "gates explain T1 AC1"),
-    "inconclusive": ("BLOCK (inconclusive)", "they differ", "gates explain T1 EX001"),
+    "inconclusive": (
+        "INCONCLUSIVE: merge blocked until AC1 and AC2 are verified",
+        "they differ",
+        "gates explain T1 EX001",
+    ),
 }
 
 
 @report_
-def test_first_ten_lines_hold_verdict_first_cause_and_next_command(name: str) -> None:
-    top = render(REPORTS[name](), None)["summary.md"].splitlines()[:10]
+def test_first_lines_hold_verdict_first_cause_and_next_command(name: str) -> None:
+    text = render(REPORTS[name](), None)["summary.md"]
     decision, cause, command = FIRST[name]
-    assert f"- **Decision**: {decision}" in top
-    (said,) = [line for line in top if line.startswith("- **First cause**: ")]
-    assert cause in said
-    assert any(line.startswith(f"- **Next command**: `{command}`") for line in top)
+    assert text.startswith(f"# {decision} - T1 ")
+    assert cause in text[:800]
+    assert f"- **Next**: `{command}`" in text[:800]
+
+
+@report_
+def test_summary_is_one_page_and_says_block_only_where_something_failed(name: str) -> None:
+    text = render(REPORTS[name](), None)["summary.md"]
+    assert len(text.splitlines()) <= 60
+    assert ("BLOCK" in text) is (name == "block")
+
+
+def test_many_criteria_and_causes_still_fit_on_the_page() -> None:
+    names = [f"tests/test_core.py::test_{number}" for number in range(300)]
+    crashes = [Location(path="pkg/core.py", line=number + 1) for number in range(300)]
+    run = a_run(
+        *(a_record(TestOutcome.FAILED, id=n, message="x", crash=c) for n, c in zip(names, crashes, strict=True))
+    )
+    task = a_task(criteria=[a_criterion(id=f"AC{number}", line=number) for number in range(1, 41)])
+    text = render(a_report(task, all_evidence(task, run)), None)["summary.md"]
+    assert len(text.splitlines()) <= 60
+    assert "28 more criteria" in text
+    assert re.search(r"\d+ more causes: see the pages of the gates", text)
+
+
+def test_parameter_sets_of_one_test_are_one_cause() -> None:
+    records = [a_record(TestOutcome.FAILED, id=f"tests/test_core.py::test_odd[{n}]", message=str(n)) for n in range(26)]
+    task = a_task()
+    report = a_report(task, all_evidence(task, a_run(*records)))
+    (cause,) = _causes.deciding(report)
+    assert len({f.message for f in cause.findings}) == 26
+    assert "(and 25 more like it)" in render(report, None)["summary.md"]
+
+
+def test_what_changed_since_the_last_run_is_told() -> None:
+    old, new = passing(), blocking()
+    text = render(new.model_copy(update={"since": since(old, new)}), None)["summary.md"]
+    assert "**Since the last run**: (2026-01-02T03:04:05Z, PASS) AC1 PASS -> NOT IMPLEMENTED; AC2 PASS -> " in text
 
 
 @report_
@@ -148,37 +189,26 @@ def test_rendering_twice_gives_the_same_bytes(name: str) -> None:
     assert render(REPORTS[name](), None) == render(REPORTS[name](), None)
 
 
-def score_table(text: str) -> tuple[list[tuple[int, int]], tuple[int, int]]:
-    """The lines of the score table of a page, and its total."""
-    table = re.search(r"\| Points \| Of \| Seen \|\n\|[-|]+\|\n((?:\|.*\|\n)+)", text)
-    assert table
-    *lines, total = table[1].splitlines()
-    numbers = [re.findall(r"\| \**(\d+)\** \| \**(\d+)\** \|", line)[-1] for line in (*lines, total)]
-    assert total.startswith("| **Total**")
-    *parts, whole = [(int(got), int(of)) for got, of in numbers]
-    return parts, whole
+def score_tables(text: str) -> list[tuple[list[tuple[int, int]], tuple[int, int]]]:
+    """The lines of each score table of a page, and its total."""
+    tables = re.findall(r"\| Points \| Of \|(?: Seen \|)?\n\|[-|]+\|\n((?:\|.*\|\n)+)", text)
+    found = []
+    for table in tables:
+        numbers = [re.findall(r"\| \**(\d+)\** \| \**(\d+)\** \|", line)[-1] for line in table.splitlines()]
+        *parts, whole = [(int(got), int(of)) for got, of in numbers]
+        found.append((parts, whole))
+    return found
 
 
 @report_
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "summary.md"])
 def test_every_number_of_a_score_table_adds_up(name: str, page: str) -> None:
-    parts, (got, of) = score_table(render(REPORTS[name](), None)[page])
-    assert parts
-    assert (sum(g for g, _ in parts), sum(o for _, o in parts)) == (got, of)
-    assert all(g <= o for g, o in parts)
-    assert f"- **Score**: {got}/{of} " in render(REPORTS[name](), None)[page]
-
-
-@report_
-def test_counts_of_severities_are_those_of_the_findings_that_are_told(name: str) -> None:
-    pages = render(REPORTS[name](), None)
-    told: list[tuple[str, str]] = []
-    for page in set(pages) - {"summary.md"}:
-        for title, part in re.findall(r"^## (Findings|Not Known)\n((?:(?!## ).*\n)*)", pages[page], re.MULTILINE):
-            told += [(title, severity) for severity in re.findall(r"^### \d+\. \[([A-Z]+)\]", part, re.MULTILINE)]
-    rows = re.findall(r"^\| ([A-Z]+) \| (\d+) \| (\d+) \|$", pages["summary.md"], re.MULTILINE)
-    levels = ("CRITICAL", "HIGH", "MEDIUM", "LOW")
-    assert rows == [(s, str(told.count(("Findings", s))), str(told.count(("Not Known", s)))) for s in levels]
+    tables = score_tables(render(REPORTS[name](), None)[page])
+    assert tables
+    for parts, (got, of) in tables:
+        assert parts
+        assert (sum(g for g, _ in parts), sum(o for _, o in parts)) == (got, of)
+        assert all(g <= o for g, o in parts)
 
 
 def test_what_was_not_judged_is_told_as_not_checked() -> None:
@@ -194,7 +224,8 @@ def test_what_was_not_judged_is_told_as_not_checked() -> None:
 def test_what_is_said_again_of_its_criterion_is_told_once() -> None:
     pages = render(blocking(), None)
     assert len(re.findall(r"^### \d+\. .*EX004", pages["execution.md"], re.MULTILINE)) == 1
-    assert "EX004 AC1" in pages["summary.md"]
+    (row,) = [line for line in pages["summary.md"].splitlines() if "pkg/__main__.py:3" in line]
+    assert "| AC1 |" in row
 
 
 @report_

@@ -1,0 +1,108 @@
+"""Causes: the findings that one thing explains are told as one item, and no item hides another."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gates.counted import counted
+from gates.model import SEVERITIES, Finding, Outcome
+from gates.ranking import ranked
+from gates.report import Report
+
+THE_RUN = "EX001"  # a test run that cannot be believed explains what its tests left open
+PLACES = 5
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What keeps something from holding: the findings that it explains, the worst first."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def first(self) -> Finding:
+        """Return the finding that speaks for all of them."""
+        return self.findings[0]
+
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """Return the criteria that it concerns, in order."""
+        return tuple(sorted({f.criterion for f in self.findings if f.criterion}))
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Return the rules that found it, in order."""
+        return tuple(sorted({f.rule for f in self.findings}))
+
+    @property
+    def where(self) -> str:
+        """Return the first places that it was found at, and how many more there are."""
+        places = list(dict.fromkeys(str(f.location) for f in self.findings if f.location))
+        more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
+        return ", ".join(places[:PLACES]) + more
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Return what the other findings say, where that is something else than what the first says."""
+        said = list(dict.fromkeys(f.message for f in self.findings))
+        return tuple(said[1:])
+
+    @property
+    def title(self) -> str:
+        """Return it in one line, with the number of findings that say something else of the same."""
+        more = f" (and {counted(len(self.others), 'more like it', 'more like it')})" if self.others else ""
+        return f"{self.first.message}{more}"
+
+    @property
+    def command(self) -> str:
+        """Return the command that settles or reproduces it, if a finding has one."""
+        return next((f.command for f in self.findings if f.command), "")
+
+
+def causes(findings: Iterable[Finding]) -> list[Cause]:
+    """Group findings by what explains them: a place that failed, or one thing to do; the worst first."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in ranked(findings):
+        groups.setdefault(_key(finding), []).append(finding)
+    found = [Cause(tuple(group)) for group in groups.values()]
+    rank = {cause: index for index, cause in enumerate(found)}
+    return sorted(found, key=lambda c: (not c.first.blocks, SEVERITIES.index(c.first.severity), rank[c]))
+
+
+def deciding(report: Report) -> list[Cause]:
+    """Return the causes that keep this from being a pass, what failed first; what only follows from them is left out.
+
+    Where something stopped a gate that ran, what a gate left open that did not run is none of them.
+    """
+    stopping = [(gate.ran, f) for gate in report.gates for f in gate.findings if f.blocks or f.leaves_open]
+    stopping += [(True, f) for f in report.findings if f.blocks or f.leaves_open]
+    seen = [f for ran, f in stopping if ran] or [f for _, f in stopping]
+    found = causes([f for f in seen if not f.follows] or seen)
+    return sorted(found, key=lambda c: (not c.first.blocks, THE_RUN not in c.rules))
+
+
+def weak(report: Report) -> list[Cause]:
+    """Return the causes of what failed and stops nothing, the worst first."""
+    return causes(
+        f for f in report.every_finding if f.outcome is Outcome.FAILED and not (f.blocks or f.waived or f.follows)
+    )
+
+
+def _key(finding: Finding) -> tuple[object, ...]:
+    """Return what findings of one cause have in common.
+
+    What failed at a line of code is one cause, whoever noticed it, as are the parameter sets of one test. All else is
+    one cause where it was seen in one file of evidence and one thing is to be done about it.
+    """
+    place = finding.location
+    outcome, failed = finding.outcome, finding.outcome is Outcome.FAILED
+    code = place is not None and place.line is not None and not place.path.endswith((".yaml", ".yml"))
+    if failed and code:
+        return outcome, str(place)
+    if finding.cause:
+        return outcome, finding.cause
+    if finding.remediation:
+        return outcome, finding.remediation, finding.evidence or finding.rule
+    return outcome, finding.rule, str(place), finding.message
+
+
+OFFERED = (causes, deciding, weak)  # to templates
