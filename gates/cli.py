@@ -1,6 +1,9 @@
 """The command line: results on stdout, all else on stderr; each command imports what it needs."""
 
+import difflib
 import math
+import os
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GATES"}
 MAX_TIMEOUT_S = 7 * 24 * 3600.0
+COLOURS = {"PASS": "green", "BLOCK": "red", "FAIL": "red", "INCONCLUSIVE": "yellow", "PARTIAL": "yellow"}
+VERDICT = re.compile(r"\b(PASS|BLOCK|FAIL|INCONCLUSIVE|PARTIAL)\b")
 SCHEMAS = ("result", "task", "samples", "claims", "bundle")
 
 
@@ -35,7 +40,23 @@ python_option = click.option(
 )
 
 
-@click.group(context_settings=CONTEXT)
+class _Group(click.Group):
+    """The commands, with a suggestion for one that there is not."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is asked for; say which was meant where there is none of its name."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            meant = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            hint = (
+                f"; did you mean {meant[0]!r}?" if meant else f"; expected one of {', '.join(self.list_commands(ctx))}"
+            )
+            ctx.fail(f"there is no command {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Group, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="gates")
 def cli() -> None:
     """Decide whether a change may be merged, on evidence that was seen.
@@ -48,8 +69,14 @@ def cli() -> None:
 @cli.command()
 @click.argument("task")
 @click.option("--gate", "gates", multiple=True, metavar="NAME", help="Run this gate only; may be repeated.")
-@click.option("--only", metavar="CRITERION", help="Look at one criterion only; the others stay unknown.")
-@click.option("--out", type=click.Path(path_type=Path), help="Where the reports go [default: reports/TASK].")
+@click.option("--only", multiple=True, metavar="CRITERION",
+              help="Look at this criterion only, the others stay unknown; may be repeated.")  # fmt: skip
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Where the reports go [default: reports/TASK; reports/TASK/partial with --only, --gate or --smoke].",
+)
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @click.option("--format", "formats", multiple=True, metavar="F", help="Write this format too: markdown, text. "
               "result.json is always written [default: markdown].")  # fmt: skip
 @click.option(
@@ -73,7 +100,7 @@ def cli() -> None:
 @click.option("--policy-from", metavar="REF",
               help="Take task file, waivers, settings, rules and templates from REF, the code from here.")  # fmt: skip
 def run(
-    task: str, gates: tuple[str, ...], only: str | None, out: Path | None, formats: tuple[str, ...],
+    task: str, gates: tuple[str, ...], only: tuple[str, ...], out: Path | None, quiet: bool, formats: tuple[str, ...],
     fail_fast: bool | None, timeout: float | None, python: str | None, repeat: int, claims: tuple[Path, ...],
     evidence: tuple[Path, ...], smoke: bool,
     base: str | None, goalposts: str | None, policy_from: str | None,
@@ -103,19 +130,20 @@ def run(
             goalposts=goalposts,
             evidence=evidence,
             smoke=smoke,
+            quiet=quiet,
         )
         text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
-    click.echo(text, nl=False)
+    click.echo(_coloured(text), nl=False, color=False if os.environ.get("NO_COLOR") else None)
     raise Exit(exit_code)
 
 
 @cli.command("list")
 def list_tasks() -> None:
     """List the tasks, their criteria, and the last verdict of each."""
-    from gates import listing
+    from gates.commands.tasks import overview
 
     root, settings = _project()
-    lines, broken = listing.overview(root, settings)
+    lines, broken = overview(root, settings)
     _print(lines)
     for problem in broken:
         click.echo("\n".join(map(visible, f"error: {problem}".splitlines())), err=True)
@@ -256,10 +284,19 @@ def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, sarif: tup
 @click.option("--out", type=click.Path(path_type=Path), help="Where the reports are [default: reports/TASK].")
 def explain(subject: str, criterion: str | None, out: Path | None) -> None:
     """Explain a rule (PF001), a code rule (amp-step-order), a task (T035), or a criterion of it (T035 AC5)."""
-    from gates import explanation
+    from gates.commands.explain import explain as explained
 
     root, settings = _project()
-    _print(explanation.explain(subject, criterion, root=root, settings=settings, out=out))
+    _print(explained(subject, criterion, root=root, settings=settings, out=out))
+
+
+@cli.command()
+def rules() -> None:
+    """List the rules of the gates and the code rules, a line each."""
+    from gates.commands.explain import every_rule
+
+    root, settings = _project()
+    _print(every_rule(root, settings))
 
 
 @cli.command(short_help="Check a report that somebody else wrote.")
@@ -324,16 +361,18 @@ def history(task: str, form: str, last: int) -> None:
 
 
 @cli.command(short_help="Show what changed between two runs.")
-@click.argument("before", metavar="A", type=click.Path(path_type=Path, exists=True))
-@click.argument("after", metavar="B", type=click.Path(path_type=Path, exists=True))
-def diff(before: Path, after: Path) -> None:
+@click.argument("before", metavar="[A]", required=False, type=click.Path(path_type=Path, exists=True))
+@click.argument("after", metavar="[B]", required=False, type=click.Path(path_type=Path, exists=True))
+def diff(before: Path | None, after: Path | None) -> None:
     """Show what changed from the run whose reports are in A to that in B: criteria, findings, numbers.
 
-    Exit code 0 whatever has changed: it says nothing of good or bad.
+    With A alone its last two runs are compared, without A and B those of the task that ran last. Exit code 0 whatever
+    has changed: it says nothing of good or bad.
     """
-    from gates.commands.diff import perform
+    from gates.commands.diff import newest, perform
 
-    _print(perform(before, after).splitlines())
+    root, settings = _project()
+    _print(perform(before or newest(root / settings.reports), after).splitlines())
 
 
 @cli.command(short_help="Print the JSON schema of a file that gates reads or writes.")
@@ -358,6 +397,11 @@ def _interpreter(asked: str | None, root: Path, settings: "Settings") -> str:
     from gates import config
 
     return config.interpreter(asked, Path.cwd()) or config.interpreter(settings.python, root) or sys.executable
+
+
+def _coloured(text: str) -> str:
+    """Colour the verdicts of a summary; click takes colours out again where no terminal shows them."""
+    return VERDICT.sub(lambda found: click.style(found[0], fg=COLOURS[found[0]], bold=True), text)
 
 
 def _print(lines: Iterable[str]) -> None:

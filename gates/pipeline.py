@@ -80,7 +80,7 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
     """Run the gates of a task in stages and fold what they found into a report."""
     begun, clock = datetime.now(UTC), time.monotonic()
     before = observe(task, context)
-    whole, task = task, narrowed(task, selection.only)
+    whole, task = task, narrowed(task, *selection.only)
     evidence = EvidenceSet()
     evidence.collect(RunDate, task, context)
     reports: list[GateReport] = []
@@ -99,7 +99,7 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
         whole,
         tuple(reports),
         evidence,
-        findings=(*changed, *unread(ran), *looked, *left_out(whole, task, selection.only)),
+        findings=(*changed, *unread(ran), *looked, *left_out(whole, task)),
         revision=of_what_ran(before, ran),
         environment={**environment(context), **({"budgets": smoke.SAID} if task.smoke else {})},
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -107,7 +107,8 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress) 
         files=digest_folder(context.evidence),
         policy=context.policy,
     )
-    return writable(report.model_copy(update={"excerpts": excerpts(report.every_finding, context.root)}))
+    places = excerpts(report.every_finding, context.root)
+    return writable(report.model_copy(update={"excerpts": places, "partial": selection.partial}))
 
 
 def discover() -> list[Gate]:

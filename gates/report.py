@@ -156,7 +156,10 @@ class Excerpt(Model):
 
 
 class Report(Model):
-    """All of one run in one value; every format is a rendering of it. `findings` are those of the run as a whole."""
+    """All of one run in one value; every format is a rendering of it.
+
+    `findings` are those of the run as a whole, `partial` is what alone was asked for (`--only`, `--gate`), if not all.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="gates result")
 
@@ -164,6 +167,7 @@ class Report(Model):
     task: TaskIdentity
     revision: Revision
     environment: dict[str, str]
+    partial: str = ""
     started_at: str
     duration_s: float = Field(ge=0)
     verdict: Verdict
@@ -207,4 +211,5 @@ class Report(Model):
         head = self.verdict.decision.value
         if self.verdict.decision is Decision.INCONCLUSIVE:
             head += f": merge blocked until {self.awaited}"
-        return f"{head} ({len(self.waived)} waived)" if self.waived else head
+        head += f" ({len(self.waived)} waived)" if self.waived else ""
+        return f"{head} (partial run: {self.partial})" if self.partial else head

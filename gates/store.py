@@ -14,6 +14,7 @@ from gates.errors import GatesError, UsageError
 from gates.report import Report
 
 RESULT = "result.json"
+PREVIOUS = "previous.json"  # the result of the run before
 EVIDENCE = "evidence"
 STAGING = ".gates-"
 
@@ -84,9 +85,9 @@ def _heal(out: Path, staging: Path) -> None:
     shutil.rmtree(staging, ignore_errors=True)
 
 
-def last(out: Path) -> Report | None:
+def last(out: Path, name: str = RESULT) -> Report | None:
     """Return the report that a folder holds, or `None` where there is none; raise `UsageError` for one not readable."""
-    path = out / RESULT
+    path = out / name
     if not path.is_file():
         return None
     try:

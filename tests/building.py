@@ -339,8 +339,11 @@ def clean(env: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def result(project: Path, task: str = "T1") -> dict[str, Any]:
-    """The result that a run left behind."""
-    loaded: dict[str, Any] = json.loads((project / "reports" / task / "result.json").read_text(encoding="utf-8"))
+    """The result that the last run left behind, of the whole task or of a part."""
+    found = (project / "reports" / task).glob("**/result.json")
+    loaded: dict[str, Any] = json.loads(
+        max(found, key=lambda path: path.stat().st_mtime_ns).read_text(encoding="utf-8")
+    )
     return loaded
 
 

@@ -140,7 +140,7 @@ USAGE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "unknown format": (("run", "T1", "--format", "markdwon"), ("did you mean 'markdown'?",)),
     "unknown criterion": (("run", "T1", "--only", "AC11"), ("T1 has no criterion 'AC11'", "did you mean 'AC1'?")),
     "unknown option": (("run", "T1", "--gates", "x"), ("--gates",)),
-    "unknown command": (("rnu", "T1"), ("rnu",)),
+    "unknown command": (("rnu", "T1"), ("there is no command 'rnu'; did you mean 'run'?",)),
     "no task": (("run",), ("TASK",)),
     "time limit of 0": (("run", "T1", "--timeout", "0"), ("--timeout",)),
     "time limit of nan": (("run", "T1", "--timeout", "nan"), ("--timeout",)),
@@ -293,7 +293,7 @@ def test_bad_benchmark_is_unknown_with_its_one_clear_reason(benchmarked: tuple[P
     ]
     assert (finding["outcome"], BENCHES[name][1] in finding["message"]) == ("unknown", True)
     assert "\n" not in finding["message"]
-    page = (project / "reports/T1/performance.md").read_text(encoding="utf-8")
+    page = (project / "reports/T1/partial/performance.md").read_text(encoding="utf-8")
     assert plain(BENCHES[name][1]) in plain(page)
 
 

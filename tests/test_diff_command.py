@@ -16,6 +16,7 @@ from building import (
     gates,
     measured,
     samples,
+    written,
 )
 
 from gates import pipeline
@@ -26,6 +27,15 @@ from gates.evidence.test_records import TestOutcome
 from gates.model import Revision
 from gates.task.task import Task
 
+LIGHT = """\
+id: T1
+title: Doubling
+implementation: [pkg]
+criteria:
+  - id: AC1
+    text: Double a number
+    code: [{symbol: "pkg.core:%s"}]
+"""
 FAILED = a_run(a_record(TestOutcome.FAILED))
 
 
@@ -113,3 +123,14 @@ def test_many_findings_of_one_rule_are_counted(tmp_path: Path) -> None:
     lines = perform(a_folder(tmp_path / "a"), a_folder(tmp_path / "b", bad)).splitlines()
     assert sum(line.startswith("  new: failed EX002 ") for line in lines) == 5
     assert "  new: 4 more of EX002" in lines
+
+
+def test_without_folders_the_last_two_runs_are_compared(tmp_path: Path) -> None:
+    project = a_project(tmp_path, {"tasks/T1.yaml": LIGHT % "double"})
+    assert "holds no result.json; `gates run TASK` makes one" in gates(project, "diff").err
+    gates(project, "run", "T1")
+    assert "holds no previous.json" in gates(project, "diff").err
+    written(project, {"tasks/T1.yaml": LIGHT % "treble"})
+    gates(project, "run", "T1")
+    for words in ((), ("reports/T1",)):
+        assert "AC1: PARTIAL -> NOT IMPLEMENTED" in gates(project, "diff", *words).out

@@ -113,11 +113,11 @@ def test_folder_is_taken_without_the_bundles_of_other_tasks_in_any_order(measure
     (project / "tasks/T2.yaml").write_text(TASK.replace("id: T1", "id: T2"), encoding="utf-8")
     assert gates(project, "measure", "T2", "--on", "cuda", "--out", tmp_path / "more", env=card(project)).code == 0
     first = performance(project, "--evidence", tmp_path / "more", "--evidence", ONE)
-    page = (project / "reports/T1/performance.md").read_text(encoding="utf-8").partition("## ")[2]
+    page = (project / "reports/T1/partial/performance.md").read_text(encoding="utf-8").partition("## ")[2]
     second = performance(project, "--evidence", ONE, "--evidence", tmp_path / "more/two.json")
     assert first[1:] == second[1:]
     assert (first[1], len(first[2])) == ("PASS", 2)
-    assert page == (project / "reports/T1/performance.md").read_text(encoding="utf-8").partition("## ")[2]
+    assert page == (project / "reports/T1/partial/performance.md").read_text(encoding="utf-8").partition("## ")[2]
 
 
 def test_nothing_to_measure_or_to_take_is_said_in_one_line(measured: Path, tmp_path: Path) -> None:

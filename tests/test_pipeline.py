@@ -222,6 +222,19 @@ def test_only_leaves_the_other_criteria_unknown(tmp_path: Path) -> None:
     assert rules_of(project, "unknown") == {"BL003", "GT003"} | NO_HISTORY
 
 
+def test_several_criteria_may_be_asked_for_and_a_part_leaves_the_whole_report_alone(tmp_path: Path) -> None:
+    project = a_project(tmp_path)
+    assert gates(project, "run", "T1").code == 0
+    whole = (project / "reports/T1/result.json").read_bytes()
+    ended = gates(project, "run", "T1", "--only", "AC1", "--only", "AC2", "--gate", "execution", "--quiet")
+    assert (ended.code, ended.err) == (3, "")
+    assert "(partial run: AC1, AC2 and gate execution)" in ended.out.splitlines()[0]
+    assert (project / "reports/T1/result.json").read_bytes() == whole
+    assert [c["id"] for c in result(project)["criteria"]] == ["AC1", "AC2"]
+    assert ended.out.endswith("report: reports/T1/partial/summary.md\n")
+    assert " --out reports/T1/partial" in ended.out.partition("next:")[2].splitlines()[0]
+
+
 def test_only_never_passes_what_the_whole_run_blocks(tmp_path: Path) -> None:
     task = (
         TASK_FILE[: TASK_FILE.index("  - id: AC2")]
@@ -248,7 +261,7 @@ def test_run_that_changes_the_files_it_judges_is_no_pass(tmp_path: Path, file: s
 def test_one_criterion_alone_says_that_calculations_of_the_whole_task_were_left_out() -> None:
     called = {"call": "pkg.core:double", "table": [{"args": [1], "expected": 2}]}
     task = a_task(calculations=[called], criteria=[a_criterion()], measurements=[], entry_points=[], tests=[])
-    left = [*left_out(task, narrowed(task, "AC1"), "AC1")]
+    left = [*left_out(task, narrowed(task, "AC1"))]
     assert any("calculations" in finding.message for finding in left)
 
 

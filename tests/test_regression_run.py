@@ -81,11 +81,11 @@ def test_a_slowed_change_blocks_with_a_report_and_the_next_one_shows_the_history
     first = gates(root, "run", "T1", "--gate", "performance", env=env)
     assert first.code == 1
     assert "it is more than 100 % worse" in first.out
-    page = (root / "reports/T1/performance.md").read_text(encoding="utf-8")
+    page = (root / "reports/T1/partial/performance.md").read_text(encoding="utf-8")
     assert "## Regression" in page
     assert "## History" not in page
     assert gates(root, "run", "T1", "--gate", "performance", env=env).code == 1
-    assert "## History" in (root / "reports/T1/performance.md").read_text(encoding="utf-8")
+    assert "## History" in (root / "reports/T1/partial/performance.md").read_text(encoding="utf-8")
     assert gates(root, "run", "T1", "--base", "no-such", env=env).code == 2
     assert git(root, "status", "--porcelain") == ""
 

@@ -75,6 +75,6 @@ def test_report_and_terminal_say_that_it_was_a_smoke_run(tmp_path: Path) -> None
     root = a_project(tmp_path)
     ended = gates(root, "run", "T1", "--smoke")
     assert f"budgets: {SAID}" in ended.out
-    assert f"- **Budgets**: {SAID}" in (root / "reports/T1/summary.md").read_text()
-    assert f"- **Budgets**: {SAID}" in (root / "reports/T1/performance.md").read_text()
+    assert f"- **Budgets**: {SAID}" in (root / "reports/T1/partial/summary.md").read_text()
+    assert f"- **Budgets**: {SAID}" in (root / "reports/T1/partial/performance.md").read_text()
     assert "udgets" not in gates(root, "run", "T1").out

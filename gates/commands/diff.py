@@ -12,8 +12,18 @@ from gates.since import numbers
 NAMED = 5  # findings of one rule
 
 
-def perform(before: Path, after: Path) -> str:
-    """Compare two results, each a `result.json` or the folder that holds one."""
+def newest(reports: Path) -> Path:
+    """Return the folder of the newest result below a folder; raise `UsageError` where there is none."""
+    found = sorted(reports.glob(f"**/{store.RESULT}"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise UsageError(f"{reports}: holds no {store.RESULT}; `gates run TASK` makes one")
+    return found[-1].parent
+
+
+def perform(before: Path, after: Path | None = None) -> str:
+    """Compare two results, each a `result.json` or the folder that holds one; of one folder its last two runs."""
+    if after is None:
+        before, after = before / store.PREVIOUS, before
     old, new = _result(before), _result(after)
     lines = [_head("A", before, old), _head("B", after, new), *_notes(old, new)]
     parts = {
@@ -25,11 +35,12 @@ def perform(before: Path, after: Path) -> str:
 
 def _result(path: Path) -> Report:
     folder = path if path.is_dir() else path.parent
-    if not path.is_dir() and path.name != store.RESULT:
+    name = store.RESULT if path.is_dir() else path.name
+    if name not in {store.RESULT, store.PREVIOUS}:
         raise UsageError(f"{path}: expected a folder of reports, or the {store.RESULT} in it")
-    report = store.last(folder)
+    report = store.last(folder, name)
     if report is None:
-        raise UsageError(f"{folder}: holds no {store.RESULT}; `gates run TASK --out {folder}` makes one")
+        raise UsageError(f"{folder}: holds no {name}; `gates run TASK --out {folder}` makes one")
     return report
 
 

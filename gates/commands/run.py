@@ -11,11 +11,11 @@ from gates import pipeline, registry, render, store
 from gates.bundles.files import handed_in
 from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
+from gates.commands.progress import shown
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
 from gates.logged import logged
-from gates.progress import shown
 from gates.project import run_log
 from gates.project.bytecode import of_its_sources
 from gates.project.files import near
@@ -35,6 +35,7 @@ from gates.waived_rules import check_waived_rules
 
 N = TypeVar("N", Format, Gate)
 TEMPLATES = Path("reports", "templates")
+PARTIAL = "partial"
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Request:
     root: Path
     settings: Settings
     gates: tuple[str, ...]
-    only: str | None
+    only: tuple[str, ...]
     out: Path | None
     formats: tuple[str, ...]
     keep_going: bool
@@ -58,6 +59,7 @@ class Request:
     goalposts: str | None = None
     evidence: tuple[Path, ...] = ()
     smoke: bool = False
+    quiet: bool = False
 
 
 def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
@@ -67,7 +69,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
         _named(name, pipeline.discover(), "gate")
     home = request.policy.root if request.policy else request.root
     task = _task(request, home)
-    narrowed(task, request.only)
+    narrowed(task, *request.only)
     check_rules(home / request.settings.rules, home)
     if request.base:
         check_base(request.root, request.base)
@@ -78,7 +80,10 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     task = task.model_copy(update={"claims": (*task.claims, *_claims(request)), "bundles": bundles})
     if request.smoke:
         task = smoked(task)
-    out = request.out or request.root / request.settings.reports / task.id
+    selection = Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
+    whole = request.root / request.settings.reports / task.id
+    part = PARTIAL if selection.partial or request.smoke else ""  # it does not take the place of a whole report
+    out = request.out or whole / part
     store.prepare(out)
     templates = home / TEMPLATES
     markdown.check(templates)
@@ -96,20 +101,21 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             policy=request.policy.name if request.policy else "",
             signers=request.settings.evidence_signers,
         )
-        selection = Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
-        with of_its_sources(request.root, request.python, say), shown(say) as progress:
+        with of_its_sources(request.root, request.python, say), shown(say, quiet=request.quiet) as progress:
             report = compared(pipeline.run(task, context, selection, progress), out)
         files = json.render(report, None)
         for chosen in formats:
             files |= chosen.render(report, templates)
+        if (out / store.RESULT).is_file():
+            files[store.PREVIOUS] = (out / store.RESULT).read_text(encoding="utf-8")
         pages = {"summary.md", "audit.md", "summary.txt", *(f"{gate.name}.md" for gate in report.gates)}
         store.publish(out, files, context.evidence, obsolete=pages)
-        past = logged(report, context.evidence, request.only)
+        past = logged(report, context.evidence, ", ".join(request.only) or None)
         if request.smoke:  # its numbers may be of less work: they are not to be set beside others
             past = past.model_copy(update={"numbers": ()})
         if unlogged := run_log.append(request.root, past):
             say(f"note: this run is not in the history: {unlogged}")
-    summary = text.summary(report, f" --out {shlex.quote(str(near(request.out)))}" if request.out else "")
+    summary = text.summary(report, f" --out {shlex.quote(str(near(out)))}" if out != whole else "")
     first = next(name for name in ("summary.md", "summary.txt", "result.json") if name in files)
     return f"{summary}\nreport: {near(out / first)}\n", report.verdict.exit_code
 

@@ -16,25 +16,35 @@ NOT_ASKED_FOR = RuleText(
 
 @dataclass(frozen=True)
 class Selection:
-    """What of a task is asked for: gates by name (all where empty), one criterion, and whether a block stops."""
+    """What of a task is asked for: gates and criteria by name (all where empty), and whether a block stops."""
 
     gates: tuple[str, ...] = ()
-    only: str | None = None
+    only: tuple[str, ...] = ()
     keep_going: bool = False
 
+    @property
+    def partial(self) -> str:
+        """Return what alone was asked for, in words; empty where it was the whole task."""
+        return " and ".join(
+            part for part in (", ".join(self.only), f"gate {', '.join(self.gates)}" if self.gates else "") if part
+        )
 
-def narrowed(task: Task, only: str | None) -> Task:
-    """Return the task with one criterion and what that one needs; raise `UsageError` where it has no such criterion."""
-    if only is None:
+
+def narrowed(task: Task, *only: str | None) -> Task:
+    """Return the task with some criteria and what these need; raise `UsageError` where it has no such criterion."""
+    names = tuple(dict.fromkeys(filter(None, only)))
+    if not names:
         return task
-    criterion = task.criterion(only)
-    asked = {key: tuple(part for part in task.parts(key) if only in part.criteria) for key in task.part_keys()}
-    tests = criterion.tests or task.tests
-    return task.model_copy(update={"criteria": (criterion,), "tests": tests, "only": only, **asked})
+    criteria = tuple(task.criterion(name) for name in names)
+    asked = {key: tuple(p for p in task.parts(key) if set(names) & set(p.criteria)) for key in task.part_keys()}
+    bound = all(criterion.tests for criterion in criteria)
+    tests = tuple(dict.fromkeys(test for c in criteria for test in c.tests)) if bound else task.tests
+    return task.model_copy(update={"criteria": criteria, "tests": tests, "only": ", ".join(names), **asked})
 
 
-def left_out(whole: Task, asked: Task, only: str | None) -> Iterable[Finding]:
+def left_out(whole: Task, asked: Task) -> Iterable[Finding]:
     """Say of all that was not asked for that it was not looked at."""
+    only = asked.only
     common = {
         "rule": "GT003",
         "outcome": Outcome.UNKNOWN,

@@ -11,10 +11,10 @@ from gates.stages.gate import Gate
 
 
 @contextmanager
-def shown(say: Callable[[str], None]) -> Iterator[Progress]:
-    """Show progress with a live line on a terminal, without one elsewhere."""
-    if not sys.stderr.isatty():
-        yield Progress(started=lambda _gate: None, ended=lambda report: say(_line(report)))
+def shown(say: Callable[[str], None], *, quiet: bool = False) -> Iterator[Progress]:
+    """Show progress with a live line on a terminal, without one elsewhere, and none where it is to be quiet."""
+    if quiet or not sys.stderr.isatty():
+        yield Progress(started=lambda _gate: None, ended=lambda report: None if quiet else say(_line(report)))
         return
     from rich.console import Console
 

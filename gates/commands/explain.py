@@ -1,4 +1,4 @@
-"""What `gates explain` says: from verdict to rule to evidence to raw file, or what a rule means."""
+"""What `gates explain` and `gates rules` say: from verdict to rule to evidence to raw file, or what a rule means."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -48,6 +48,16 @@ def explain(subject: str, criterion: str | None, *, root: Path, settings: Settin
         return [*lines, f"  never judged; run `gates run {task.id}`"]
     lines += [*_verdict(task, report), "", *_standing(stood), ""]
     return [*map(visible, lines), *_findings(report, lambda f: f.criterion == criterion, known)]
+
+
+def every_rule(root: Path, settings: Settings) -> list[str]:
+    """Return the rules of the gates and the code rules, a line each."""
+    gates = [f"{rule.id}  {rule.title}" for rule in pipeline.rule_texts().values()]
+    code = [
+        f"{rule.id}  ({rule.severity.value}) {rule.form.problem}"
+        for rule in load_rules(root / settings.rules, root).values()
+    ]
+    return [*gates, "", *map(visible, code)]
 
 
 def _verdict(task: Task, report: Report | None) -> list[str]:
