@@ -100,8 +100,6 @@ def a_record(outcome: TestOutcome = TestOutcome.PASSED, **changes: Any) -> TestR
         "criteria": (),
         "outcome": outcome,
         "duration_s": 0.01,
-        "executed": 1,
-        "first_assertion": 5,
     }
     return TestRecord.model_validate({**facts, **changes})
 

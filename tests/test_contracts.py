@@ -37,9 +37,9 @@ import gates.evidence
 import gates.render
 from gates import pipeline, registry
 from gates.check import Derived, Evidence, EvidenceSet
+from gates.checks.policy.collect import Mode, Part
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import Bundles, HandedIn, Standing
-from gates.evidence.goalposts import Mode, Part
 from gates.evidence.test_records import TestOutcome
 from gates.model import Decision, Finding, Outcome, Revision
 from gates.render.format import Format

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gates.context import Context
-from gates.evidence._goalposts import base as bases
 from gates.measuring.taken import frozen_digest
+from gates.project import merge_base as bases
 from gates.project.files import files_of
 from gates.project.history import Blob, History, object_name
 from gates.task.task import Task

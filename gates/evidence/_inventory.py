@@ -2,14 +2,8 @@
 
 import ast
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
-
-from gates.evidence._due import due_lines
-from gates.evidence._pytest_witness.asserting import asserts, gives_up
-from gates.evidence._pytest_witness.settled import Settled
-from gates.syntax import own_nodes
 
 MARKS = ("pytest.mark.", "mark.")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -17,12 +11,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Written:
-    """A test function as it is written: its classes and name, its lines, and the first line in it that asserts.
+    """A test function as it is written: its classes and name, and its lines.
 
-    `settled` is the first line with an assertion that holds whatever the code does; `assertion` is none of those.
-    `mistaken` is the first of the settled that would compare what the code comes to, and does not. `due` are
-    the lines of those that the test should come to whenever it passes, `lines` those of all that it may come to, and
-    `owed` the first of which one must run: to fail where something is caught is no such one.
     `certain` says that pytest would collect it by all that can be read; `shadowed`, that the same name is defined
     again below in the same block; `made`, that nothing but an `__init__` of its class keeps pytest from it.
     """
@@ -31,15 +21,8 @@ class Written:
     name: str
     line: int
     first_line: int
-    last_line: int
-    assertion: int | None
     certain: bool
     shadowed: bool = False
-    settled: int | None = None
-    mistaken: int | None = None
-    due: tuple[int, ...] = ()
-    lines: tuple[int, ...] = ()
-    owed: int | None = None
     made: bool = False
 
     @property
@@ -64,65 +47,37 @@ class Names:
         return any(_matches(name, pattern) for pattern in self.classes)
 
 
-def written_tests(source: bytes, names: Names, traced: AbstractSet[str] = frozenset()) -> list[Written]:
+def written_tests(source: bytes, names: Names) -> list[Written]:
     """Return the test functions of a file; none where it cannot be parsed, which pytest will say itself."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return []
-    reading = _Reading(names, Settled(tree, traced))
-    return list(_in_block(tree.body, reading, (), certain=not _binds(tree.body, "__test__")))
+    return list(_in_block(tree.body, names, (), certain=not _binds(tree.body, "__test__")))
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """What is known while one file is read."""
-
-    names: Names
-    settled: Settled
-
-
-def _in_block(body: list[ast.stmt], reading: _Reading, chain: tuple[str, ...], *, certain: bool) -> Iterator[Written]:
+def _in_block(body: list[ast.stmt], names: Names, chain: tuple[str, ...], *, certain: bool) -> Iterator[Written]:
     rebound = {name for statement in body for name in _bound(statement)}
     deleted = {name for statement in body if isinstance(statement, ast.Delete) for name in _bound(statement)}
     for i, statement in enumerate(body):
-        if isinstance(statement, Function) and reading.names.function(statement.name):
+        if isinstance(statement, Function) and names.function(statement.name):
             if any("fixture" in ast.unparse(decorator) for decorator in statement.decorator_list):
                 continue
             again = any(isinstance(o, Function) and o.name == statement.name for o in body[i + 1 :])
             plain = _only_marked(statement) and statement.name not in rebound - deleted
             sure = certain and plain
-            yield _written(statement, chain, reading.settled, certain=sure, shadowed=again and sure)
+            first = min([statement.lineno, *(decorator.lineno for decorator in statement.decorator_list)])
+            yield Written(chain, statement.name, statement.lineno, first, certain=sure, shadowed=again and sure)
         elif isinstance(statement, ast.ClassDef):
             again = any(isinstance(o, ast.ClassDef) and o.name == statement.name for o in body[i + 1 :])
-            sure = certain and _is_plain(statement) and reading.names.a_class(statement.name)
+            sure = certain and _is_plain(statement) and names.a_class(statement.name)
             sure = sure and statement.name not in rebound
-            inner = list(_in_block(statement.body, reading, (*chain, statement.name), certain=sure and not again))
+            inner = list(_in_block(statement.body, names, (*chain, statement.name), certain=sure and not again))
             made = _is_kept_by_init(statement) and not chain and not again
             yield from (replace(test, made=True) if made else test for test in inner)
         elif not isinstance(statement, Function | ast.ClassDef):
             for field in ("body", "orelse", "finalbody"):
-                yield from _in_block(getattr(statement, field, []), reading, chain, certain=False)
-
-
-def _written(
-    node: Function, chain: tuple[str, ...], settled: Settled, *, certain: bool, shadowed: bool
-) -> Written:  # fmt: skip
-    asserting = [inner for inner in ast.walk(node) if isinstance(inner, ast.stmt) and asserts(inner)]
-    idle = [inner for inner in asserting if settled.holds(inner)]
-    counted = [inner for inner in asserting if inner not in idle and not settled.is_left_to_others(inner)]
-    own = [*own_nodes(node)]
-    caught = {id(inner) for part in own if isinstance(part, ast.ExceptHandler) for inner in ast.walk(part)}
-    owed = [one for one in counted if one in own and not (gives_up(one) and id(one) in caught)]
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return Written(
-        chain=chain, name=node.name, line=node.lineno, first_line=first, last_line=node.end_lineno or node.lineno,
-        assertion=min((inner.lineno for inner in asserting if inner not in idle), default=None), certain=certain,
-        shadowed=shadowed, settled=min((inner.lineno for inner in idle), default=None),
-        mistaken=min((inner.lineno for inner in idle if settled.is_mistaken(inner)), default=None),
-        due=due_lines(node, counted), lines=tuple(sorted(one.lineno for one in owed if not gives_up(one))),
-        owed=min((one.lineno for one in owed), default=None),
-    )  # fmt: skip
+                yield from _in_block(getattr(statement, field, []), names, chain, certain=False)
 
 
 def _only_marked(node: Function | ast.ClassDef) -> bool:

@@ -40,7 +40,6 @@ def disagreements(
     yield from _without_canaries(events)
     yield from _uncalled(events, tests)
     yield from _rewritten(events)
-    yield from _unheard(events)
     yield from _strayed(events)
     yield from _replaced(events, tests)
     yield from _against_json(folder / "report.json", ended, tests)
@@ -121,15 +120,6 @@ def _strayed(events: list[Event]) -> Iterator[str]:
     ends = Counter(event["pid"] for event in events if event["event"] == "end")
     if ends and max(ends.values()) > 1:
         yield "the end of one session was told more than once: a fork of the process went on with it"
-
-
-def _unheard(events: list[Event]) -> Iterator[str]:
-    """Name assertions that failed where no test heard of it."""
-    for event in events:
-        if event["event"] == "ran" and event["unheard"]:
-            yield f"{event['unheard'][0]} was raised during or just before {event['id']}, and no test failed of it"
-        elif event["event"] == "unheard" and event["errors"]:
-            yield f"{event['errors'][0]} was raised after the last test, and no test failed of it"
 
 
 def _replaced(events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from gates.context import Context
 from gates.evidence._inventory import Names, Written, written_tests
-from gates.evidence._watch_plan import traced_names
-from gates.evidence.stand_ins import Instead, StandIn
 from gates.evidence.test_records import (
     UNAWAITED,
     CollectError,
@@ -40,13 +38,8 @@ class Records:
         self._names = Names(
             functions=("test_*", *start.get("functions", ())), classes=("Test*", *start.get("classes", ()))
         )
-        self._traced = traced_names(task)
         self._patterns: Sequence[str] = start.get("files", ())
         self._written: dict[str, list[Written]] = {}
-        self._reached: set[tuple[str, int]] = set()
-        self._kept = {name for event in events if event["event"] == "changed" for name in event["functions"]}
-        self._followed: set[str] = set()  # files in which assertions are counted
-        self._by_line: dict[tuple[str, int], Written] = {}
 
     def tests(self) -> Iterator[TestRecord]:
         """Yield a record of each planned test."""
@@ -54,25 +47,15 @@ class Records:
         for event in self._events:
             if event["event"] == "report":
                 reports[event["id"]].append(event)
-        counted = {file for event in self._events if event["event"] == "counted" for file in event["files"]}
-        self._reached = {
-            (file, line) for event in self._events if event["event"] == "ran"
-            for file, lines in event.get("reached", {}).items() for line in lines
-        }  # fmt: skip
-        self._followed = counted | {file for file, _ in self._reached}
-        ran, over = last_of(self._events, "ran"), last_of(self._events, "over")
-        for test_id, event in ran.items():
-            event["around"] = over.get(test_id, event)["asserted"]
         for test_id, plan in last_of(self._events, "planned").items():
-            yield self._record(test_id, plan, reports[test_id], ran.get(test_id), counted)
+            yield self._record(test_id, plan, reports[test_id])
 
-    def _record(self, test_id: str, plan: Event, seen: list[Event], ran: Event | None, counted: set[str]) -> TestRecord:
+    def _record(self, test_id: str, plan: Event, seen: list[Event]) -> TestRecord:
         telling = next((event for event in seen if event["outcome"] == "failed"), None)
         telling = telling or next((event for event in seen if event["outcome"] in {"skipped", "rerun"}), {})
         inside = telling.get("path") and telling["line"] > 0 and self._is_inside(telling["path"])
         crash = Location(path=self._shown(telling["path"]), line=telling["line"]) if inside else None
-        written = self._written_at(plan)
-        own, is_counted = self._own(plan), self._absolute(plan["path"]) in counted
+        own = self._own(plan)
         return TestRecord(
             id=test_id,
             location=Location(path=self._shown(plan["path"]), line=max(plan["line"], 1)),
@@ -83,43 +66,9 @@ class Records:
             crash=crash,
             subtests_left_out=sum(event["subtest"] and event["outcome"] == "skipped" for event in seen),
             marks=tuple(plan["marks"]),
-            executed=_executed(ran, written, counted=is_counted),
-            executed_around=ran["around"] if ran else None,
-            first_assertion=written.assertion if written else None,
             reruns=sum(event["outcome"] == "rerun" for event in seen),
-            swallowed=bool(ran and (ran.get("swallowed") or ran.get("unseen"))),
-            unseen=ran.get("unseen") or None if ran and not ran.get("swallowed") else None,
             lines=(own.first_line, own.line) if own else None,
-            settled=written.settled if written else None,
-            vain=ran.get("vain") or None if ran else None,
-            mistaken=(written.mistaken if written else None) or (ran.get("mistaken") or None if ran else None),
-            unreached=self._unreached(plan, written) if ran else None,
-            unran=self._unran(plan, written, ran) if ran else (),
-            examples=ran.get("examples") if ran else None,
-            owed=written.owed if written else None,
-            misnamed=str(ran.get("misnamed") or "").replace(f"{self._real(self._context.root)}{os.sep}", "")
-            if ran
-            else "",
-            replaced=tuple(map(self._stand_in, ran.get("replaced", ()) if ran else ())),
         )
-
-    def _stand_in(self, told: Event) -> StandIn:
-        """Return what stood in for a function; a constant that is another before or after all tests is no patch."""
-        one = StandIn(**told)
-        kept = one.kind is Instead.CONSTANT and one.name in self._kept
-        return one.model_copy(update={"kind": Instead.VALUE}) if kept else one
-
-    def _unreached(self, plan: Event, written: Written | None) -> int | None:
-        """Return the line of an assertion that a test should have come to, and that ran in no test."""
-        file = self._absolute(plan["path"])
-        due = written.due if written and file in self._followed else ()
-        return next((line for line in due if (file, line) not in self._reached), None)
-
-    def _unran(self, plan: Event, written: Written | None, ran: Event) -> tuple[int, ...]:
-        """Return the lines of its assertions that a test may come to, and that ran in no test."""
-        file = self._absolute(plan["path"])
-        lines = written.lines if written and file in self._followed else ()
-        return (*ran.get("skipped", ()), *(line for line in lines if (file, line) not in self._reached))
 
     def unplanned(self) -> Iterator[Unplanned]:
         """Yield the test functions of collected files that pytest did not plan."""
@@ -219,20 +168,11 @@ class Records:
         found = [test for test in self._tests_in(self._real(plan["file"])) if (test.chain, test.name) == key]
         return found[0] if len(found) == 1 and found[0].certain else None
 
-    def _written_at(self, plan: Event) -> Written | None:
-        """Return what is written at the line that pytest names for a test."""
-        file = self._absolute(plan["path"])
-        self._tests_in(file)
-        return self._by_line.get((file, plan["line"]))
-
     def _tests_in(self, file: str) -> list[Written]:
         if file not in self._written:
             path = Path(file)
             source = path.read_bytes() if path.suffix == ".py" and path.is_file() else b""
-            self._written[file] = written_tests(source, self._names, self._traced)
-            self._by_line |= {
-                (file, line): test for test in self._written[file] for line in range(test.first_line, test.line + 1)
-            }
+            self._written[file] = written_tests(source, self._names)
         return self._written[file]
 
     def _is_test_file(self, path: Path) -> bool:
@@ -247,12 +187,3 @@ class Records:
 
     def _shown(self, path: str) -> str:
         return self._context.shown(self._context.root / path)
-
-
-def _executed(ran: Event | None, written: Written | None, *, counted: bool) -> int | None:
-    """Return how many assertions a test executed; where nobody counted, none if none is written in it."""
-    if ran is None:
-        return None
-    if counted or ran["asserted"]:  # one that is inherited may be written in a file that pytest does not rewrite
-        return int(ran["asserted"])
-    return None if written is None or written.assertion else 0

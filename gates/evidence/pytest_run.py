@@ -16,7 +16,6 @@ from gates.evidence._events import events_in, stage_of
 from gates.evidence._reconcile import disagreements
 from gates.evidence._records import Records
 from gates.evidence._unrun import unrun
-from gates.evidence._watch_plan import tell_what_to_watch
 from gates.evidence.test_records import (
     CollectError,
     Deselected,
@@ -111,7 +110,6 @@ class PytestRun(Evidence):
         plugin = folder / "plugin"
         package = Path(__file__).with_name("_pytest_witness")
         copy_package(package, plugin / PLUGIN)
-        tell_what_to_watch(plugin / PLUGIN / "watched.json", task, context)
         argv = [context.python, "-m", "pytest", *task.tests, "-p", f"{PLUGIN}.hooks", f"--rootdir={context.root}",
                 "--color=no", "--json-report",
                 f"--json-report-file={folder / 'report.json'}", "--json-report-omit=collectors,log,streams,keywords",

@@ -5,7 +5,6 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from gates.child.process import ProcessRun
-from gates.evidence.stand_ins import StandIn
 from gates.model import Location, Model
 
 Event: TypeAlias = dict[str, Any]
@@ -35,21 +34,8 @@ class TestOutcome(StrEnum):
 class TestRecord(Model):
     """One planned test and how it ended; `crash` is the innermost line of a failure's traceback.
 
-    `executed` counts the assertions that were executed while it was called (`None` where nobody counted, though some
-    are written), `executed_around` those from its set-up to its teardown, and `first_assertion` is the line of the
-    first that is written in it. `reruns` counts the failures that a plugin answered by running the test again.
-    `lines` are those where its definition begins, from the first decorator to `def`, where its file alone tells what
-    function it is.
-    `swallowed` says that the last assertion that it executed did not hold, or the one in line `unseen`, and that it
-    ended well all the same.
-    `settled` is the line of its first assertion that holds whatever the code does, `vain` of the first that was seen to
-    do so only as it ran; none such is counted. `mistaken` is the line of one that would have asked something of the
-    code, had its method been called, its comparisons been gone through; `unreached` that of one that stands in no
-    branch and ran in no test; `unran` are those of all its assertions that ran in no test, and `owed` is the line of
-    the first of which one should have run. `misnamed` is an exception that it expected by a wider kind and that came of
-    a name which is not there, with its place. `replaced` are the functions that criteria are traced to and that were
-    something else before it asserted anything on them. `examples` are those that a property was tried with, where a
-    setting kept it from more.
+    `reruns` counts the failures that a plugin answered by running the test again. `lines` are those where its
+    definition begins, from the first decorator to `def`, where its file alone tells what function it is.
     """
 
     __test__ = False
@@ -63,34 +49,8 @@ class TestRecord(Model):
     crash: Location | None = None
     subtests_left_out: int = 0
     marks: tuple[str, ...] = ()
-    executed: int | None = None
-    executed_around: int | None = None
-    first_assertion: int | None = None
     reruns: int = 0
     lines: tuple[int, int] | None = None
-    swallowed: bool = False
-    unseen: int | None = None
-    settled: int | None = None
-    vain: int | None = None
-    mistaken: int | None = None
-    unreached: int | None = None
-    misnamed: str = ""
-    unran: tuple[int, ...] = ()
-    owed: int | None = None
-    examples: int | None = None
-    replaced: tuple[StandIn, ...] = ()
-
-    @property
-    def empty(self) -> bool:
-        """Return whether the test passed without executing any of the assertions that are written in it."""
-        written = self.first_assertion is not None and self.vain is None
-        return self.outcome is TestOutcome.PASSED and self.executed == 0 and written
-
-    @property
-    def idle(self) -> bool:
-        """Return whether the test passed and executed only assertions that hold whatever the code does."""
-        written = self.vain is not None or (self.settled is not None and self.first_assertion is None)
-        return self.outcome is TestOutcome.PASSED and written and not self.asserts
 
     @property
     def function(self) -> str:
@@ -98,29 +58,15 @@ class TestRecord(Model):
         return function_of(self.id)
 
     @property
-    def silent(self) -> bool:
-        """Return whether the test passed without an assertion of its own or of its fixtures, though some are owed."""
-        return self.empty and self.owed is not None and not self.executed_around
-
-    @property
-    def asserts(self) -> bool:
-        """Return whether the test or its fixtures were seen to execute an assertion, or may have: nobody counted."""
-        return self.executed is None or self.executed > 0 or bool(self.executed_around)
-
-    @property
     def passed(self) -> bool:
         """Return whether all of the test was seen to pass: a subtest that was skipped was not."""
-        return self.outcome is TestOutcome.PASSED and not self.subtests_left_out and not self.swallowed
+        return self.outcome is TestOutcome.PASSED and not self.subtests_left_out
 
     @property
     def ended(self) -> str:
         """Return how the test ended, in words."""
         if self.outcome is TestOutcome.PASSED and self.subtests_left_out:
             return f"{self.subtests_left_out} subtests skipped"
-        if self.outcome is TestOutcome.PASSED and self.unseen:
-            return f"passed, though the assertion in line {self.unseen} failed: something swallowed that"
-        if self.outcome is TestOutcome.PASSED and self.swallowed:
-            return "passed, though its last assertion failed: something swallowed that"
         return self.outcome.value
 
     @property

@@ -7,7 +7,7 @@ from gates.ranking import ranked
 from gates.report import Report
 
 STRAYS = 5
-UNSEEN = "Whether the bar was lowered was not seen: "
+UNSEEN = "Whether the change lowers what judges it was not seen: "
 
 
 def waived(report: Report) -> list[Finding]:

@@ -9,7 +9,6 @@ from gates.report import GateReport, Report
 from gates.terminal import visible
 
 WAIVERS = 5
-MOVED = "goalpost moved: "
 
 
 def render(report: Report, _templates: Path | None) -> dict[str, str]:
@@ -38,7 +37,7 @@ def summary(report: Report, options: str = "") -> str:
 
 def _first_lines(report: Report) -> list[str]:
     """Return the lines that only some reports have: what is waived, what is not of the commit, how the bar stands."""
-    waived, moved = report.waived, [goal.message.removeprefix(MOVED) for goal in _notes.goalposts(report)]
+    waived, moved = report.waived, [goal.message for goal in _notes.goalposts(report)]
     standing = _notes.waivers(report)
     budgets = report.environment.get("budgets")
     return [
@@ -51,8 +50,8 @@ def _first_lines(report: Report) -> list[str]:
             else []
         ),
         *([f"not of the commit: {_notes.strays(report)}"] if _notes.strays(report) else []),
-        *([f"goalposts: {len(moved)} moved; first: {moved[0]}"] if moved else []),
-        *(f"goalposts: not compared: {why}" for why in _notes.uncompared(report)),
+        *([f"policy changes: {len(moved)}; first: {moved[0]}"] if moved else []),
+        *(f"policy changes: not compared: {why}" for why in _notes.uncompared(report)),
         *([f"since the last run: {_views.since(report)}"] if report.since else []),
     ]
 

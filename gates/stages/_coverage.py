@@ -8,10 +8,8 @@ from gates.evidence.bound_tests import tests_of
 from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.test_records import TestRecord
 from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
-from gates.stages._stand_ins import describe_stand_ins, other_code, other_constants
 from gates.stages._traced_lines import TracedLines, code_of, has_lines, lines_of, may_be_called
 from gates.stages.bound_tests import NAMED, stand_for
 from gates.task.calls import measured_by
@@ -36,11 +34,8 @@ RULES = (
         id="EX006",
         title="The tests of a criterion execute its code",
         meaning="Tests that stand for a criterion and never run a line of the code that it is traced to prove nothing "
-        "of it: of each symbol that it names, a line must run. Neither do those that put something else in the place "
-        "of a symbol before they assert anything, that run other code under its name than its file holds, that change "
-        "the functions of Python that it reads or put there names that its file neither defines nor imports, and those "
-        "that assert nothing but what holds "
-        "whatever the code does. It is not judged where something else may have run that code for them: another "
+        "of it: of each symbol that it names, a line must run. It is not judged "
+        "where something else may have run that code for them: another "
         "process, a fixture shared by several tests, a cache that was filled before, an entry point. Of code that was "
         "seen to run at import alone BL016 asks whether its effects are missed; what nobody could see is unknown.",
     ),
@@ -66,16 +61,14 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
                 severity=Severity.LOW, level=Level.ADVISORY, message=f"Not known which lines the tests executed: {why}",
                 actual="not measured", remediation="Install `coverage` for the project, and trace nothing yourself.",
             )  # fmt: skip
-        yield from filter(None, (other_code(task, criterion, evidence) for criterion in _traced(task)))
         return
     yield from [_not_asked(task)] if task.only else _unexecuted(seen, evidence.get(PytestRun))
     for criterion in _traced(task):
-        yield other_code(task, criterion, evidence) or _reached(task, criterion, seen, evidence)
+        yield _reached(task, criterion, seen, evidence)
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell the share of public functions that ran, by file, and which tests ran the code of each criterion."""
-    yield from describe_stand_ins(task, evidence)
     seen = evidence.get(ExecutedLines)
     if seen is None:
         yield Section(title="Executed Code", text=f"Not measured: {evidence.why_missing(ExecutedLines)}.")
@@ -159,16 +152,13 @@ def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: Ev
     own = {test.id for test in bound}
     contexts = {name for lines in code for name in lines.contexts}
     touching = own & set(named_tests(contexts))
-    standing = [test for test in bound if test.asserts and test.id in touching]
-    idle = _idle(task, criterion, seen, evidence, {test.id for test in standing}) if standing else None
+    idle = _idle(task, criterion, seen, evidence, touching) if touching else None
     if idle is not None:
         return idle
-    if standing or (touching and not any(test.asserts for test in bound)):  # of the latter BL002 speaks
-        other = other_constants(task, criterion, evidence)
+    if touching:
         return Finding.model_validate({
             **aside, "outcome": Outcome.PASSED, "actual": f"{len(touching)} of {len(own)} tests",
-            "message": f"{len(touching)} of the {len(own)} passed tests of {criterion.id} executed its code"
-            f"{f'; all of them with another constant than is shipped: {other}' if other else ''}.",
+            "message": f"{len(touching)} of the {len(own)} passed tests of {criterion.id} executed its code.",
         })  # fmt: skip
     why_not = problem or _excuse(task, criterion, functions, contexts, seen, own)
     if why_not:
@@ -181,7 +171,7 @@ def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: Ev
         return _asked_elsewhere(criterion, [binding.name for binding in criterion.code if has_lines(binding)])
     told = _not_told(criterion, code, own, unseen) if unseen else {
         "impact": "These tests would pass whatever that code does.",
-        **_unproven(criterion, [test for test in bound if test.id in touching], own, code),
+        **_unproven(criterion, own, code),
     }  # fmt: skip
     return Finding.model_validate({**facts, **_open(criterion), **told})
 
@@ -247,29 +237,21 @@ def _not_told(criterion: Criterion, code: list[TracedLines], own: set[str], why:
     }  # fmt: skip
 
 
-def _unproven(
-    criterion: Criterion, touching: list[TestRecord], own: set[str], code: list[TracedLines]
-) -> dict[str, object]:
-    """Say in which way the tests of a criterion say nothing of its code."""
+def _unproven(criterion: Criterion, own: set[str], code: list[TracedLines]) -> dict[str, object]:
+    """Say that the tests of a criterion did not run its code, or that this cannot be told."""
     names = ", ".join(sorted({binding.name for binding in criterion.code if has_lines(binding)}))
     said = f"{stand_for(len(own), criterion)} and passed, but"
-    if not touching and may_be_called(code, own):
+    if may_be_called(code, own):
         return {
             "location": code[0].function.location, "expected": "executed by its tests", "actual": "not known",
             "message": f"{said} whether they executed {names} cannot be told: it stands on the line of its definition, "
             "and its module was imported in the same test.",
             "remediation": "Write the body on lines of its own, or import the module at the head of the test file.",
         }  # fmt: skip
-    if not touching:
-        return {
-            "location": code[0].function.location, "expected": "executed by its tests", "actual": "not executed",
-            "message": f"{said} none executed a line of {names}.",
-            "remediation": "Bind tests that run the code, or trace the criterion to the code that its tests run.",
-        }  # fmt: skip
     return {
-        "location": touching[0].location, "expected": "asserted on by its tests", "actual": "executed only",
-        "message": f"{said} none of those that executed {names} asserts anything that it has a part in.",
-        "remediation": "Assert on what the code returned, raised or changed.",
+        "location": code[0].function.location, "expected": "executed by its tests", "actual": "not executed",
+        "message": f"{said} none executed a line of {names}.",
+        "remediation": "Bind tests that run the code, or trace the criterion to the code that its tests run.",
     }  # fmt: skip
 
 

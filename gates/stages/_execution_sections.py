@@ -36,17 +36,6 @@ def describe_run(task: Task, run: PytestRun) -> Iterator[Section]:
         if tests:
             yield _test_table(outcome, tests)
     yield from _not_seen_here(task, run)
-    without = [test for test in run.tests if test.outcome is TestOutcome.PASSED and not test.asserts]
-    if without:
-        yield Section(
-            title=f"Passed Tests That Executed No Assertion ({len(without)})",
-            text=listed(len(without)) or "They show that nothing is raised; alone they stand for no criterion.",
-            columns=("Test", "Place", "Assertions written"),
-            rows=tuple(
-                (t.id, str(t.location), f"line {t.first_assertion}" if t.first_assertion else "none")
-                for t in without[:LISTED]
-            ),
-        )
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
     yield Section(
         title="Slowest Tests",

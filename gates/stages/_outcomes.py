@@ -2,10 +2,9 @@
 
 import shlex
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
 
 from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import TestOutcome, TestRecord
+from gates.evidence.test_records import TestOutcome
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.stages._belief import BAD, LOG
 from gates.stages.bound_tests import NAMED, more
@@ -35,9 +34,7 @@ def judge_tests(run: PytestRun) -> Iterator[Finding]:
             remediation="Mend the tests that are named first.",
         )  # fmt: skip
     yield from _unstable(run)
-    swallowed = [test for test in run.tests if test.outcome is TestOutcome.PASSED and test.swallowed]
-    yield from map(_swallowed, swallowed[:NAMED])
-    if bad or run.unstable or swallowed:
+    if bad or run.unstable:
         return
     if not run.complete or not passed:
         why = "the run cannot be believed (EX001)" if not run.complete else "no test passed: all were skipped"
@@ -50,19 +47,6 @@ def judge_tests(run: PytestRun) -> Iterator[Finding]:
     yield Finding(
         rule="EX002", check="tests", outcome=Outcome.PASSED, severity=Severity.INFO, evidence=LOG,
         message=f"{passed} tests passed, none failed{each}.", expected="every test passes", actual=actual,
-    )  # fmt: skip
-
-
-def _swallowed(test: TestRecord) -> Finding:
-    """Name a test that passed although the last thing that it asserted did not hold."""
-    return Finding(
-        rule="EX002", check="tests", outcome=Outcome.UNKNOWN, severity=Severity.HIGH, subject=test.id,
-        location=test.location, expected="its assertions hold", actual="an assertion failed", evidence=LOG,
-        message=f"{test.id} {test.ended}.",
-        impact="It passes whether or not the behaviour is there.",
-        remediation="Find what catches it: `except` or `suppress` in the test, a decorator, a plugin, a conftest; "
-        "state an exception that must come with pytest.raises.",
-        command=f"python -m pytest {shlex.quote(test.id)}",
     )  # fmt: skip
 
 
@@ -82,59 +66,6 @@ def _unstable(run: PytestRun) -> Iterator[Finding]:
             rule="EX011", check="tests", outcome=Outcome.FAILED, severity=Severity.HIGH, subject="more",
             message=rest, evidence=LOG, remediation="Mend the tests that are named first.",
         )  # fmt: skip
-
-
-def judge_empty(run: PytestRun, bound: AbstractSet[str]) -> Iterator[Finding]:
-    """Name every test that passed and asserted nothing that the code has a part in, though assertions are in it.
-
-    Of those that stand for a criterion (`bound`) the assertions are named, too, that ran in none of their cases.
-    """
-    common: dict[str, object] = {"rule": "EX010", "check": "empty", "level": Level.ADVISORY, "evidence": LOG}
-    empty = [test for test in run.tests if test.empty or test.idle]
-    for test in empty[:NAMED]:
-        where = Location(path=test.location.path, line=test.vain or test.first_assertion or test.settled)
-        said = "all that it asserts holds whatever the code does" if test.idle \
-            else "executed none of the assertions that are written in it"  # fmt: skip
-        yield Finding(
-            **common, outcome=Outcome.UNKNOWN, severity=Severity.MEDIUM, subject=test.id, location=where,
-            expected="at least one assertion executed", actual="none on the code" if test.idle else "none executed",
-            message=f"{test.id} passed, and {said}.", impact="It shows that nothing was raised, and no more.",
-            remediation="Assert what the code came to." if test.idle else "Let the test reach its assertions.",
-        )  # fmt: skip
-    if rest := more(empty, "executed no assertion on the code"):
-        yield Finding(
-            **common, outcome=Outcome.UNKNOWN, severity=Severity.MEDIUM, subject="more", message=rest,
-            remediation="Mend the tests that are named first.",
-        )  # fmt: skip
-    partly = {test.function: test for test in run.tests if test.id in bound and _came_to_some(test)}
-    for test in [*partly.values()][:NAMED]:
-        yield _unran(test, common)
-    if empty or partly:
-        return
-    counted = sum(test.executed is not None for test in run.tests)
-    without = sum(test.outcome is TestOutcome.PASSED and not test.asserts for test in run.tests)
-    yield Finding(
-        **common, severity=Severity.INFO, outcome=Outcome.PASSED if counted and run.complete else Outcome.UNKNOWN,
-        message=f"Assertions were counted in {counted} of {len(run.tests)} tests; each that contains some executed "
-        f"one; {without} contain none.", actual=f"{counted} counted",
-    )  # fmt: skip
-
-
-def _came_to_some(test: TestRecord) -> bool:
-    """Return whether a test passed and executed some of its assertions, and others ran in no test."""
-    return test.passed and bool(test.unran) and not test.empty and not test.unreached
-
-
-def _unran(test: TestRecord, common: dict[str, object]) -> Finding:
-    lines = ", ".join(map(str, test.unran))
-    what = f"assertions in lines {lines}" if len(test.unran) > 1 else f"assertion in line {lines}"
-    return Finding.model_validate({
-        **common, "outcome": Outcome.UNKNOWN, "severity": Severity.LOW, "subject": test.function,
-        "location": Location(path=test.location.path, line=test.unran[0]), "expected": "executed",
-        "actual": "not executed", "message": f"{test.function} passed, and its {what} ran in none of its cases.",
-        "impact": "What they would have said is unknown." if len(test.unran) > 1 else "What it would say is unknown.",
-        "remediation": "Let a case of the test reach it, or take it out.",
-    })  # fmt: skip
 
 
 def judge_left_out(run: PytestRun) -> Iterator[Finding]:

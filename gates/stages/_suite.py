@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 
 from gates.check import EvidenceSet
-from gates.evidence.bound_tests import tests_of
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.stages._belief import judge_suite
 from gates.stages._execution_sections import describe_run
-from gates.stages._outcomes import judge_empty, judge_left_out, judge_tests
+from gates.stages._outcomes import judge_left_out, judge_tests
 from gates.task.task import Task
 
 RULES = (
@@ -23,9 +22,7 @@ RULES = (
     RuleText(
         id="EX002",
         title="Every test that ran passed",
-        meaning="A failed or broken test fails. Where no test passed, or the run cannot be believed, it is unknown; so "
-        "it is where a test passed although its last assertion, or one that nothing in the tests caught and that never "
-        "held later on, did not hold: something swallowed it.",
+        meaning="A failed or broken test fails. Where no test passed, or the run cannot be believed, it is unknown.",
     ),
     RuleText(
         id="EX003",
@@ -33,16 +30,6 @@ RULES = (
         meaning="Skipped, expected-to-fail and unexpectedly passing tests are listed. They prove nothing, "
         "count for "
         "no criterion, and cost score; alone they do not block.",
-    ),
-    RuleText(
-        id="EX010",
-        title="A test executes its assertions",
-        meaning="A test that passed without executing an assertion shows that nothing was raised, and no more: it "
-        "does not stand for a criterion alone. One in which assertions are written that did not run is named, since "
-        "it gave up before them or took another branch, and of tests that stand for a criterion so is each assertion "
-        "that ran in none of their cases. One that holds whatever the code does (`assert 1 == 1`, a name "
-        "that the test itself has set, a tolerance beyond all numbers) is none. Assertions are counted where pytest "
-        "rewrites modules, in modules beside the tests, and wherever unittest's are called.",
     ),
     RuleText(
         id="EX011",
@@ -57,7 +44,6 @@ def plan(_task: Task) -> Iterator[Planned]:
     """Plan the suite as a whole, its tests, and what was left out of it."""
     yield Planned(id="suite", title="Test suite ran to its end, and all records of it agree")
     yield Planned(id="tests", title="Every test that ran passed")
-    yield Planned(id="empty", title="Every test that contains assertions executed one", level=Level.ADVISORY)
     yield Planned(id="left-out", title="No test was skipped or expected to fail", level=Level.ADVISORY)
 
 
@@ -69,7 +55,6 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     else:
         yield from judge_suite(run)
         yield from judge_tests(run)
-        yield from judge_empty(run, {test.id for one in task.criteria for test in tests_of(task, one, run)})
         yield from judge_left_out(run)
 
 
@@ -84,7 +69,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 def _without_run(task: Task, why: str) -> Iterator[Finding]:
     for check, rule, level in (("suite", "EX001", Level.MUST), ("tests", "EX002", Level.MUST),
-                               ("empty", "EX010", Level.ADVISORY), ("left-out", "EX003", Level.ADVISORY)):  # fmt: skip
+                               ("left-out", "EX003", Level.ADVISORY)):  # fmt: skip
         yield Finding(
             rule=rule, check=check, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, level=level,
             message=f"No test run to judge: {why}", location=Location(path=task.path, line=task.line),

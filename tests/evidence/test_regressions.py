@@ -11,9 +11,9 @@ from bar import committed, git
 from building import a_context, clean, evidence, written
 from regressing import BENCH, CORE, QUICK, a_regressing_task, slower, two_commits
 
+from gates.checks.policy.task_file import compare
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._goalposts.task_file import compare
 from gates.evidence.regressions import Regressions
 from gates.model import Outcome
 from gates.stages._regressions import judge

@@ -5,11 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from building import a_context, a_criterion, a_task, all_evidence, evidence, pytest_options, written
+from building import a_context, a_criterion, a_task, evidence, pytest_options, written
 
-from gates.checks.criteria import tested as _criterion_tests
 from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import TestOutcome
 from gates.model import Decision, Finding, Outcome
 from gates.stages import _suite
 from gates.verdict import decide
@@ -73,8 +71,6 @@ HIDDEN = {
     "deleted": (GOOD + "def test_x(): assert 0\ndel test_x\n", "", "pytest took it for none"),
     "made into nothing": (GOOD + "def test_x(): assert 0\n",
         "def pytest_pycollect_makeitem(name):\n    if name == 'test_x': return []\n", "pytest took it for none"),
-    "raised in a thread": (("import threading\ndef f(): assert 0\ndef test_x():\n    t = threading.Thread(target=f)\n"
-        "    t.start(); t.join()\n"), "", "AssertionError in a thread was raised"),
     "both sides of a fork": (("import os\ndef test_x():\n    pid = os.fork()\n    if pid == 0: assert 0\n"
         "    os.waitpid(pid, 0)\n"), "", "a fork of the process went on"),
     "called an expected failure": ("def test_x(): assert 0\n" + GOOD,
@@ -128,49 +124,6 @@ def test_way_to_compare_that_is_only_wrapped_is_none(tmp_path: Path) -> None:
     assert run_of(tmp_path, GOOD, conftest=wraps).canaries == ()
 
 
-EMPTY = """
-import pytest
-def check(x): assert x
-
-def test_returns():
-    return
-    assert 0
-
-def test_over_nothing():
-    for x in []: assert x
-
-def test_without(): print()
-def test_by_helper(): check(print)
-def test_raises():
-    with pytest.raises(OSError): open("/nowhere")
-"""
-
-
-def test_empty_tests_are_named_with_their_line_and_stand_for_nothing(tmp_path: Path) -> None:
-    run = run_of(tmp_path, EMPTY)
-    places = {str(f.location) for f in found(run) if f.rule == "EX010"}
-    assert places == {"tests/test_one.py:7", "tests/test_one.py:10"}
-    assert [(t.id.rpartition("::")[2], t.executed) for t in run.tests] == [
-        ("test_returns", 0), ("test_over_nothing", 0), ("test_without", 0), ("test_by_helper", 1), ("test_raises", 1),
-    ]  # fmt: skip
-    assert decide(found(run)).decision is Decision.PASS
-    judged = list(_criterion_tests.judge_tests(TASK, TASK.criteria[0], all_evidence(TASK, run)))
-    assert [(f.outcome, f.subject.rpartition("::")[2]) for f in judged] == [(Outcome.UNKNOWN, "test_returns")]
-    others = a_task(criteria=[a_criterion(tests=[f"tests/test_one.py::test_{n}" for n in ("without", "by_helper")])])
-    assert [f.outcome for f in _criterion_tests.judge_tests(others, others.criteria[0], all_evidence(others, run))] == [
-        Outcome.PASSED
-    ]  # fmt: skip
-    alone = a_task(criteria=[a_criterion(tests=["tests/test_one.py::test_returns"])])
-    (judged_alone,) = _criterion_tests.judge_tests(alone, alone.criteria[0], all_evidence(alone, run))
-    assert judged_alone.outcome is Outcome.UNKNOWN
-
-
-def test_criterion_needs_a_test_that_asserts(tmp_path: Path) -> None:
-    run = run_of(tmp_path, "def test_without(): print()\n")
-    (judged,) = _criterion_tests.judge_tests(TASK, TASK.criteria[0], all_evidence(TASK, run))
-    assert (judged.outcome, judged.actual) == (Outcome.UNKNOWN, "no assertion")
-
-
 QUIET = """
 import contextlib, functools, pytest, unittest
 def quiet(f):
@@ -190,94 +143,6 @@ class TestIt(unittest.TestCase):
 """
 BAD = "def test_it():\n    assert 1 == 2\n"
 TRIES = "def test_it():\n    assert 1\n    try:\n        assert 0\n    except AssertionError:\n        pass\n"
-SWALLOWED = {
-    "by the test": (TRIES, ""),
-    "in a with": ("def test_it():\n    with contextlib.suppress(AssertionError):\n        assert 1 == 2\n", ""),
-    "by a decorator": ("@quiet\n" + BAD, ""),
-    "by a hook": (BAD, QUIET + WRAPS),
-    "by a fixture": (BAD, QUIET + FIXTURE),
-    "of unittest": (UNITTEST, ""),
-}
-
-
-@pytest.mark.parametrize("case", SWALLOWED)
-def test_assertion_that_failed_in_a_test_that_passed_leaves_it_open(tmp_path: Path, case: str) -> None:
-    code, conftest = SWALLOWED[case]
-    run = run_of(tmp_path, QUIET + code, conftest=conftest)
-    assert [test.swallowed for test in run.tests] == [True]
-    assert "its last assertion failed" in texts(run)
-    assert decide(found(run)).decision is Decision.INCONCLUSIVE
-
-
-UNSEEN = """
-import asyncio, contextlib, pytest
-from concurrent.futures import ThreadPoolExecutor
-def check(x):
-    assert x
-async def go(x):
-    assert x
-async def several(*all):
-    return await asyncio.gather(*map(go, all), return_exceptions=True)
-"""
-NOBODY_SAW = {
-    "in a pool": "def test_it():\n    with ThreadPoolExecutor() as pool:\n        f = pool.submit(check, 0)\n"
-    "    assert f.done()\n",
-    "in a task": "def test_it():\n    found = asyncio.run(several(1, 0))\n    assert len(found) == 2\n",
-    "by the code": "def test_it():\n    import pkg\n    assert pkg.quiet(lambda: check(0)) is None\n",
-    "in a helper that goes on": "def soft(x):\n    try:\n        check(x)\n    except AssertionError as error:\n"
-    "        print(error)\ndef test_it():\n    soft(0)\n    assert str(pytest)\n",
-    "in a loop that goes on": "def test_it():\n    for x in (0, 1):\n        try:\n            check(x)\n"
-    "        except Exception:\n            pass\n    assert str(pytest)\n",
-    "in a suppress": "def test_it():\n    with contextlib.suppress(AssertionError):\n        check(0)\n"
-    "    assert str(pytest)\n",
-    "by a fixture": "@pytest.fixture\ndef given():\n    try:\n        got = len('a')\n        check(got == 2)\n"
-    "    except AssertionError:\n        got = 2\n    return got\n"
-    "def test_it(given):\n    assert given == 2 and str(pytest)\n",
-    "where another would do": "def test_it():\n    with pytest.raises((AssertionError, KeyError)):\n"
-    "        check(0)\n    assert str(pytest)\n",
-}  # fmt: skip
-SEEN = {
-    "raised again": "def test_it():\n    with ThreadPoolExecutor() as pool:\n        f = pool.submit(check, 0)\n"
-    "    with pytest.raises(AssertionError):\n        f.result()\n    assert f.done()\n",
-    "tried again": "def test_it():\n    for x in (0, 1):\n        asyncio.run(several(x))\n    assert x\n",
-    "one that is written to fail": "def test_it():\n    import pkg\n    def hook():\n        assert False, 'stop'\n"
-    "    assert pkg.quiet(hook) is None\n",
-    "one that is written out": "def test_it():\n    import pkg\n    def hook():\n        assert 1 == 2\n"
-    "    assert pkg.quiet(hook) is None\n",
-    "a helper that tells": "def same(x):\n    try:\n        assert x\n        return True\n"
-    "    except AssertionError:\n        return False\ndef test_it():\n    assert not same(0)\n",
-    "a handler above a helper": "def same(x):\n    try:\n        check(x)\n    except Exception:\n        return 0\n"
-    "def test_it():\n    assert same(0) == 0\n",
-    "a flag in a handler": "def test_it():\n    wrong = False\n    try:\n        check(0)\n"
-    "    except AssertionError:\n        wrong = True\n    assert wrong\n",
-    "a flag before a handler": "def test_it():\n    held = False\n    try:\n        check(0)\n        held = True\n"
-    "    except AssertionError:\n        pass\n    assert not held\n",
-    "tried until it holds": "def test_it():\n    for x in (0, 1):\n        try:\n            check(x)\n"
-    "        except AssertionError:\n            __import__('time').sleep(0)\n    assert x\n",
-    "one of several errors of the code": "def test_it():\n    import pkg\n"
-    "    with pytest.raises((AssertionError, KeyError)):\n        pkg.must(0)\n    assert check(1) is None\n",
-    "another error in a task": "async def wrong():\n    assert {}[1]\ndef test_it():\n    async def go():\n"
-    "        return await asyncio.gather(wrong(), return_exceptions=True)\n    assert asyncio.run(go())\n",
-    "tests of a plugin": "pytest_plugins = 'pytester'\ndef test_it(pytester):\n    pytester.makepyfile("
-    "'def test_a(request):\\n    assert not request')\n    assert pytester.inline_run().ret == 1\n",
-}  # fmt: skip
-QUIETLY = "def must(x): assert x\ndef quiet(f):\n    try:\n        f()\n    except Exception:\n        pass\n"
-
-
-@pytest.mark.parametrize("case", NOBODY_SAW)
-def test_assertion_that_failed_where_no_test_sees_it_leaves_the_test_open(tmp_path: Path, case: str) -> None:
-    written(tmp_path / "project", {"pkg/__init__.py": QUIETLY})
-    run = run_of(tmp_path, UNSEEN + NOBODY_SAW[case])
-    assert [test.unseen for test in run.tests] == [7 if case == "in a task" else 5]
-    assert f"the assertion in line {run.tests[0].unseen} failed" in texts(run)
-    assert decide(found(run)).decision is Decision.INCONCLUSIVE
-
-
-@pytest.mark.parametrize("case", SEEN)
-def test_failure_that_a_test_has_seen_or_tried_again_is_none(tmp_path: Path, case: str) -> None:
-    written(tmp_path / "project", {"pkg/__init__.py": QUIETLY})
-    run = run_of(tmp_path, UNSEEN + SEEN[case])
-    assert [(test.passed, test.unseen) for test in run.tests] == [(True, None)]
 
 
 FORGED = """
@@ -295,90 +160,11 @@ def pytest_sessionfinish(session):
 """
 
 
-def test_counting_that_is_replaced_is_not_believed(tmp_path: Path) -> None:
-    counts = "from _pytest.assertion import rewrite\ndef test_it():\n    rewrite.gates_asserts = lambda *_: None\n"
-    run = run_of(tmp_path, counts + "    assert print\n")
-    assert "something replaced the counting of assertions" in texts(run)
-    assert decide(found(run)).decision is Decision.INCONCLUSIVE
-
-
 def test_witness_whose_functions_are_replaced_is_not_believed(tmp_path: Path) -> None:
     run = run_of(tmp_path, BAD, conftest=FORGED)
     assert run.process.exit_code == 0
     assert "something replaced gates_pytest_witness.hooks._raw" in texts(run)
     assert decide(found(run)).decision is not Decision.PASS
-
-
-EXPECTED = """
-import pytest, unittest
-def check(x):
-    assert x
-def test_raises():
-    with pytest.raises(AssertionError):
-        check(0)
-def test_raises_another():
-    with pytest.raises(ZeroDivisionError):
-        assert 1 / 0
-def test_called():
-    pytest.raises(AssertionError, check, 0)
-def test_in_the_old_way():
-    try:
-        check(0)
-    except AssertionError:
-        pass
-    else:
-        pytest.fail("no error")
-def test_tries_again():
-    for n in range(3):
-        try:
-            assert n == 2
-        except AssertionError:
-            continue
-def test_looks_at_the_error():
-    try:
-        check(0)
-    except AssertionError as error:
-        assert error
-class TestIt(unittest.TestCase):
-    def test_raises(self):
-        with self.assertRaises(AssertionError):
-            check(0)
-    def test_regex(self):
-        with self.assertRaisesRegex(AssertionError, ""):
-            check(0)
-"""
-
-
-def test_failure_that_a_test_asks_for_is_none(tmp_path: Path) -> None:
-    run = run_of(tmp_path, EXPECTED)
-    assert [test.id for test in run.tests if not test.passed] == []
-
-
-AGAINST = """
-import pytest, unittest
-def double(x): return x
-def test_raises():
-    with pytest.raises(AssertionError):
-        assert double(2) == 4
-def test_noted():
-    try:
-        assert double(2) == 4
-    except AssertionError:
-        known = True
-    else:
-        known = False
-    assert known
-class TestIt(unittest.TestCase):
-    def test_raises(self):
-        with self.assertRaises(AssertionError):
-            self.assertEqual(double(2), 4)
-"""
-
-
-def test_test_that_wants_its_own_assertion_to_fail_stands_for_nothing(tmp_path: Path) -> None:
-    run = run_of(tmp_path, AGAINST)
-    assert [test.outcome for test in run.tests] == [TestOutcome.PASSED] * 3
-    assert [test.id for test in run.tests if test.passed] == []
 
 
 def test_test_with_two_ends_fails_and_names_both(tmp_path: Path) -> None:
@@ -422,17 +208,3 @@ def test_run_leaves_no_open_file(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     run_of(tmp_path, GOOD)
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
-
-
-def test_doctest_asserts_what_its_examples_state(tmp_path: Path) -> None:
-    idle = ">>> x = int('1')\n>>> x  # doctest: +SKIP\n2\n>>> print(x)  # doctest: +ELLIPSIS\n...\n"
-    files = {
-        "tests/test_states.txt": ">>> 1 + 1\n2\n>>> int('x')\nTraceback (most recent call last):\nValueError: in...\n",
-        "tests/test_idle.txt": idle,
-    }
-    written(tmp_path / "project", files)
-    run = run_of(tmp_path, GOOD, conftest="import doctest\ndef pytest_configure(config):\n"
-                 "    config.option.doctest_ignore_import_errors = False\n")  # fmt: skip
-    assert {test.id.split("::")[-1]: (test.asserts, test.executed) for test in run.tests} == {
-        "test_good": (True, 1), "test_states.txt": (True, 2), "test_idle.txt": (True, None),
-    }  # fmt: skip

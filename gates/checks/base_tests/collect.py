@@ -13,14 +13,14 @@ from gates.child.guardian import guarded_folder
 from gates.config import reports_of
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.evidence._goalposts import base as bases
-from gates.evidence._goalposts.two_states import TwoStates
 from gates.evidence.pytest_run import PytestRun
 from gates.model import CommandRecord, Model
+from gates.project import merge_base as bases
 from gates.project.checkout import lay_out
 from gates.project.copying import copy_project, relocated
 from gates.project.history import History
 from gates.project.import_paths import import_roots
+from gates.project.two_states import TwoStates
 from gates.task.task import Task
 from gates.terminal import printable
 
@@ -39,7 +39,8 @@ class BaseTest(Model):
 class BaseTests(Derived):
     """How the base's tests ended against the change: only where the change touches tests, else there is nothing to run.
 
-    `changed` are the test files that the change altered or removed, `ran` counts the tests that ran.
+    `changed` are the test files that the change altered or removed, `ran` counts the tests that ran, and `policy` is
+    the revision that the task file was taken from, if not from here.
     """
 
     base: str
@@ -48,6 +49,7 @@ class BaseTests(Derived):
     ran: int = 0
     broken: tuple[BaseTest, ...] = ()
     problem: str = ""
+    policy: str = ""
 
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
@@ -57,8 +59,13 @@ class BaseTests(Derived):
         states = TwoStates(history, found.commit, context.root)
         paths = tuple(dict.fromkeys((*task.tests, *(path for c in task.criteria for path in c.tests), "conftest.py")))
         old, _ = states.changed(paths, "")
-        facts = {"how": f"pytest, with the test files of {found.commit[:12]} in a copy", "base": printable(found.name),
-                 "commit": found.commit, "changed": tuple(map(printable, sorted(old)))}  # fmt: skip
+        facts = {
+            "how": f"pytest, with the test files of {found.commit[:12]} in a copy",
+            "base": printable(found.name),
+            "commit": found.commit,
+            "policy": context.policy,
+            "changed": tuple(map(printable, sorted(old))),
+        }
         if not old:
             return cls.model_validate(facts)
         if seen.get(PytestRun) is None:

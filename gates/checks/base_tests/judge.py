@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from gates.check import Check, EvidenceSet
 from gates.checks.base_tests.collect import BaseTest, BaseTests
 from gates.evidence.bound_tests import is_under, tests_of
-from gates.evidence.goalposts import Goalposts
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import function_of
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, RuleText, Severity
@@ -38,8 +37,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     if seen.problem:
         yield _told(Outcome.UNKNOWN, f"The base's tests were not run against the change: {seen.problem}", "not run")
         return
-    posts = evidence.get(Goalposts)
-    decides = bool(posts and posts.policy)
+    decides = bool(seen.policy)
     meant = [path for criterion in task.criteria for path in criterion.changes]
     broken = [one for one in seen.broken if one.at_base == "passed"]
     open_ = [one for one in broken if not any(is_under(one.id, path) for path in meant)]

@@ -11,17 +11,16 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from types import FunctionType
 from typing import Protocol
 from warnings import WarningMessage
 
 import pytest
 
-from . import assertions, canaries, order
+from . import canaries, order
 from .inside import watched_function, watched_test
 from .marked import criteria_of
-from .reading import crash_of, is_left_out_by_mark, marks_of, of_doctest, reason_of, switched_off, text_of
+from .reading import crash_of, is_left_out_by_mark, marks_of, reason_of, switched_off, text_of
 from .wire import Wire
 
 wire = Wire()
@@ -36,10 +35,8 @@ class Worker(Protocol):
 
 
 def pytest_addoption() -> None:
-    """Attach before any conftest file is read; count assertions from the first module on."""
+    """Attach before any conftest file is read."""
     wire.attach(os.environ.pop("GATES_WITNESS", ""))
-    assertions.watched.load(Path(__file__).with_name("watched.json"))
-    assertions.install()
 
 
 @pytest.hookimpl(trylast=True)
@@ -52,8 +49,6 @@ def pytest_configure(config: pytest.Config) -> None:
         faulthandler.enable(file=wire.stack, all_threads=True)
         if STACK_SIGNAL:
             faulthandler.register(STACK_SIGNAL, file=wire.stack, all_threads=True)
-    assertions.listen()
-    assertions.expect()
     wire.tell(
         "start",
         time=time.time(),
@@ -79,8 +74,6 @@ def _functions() -> dict[tuple[str, str], tuple[object, object]]:
 
 def _tampered() -> str:
     """Return the name of a function of this plugin that is not what it was when the plugin was loaded, or nothing."""
-    if not assertions.are_reached():
-        return "the counting of assertions"
     now = _functions()
     return next((".".join(key) for key, value in _loaded.items() if now.get(key) != value), "")
 
@@ -128,7 +121,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Tell the plan."""
     wire.note("asked", args=[str(arg) for arg in session.config.args])
     for item in session.items:
-        assertions.watched.collected(getattr(item, "module", None))
         path, line, _ = item.location
         # an async test is called by its plugin, a unittest one by unittest
         plain = type(item) is pytest.Function or hasattr(item, "addFailure")
@@ -138,8 +130,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     planned = {item.nodeid for item in session.items}
     lost = _collected - planned - _deselected
     wire.note("lost", ids=sorted(lost)[:20], count=len(lost))
-    wire.tell("counted", files=sorted(assertions.counted))
-    wire.note("changed", functions=assertions.watched.changed())
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
@@ -186,12 +176,10 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Tell which test is begun, and that it is over."""
     wire.tell("began", id=item.nodeid)
-    assertions.hidden.clear()
-    before = assertions.asserting()
     result = yield
     if changed := _tampered():
         wire.note("tampered", name=changed)
-    wire.note("over", id=item.nodeid, asserted=assertions.asserting() - before)  # told with the next test's begin
+    wire.note("over", id=item.nodeid)  # told with the next test's begin
     return result
 
 
@@ -201,19 +189,14 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     if canaries.running:
         return (yield)
     wire.tell("phase", id=item.nodeid, when="call")
-    told = of_doctest(item)
+    told: dict[str, object] = {}
     wire.in_test = True
-    assertions.watched.begin(getattr(item, "module", None))
     with watched_test(item, told):
         try:
             return (yield)
         finally:
             wire.in_test = False
-            if replaced := assertions.watched.end():
-                told["replaced"] = replaced
-            told["reached"] = assertions.newly_reached()
-            wire.note("ran", id=item.nodeid, unheard=assertions.unheard[:], **{"asserted": 0, **told})
-            assertions.unheard.clear()
+            wire.note("ran", id=item.nodeid, **told)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -286,8 +269,6 @@ def pytest_warning_recorded(warning_message: WarningMessage, when: str, nodeid: 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Tell the end."""
     worker = hasattr(session.config, "workerinput")
-    wire.note("unheard", errors=assertions.unheard)
-    wire.note("changed", functions=assertions.watched.changed())
     wire.tell("end", exit_code=int(exitstatus), collected=session.testscollected, worker=worker, time=time.time())
 
 

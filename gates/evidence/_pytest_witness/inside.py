@@ -8,9 +8,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from .assertions import asserting, begin, misnamed, unheld, unseen, vain
-from .examples import examples_of
-
 NO_FAILURES = (pytest.skip.Exception, unittest.SkipTest, pytest.exit.Exception)
 ABSENT = object()
 
@@ -49,18 +46,11 @@ def watched_function(function: object, told: dict[str, object]) -> Callable[...,
     def call(*args: object, **named: object) -> object:
         __tracebackhide__ = True
         told["called"] = "yes"
-        before = begin()
         try:
-            with examples_of(function, told):
-                return function(*args, **named)
+            return function(*args, **named)
         except BaseException as error:
             _note(error, told)
             raise
-        finally:
-            told["asserted"], told["swallowed"] = asserting() - before, unheld()
-            told["unseen"] = unseen()
-            told["misnamed"] = next(iter(misnamed.found), "")
-            told["vain"], told["mistaken"] = min(vain.lines, default=0), vain.mistake(asserting() - before)
 
     return call
 
@@ -79,19 +69,11 @@ def _code_of(function: object) -> str:
 def _noting(function: Callable[[], object], told: dict[str, object]) -> Callable[[], object]:
     def runtest() -> object:
         __tracebackhide__ = True
-        before = begin()
         try:
             return function()
         except BaseException as error:
             _note(error, told)
             raise
-        finally:
-            told.setdefault("asserted", asserting() - before)
-            told.setdefault("swallowed", unheld())
-            told.setdefault("unseen", unseen())
-            told.setdefault("misnamed", next(iter(misnamed.found), ""))
-            told.setdefault("vain", min(vain.lines, default=0))
-            told.setdefault("mistaken", vain.mistake(asserting() - before))
 
     return runtest
 

@@ -1,6 +1,5 @@
 """What items and reports of pytest say, as short texts and numbers."""
 
-import doctest
 import inspect
 from collections.abc import Iterator
 
@@ -50,17 +49,6 @@ def switched_off(collector: pytest.Collector) -> Iterator[dict[str, object]]:
         if function is not None and not callable(getattr(held[0], "__func__", held[0])):
             code = function.__code__
             yield {"name": name, "file": code.co_filename, "line": code.co_firstlineno}
-
-
-def of_doctest(item: pytest.Item) -> dict[str, object]:
-    """Return how many examples of a doctest state what must come of them, and which are skipped; nothing of another."""
-    examples = getattr(getattr(item, "dtest", None), "examples", None)
-    if not isinstance(examples, list):
-        return {}
-    stating = [one for one in examples if one.want.replace("...", "").strip() or one.exc_msg]
-    left = [one for one in stating if one.options.get(doctest.SKIP)]
-    start = getattr(getattr(item, "dtest", None), "lineno", None) or 0
-    return {"asserted": len(stating) - len(left), "skipped": [start + one.lineno + 1 for one in left]}
 
 
 def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:

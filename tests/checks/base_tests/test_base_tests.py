@@ -1,15 +1,15 @@
 """The base's tests against a change, in real repositories: what a weakened test hides is found, honest work is not."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bar import committed, git, unmoved
+from bar import committed, git
 from building import a_context, written
 
 from gates.check import EvidenceSet
 from gates.checks.base_tests.collect import BaseTests
 from gates.checks.base_tests.judge import judge
-from gates.evidence.goalposts import Goalposts
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Finding, Outcome
 from gates.task import loading as spec
@@ -71,8 +71,8 @@ def judged(
     written(root, {**change, "tasks/T1.yaml": task})
     git(root, "add", "-A")
     git(root, "commit", "-q", "--allow-empty", "-m", "change")
-    asked, context = spec.load(root / "tasks/T1.yaml", root), a_context(root)
-    seen = EvidenceSet({Goalposts: unmoved(policy=policy)})
+    asked, context = spec.load(root / "tasks/T1.yaml", root), replace(a_context(root), policy=policy)
+    seen = EvidenceSet()
     for kind in (PytestRun, BaseTests):
         seen.collect(kind, asked, context)
         assert seen.get(kind) is not None, seen.why_missing(kind)

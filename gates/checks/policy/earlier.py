@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gates.errors import UsageError
-from gates.evidence._goalposts.two_states import TwoStates
 from gates.project.history import History
+from gates.project.two_states import TwoStates
 from gates.task import loading as spec
 from gates.task.task import Task
 from gates.terminal import printable

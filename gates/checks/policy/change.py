@@ -9,14 +9,13 @@ LONGEST = 200
 
 
 class Part(StrEnum):
-    """What a goalpost belongs to: the bar itself, how it is measured, the tests, the settings, or pragmas."""
+    """What a goalpost belongs to: the bar itself, how it is measured, the tests, or the settings."""
 
     BAR = "bar"
     WAIVER = "waiver"
     CHANGED = "changed"
     TESTS = "tests"
     SETTINGS = "settings"
-    PRAGMA = "pragma"
 
 
 class Move(Model):

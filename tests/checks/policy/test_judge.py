@@ -4,9 +4,9 @@ import pytest
 from bar import a_move, unmoved
 from building import a_finding, a_task, evidence
 
-from gates.evidence.goalposts import Goalposts, Mode, Part
+from gates.checks.policy.collect import Goalposts, Mode, Part
+from gates.checks.policy.judge import describe, judge, plan
 from gates.model import Basis, Decision, Finding, Level, Outcome, Severity
-from gates.stages._goalposts import describe, judge, plan
 from gates.verdict import decide
 
 F, P, U = Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN
@@ -22,7 +22,7 @@ def verdict(seen: Goalposts) -> Decision:
 
 def test_lowered_bar_is_named_before_and_after() -> None:
     (finding,) = judged(unmoved(a_move()))
-    assert finding.message == "goalpost moved: AC2 speedup at_least 1.5 -> 1.2"
+    assert finding.message == "AC2 speedup at_least: 1.5 -> 1.2"
     assert (finding.outcome, finding.level, finding.severity) == (F, Level.MUST, Severity.HIGH)
     assert str(finding.location) == "tasks/T1.yaml:14"
     assert finding.criterion is None
@@ -30,10 +30,10 @@ def test_lowered_bar_is_named_before_and_after() -> None:
 
 STOPS = {
     (Mode.BAR, ""): {Part.BAR},
-    (Mode.ALL, ""): set(Part),
+    (Mode.ALL, ""): set(Part) - {Part.CHANGED},
     (Mode.LIST, ""): set(),
     (Mode.BAR, "main"): set(),
-    (Mode.ALL, "main"): {Part.TESTS, Part.SETTINGS, Part.PRAGMA},
+    (Mode.ALL, "main"): {Part.TESTS, Part.SETTINGS},
     (Mode.LIST, "main"): set(),
 }
 
@@ -70,11 +70,11 @@ def test_what_was_not_compared_is_unknown_beside_what_was() -> None:
 
 
 def test_many_moves_are_cut_and_what_stops_comes_first() -> None:
-    moves = [*(a_move(Part.PRAGMA, what=str(i)) for i in range(60)), a_move()]
+    moves = [*(a_move(Part.CHANGED, what=str(i)) for i in range(60)), a_move()]
     found = judged(unmoved(*moves))
     assert len(found) == 51
     assert found[0].level is Level.MUST
-    assert found[-1].message.startswith("11 more goalposts moved")
+    assert found[-1].message.startswith("11 more policy changes")
 
 
 def test_section_says_what_was_compared_with_what() -> None:

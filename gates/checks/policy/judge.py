@@ -1,33 +1,33 @@
-"""The part of the business logic gate on the bar itself: was anything that the change is judged by made lower?"""
+"""Was anything made lower that the change is judged by? What was is listed, with both sides."""
 
 from collections import Counter
 from collections.abc import Iterator
 
-from gates.check import EvidenceSet
-from gates.evidence.goalposts import Goalposts, Mode, Move, Part
-from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
+from gates.check import Check, EvidenceSet
+from gates.checks.policy.collect import Goalposts, Mode, Move, Part
+from gates.model import Basis, Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
 
 NAMED = 50
-SLIGHT = {Part.PRAGMA, Part.CHANGED}
-OF_THE_CODE = {Part.TESTS, Part.SETTINGS, Part.PRAGMA}
+SLIGHT = {Part.CHANGED}
+OF_THE_CODE = {Part.TESTS, Part.SETTINGS}
 
 RULES = (
     RuleText(
         id="BL011",
-        title="The bar is where it was",
-        meaning="Task file, waivers, settings, tests and pragmas are compared with the merge base of the base branch. "
-        "A lower limit, criterion, level or binding stops the change unless it is judged by the base's task file "
-        "(--policy-from); a weaker test, setting, waiver or pragma is listed. [tool.gates] goalposts of the base, or "
-        "--goalposts, makes it all stop or all be listed. Without a history it is unknown.",
+        title="The change lowers nothing that it is judged by",
+        meaning="A lower limit, level or binding than at the merge base stops the change, unless the base's task file "
+        "judges it (--policy-from). Tests and settings are listed; --goalposts all stops weaker ones, too.",
     ),
 )
 
 
 def plan(_task: Task) -> Iterator[Planned]:
     """Plan one comparison of everything; it speaks of the bar and not of the work, so it has no share of the score."""
-    yield Planned(id="goalposts", title="The bar is where it was", level=Level.ADVISORY, scored=False)
+    yield Planned(
+        id="goalposts", title="Nothing that judges the change was lowered", level=Level.ADVISORY, scored=False
+    )
 
 
 def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -36,7 +36,7 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     if seen is None:
         yield _finding(
             Outcome.UNKNOWN, Severity.LOW, actual="not compared",
-            message=f"Whether the bar was lowered was not seen: {evidence.why_missing(Goalposts)}",
+            message=f"Whether the change lowers what judges it was not seen: {evidence.why_missing(Goalposts)}",
             remediation="Run where the history is, or name what to compare with by --base.",
         )  # fmt: skip
         return
@@ -68,13 +68,13 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     if seen is None:
         return
     yield Section(
-        title="Goalposts",
+        title="Policy Changes",
         text="The task is new since the base." if seen.is_new else "",
         facts=(
             ("Compared with", _base(seen)),
-            ("A lowered bar", _effect(seen)),
+            ("A lower limit", _effect(seen)),
             ("Files compared", str(seen.files)),
-            ("Moved", str(len(seen.moves))),
+            ("Changes", str(len(seen.moves))),
         ),
         columns=("Part", "What", "Before", "Now", "Place"),
         rows=tuple(
@@ -90,7 +90,7 @@ def stops(move: Move, seen: Goalposts) -> bool:
         return False
     if seen.policy:  # tests and their settings are those of the work tree all the same
         return seen.mode is Mode.ALL and move.part in OF_THE_CODE
-    return seen.mode is Mode.ALL or move.part is Part.BAR
+    return move.part is Part.BAR or (seen.mode is Mode.ALL and move.part is not Part.CHANGED)
 
 
 def _move(move: Move, seen: Goalposts, subject: str) -> Finding:
@@ -101,7 +101,7 @@ def _move(move: Move, seen: Goalposts, subject: str) -> Finding:
         rule="BL011", check="goalposts", outcome=Outcome.FAILED, subject=subject,  # not of the criterion: it may be met
         severity=Severity.HIGH if stopping else Severity.LOW if slight else Severity.MEDIUM,
         level=Level.MUST if stopping else Level.ADVISORY, location=move.location,
-        message=f"goalpost moved: {move.what} {move.before} -> {move.after}{note}",
+        message=f"{move.what}: {move.before} -> {move.after}{note}",
         expected=move.before, actual=move.after,
         impact="What the base asked for is not asked for any more." if move.part is Part.BAR else "",
         remediation="Put it back; where it is meant, have the base judge (--policy-from) or a person allow it "
@@ -113,7 +113,7 @@ def _rest(moves: list[Move], seen: Goalposts) -> Finding:
     stopping = any(stops(move, seen) for move in moves)
     return _finding(
         Outcome.FAILED, Severity.HIGH if stopping else Severity.MEDIUM,
-        f"{len(moves)} more goalposts moved; all are in evidence/Goalposts.json.", subject="more",
+        f"{len(moves)} more policy changes; all are in evidence/Goalposts.json.", subject="more",
         level=Level.MUST if stopping else Level.ADVISORY, remediation="Put back those that are named first.",
     )  # fmt: skip
 
@@ -141,3 +141,9 @@ def _effect(seen: Goalposts) -> str:
         Mode.ALL: "stops the change, and so do weaker tests, settings, waivers and pragmas",
         Mode.LIST: "is listed",
     }[seen.mode]
+
+
+CHECK = Check(
+    name="policy", gate="business-logic", order=120, rules=RULES, uses=(Goalposts,), plan=plan, judge=judge,
+    page=describe, basis=Basis.DECLARED,
+)  # fmt: skip

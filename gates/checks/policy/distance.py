@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gates.evidence._goalposts.move import Part
+from gates.checks.policy.change import Part
 from gates.model import Model
 
 KEYS = ("tolerance", "relative")

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gates.evidence._goalposts import distance
-from gates.evidence._goalposts.fate import KEPT, Fate
-from gates.evidence._goalposts.move import Move, Part, moved
+from gates.checks.policy import distance
+from gates.checks.policy.change import Move, Part, moved
+from gates.checks.policy.tests import Fate
 from gates.model import Level, Location, Model
 from gates.task.task import Criterion, EntryPoint, Measure, Task
 from gates.task.types import Located
@@ -63,9 +63,9 @@ class Where:
         )  # fmt: skip
 
 
-def compare(before: Task, after: Task, fate: Fate = KEPT) -> Iterator[Move]:
+def compare(before: Task, after: Task, fate: Fate | None = None) -> Iterator[Move]:
     """Yield what asks for less than before; `fate` says what became of the files and tests that it was bound to."""
-    yield from _models(before, after, Where("", after.path, after.line), fate)
+    yield from _models(before, after, Where("", after.path, after.line), fate or Fate())
 
 
 def _models(before: Model, after: Model, where: Where, fate: Fate) -> Iterator[Move]:

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gates.evidence._goalposts.move import Move, Part, moved
+from gates.checks.policy.change import Move, Part, moved
 from gates.model import Location
 
 WATCHED = (

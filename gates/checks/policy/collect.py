@@ -1,25 +1,23 @@
 """The bar of today beside that of the base: task file, settings, tests, pragmas, rules and templates."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
 from gates import rules
 from gates.check import Evidence
+from gates.checks.policy import earlier, settings, task_file, tests
+from gates.checks.policy.change import Move, Part, moved
+from gates.checks.policy.earlier import Earlier
 from gates.context import Context
 from gates.errors import UsageError
-from gates.evidence._goalposts import base as bases
-from gates.evidence._goalposts import earlier, imported, leaving_out, pragmas, selected, settings, task_file, tests
-from gates.evidence._goalposts.earlier import Earlier
-from gates.evidence._goalposts.fate import Fate
-from gates.evidence._goalposts.imported import Neighbours
-from gates.evidence._goalposts.move import Move, Part, moved
-from gates.evidence._goalposts.two_states import TwoStates
-from gates.evidence._goalposts.written_tests import WrittenTest, written_tests
-from gates.model import Level, Location
+from gates.model import Location
+from gates.project import merge_base as bases
 from gates.project.history import History
+from gates.project.two_states import TwoStates
 from gates.task import loading as spec
 from gates.task.task import Task
 from gates.terminal import printable
@@ -87,18 +85,21 @@ def _compared(task: Task, context: Context, was: Earlier) -> tuple[list[Move], l
     had_unread = bool(unread)
     asked = [one for one in (before, now) if one]
     test_paths = tuple(path for one in asked for path in (*one.tests, *(t for c in one.criteria for t in c.tests)))
-    code_paths = tuple(path for one in asked for path in one.implementation)
-    old, new, *beside = imported.with_users(*states.changed(test_paths, ".py"), states, test_paths)
-    read = _both_read((old, beside[0]), (new, beside[1]), states, unread)
+    old, new = states.changed((*test_paths, "conftest.py"), "")
+    was_tests, tests_now = tests.read(old, unread, "at the base"), tests.read(new, unread, "now")
+    for path in [path for path in old if path not in states.gone()]:
+        if path not in new:
+            unread.append(f"{path} (no plain file now)")
+        if path not in new or (path in was_tests and path not in tests_now):
+            del old[path]  # it cannot be read now: nothing of it counts as gone
+            was_tests.pop(path, None)
+    fate = replace(tests.again(was_tests, tests_now), gone=states.gone())
     if before and now:
-        moves += task_file.compare(before, now, Fate(states.gone(), tests.again(*read)))
+        moves += task_file.compare(before, now, fate)
     elif before and not had_unread:
         moves.append(moved(Part.BAR, f"task {before.id}", "asked for", "removed", None))
-    moves += tests.compare(
-        *read, must=_must(now or before), asked=selected.expression(states.named(settings.WATCHED)[1])
-    )
-    moves += leaving_out.compare(*states.changed((*test_paths, "conftest.py"), ".py"))
-    moves += pragmas.compare(*states.changed((*test_paths, *code_paths), ".py"))
+    moves += tests.compare(was_tests, tests_now, fate)
+    moves += tests.others(old, new, {path for path, found in was_tests.items() if found})
     moves += settings.compare(*states.named(settings.WATCHED))
     unread += [f"{path} now" for path in settings.unreadable(states.named(settings.WATCHED)[1])]
     moves += _other_tasks({task.path, was.path}, states)
@@ -119,41 +120,8 @@ def _task_now(task: Task, context: Context, unread: list[str]) -> Task | None:
         return None
 
 
-def _must(task: Task | None) -> frozenset[str]:
-    """Return the criteria that decide, as marks of tests name them."""
-    return frozenset(f"{task.id}/{one.id}" for one in task.criteria if one.level is Level.MUST) if task else frozenset()
-
-
 def _tasks_folder(states: TwoStates) -> str:
     return states.before_settings().tasks
-
-
-def _both_read(
-    old: tuple[Mapping[str, bytes], Neighbours],
-    new: tuple[Mapping[str, bytes], Neighbours],
-    states: TwoStates,
-    unread: list[str],
-) -> tuple[dict[str, dict[str, WrittenTest]], dict[str, dict[str, WrittenTest]]]:
-    """Read the tests of both states; of a file that one state has and that cannot be read, nothing counts as gone."""
-    before, after = _tests_of(*old, unread, "at the base"), _tests_of(*new, unread, "now")
-    for path in [path for path in before if path not in after and path not in states.gone()]:
-        del before[path]
-        if path not in new[0]:
-            unread.append(f"{path} (no plain file now)")
-    return before, after
-
-
-def _tests_of(
-    files: Mapping[str, bytes], beside: Neighbours, unread: list[str], when: str
-) -> dict[str, dict[str, WrittenTest]]:
-    """Read the tests of files; one that cannot be read is named, and none of its tests counts as deleted."""
-    found = {}
-    for path, content in files.items():
-        try:
-            found[path] = written_tests(content, path, beside)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            unread.append(f"{path} {when}: {type(error).__name__}")
-    return found
 
 
 def _other_tasks(known: set[str], states: TwoStates) -> Iterator[Move]:
