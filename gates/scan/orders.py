@@ -1,6 +1,5 @@
 """Rules of order judged over event traces: some path that breaks one, or no path that has what there must be."""
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -98,18 +97,12 @@ def _short(events: Sequence[Event]) -> list[str]:
 
 
 def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:
-    """Yield the places where a path has what there must not be.
-
-    Where but a few of very many paths are known, all of these that come to a place have to agree: branches in numbers
-    are often told apart by what reading does not know.
-    """
+    """Yield the places where a path has what there must not be."""
     for order in rule.never:
         if order.unless is not None and any(order.unless.search([event.name for event in word]) for word in words):
             continue
-        found = [list(_breaches(order, word)) for word in words]
-        for breach in itertools.chain(*found):
-            if not trace.cut or _is_agreed(breach.at, words, found):
-                yield _broken(rule, order, breach, trace)
+        for breach in (each for word in words for each in _breaches(order, word)):
+            yield _broken(rule, order, breach, trace)
 
 
 def _breaches(order: OrderRule, word: Word) -> Iterator[Breach]:
@@ -129,12 +122,6 @@ def _place(order: OrderRule, events: Word) -> Event:
 
 def _real(events: Word) -> Word:
     return [event for event in events if event.name not in MARKS] or list(events)
-
-
-def _is_agreed(at: Event, words: Sequence[Word], found: Sequence[Sequence[Breach]]) -> bool:
-    """Return whether each path that comes to a place has a breach there."""
-    there = [breaches for word, breaches in zip(words, found, strict=True) if any(map(at.is_at, word))]
-    return all(any(at.is_at(breach.at) for breach in breaches) for breaches in there)
 
 
 def _broken(rule: Rule, order: OrderRule, breach: Breach, found: Trace) -> Site:
@@ -191,7 +178,7 @@ def _always(
     """Yield a place for each object of which no path has what there must be."""
     own, other = _of_class(trace, words, elsewhere)
     for order in rule.always:
-        if (set(order.order.positive) - MARKS - own) & other:
+        if (set(order.order.positive) - MARKS - own) & (other | trace.beside):
             continue  # another method of the class, which whoever uses it calls in turn
         for at in sorted({e for word in words for e in word if _is_at(e, order, rule)}):
             about = [word for word in words if at in word]
@@ -199,24 +186,11 @@ def _always(
                 continue
             if any(_has(order.order, word, at) for word in about):
                 continue
-            if not trace.cut or _are_seen(order, about, trace):
-                says = order.says or rule.form.problem
-                place = _to_blame(at, order.order, trace, found)
-                yield Site(place.path, place.line, place.last_line, ok=False, message=says, trace=tuple(
-                    _told(event, trace) for event in about[0] if event.name not in MARKS
-                ))  # fmt: skip
+            says = order.says or rule.form.problem
+            place = _to_blame(at, order.order, trace, found)
+            seen = tuple(_told(event, trace) for event in about[0] if event.name not in MARKS)
+            yield Site(place.path, place.line, place.last_line, ok=False, message=says, trace=seen)
             break
-
-
-def _are_seen(order: OrderRule, about: Sequence[Word], trace: Trace) -> bool:
-    """Return whether a few of very many paths come to all places that may be what there must be."""
-    events = {event for word in about for event in word}
-    wanted = set(order.order.positive) - order.at
-    return len(about) > 1 and all(
-        any(e.path == spot.path and spot.line <= e.line <= spot.last_line for e in events)
-        for spot in trace.spots
-        if spot.name in wanted
-    )
 
 
 def _is_at(event: Event, order: OrderRule, rule: Rule) -> bool:

@@ -8,7 +8,7 @@ from building import a_context
 
 from endings.corpus import CORPUS
 from endings.ending import Ending, Right, project
-from gates.check import EvidenceSet
+from gates.check import Evidence, EvidenceSet
 from gates.checks.assertions.collect import TestFiles
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.pytest_run import PytestRun
@@ -29,12 +29,14 @@ def found(ending: Ending, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> li
     task = spec.load(root / "tasks" / "T1.yaml", root)
     context = a_context(root, timeout_s=ending.timeout_s)
     evidence = EvidenceSet()
-    for kind in (PytestRun, SourceTree):
+    asked: tuple[type[Evidence], ...] = (PytestRun, SourceTree)
+    for kind in asked:
         evidence.collect(kind, task, context)
     findings = [*_suite.judge(task, evidence), *business_logic.GATE.judge(task, evidence)]
     if decide(findings).decision is not Decision.PASS:
         return findings
-    for kind in (ExecutedLines, EmptiedCode, TestFiles):  # nothing failed: could the tests have failed at all?
+    asked = (ExecutedLines, EmptiedCode, TestFiles)
+    for kind in asked:  # nothing failed: could the tests have failed at all?
         evidence.collect(kind, task, context)
     return [*_suite.judge(task, evidence), *business_logic.GATE.judge(task, evidence)]
 

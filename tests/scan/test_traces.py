@@ -215,31 +215,3 @@ WIDE = "".join(
 
 
 SCALED = "scaler.scale(last).backward()"
-
-
-@pytest.mark.parametrize(
-    ("ending", "found"),
-    [
-        (f"{SCALED}; clip(ps, 1.0)", [85]),
-        (f"{SCALED}; scaler.unscale_(optimizer); clip(ps, 1.0)", []),
-        ("clip(ps, 1.0)", []),
-    ],
-    ids=["on all of them", "on none", "on some"],
-)
-def test_of_too_many_paths_a_few_that_agree_show_what_is_wrong(ending: str, found: list[int]) -> None:
-    body = f"from torch.amp import GradScaler\ndef f(scaler, optimizer, ps):\n{WIDE}    {ending}\n    scaler.step(optimizer); scaler.update()\n"
-    judged = sites(ORDER, HEAD + body)
-    assert [site.line for site in judged if not site.ok and not site.undecided] == found
-    assert bool([site for site in judged if site.undecided]) is not bool(found)
-
-
-@pytest.mark.parametrize(
-    ("clearing", "found"), [("pass", [88]), ("optimizer.zero_grad()", []), ("if last: optimizer.zero_grad()", [])],
-    ids=["before the loop alone", "in each turn", "in some turns"],
-)  # fmt: skip
-def test_of_too_many_paths_a_few_show_what_none_of_them_does(clearing: str, found: list[int]) -> None:
-    body = f"from torch.amp import GradScaler\ndef f(scaler, optimizer, rows, last):\n{WIDE}    optimizer.zero_grad()\n"
-    loop = f"    for row in rows:\n        row.mean().backward()\n        optimizer.step()\n        {clearing}\n"
-    judged = sites("amp-missing-zero-grad", HEAD + body + loop)
-    assert [site.line for site in judged if not site.ok and not site.undecided] == found
-    assert bool([site for site in judged if site.undecided]) is not bool(found)

@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterator
 
 from gates.scan.members.code import broken, function_of
-from gates.scan.members.hook_arguments import class_at_hook
 from gates.scan.members.module_members import REGISTERS, is_member, registered
-from gates.scan.members.turns import annotated, elements
 from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import Module, tail_of
@@ -77,24 +75,7 @@ def _class_of(project: Project, module: Module, node: ast.Attribute) -> ClassInf
         return None if info is None or info.twice or _is_partial(project, info) else info
     named = project.types.of(node.value, scope)
     info = project.classes.get(named or "")
-    other = class_at_hook(project, node.value, scope) if info is None else None
-    if other is None and named is None and isinstance(node.value, ast.Name):
-        other = _class_by_turns(project, module, node.value, node.attr)
-    if other is not None:
-        return None if other.twice else other
     return None if info is None or info.twice or not _is_always(project, node.value, scope, named) else info
-
-
-def _class_by_turns(project: Project, module: Module, name: ast.Name, attribute: str) -> ClassInfo | None:
-    """Return the one class of all that a loop's variable stands for, each known for sure."""
-    found = elements(project, module, name)
-    if not found:
-        return project.classes.get(annotated(project, module, name) or "")
-    kinds = {project.types.of(*each) for each in found}
-    info = project.classes.get(next(iter(kinds)) or "") if len(kinds) == 1 else None
-    if info is None or not all(_is_always(project, *each, info.name) for each in found):
-        return None
-    return None if any(_is_other(project, *each, info, attribute) for each in found) else info
 
 
 def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None) -> bool:
@@ -111,13 +92,12 @@ def _is_doubtful(project: Project, module: Module, node: ast.Attribute, info: Cl
     scope = project.scope_at(node, module)
     if _is_other_side(module, node, info.node) or (node.attr in OF_MAPPINGS and _is_structured(project, info)):
         return True
-    is_told = project.types.of(node.value, scope) or class_at_hook(project, node.value, scope)
-    return bool(is_told) and _is_other(project, node.value, scope, info, node.attr)
+    return bool(project.types.of(node.value, scope)) and _is_other(project, node.value, scope, info, node.attr)
 
 
 def _is_other(project: Project, node: ast.expr, scope: Scope, info: ClassInfo, attribute: str) -> bool:
     """Return whether the class of an object is but guessed, or is not that of what is handed over."""
-    if project.types.is_guess(node, scope) and class_at_hook(project, node, scope) is not info:
+    if project.types.is_guess(node, scope):
         return True
     given = project.classes.get(project.types.handed(node, scope) or "")
     return given is not None and given is not info and project.method(given, attribute) is not None

@@ -5,29 +5,25 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 from gates.scan.automata.words import Event, Frame
+from gates.scan.paths.concerns import Concerns
 from gates.scan.paths.contexts import is_manager
 from gates.scan.paths.counting import MAX_WORK
 from gates.scan.paths.events import Happening
 from gates.scan.paths.finding import parameters_of, passed_on
+from gates.scan.paths.hot import Hot
 from gates.scan.paths.listed import key_of, listed
 from gates.scan.paths.picking import Picking
 from gates.scan.paths.place import Place
-from gates.scan.paths.sampling import sampled
 from gates.scan.paths.stacks import PUSHES, Run
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.dispatching import dispatch_of
 from gates.scan.program.known import OPTIMIZER
 from gates.scan.program.module import Function, is_abstract, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import PREPARES, Scope
-from gates.scan.ways.concerns import Concerns
-from gates.scan.ways.hooks import hooks_of
-from gates.scan.ways.hot import Hot
 
 MAX_DEPTH = 6
-BLOCKS = frozenset({"autocast_enter", "autocast_exit"})  # where a few of many paths are walked, no more is looked up
 Paths = list[State]
 
 
@@ -59,34 +55,17 @@ class Calling(Picking):
         """Return the events that some code of the program may be."""
         return frozenset().union(*self.hot.kinds.values())
 
-    @cached_property
-    def _hooks(self) -> set[Function]:
-        """Return the functions that are kept under an event, and are to blame for what they do in its place."""
-        return self.project.once(hooks_of)[0].functions
-
     def block(self, body: list[ast.stmt], paths: Paths, scope: Scope) -> Paths:
         """Walk statements."""
         raise NotImplementedError
 
-    def start(self, limit: int = MAX_WORK, *, samples: bool = False) -> None:
-        """Begin a new walk, of so much work at most; one that `samples` goes along a few of many paths."""
-        super().start(limit, samples=samples)
+    def start(self, limit: int = MAX_WORK) -> None:
+        """Begin a new walk, of so much work at most."""
+        super().start(limit)
         self.stack, self.entered, self.tries, self.depth = [], set(), 0, 0
         self.walked = set()
         self._quiet = {}
         self.frames, self.calls = [], {}
-
-    def joined(self, paths: Paths) -> Paths:
-        """Let paths that agree go on as one; where but a few are walked, leave out the others."""
-        return self.few(super().joined(paths), self.depth)
-
-    def few(self, paths: Paths, depth: int) -> Paths:
-        """Return the paths, a few of them where no more are walked so many blocks down."""
-        if not self.samples:
-            return paths
-        kept = sampled(paths, depth)
-        self.cut = self.cut or len(kept) < len(paths)
-        return kept
 
     def matters(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
         """Return whether statements set something to what a later condition or event may tell apart."""
@@ -113,7 +92,6 @@ class Calling(Picking):
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"__enter__", "__exit__"}:
             return [(each, Value("None")) for path in paths for each in self.crossed(node, node.func, path, scope)]
         paths = [side for path in paths for side in self.sorted_by(node.func, path, scope)]
-        paths = [side for path in paths for side in self.picked(node.func, path, scope)]
         return [each for path in paths for each in self._happens(node, path, scope)]
 
     def _passing(self, part: ast.expr, path: State, value: Value, scope: Scope) -> State:
@@ -130,11 +108,11 @@ class Calling(Picking):
         inside = self.hot.possible(inner.node) if inner is not None else frozenset()
         own = inside if inner is not None and self._is_own_optimizer(inner) else frozenset()
         if happened is None or (inside and not happened[1]) or happened[0].name in own:
-            return self._inlined(node, path, scope, place)
+            return self._inlined(node, path, scope)
         self.calls.setdefault(happened[0], tuple(self.frames))
         path = _there(node, path, place)
         if own:  # such as a step that clears at its end
-            return self._inlined(node, path.happens(happened[0]), scope, place)
+            return self._inlined(node, path.happens(happened[0]), scope)
         ran = [self.touched(node, each, scope) for each in self._closures(node, path, scope)]
         return [(begun.happens(happened[0]), self.made(node, begun, scope)) for begun in ran]
 
@@ -152,23 +130,16 @@ class Calling(Picking):
                 paths = [after for each in paths for after, _ in self.enter(closure, (), {}, each)]
         return paths
 
-    def _inlined(self, node: ast.Call, path: State, scope: Scope, place: Place) -> Run:
+    def _inlined(self, node: ast.Call, path: State, scope: Scope) -> Run:
         closure = self.closure(node.func, path, scope)
         if closure is None:
             return [self.built(node, path, scope)]
-        return [
-            e for side, one in self.dispatched(closure, node, place, path) for e in self._ran(node, one, side, scope)
-        ]
+        return self._ran(node, closure, path, scope)
 
     def _ran(self, node: ast.Call, closure: Closure, path: State, scope: Scope) -> Run:
         """Walk the function that a call runs."""
         place = self.place(path, scope)
-        if (
-            closure.node not in self.hot
-            or closure.node in self.stack
-            or is_manager(closure.node)
-            or (self.samples and self.hot.possible(closure.node) <= BLOCKS)
-        ):
+        if closure.node not in self.hot or closure.node in self.stack or is_manager(closure.node):
             return [self.built(node, path, scope)]  # what a context manager does begins where it is entered
         if len(self.stack) >= MAX_DEPTH:
             return [(path, self.made(node, path, scope))]
@@ -184,14 +155,12 @@ class Calling(Picking):
             return [(path, self._quiet[about] or self.made(node, path, scope))]
         is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
         sole = is_own and self.project.method_names[tail_of(node.func)] == 1
-        is_picked = closure.node in self.project.once(dispatch_of)[0].generic
-        is_plain = (closure.scope.owner is None or sole) and closure.node not in self._hooks and not is_picked
-        acting = arguments if is_picked else closure.bound
+        is_plain = closure.scope.owner is None or sole
         key = key_of(node.func)
         written = listed(place.value(key), in_line=True) if key is not None else None
-        written = written or (listed(acting[0], in_line=is_picked) if acting else None)
+        written = written or (listed(closure.bound[0]) if closure.bound else None)
         last = node.end_lineno or node.lineno
-        direct = closure.node not in self._hooks and self.project.types.function(node, scope) is closure.node
+        direct = self.project.types.function(node, scope) is closure.node
         self.frames.append(Frame(scope.module.path, node.lineno, last, is_plain, written, direct=direct))
         found = self.enter(closure, arguments, named, path)
         self.frames.pop()

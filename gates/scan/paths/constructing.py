@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gates.scan.paths.finding import parameters_of
+from gates.scan.paths.hot import Hot
 from gates.scan.paths.place import Place
 from gates.scan.paths.values import Value
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.module import Function, tail_of
+from gates.scan.program.module import Function, Module, tail_of
 from gates.scan.program.nodes import below
 from gates.scan.program.project import Project
 from gates.scan.program.scope import SAME
-from gates.scan.ways.hot import Hot
-from gates.scan.ways.lookups import around
 
 COPIES = frozenset({"list", "tuple"})
 MAX_BASES = 4
@@ -65,7 +64,7 @@ def setters(project: Project) -> Iterator[dict[str, list[ast.AST]]]:
     for module in project.modules.values():
         for node in module.live.get(ast.Attribute, []):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                found[node.attr].append(around(node, module))
+                found[node.attr].append(_around(node, module))
     yield found
 
 
@@ -132,3 +131,9 @@ def _passed(node: object, inside: Place) -> Value | None:
 def _is_super(func: ast.expr) -> bool:
     value = func.value if isinstance(func, ast.Attribute) else None
     return isinstance(value, ast.Call) and tail_of(value.func) == "super"
+
+
+def _around(node: ast.AST, module: Module) -> ast.AST:
+    """Return the function that code stands in, or its file."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return next((each for each in module.ancestors(node) if isinstance(each, functions)), module.tree)

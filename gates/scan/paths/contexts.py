@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.conditions import branch
+from gates.scan.paths.hot import Hot
 from gates.scan.paths.place import Place
 from gates.scan.paths.stacks import ENTERED, Run, Stacks
 from gates.scan.paths.state import State
@@ -14,7 +15,6 @@ from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, is_property, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
-from gates.scan.ways.hot import Hot
 
 MAX_HOPS = 4
 ENDED = "<ended>"

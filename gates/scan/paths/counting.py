@@ -5,9 +5,8 @@ from typing import NoReturn
 from gates.scan.paths.events import Happening
 from gates.scan.paths.finding import Finding
 from gates.scan.paths.joining import MAX_WORDS
-from gates.scan.paths.sampling import MOST_WORDS
 
-MAX_WORK = 20_000
+MAX_WORK = 4_000
 
 
 class TooMany(Exception):
@@ -20,13 +19,11 @@ class Counting(Finding):
     def __init__(self, happening: Happening) -> None:
         super().__init__(happening)
         self.limit = MAX_WORK
-        self.samples = False
         self._work = 0
 
-    def start(self, limit: int = MAX_WORK, *, samples: bool = False) -> None:
-        """Begin a new walk, of so much work at most; one that `samples` goes along a few of many paths."""
-        self.limit, self.samples = limit, samples
-        self.most_words = MOST_WORDS if samples else MAX_WORDS
+    def start(self, limit: int = MAX_WORK) -> None:
+        """Begin a new walk, of so much work at most."""
+        self.limit, self.most_words = limit, MAX_WORDS
         self.cut, self._work = False, 0
 
     def allow(self, ways: int) -> None:

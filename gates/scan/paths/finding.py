@@ -6,24 +6,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gates.scan.paths.asking import text_of
-from gates.scan.paths.candidates import table
 from gates.scan.paths.contexts import Contexts
-from gates.scan.paths.elements import hooks
+from gates.scan.paths.elements import mapping
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.dispatching import Handler, dispatch_of
 from gates.scan.program.module import Function, Named, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 from gates.scan.program.signatures import parameters
-from gates.scan.ways.registries import FETCHES
 
 REST = "**"  # options of which it is not known which they are
 
 if TYPE_CHECKING:
-    from gates.scan.ways.hot import Hot
+    from gates.scan.paths.hot import Hot
 
 
 class Finding(Contexts):
@@ -58,9 +55,7 @@ class Finding(Contexts):
             asked = ast.copy_location(ast.Attribute(node.args[0], name, ast.Load()), node) if name else None
             return (self._method(asked, place) or self._hook(asked, place)) if asked is not None else None
         if isinstance(node, ast.Subscript):
-            return self._listed(node, place, path) or self._kept(node, place, path)
-        if isinstance(node, ast.Call) and tail_of(node.func) in FETCHES and (kept := self._kept(node, place, path)):
-            return kept
+            return self._listed(node, place, path)
         if isinstance(node, ast.Call):
             owner = self.project.classes.get(place.dotted(node.func) or "")
             return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
@@ -78,32 +73,6 @@ class Finding(Contexts):
                 owner = place.owner_of(node)
                 return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
         return None
-
-    def dispatched(self, closure: Closure, node: ast.Call, place: Place, path: State) -> list[tuple[State, Closure]]:
-        """Return what a function runs that goes by the class of what it is handed; each where that is not known."""
-        handlers = self.project.once(dispatch_of)[0].handlers.get(closure.node, [])
-        if not handlers or not node.args:
-            return [(path, closure)]
-        handed = place.value(node.args[0])
-        owner = self.project.classes.get(handed.type or "")
-        if handed.type is not None:
-            kinds = [info.name for info in self.project.order_of(owner)] if owner is not None else [handed.type]
-            fitting = [each for kind in kinds for each in handlers if each.kind == kind]
-            return [(path, self._handling(fitting[0], closure) if fitting else closure)]
-        found: list[tuple[State, Closure]] = []
-        for each in handlers:
-            about = f"{handed.key} is a {each.kind}"
-            known = path.assumed.get(about)
-            if known is not False and each.function in self.hot:
-                found.append((path.assumes(about, truth=True), self._handling(each, closure)))
-            if known:
-                return found or [(path, closure)]
-            path = path.assumes(about, truth=False)
-        return [*found, (path, closure)]
-
-    def _handling(self, handler: Handler, closure: Closure) -> Closure:
-        """Return a registered function, bound as the one that it is registered with."""
-        return replace(closure, node=handler.function, scope=self.project.scope_of(handler.function, handler.module))
 
     def _partial(self, node: ast.Call, place: Place, path: State) -> Closure | None:
         inner = self.behind(node.args[0], place, path)
@@ -133,19 +102,12 @@ class Finding(Contexts):
 
     def _listed(self, node: ast.Subscript, place: Place, path: State) -> Closure | None:
         """Return the function that stands under a key of a mapping which is written out, in this file or another."""
-        name, behind = text_of(node.slice, place), table(node.value, place)
+        name, behind = text_of(node.slice, place), mapping(node.value, place)
         if behind is None or name is None:
             return None
         pairs = zip(behind[0].keys, behind[0].values, strict=True)
         found = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == name]
         return self.behind(found[-1], behind[1], path) if found and not isinstance(found[-1], ast.Subscript) else None
-
-    def _kept(self, node: ast.expr, place: Place, path: State) -> Closure | None:
-        """Return the one function that the program keeps under an event."""
-        found = hooks(node, place)
-        made = found[0].node if len(found) == 1 else None
-        at = found[0].place if made is not None else None
-        return self.behind(made, at, path) if made is not None and at is not None else None
 
     def _hook(self, node: ast.Attribute, place: Place) -> Closure | None:
         """Return the one method that fills in a hook, where it is called on an object that nothing is known of."""

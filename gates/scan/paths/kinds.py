@@ -4,7 +4,6 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.paths.place import Place
-from gates.scan.paths.rows import additions
 from gates.scan.program.known import OPTIMIZER, SCHEDULER
 from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import inner
@@ -52,11 +51,8 @@ def _held(node: ast.expr, place: Place, hops: int) -> Iterator[Given]:
 
 
 def _added(node: ast.Name | ast.Attribute, place: Place) -> Iterator[Given]:
-    """Yield what code adds to a variable of its function, or to an attribute of that name."""
-    project = place.project
+    """Yield what code adds to a variable of its function."""
     if isinstance(node, ast.Attribute):
-        for call, module in project.once(additions)[0].get(node.attr, ()):
-            yield call.args[0], Place(project, project.scope_at(call, module), {}, {})
         return
     body = place.scope.function or place.scope.module.tree
     for call in (c for c in inner(body, ast.Call) if isinstance(c, ast.Call) and len(c.args) == 1):

@@ -14,7 +14,6 @@ from gates.scan.paths.listed import key_of
 from gates.scan.paths.stacks import Run
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
-from gates.scan.program.dispatching import handlers_of
 from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import inner
 from gates.scan.program.scope import Scope
@@ -55,9 +54,7 @@ class Looping(Calling):
                 element = known[turn - 1] if known else None
                 return self._loop_target(node, element, value, turn, each, scope)
 
-            found += self._turns(
-                node, path, scope, count, bind, marked=not known or not self._hands_round(node, known, scope)
-            )
+            found += self._turns(node, path, scope, count, bind, marked=not known or not self._hands_round(node, known))
         return found
 
     def _interleaved(self, node: ast.For | ast.AsyncFor, path: State, scope: Scope) -> Paths:
@@ -167,7 +164,7 @@ class Looping(Calling):
             result.append(done.but(ended=ended, turns=outer, guards=guards, assumed=assumed))
         return _levelled(result, path)
 
-    def _hands_round(self, node: ast.For | ast.AsyncFor, known: list[Value], scope: Scope) -> bool:
+    def _hands_round(self, node: ast.For | ast.AsyncFor, known: list[Value]) -> bool:
         """Return whether a loop does no more than let objects of the program's own act, as one for callbacks does."""
         body: list[ast.stmt] = node.body
         while len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse:
@@ -176,8 +173,6 @@ class Looping(Calling):
         func = call.func if isinstance(call, ast.Call) else None
         acting = func.args[0] if isinstance(func, ast.Call) and tail_of(func.func) == "getattr" and func.args else func
         acting = acting.value if isinstance(acting, ast.Attribute) else acting
-        if isinstance(call, ast.Call) and call.args and handlers_of(self.project, call, scope):
-            acting = call.args[0]
         key = key_of(func) if func is not None else None
         if key is not None and all(isinstance(value.constant, str) for value in known):
             return isinstance(key, ast.Name) and key.id == tail_of(node.target)

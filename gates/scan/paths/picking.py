@@ -1,10 +1,8 @@
-"""Calls that may run one of several functions: the sides of a choice, the classes of an object, what a key picks."""
+"""Calls that may run one of several functions: the sides of a choice, the classes of an object."""
 
 import ast
 
-from gates.scan.paths.candidates import candidates
 from gates.scan.paths.conditions import branch
-from gates.scan.paths.place import Place
 from gates.scan.paths.running import Running
 from gates.scan.paths.stacks import Run
 from gates.scan.paths.state import State
@@ -49,28 +47,6 @@ class Picking(Running):
                 found.append(path.stores(f"{place.key(held.value)}.{held.attr}", value))
         return found or [path]
 
-    def picked(self, func: ast.expr, path: State, scope: Scope) -> Paths:
-        """Fork by the functions of which a key that nobody tells picks one; those without events stay together."""
-        place = self.place(path, scope)
-        value = place.find(func) or (Value("", func, place) if isinstance(func, ast.Subscript | ast.Call) else None)
-        known = candidates(value.node, value.place) if value is not None and value.closure is None else None
-        if known is None:
-            return [path]
-        picks = {f"{known[0]} == {name!r}": function for name, function in known[1].items()}
-        told = {about: function for about, function in picks.items() if path.assumed.get(about)} or picks
-        hot = [about for about in told if path.assumed.get(about) is not False and self._is_hot(told[about], path)]
-        found: Paths = []
-        for about in hot:
-            found.append(_called_as(func, told[about], path.assumes(about, truth=True), place))
-            path = path.assumes(about, truth=False)
-        return found if found and len(found) == len(told) else [*found, path]
-
-    def _is_hot(self, function: Value, path: State) -> bool:
-        """Return whether a value is a function that may come to an event."""
-        made, place = function.node, function.place
-        closure = self.behind(made, place, path) if made is not None and place is not None else None
-        return closure is not None and closure.node in self.hot
-
 
 def _sides(node: ast.Call) -> tuple[ast.Call, ast.Call]:
     """Return the calls of a method of the one and of the other side of a choice."""
@@ -81,11 +57,3 @@ def _sides(node: ast.Call) -> tuple[ast.Call, ast.Call]:
         for part in (node.func.value.body, node.func.value.orelse)
     )
     return tuple(ast.copy_location(ast.Call(func, node.args, node.keywords), node) for func in (one, other))  # type: ignore[return-value]  # two
-
-
-def _called_as(func: ast.expr, function: Value, path: State, place: Place) -> State:
-    """Return the path on which what a call names is one function."""
-    if isinstance(func, ast.Name):
-        return path.binds(func.id, function)
-    key = f"{place.key(func.value)}.{func.attr}" if isinstance(func, ast.Attribute) else place.key(func)
-    return path.stores(place.spot(func) if isinstance(func, ast.Call) else key, function)

@@ -7,29 +7,28 @@ from dataclasses import dataclass, field, replace
 
 from gates.scan.automata.words import Event, Frame, Word
 from gates.scan.paths.beginnings import beginnings
+from gates.scan.paths.contexts import is_manager
 from gates.scan.paths.counting import MAX_WORK, TooMany
 from gates.scan.paths.events import Happening
+from gates.scan.paths.hot import Hot
 from gates.scan.paths.statements import is_given_away
 from gates.scan.paths.walking import Walker
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module
 from gates.scan.program.project import Project
-from gates.scan.ways.hot import Hot, Possible
 
-FEW = 400  # the work that each function gets before any gets more
-BEGUN = 3  # where a few of many paths are walked, from no more beginnings than so many blocks down
-SAMPLED = 10_000  # what those get of which but a few paths are walked
-FURTHER = (2_000, 7_000, MAX_WORK)  # what those get that need more, all of them so much before any gets the rest
-LEAST, EACH = 100_000, 2_000  # what that may be for all together: so much, or so much for each that has events
+FEW = 150  # the work that each function gets before any gets more
+FURTHER = (MAX_WORK,)  # what those get that need more, all of them so much before any gets the rest
+LEAST, EACH = 40_000, 200  # what that may be for all together: so much, or so much for each that has events
 
 
 @dataclass(frozen=True)
 class Trace:
     """The paths through one function, whether some were left out, and the events that the program has `anywhere`.
 
-    Of a function that is cut, `words` are those of a few of its paths, each a real one, and `spots` is where it may
-    come to events; it is `told` of as not decided where who runs it is not, in its place. One that is `handed` on
-    stands inside of another, which leaves it to others to run it, again and again.
+    A function that is `cut` has more paths than are walked, and no `words`: it is not decided; it is `told` of as such
+    where who runs it is not, in its place. One that is `handed` on stands inside of another, which leaves it to others
+    to run it, again and again.
     """
 
     path: str
@@ -44,7 +43,7 @@ class Trace:
     anywhere: frozenset[str] = frozenset()
     told: bool = True
     handed: bool = False
-    spots: frozenset[Possible] = frozenset()
+    beside: frozenset[str] = frozenset()  # events of the context managers of its class
 
 
 class Tracer:
@@ -79,7 +78,7 @@ class Tracer:
         yield from self._walk(self._left(outer, speaks))
         yield from (replace(trace, handed=True) for trace in self._walk(self._given_away(speaks)))
         for node, owner in self._inherited():
-            if not speaks(self._possible.setdefault(node, hot.sure(node))):
+            if not speaks(self._possible.setdefault(node, hot.possible(node))):
                 continue
             key = (node, owner.name)
             found = self._derived[key] if key in self._derived else self._few(node, owner)
@@ -90,8 +89,8 @@ class Tracer:
         """Yield what other code may run, but no whole walk came to, where it has such events by itself."""
         hot = self._hot
         for node in sorted((n for n in outer if n in hot.run), key=lambda node: -getattr(node, "lineno", 0)):
-            if node in self._made or (node not in self._walked and speaks(hot.sure(node))):
-                self._possible[node] = hot.sure(node)
+            if node in self._made or (node not in self._walked and speaks(hot.possible(node))):
+                self._possible[node] = hot.possible(node)
                 self._again |= {node} if node in self._begun else set()
                 yield node
 
@@ -99,8 +98,8 @@ class Tracer:
         """Yield what stands inside of functions that hand it on, such as the step that an engine runs."""
         for node, module in self._hot.functions.items():
             is_left = node in self._made or node not in self._walked | self._begun
-            if is_left and is_given_away(node, module) and speaks(self._hot.sure(node)):
-                self._possible[node] = self._hot.sure(node)
+            if is_left and is_given_away(node, module) and speaks(self._hot.possible(node)):
+                self._possible[node] = self._hot.possible(node)
                 yield node
 
     def _walk(self, nodes: Iterable[ast.AST]) -> Iterator[Trace]:
@@ -114,31 +113,18 @@ class Tracer:
             for node in known:
                 self._made[node] = self._more(node, self._made[node], limit)
         for node in known:
-            self._made[node] = self._sampled(node, self._made[node])
             told = node not in self._again
             yield from (trace if told else replace(trace, told=False) for trace in self._made[node])
-
-    def _sampled(self, node: ast.AST, found: list[Trace]) -> list[Trace]:
-        """Return the traces of a function with too many paths, with a few of those paths: what is wrong there is so."""
-        key, is_spent = (node, None, 0), self._spent["sampled"] > self._meant
-        if key in self._tried or is_spent or not any(trace.cut and not trace.words for trace in found):
-            return found
-        self._tried.add(key)
-        found = self._few(node, limit=SAMPLED, samples=True)
-        self._spent["sampled"] += self._walker.work
-        return found
 
     @property
     def _meant(self) -> int:
         """Return the work that all functions of a kind may come to together."""
         return max(LEAST, EACH * len(self._hot.kinds))
 
-    def _few(
-        self, node: ast.AST, owner: ClassInfo | None = None, limit: int = 0, *, samples: bool = False
-    ) -> list[Trace]:
+    def _few(self, node: ast.AST, owner: ClassInfo | None = None, limit: int = 0) -> list[Trace]:
         """Return the traces of a function, which are cut where it has many paths: what it runs is not decided then."""
         assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module)
-        self._walker.start(limit or FEW, samples=samples)
+        self._walker.start(limit or FEW)
         found = list(_trace(self._walker, node, self._hot.functions[node], self._possible[node], owner))
         known = self._walked if not self._walker.cut else self._begun
         known |= self._walker.walked
@@ -204,7 +190,7 @@ def _trace(
     start, end = (Event(name, (), module.path, line, line) for name in ("start", "end"))
     try:
         root = Word().then(start)
-        states = walker.few(beginnings(walker, node, scope, owner), BEGUN)
+        states = list(beginnings(walker, node, scope, owner))
         walker.allow(len(states))
         for state in states:
             beginning = state.but(words=frozenset({root}))
@@ -229,13 +215,20 @@ def _trace(
             last,
             name,
             owner.name if owner else None,
-            tuple(words),
+            () if walker.cut else tuple(words),
             walker.cut,
             possible,
             walker.calls,
             walker.anywhere,
-            spots=walker.hot.spots(node) if walker.cut and words else frozenset(),
+            beside=_beside(walker.hot, node, owner),
         )
+
+
+def _beside(hot: Hot, node: ast.AST, owner: ClassInfo | None) -> frozenset[str]:
+    """Return the events of the context managers of a class, in which whoever uses it calls its other methods."""
+    methods = (each for each in (owner.methods.values() if owner is not None else ()) if each is not node)
+    methods = (each for each in methods if is_manager(each))
+    return frozenset().union(*(hot.kinds.get(method, ()) for method in methods))
 
 
 def _is_inner(node: ast.AST, module: Module) -> bool:

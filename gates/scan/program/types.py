@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 TRAINS = (OPTIMIZER, SCHEDULER, SCALER)
 MAX_DEPTH = 5
+SAY_NOTHING = frozenset({"typing.Any", "typing_extensions.Any", "object"})  # annotations that fit anything
 MAX_BASES = 6
 PROTOCOL = "typing.Protocol"
 READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tuple", "set"} | {
@@ -75,7 +76,7 @@ class Types(Parameters):
 
     def is_a(self, name: str | None, wanted: str, hops: int = MAX_BASES) -> bool | None:
         """Return whether a class is or extends another; `None` where the name is not known."""
-        if name is None:
+        if name is None or name in SAY_NOTHING:
             return None
         if hops < MAX_BASES:
             return self._extends(name, wanted, hops)

@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterable
 
+from gates.scan.paths.bearing import bearing
+from gates.scan.paths.hot import Hot
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
 from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import below, walk
 from gates.scan.program.scope import Scope
-from gates.scan.ways.bearing import bearing
-from gates.scan.ways.hot import Hot
 
 TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
 ASKING = (ast.If, ast.IfExp, ast.Call, ast.withitem, ast.While, ast.Match)

@@ -1,0 +1,253 @@
+"""Which code of a program may have to do with events: what has their names, and what calls that by name.
+
+Everything else need not be walked. A name leads to all functions that are called so: too much is walked rather than
+too little, and what a call really runs is found on the path.
+"""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from gates.scan.paths.events import Happening, tails_of
+from gates.scan.patterns.holes import Hole
+from gates.scan.patterns.matches import match
+from gates.scan.patterns.pattern import Pattern
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.known import is_called
+from gates.scan.program.module import Module, names_of, tail_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
+from gates.scan.rule import Needs
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+FEW = 2  # classes that have a method of one name: there an object of which nothing is known may be of one
+CALLED = frozenset({"__init__", "__call__", "forward", "__enter__", "__exit__", "__iter__", "__next__"})
+KEEPING = ast.Call | ast.IfExp | ast.Lambda | ast.Dict | ast.Attribute | ast.Subscript
+HOPS = 2  # variables that something is kept as, one after the other
+Place = tuple[ast.Name | ast.Attribute, Module]
+
+
+class Hot:
+    """The code of a program that may be an event, and the functions that lead to some."""
+
+    def __init__(self, project: Project, happening: Happening) -> None:
+        self.project = project
+        self.functions: dict[ast.AST, Module] = {}
+        self.kinds: dict[ast.AST, set[str]] = defaultdict(set)
+        self._hot: set[ast.AST] = set()
+        self._runs: dict[ast.AST, set[ast.AST]] = defaultdict(set)  # by function those that it may run
+        self._names = project.once(_by_name)[0]
+        self._seen: dict[tuple[str, str], bool] = {}
+        todo = [function for each in happening.kinds for function in self._begun(*each)]
+        while todo:
+            function = todo.pop()
+            for node, module in self._callers(function):
+                todo += self._mark(node, module, runs=function)
+
+    def __contains__(self, node: object) -> bool:
+        """Return whether something in a node may be an event or lead to one."""
+        return node in self._hot
+
+    @cached_property
+    def run(self) -> set[ast.AST]:
+        """Return the functions that other code may run."""
+        return {inner for outer, each in self._runs.items() for inner in each if inner is not outer}
+
+    def reach(self, function: ast.AST) -> frozenset[ast.AST]:
+        """Return the functions with events that a function may run, by whatever it runs."""
+        found: set[ast.AST] = set()
+        todo = list(self._inner(function))
+        while todo:
+            each = todo.pop()
+            if each not in found:
+                found.add(each)
+                todo += self._inner(each)
+        return frozenset(found)
+
+    def possible(self, function: ast.AST) -> frozenset[str]:
+        """Return the names of the events that a function may come to, by all that it may run."""
+        return frozenset(self._possible.get(function, ()))
+
+    @cached_property
+    def _possible(self) -> dict[ast.AST, set[str]]:
+        """Return the events of each function and of all that it may run: spread until nothing changes."""
+        outer: dict[ast.AST, set[ast.AST]] = defaultdict(set)
+        for function in self.functions:
+            for each in self._inner(function):
+                outer[each].add(function)
+        found = {function: set(self.kinds.get(function, ())) for function in self.functions}
+        todo = [function for function, kinds in found.items() if kinds]
+        while todo:
+            function = todo.pop()
+            for each in outer.get(function, ()):
+                if not found[function] <= found[each]:
+                    found[each] |= found[function]
+                    todo.append(each)
+        return found
+
+    def _inner(self, function: ast.AST) -> Iterator[ast.AST]:
+        yield from self._runs.get(function, ())
+        yield from self._within.get(function, ())
+
+    @cached_property
+    def _within(self) -> dict[ast.AST, list[ast.AST]]:
+        """Return by function those that stand in it."""
+        found: dict[ast.AST, list[ast.AST]] = defaultdict(list)
+        for function, module in self.functions.items():
+            for around in module.ancestors(function):
+                if around in self.functions and not isinstance(around, ast.Module):
+                    found[around].append(function)
+        return found
+
+    def _begun(self, kind: object, needs: Needs) -> list[ast.AST]:
+        """Mark what may be an event itself; return the functions that it stands in."""
+        found: list[ast.AST] = []
+        for pattern in (*kind.calls, *kind.enters, *kind.leaves):  # type: ignore[attr-defined]
+            for tail in tails_of(pattern):
+                for node, module in self._names.get(tail, ()):
+                    if self._may_be(pattern, node, module, needs):
+                        for place in ((node, module), *self._kept(node, module)):
+                            found += self._mark(*place, kind.name)  # type: ignore[attr-defined]
+        return found
+
+    def _may_be(self, pattern: Pattern, node: ast.expr, module: Module, needs: Needs) -> bool:
+        """Return whether a name may be that of an event: what is known of its object does not speak against it."""
+        body = pattern.body
+        if pattern.tail is None or not isinstance(body, ast.Call) or not isinstance(body.func, ast.Attribute):
+            return True
+        if not isinstance(node, ast.Attribute):
+            return False
+        scope = self.project.scope_at(node, module)
+        holes = match(Pattern(pattern.text, body.func.value, None), node.value, scope)
+        if holes is None:
+            return isinstance(body.func.value, ast.Attribute | ast.Call) and not isinstance(node.value, ast.Constant)
+        return all(self._may_fit(needs[name].types, hole) for name, hole in holes.items() if name in needs)
+
+    def _may_fit(self, types: tuple[str, ...], hole: Hole) -> bool:
+        node, scope = hole.node, hole.names
+        if not types or not isinstance(node, ast.expr) or not isinstance(scope, Scope):
+            return True
+        kind = self.project.types.of(node, scope)
+        verdicts = [self.project.types.is_a(kind, wanted) for wanted in types]
+        if any(verdicts) or None not in verdicts:
+            return any(verdicts)
+        named = any(is_called(name, wanted) for name in names_of(node) for wanted in types)
+        return named or _is_open(node, scope)
+
+    def _kept(self, node: ast.expr, module: Module) -> list[Place]:
+        """Return where that is used in its file which something is kept as: `self.cast = autocast()`."""
+        found: list[Place] = []
+        names: set[str] = set()
+        todo: list[ast.expr] = [node]
+        for _ in range(HOPS):
+            names = {name for each in todo for name in _targets(each, module)} - names
+            uses = [each for name in names for each in self._names.get(name, ()) if each[1] is module]
+            loaded = [use for use, _ in uses if isinstance(use.ctx, ast.Load) and use is not node]
+            found += [(use, module) for use in loaded]
+            todo = [*loaded]
+        return found
+
+    def _mark(self, node: ast.AST, module: Module, kind: str = "", runs: ast.AST | None = None) -> list[ast.AST]:
+        """Mark what a name stands in, up to its function; return the functions that are now known to be hot."""
+        found: list[ast.AST] = []
+        for here in (node, *self._ancestors(node, module)):
+            self._hot.add(here)
+            if isinstance(here, (*FUNCTIONS, ast.Lambda, ast.Module)):
+                if kind:
+                    self.kinds[here].add(kind)
+                    kind = ""
+                if runs is not None and runs is not here:
+                    self._runs[here].add(runs)
+                    runs = None
+                if here in self.functions:
+                    return found
+                self.functions[here] = module
+                found.append(here)
+                scope = self.project.scope_of(here, module)
+                if scope.outer is None or scope.outer.function is None:
+                    return found
+        return found
+
+    def _ancestors(self, node: ast.AST, module: Module) -> Iterator[ast.AST]:
+        here = module.parents.get(node)
+        while here is not None:
+            yield here
+            here = module.parents.get(here)
+
+    def _callers(self, function: ast.AST) -> Iterable[Place]:
+        """Return the places that may run a function, by its name or that of its class, where that is known by name."""
+        if not isinstance(function, FUNCTIONS):
+            return []
+        home = self.functions[function]
+        owner = self.project.scope_of(function, home).owner
+        by_class = owner is not None and function.name in CALLED
+        name = owner.node.name if owner is not None and by_class else function.name
+        places = [each for each in self._names.get(name, ()) if self._sees(each[1], home)]
+        if owner is not None and not by_class:
+            places = [each for each in places if self._may_be_of(*each, owner)]
+        handed = [each for each in places if by_class or (owner is None and not _is_called(*each))]
+        return [*places, *(use for each in handed for use in self._kept(*each))]
+
+    def _may_be_of(self, node: ast.expr, module: Module, owner: ClassInfo) -> bool:
+        """Return whether a name may be that of a method of a class: its object is one, or may well be one."""
+        if not isinstance(node, ast.Attribute):
+            return False
+        scope = self.project.scope_at(node, module)
+        kind = scope.self_class if tail_of(node.value) == scope.self_name and isinstance(node.value, ast.Name) else None
+        kind = kind or self.project.classes.get(self.project.types.of(node.value, scope) or "")
+        if kind is not None:
+            return kind is owner or owner in self.project.order_of(kind) or kind in self.project.order_of(owner)
+        return self.project.method_names[node.attr] <= FEW
+
+    def _sees(self, module: Module, home: Module) -> bool:
+        """Return whether a file may know what another one defines: it is that one, or imports something of it."""
+        key = module.path, home.path
+        if key not in self._seen:
+            names = (name for name in module.aliases.values())
+            self._seen[key] = module is home or any(
+                name == home.name or name.startswith(f"{home.name}.") or home.name.endswith(f".{name.lstrip('.')}")
+                or name.rpartition(".")[0].lstrip(".") == home.name.rpartition(".")[2]
+                for name in names
+            )  # fmt: skip
+        return self._seen[key]
+
+
+def _is_open(node: ast.expr, scope: Scope) -> bool:
+    """Return whether what an expression is depends on who calls the function, or on what its object was given."""
+    if isinstance(node, ast.Attribute):
+        return True
+    found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
+    return found is not None and any(each.kind in {"parameter", "opaque", "item"} for each in found[1])
+
+
+def _by_name(project: Project) -> Iterator[dict[str, list[Place]]]:
+    """Yield where the program mentions each name, the last part of a dotted one."""
+    found: dict[str, list[Place]] = defaultdict(list)
+    for module in project.modules.values():
+        for kind in (ast.Name, ast.Attribute):
+            for node in module.live.get(kind, ()):
+                if isinstance(node, ast.Name | ast.Attribute):
+                    found[node.id if isinstance(node, ast.Name) else node.attr].append((node, module))
+                if isinstance(node, ast.Name) and (meant := tail(module.aliases.get(node.id, node.id))) != node.id:
+                    found[meant].append((node, module))
+    yield found
+
+
+def _targets(node: ast.AST, module: Module) -> list[str]:
+    """Return the names that what a node stands in is set to: a call, a choice, a table."""
+    around = module.parents.get(node)
+    while isinstance(around, KEEPING):
+        around = module.parents.get(around)
+    targets = around.targets if isinstance(around, ast.Assign) else []
+    return [tail_of(each) for each in targets if isinstance(each, ast.Name | ast.Attribute)]
+
+
+def _is_called(node: ast.expr, module: Module) -> bool:
+    around = module.parents.get(node)
+    return isinstance(around, ast.Call) and around.func is node
+
+
+def tail(dotted: str) -> str:
+    """Return the last part of a dotted name."""
+    return dotted.rpartition(".")[2]
