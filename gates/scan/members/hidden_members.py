@@ -5,7 +5,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from gates.scan.members.code import broken, function_of
+from gates.scan.members.code import broken, calls, function_of
 from gates.scan.members.module_members import REGISTERS, is_member, registered
 from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
 from gates.scan.program.known import MODULE
@@ -28,7 +28,7 @@ OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and cl
 
 def look(project: Project) -> Iterator[Site]:
     """Yield each use of an attribute that the object's class, all its bases known, never gets."""
-    stored = _stored(project)
+    stored, anything = _stored(project), any(_set_by_name(project))
     known: dict[str, set[str] | None] = {}
     for module in project.modules.values():
         for node in module.live.get(ast.Attribute, []):
@@ -36,8 +36,8 @@ def look(project: Project) -> Iterator[Site]:
                 node.attr
             ):
                 continue
-            if node.attr in stored:
-                continue  # something sets it from outside, somewhere
+            if node.attr in stored or (anything and isinstance(node.value, ast.Attribute)):
+                continue  # something sets it from outside, or may put another object in the place of its own
             info = _class_of(project, module, node)
             if info is None or _asked_for(module, node):
                 continue
@@ -49,6 +49,13 @@ def look(project: Project) -> Iterator[Site]:
             if not (_extended(project, info, node.attr) or _is_doubtful(project, module, node, info)):
                 made = ("class", info.scope.module, info.node)
                 yield broken(module, node, f"{info.node.name} has no member {node.attr!r}", made)
+
+
+def _set_by_name(project: Project) -> Iterator[bool]:
+    """Yield the truth for each attribute that is set on an object by a name that only running tells."""
+    for module in project.modules.values():
+        for call in module.calls.get("setattr", []):
+            yield len(call.args) > 1 and not isinstance(call.args[1], ast.Constant)
 
 
 def _stored(project: Project) -> set[str]:
@@ -206,7 +213,10 @@ def _asked_for(module: Module, node: ast.Attribute) -> bool:
             if any(not kind or "AttributeError" in kind or kind in {"Exception", "BaseException"} for kind in kinds):
                 return True
     function = function_of(node, module)
-    return function is not None and text_of(node.value) in kept(function, _told_apart)
+    if function is None:
+        return False
+    asked = any(node.attr in text_of(call).split("'") for call in calls(function) if tail_of(call.func) == "hasattr")
+    return asked or text_of(node.value) in kept(function, _told_apart)
 
 
 def _told_apart(function: ast.AST) -> set[str]:
