@@ -22,6 +22,12 @@ RULES = (
         "critical and names the exception, the innermost line of the traceback that lies in the project, and why no "
         "test caught it.",
     ),
+    RuleText(
+        id="EX012",
+        title="Entry points come to a result",
+        meaning="An entry point that ends well and returns an error, a skip or nothing but None by name, or writes "
+        "BLOCK or FAILED, has shown nothing. Its criteria stay inconclusive.",
+    ),
 )
 
 
@@ -140,6 +146,14 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
     ended = seen.process
     if ended.exit_code == 0 and seen.exit_code:
         return Finding(**facts, **_returned_failure(seen), location=task.place(entry), evidence=raw)
+    if ended.exit_code == 0 and seen.no_result:
+        return Finding(
+            **{**facts, "rule": "EX012", "expected": "a result"}, outcome=Outcome.UNKNOWN, severity=Severity.HIGH,
+            location=task.place(entry), evidence=raw, actual="no result",
+            message=f"`{name}` ended well without a result: {seen.no_result}.",
+            impact="It shows nothing of what it stands for.",
+            remediation="Let it raise, or end with another exit code, where it failed or was skipped.",
+        )  # fmt: skip
     if ended.exit_code == 0:
         return Finding(
             **facts, outcome=Outcome.PASSED, severity=Severity.INFO, location=task.place(entry), evidence=raw,
