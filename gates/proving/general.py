@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from gates.errors import UsageError
 from gates.model import Location
-from gates.proof import Source
 from gates.proving.making import Change
+from gates.proving.proof import Source
 from gates.proving.source import LOGGERS, LOGS, Text, is_docstring, is_log
 from gates.syntax import constant_truth, live_nodes
 

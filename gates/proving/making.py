@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gates.model import Location
-from gates.proof import Source
+from gates.proving.proof import Source
 from gates.proving.source import Text, compiles, parsed
 
 

@@ -10,15 +10,14 @@ from typing import Any
 
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.proof import digest
 from gates.project.revision import environment, git
-from gates.proof import LEAST, CriterionProof, End, Proof, TriedFault
 from gates.proving import targets
 from gates.proving.bench import Bench
 from gates.proving.cases import Case, Trial
 from gates.proving.general import operators
-from gates.proving.known import Known
+from gates.proving.known import Known, digest
 from gates.proving.making import Fault
+from gates.proving.proof import LEAST, CriterionProof, End, Proof, TriedFault
 from gates.proving.targets import Baseline
 from gates.task.task import Criterion, Task
 from gates.terminal import printable

@@ -8,10 +8,10 @@ from building import written
 
 from gates.model import Location
 from gates.project.copying import copy_project, relocated
-from gates.proof import Source
 from gates.proving._worker.keeping import Copy
 from gates.proving.general import from_statements, general, operators
 from gates.proving.making import Change, Maker
+from gates.proving.proof import Source
 from gates.proving.source import Text
 
 

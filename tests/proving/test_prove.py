@@ -12,8 +12,8 @@ from rigging import CORE, a_rigged_project
 
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.proof import CriterionProof, End, Proof, Source, Standing
 from gates.proving import bench, targets
+from gates.proving.proof import CriterionProof, End, Proof, Source, Standing
 
 mutmut = pytest.importorskip("mutmut", reason="general mutations need mutmut (the extra 'prove')")
 
@@ -403,9 +403,9 @@ def test_ctrl_c_keeps_what_was_tried(tmp_path: Path) -> None:
 
 
 def test_no_criterion_of_a_task_without_proof_is_held_to_it() -> None:
-    from gates.stages import _proof
+    from gates.checks.proof import judge
 
-    assert list(_proof.plan(a_task())) == []
+    assert list(judge.plan(a_task())) == []
 
 
 def test_what_is_done_is_handed_over_before_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
 import pytest
 
 from gates.model import Level, Location
-from gates.proof import CriterionProof, End, Proof, Source, Standing, TriedFault
 from gates.proving.page import markdown, text
+from gates.proving.proof import CriterionProof, End, Proof, Source, Standing, TriedFault
 
 
 def a_fault(end: End) -> TriedFault:

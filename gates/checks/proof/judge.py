@@ -1,11 +1,11 @@
-"""The part of the business logic gate on proof: could the evidence of each criterion say no, by the last proof?"""
+"""What the last proof came to: could the evidence of each criterion say no?"""
 
 from collections.abc import Iterator
 
-from gates.check import EvidenceSet
-from gates.evidence.proof import LastProof
+from gates.check import Check, EvidenceSet
+from gates.checks.proof.collect import LastProof
 from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
-from gates.proof import CriterionProof, Standing, TriedFault
+from gates.proving.proof import CriterionProof, Standing, TriedFault
 from gates.report import Section
 from gates.task.task import Criterion, Task
 
@@ -54,7 +54,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield Finding.model_validate({**common, **told})
 
 
-def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Show the last proof, and whether it speaks of the files as they are; where there is none, say so."""
     last = evidence.get(LastProof)
     if last is None:
@@ -127,3 +127,8 @@ def _told(task: str, criterion: Criterion, proof: CriterionProof | None) -> dict
             return _unknown(
                 proof.standing.value, f"{criterion.id}: {proof.problem or proof.going_on(task) or proof.standing.value}"
             )
+
+
+CHECK = Check(
+    name="proof", gate="business-logic", order=130, rules=RULES, uses=(LastProof,), plan=plan, judge=judge, page=page
+)
