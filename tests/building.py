@@ -30,8 +30,8 @@ from gates.evidence.test_records import TestOutcome, TestRecord
 from gates.measuring.samples import Samples
 from gates.model import CommandRecord, Finding, Location, Outcome, Severity
 from gates.pipeline import discover
-from gates.proof import End
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
+from gates.proving.proof import End
 from gates.task.task import Task
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -34,7 +34,6 @@ criteria:
   - {id: NOTHING, text: Nothing, code: [{symbol: "pkg.core:add"}]}
   - {id: ENTRY, text: Enter, code: [{symbol: "pkg.core:entered"}]}
   - {id: TABLE, text: Triple, code: [{symbol: "pkg.core:tripled"}]}
-  - {id: READ, text: Use a name, code: [{symbol: "pkg.core:used", uses: [math.sqrt]}], tests: [tests/test_vacuous.py]}
   - {id: TEXT, text: Stand there, code: [{symbol: "pkg.core:double"}], tests: [tests/test_text.py]}
   - id: BOTH
     text: Stand there and run
@@ -47,7 +46,6 @@ CORE = '''\
 """What the criteria speak of."""
 
 import logging
-import math
 
 log = logging.getLogger(__name__)
 seen: list[int] = []
@@ -88,10 +86,6 @@ def tripled(number: int) -> int:
     """Return three times a number."""
     return number * 3
 
-
-def used(number: float) -> float:
-    """Return the root."""
-    return math.sqrt(number)
 '''
 
 FILES: dict[str, str | bytes] = {

@@ -18,8 +18,8 @@ from gates.context import Context
 from gates.errors import GatesError
 from gates.project.files import near
 from gates.project.revision import web_of
-from gates.proof import PROOF, Proof
 from gates.proving import declared, page
+from gates.proving.proof import PROOF, Proof
 from gates.proving.proving import Asked, prove
 from gates.task import loading as spec
 from gates.task.task import Task

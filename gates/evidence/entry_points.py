@@ -1,7 +1,11 @@
 """Production code run to its end: the entry points that a task names, commands and callables."""
 
+import ast
 import json
 import os
+import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -11,7 +15,6 @@ from gates.child.process import ProcessRun
 from gates.child.tracebacks import crash_of, warnings_of, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._scripts import exit_code_of
 from gates.evidence.test_records import Warned
 from gates.model import CommandRecord, Location, Model
 from gates.project.import_paths import import_roots
@@ -21,6 +24,10 @@ from gates.terminal import printable
 RUNNER = Path(__file__).with_name("_call_runner.py")
 # shown once for each line, as a developer sees them; all other warnings are shown anyway
 DEPRECATIONS = "default::DeprecationWarning,default::PendingDeprecationWarning"
+TABLES = (("project", "scripts"), ("project", "gui-scripts"), ("tool", "poetry", "scripts"))
+CALLED = "main"
+NO_RESULT = ("error", "errors", "skipped")  # a number under such a key is a count or a measure
+SAYS_FAILED = re.compile(r"(?:[\w ]{1,30}[:=]\s*)?(?:BLOCK|BLOCKED|FAIL|FAILED)(?:\s*(?:[:!.(-]|$))(?!\s*0\b)")
 
 
 class EntryRun(Model):
@@ -28,6 +35,7 @@ class EntryRun(Model):
 
     `error` is the exception's type and message, `function` the one that the crash was in; `returned` is what a
     callable returned, as `repr` shows it, cut to a bounded length, and `exit_code` what a console script makes of it.
+    `no_result` says why one that ended well came to nothing: what it returned or wrote says so.
     """
 
     index: int
@@ -39,6 +47,7 @@ class EntryRun(Model):
     function: str = ""
     returned: str | None = None
     exit_code: int | None = None
+    no_result: str = ""
     warnings: tuple[Warned, ...] = ()
 
 
@@ -95,6 +104,7 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
         function=crash.function if crash else "",
         returned=printable(told["returned"]) if "returned" in told else None,
         exit_code=_exit_code(entry, told, context),
+        no_result=printable(_no_result(told.get("returned", ""), ended.stdout.tail)) if clean_end else "",
         warnings=tuple(warnings_of(text, context)),
     )
 
@@ -122,3 +132,45 @@ def _result(path: Path) -> dict[str, str]:
     except (OSError, ValueError):
         return {}
     return {str(name): str(value) for name, value in told.items()} if isinstance(told, dict) else {}
+
+
+def _no_result(returned: str, written: str) -> str:
+    """Return why an entry point that ended well has no result: what it returned or wrote says that it failed."""
+    try:
+        value = ast.literal_eval(returned)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if str(name).lower() in NO_RESULT and (each is True or (isinstance(each, str) and each)):
+                return f"it returned {name!s}: {each!s}"
+        if value and all(each is None for each in value.values()):
+            return f"it returned None for {', '.join(map(str, value))}"
+    said = next((line.strip() for line in written.splitlines() if SAYS_FAILED.match(line.strip())), "")
+    return f"its output says {said!r}" if said else ""
+
+
+def exit_code_of(call: str, status: int, root: Path, *, is_number: bool) -> int | None:
+    """Return what the process of a console script would end with; `None` for a callable that need not be one.
+
+    A function that is called `main` and returns a whole number returns an exit code by convention; of one that
+    `pyproject.toml` names as a script, `sys.exit` takes 0, `None` and `False` for success, and nothing else.
+    """
+    if call in scripts_of(root):
+        return status
+    return status if is_number and call.partition(":")[2] == CALLED else None
+
+
+def scripts_of(root: Path) -> set[str]:
+    """Return the functions that `pyproject.toml` makes commands of, as `package.module:name`."""
+    try:
+        said = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return set()
+    return {"".join(text.partition("[")[0].split()) for table in TABLES for text in _values(said, table)}
+
+
+def _values(said: object, table: tuple[str, ...]) -> Iterator[str]:
+    for name in table:
+        said = said.get(name) if isinstance(said, dict) else None
+    yield from (text for text in said.values() if isinstance(text, str)) if isinstance(said, dict) else ()

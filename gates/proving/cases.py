@@ -7,21 +7,15 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from gates.code.sources import Sources
-from gates.code.symbols import Resolver
 from gates.evidence.executed_lines import TEST
 from gates.evidence.source_tree import SourceTree
-from gates.model import Location, Outcome
-from gates.proving import others
+from gates.model import Location
 from gates.proving.bench import Bench
 from gates.proving.declared import declared
-from gates.proving.derived import from_rule, from_statements, from_use, lines_of
-from gates.proving.general import general
+from gates.proving.general import from_statements, general
 from gates.proving.making import Change, Fault, Maker
-from gates.proving.others import Answer
 from gates.proving.source import Text
 from gates.proving.targets import Baseline, Collected, around, statements
-from gates.syntax import Unparsed
 from gates.task.code_binding import CodeBinding
 from gates.task.task import Criterion, Task
 
@@ -40,11 +34,8 @@ class Case:
 
     criterion: Criterion
     own: list[str]
-    parts: list[str]
     problem: str = ""
     notes: list[str] = field(default_factory=list)
-    ran: list[Answer] = field(default_factory=list)
-    read: list[Answer] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     tests: dict[str, list[str]] = field(default_factory=dict)
     sampled: int = 0
@@ -53,7 +44,7 @@ class Case:
     @property
     def can_be_tried(self) -> bool:
         """Return whether there is something to notice and nothing in the way."""
-        return not self.problem and bool(self.own or self.parts)
+        return not self.problem and bool(self.own)
 
 
 class Trial:
@@ -66,21 +57,16 @@ class Trial:
         self._baseline = baseline
         self._operators = found
         self._tree = SourceTree.collect(task, bench.look)
-        self._resolver = Resolver(task, Sources(bench.look.root))
         self._files: dict[str, Text] = {}
 
     def case(self, criterion: Criterion) -> Case:
         """Return a criterion with its evidence, looked at without a fault, and its faults."""
         bound = self._collected.bound(self._task, criterion)
         own = [test for test in bound if test in self._baseline.seconds and test not in self._baseline.left_out]
-        case = Case(criterion, own, others.parts_of(self._task, criterion))
+        case = Case(criterion, own)
         if left := len(self._baseline.left_out.intersection(bound)):
             case.notes.append(f"{left} of its {len(bound)} tests were skipped or expected to fail: they notice nothing")
-        if others.is_measured(self._task, criterion):
-            case.notes.append("its measures are not taken again: they are measured, not proved")
         case.problem = self._problem(case)
-        if case.can_be_tried:
-            self._look(case)
         if case.can_be_tried:
             self._make(case)
             if not case.faults and not self.passed_by(case):
@@ -88,8 +74,8 @@ class Trial:
         return case
 
     def passed_by(self, case: Case) -> bool:
-        """Return whether the tests of a criterion are seen to run none of its code, and nothing else may run it."""
-        return bool(case.unrun and case.own and not case.parts and not case.faults and not self._unseen(case))
+        """Return whether the tests of a criterion are seen to run none of its code."""
+        return bool(case.unrun and case.own and not case.faults and not self._unseen(case))
 
     def _unseen(self, case: Case) -> str:
         """Return what may have run code unseen in the tests of a criterion, or nothing."""
@@ -123,21 +109,6 @@ class Trial:
             return f"cannot be proved: its tests import {where}, not the copy that faults are put into"
         return ""
 
-    def _look(self, case: Case) -> None:
-        """Look at the other evidence without a fault: it must hold, or nothing that it says later means anything."""
-        case.read = others.look(self._task, case.criterion, self._bench.look, run=False)
-        if case.parts:
-            with self._bench.faulty() as context:
-                case.ran = others.look(self._task, case.criterion, context, run=True)
-        bad = next((a for a in (*case.ran, *case.read) if a.outcome is Outcome.FAILED), None)
-        if bad:
-            case.problem = f"cannot be proved, its own evidence fails: {bad.message}"
-        unseen = [a for a in case.ran if a.outcome is Outcome.UNKNOWN]
-        if unseen:
-            case.notes.append(f"{len(unseen)} of its checks could not be seen: {unseen[0].message}")
-            if not case.own and len(unseen) == len(case.ran):
-                case.problem = f"cannot be proved: {unseen[0].message}"
-
     def _make(self, case: Case) -> None:
         maker = Maker()
         case.faults += maker.make(declared(case.criterion, self._bench.pristine))[0]
@@ -145,8 +116,7 @@ class Trial:
         for binding in case.criterion.code:
             try:
                 places += self._places(binding)
-                case.faults += maker.make(self._bound(case, binding))[0]
-            except (Unparsed, SyntaxError, OSError, UnicodeDecodeError) as error:
+            except (SyntaxError, OSError, UnicodeDecodeError) as error:
                 case.notes.append(f"no faults were made of {binding.name}: {error}")
         made, case.sampled = maker.make(_spread(case.criterion.id, self._general(case, places)), SAMPLE)
         case.faults += made
@@ -155,34 +125,17 @@ class Trial:
             case.tests[fault.id] = self._baseline.noticing(place, case.own)
 
     def _places(self, binding: CodeBinding) -> list[Location]:
-        places = [] if binding.rule else [*self._tree.ways(binding)]
+        rule = self._tree.rule(binding.rule) if binding.rule else None
+        places = [site.location for site in rule.sites if site.ok] if rule else [*self._tree.ways(binding)]
         for place in places:
             self.file(place.path)  # one that cannot be read is said here
         return places
 
-    def _bound(self, case: Case, binding: CodeBinding) -> Iterator[Change]:
-        """Yield the faults that follow from a binding: its uses taken away, or its rule's statements out of order."""
-        if binding.symbol:
-            for place in self._tree.places(binding):
-                module = self._resolver.module(self._bench.look.root / place.path)
-                yield from from_use(binding, self._tree, self.file(place.path), module)
-        elif trace := self._tree.rule(binding.rule):
-            for path, lines in (pair for site in trace.sites if site.ok for pair in lines_of(site).items()):
-                yield from from_rule(trace.rule, self._run(case, path, lines), self.file(path))
-
-    def _run(self, case: Case, path: str, lines: frozenset[int]) -> frozenset[int]:
-        """Return those of the lines that a rule speaks of which the tests run: elsewhere a fault always survives."""
-        place = Location(path=path, line=min(lines), last_line=max(lines))
-        spoken = [each for each in statements(self.file(path), place) if each.line in lines]
-        run = self._seen_to_run(case, spoken)
-        self._count_unrun(case, len(spoken) - len(run))
-        return frozenset(each.line or 1 for each in run)
-
     def _seen_to_run(self, case: Case, every: list[Location]) -> list[Location]:
-        """Return the statements that tests run; all, where none is seen to and other processes or evidence may."""
+        """Return the statements that tests run; all, where none is seen to and other processes may."""
         told = [self._baseline.contexts(each) for each in every]
         own = {f"{TEST}{test}" for test in case.own}
-        if not own or (not any(own & (found or set()) for found in told) and (case.parts or self._unseen(case))):
+        if not own or (not any(own & (found or set()) for found in told) and self._unseen(case)):
             return every
         return [each for each, found in zip(every, told, strict=True) if found is None or own & found]
 

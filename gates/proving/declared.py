@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates.project.files import files_of
-from gates.proof import Source
 from gates.proving.making import Change
+from gates.proving.proof import Source
 from gates.proving.source import Text, compiles
 from gates.task import yaml_source
 from gates.task.fault import DeclaredFault

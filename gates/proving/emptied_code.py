@@ -21,10 +21,10 @@ from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
-from gates.proof import NOTICED, End
 from gates.proving.bench import Bench, Told
 from gates.proving.emptying import Emptying, emptyings, places_of, while_imported
 from gates.proving.exchanging import Exchange, exchanges, promises
+from gates.proving.proof import NOTICED, End
 from gates.proving.source import Text, compiles
 from gates.proving.targets import STARTUP_S, Baseline
 from gates.task.calls import stands_beside

@@ -1,5 +1,6 @@
-"""General mutations of some lines, by the operators of the library mutmut."""
+"""Mutants of some lines, by the operators of the library mutmut, and of whole statements."""
 
+import ast
 import contextlib
 import io
 import itertools
@@ -8,9 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gates.errors import UsageError
-from gates.proof import Source
+from gates.model import Location
 from gates.proving.making import Change
-from gates.proving.source import LOGGERS, LOGS, Text
+from gates.proving.proof import Source
+from gates.proving.source import LOGGERS, LOGS, Text, is_docstring, is_log
+from gates.syntax import constant_truth, live_nodes
 
 if TYPE_CHECKING:
     import libcst
@@ -126,3 +129,35 @@ def _strings() -> "Operators":
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 48 else f"{line[:45]}..."
+
+
+def from_statements(place: Location, file: Text) -> Iterator[Change]:
+    """Leave out each statement that does something, turn each condition round, return nothing in place of something."""
+    first, last = place.line or 1, place.last_line or 1
+    for node in live_nodes(file.tree):
+        if not isinstance(node, ast.expr | ast.stmt) or not (first <= node.lineno <= last):
+            continue
+        for what, part, text in _spoilt(node, file):
+            end = part.end_lineno or part.lineno
+            yield Change(Source.GENERAL, what, file, part.lineno, end, file.with_parts((part, text)))
+
+
+def _spoilt(node: ast.expr | ast.stmt, file: Text) -> Iterator[tuple[str, ast.expr | ast.stmt, str]]:
+    if isinstance(node, ast.Expr) and not is_docstring(node) and not is_log(node.value):
+        yield "statement left out", node, "yield" if isinstance(node.value, ast.Yield) else "pass"
+    elif isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _is_stored(node)):
+        yield "statement left out", node, "pass"
+    elif isinstance(node, ast.Raise):
+        yield "exception not raised", node, "pass"
+    elif isinstance(node, ast.If | ast.IfExp) and constant_truth(node.test) is None:
+        yield "condition turned round", node.test, f"(not ({file.of(node.test)}))"
+    elif isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
+        yield "returns None", node, "return None"
+
+
+def _is_stored(node: ast.Assign) -> bool:
+    return all(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

@@ -1,7 +1,9 @@
 """What was tried before, of the same state of all that it rests on: a proof can be taken up again."""
 
+import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,10 +11,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from gates import __version__
-from gates.project.files import cache_folder
-from gates.proof import End, TriedFault
+from gates.project.files import cache_folder, files_of
+from gates.proving.proof import End, TriedFault
+from gates.task.task import Task
 
 FORM = 1
+SETTINGS = ("pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini", "conftest.py")
 
 
 class _File(BaseModel):
@@ -55,3 +59,26 @@ class Known:
         except (OSError, ValueError, ValidationError):
             return {}
         return found.faults if found.head == self._head else {}
+
+
+def digest(task: Task, root: Path) -> str:
+    """Return the SHA-256 over the task and every file of its implementation, its tests and their settings."""
+    whole = hashlib.sha256(task.digest.encode())
+    for path in sorted(set(_files(task, root))):
+        whole.update(f"{path.relative_to(root).as_posix()}\0".encode("utf-8", "backslashreplace"))
+        whole.update(hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()
+
+
+def _files(task: Task, root: Path) -> Iterator[Path]:
+    tests = tuple(dict.fromkeys([*task.tests, *(path for c in task.criteria for path in c.tests)]))
+    yield from files_of((*task.implementation, *tests), root)
+    yield from (root / name for name in SETTINGS if (root / name).is_file())
+    for path in tests:
+        folder = (root / path.split("::")[0]).parent
+        while folder.is_relative_to(root):
+            if (folder / "conftest.py").is_file():
+                yield folder / "conftest.py"
+            if folder == root:
+                break
+            folder = folder.parent

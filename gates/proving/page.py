@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gates.counted import counted
 from gates.permalinks import Web
-from gates.proof import CriterionProof, End, Proof, Standing, TriedFault
+from gates.proving.proof import CriterionProof, End, Proof, Standing, TriedFault
 from gates.render.escape import block, cell, inline, link
 from gates.render.escape import markdown as flow
 from gates.terminal import visible
@@ -46,10 +46,10 @@ def markdown(proof: Proof, web: Web | None) -> str:
         f"- begun {proof.started_at}, {proof.duration_s:g} s, of which {proof.budget_s:g} s at most for trying faults",
         f"- commit {inline(proof.commit or 'none')}, files {inline(proof.digest[:16])}",
         *(f"- {flow(note)}" for note in proof.notes), "",
-        "Faults were put into a copy of the project, one at a time; the evidence of the criterion had to notice.", "",
+        "Faults were put into a copy of the project, one at a time; the tests of the criterion had to notice.", "",
         "## Criteria", "",
-        "| Criterion | Requirement | Level | Standing | Noticed | Rate | Asked | By reading only | Not counted |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| Criterion | Requirement | Level | Standing | Noticed | Rate | Asked | Not counted |",
+        "|---|---|---|---|---|---|---|---|",
         *(_row(criterion) for criterion in proof.criteria), "",
     ]  # fmt: skip
     for criterion in proof.criteria:
@@ -66,16 +66,22 @@ def _line(criterion: CriterionProof) -> str:
     head = f"  {criterion.id:<6} {criterion.level.value:<9} {criterion.standing.value:<22}"
     if criterion.problem or criterion.passed_by:
         return f"{head} {criterion.problem or PASSED_BY}"
-    read = f"{len(criterion.only_read)} by reading only" if criterion.only_read else ""
-    off = ", ".join(filter(None, (read, _off(criterion))))
+    off = _off(criterion)
     return f"{head} {_noticed(criterion)}{f'  ({off})' if off else ''}"
 
 
 def _row(criterion: CriterionProof) -> str:
     rate = "-" if criterion.rate is None else f"{criterion.rate:.0%}"
-    cells = [criterion.id, criterion.text, criterion.level.value, criterion.standing.value,
-             _noticed(criterion, short=True), rate, f"{criterion.killed_at_least:.0%}", str(len(criterion.only_read)),
-             _off(criterion) or "-"]  # fmt: skip
+    cells = [
+        criterion.id,
+        criterion.text,
+        criterion.level.value,
+        criterion.standing.value,
+        _noticed(criterion, short=True),
+        rate,
+        f"{criterion.killed_at_least:.0%}",
+        _off(criterion) or "-",
+    ]
     return f"| {' | '.join(str(inline(each)) for each in cells)} |"
 
 
@@ -90,14 +96,12 @@ def _off(criterion: CriterionProof) -> str:
     ends = (End.TIMEOUT, End.BROKEN, End.UNSTEADY, End.NOT_TRIED)
     counts = [f"{count} {end.value}" for end in ends if (count := criterion.count(end)) and end is not End.TIMEOUT]
     counts += [f"{criterion.sampled} left out by the sample"] if criterion.sampled else []
-    counts += [f"{len(criterion.open)} survivors not yet shown to all evidence"] if criterion.open else []
     return ", ".join(counts)
 
 
 def _criterion(criterion: CriterionProof, task: str, web: Web | None) -> Iterator[str]:
     yield from (f"## {inline(criterion.id)}: {inline(criterion.text)}", "")
-    asked = [counted(criterion.tests, "test")] if criterion.tests else []
-    yield from (f"{criterion.standing.value}; evidence: {', '.join([*asked, *criterion.evidence]) or 'none'}.", "")
+    yield from (f"{criterion.standing.value}; evidence: {counted(criterion.tests, 'test')}.", "")
     if why := criterion.problem or criterion.going_on(task) or (PASSED_BY if criterion.passed_by else ""):
         yield from (str(flow(why)), "")
     yield from (f"- {flow(note)}" for note in criterion.notes)
@@ -106,24 +110,15 @@ def _criterion(criterion: CriterionProof, task: str, web: Web | None) -> Iterato
     if criterion.faults:
         yield from ("| Fault | From | Where | End | By |", "|---|---|---|---|---|")
         yield from (
-            f"| {cell(f.title)} | {f.source.value} | {link(f.location, web)} | {_spoken(f)} | {inline(f.by or '-')} |"
+            f"| {cell(f.title)} | {f.source.value} | {link(f.location, web)} | {f.end.value} | {inline(f.by or '-')} |"
             for f in criterion.faults
         )
         yield ""
     for fault in criterion.survivors:
         yield from _missed("Survivor", SPOKEN[fault.end], fault, web)
-    for fault in criterion.only_read:
-        yield from _missed(
-            "Noticed by reading only", f"noticed by nothing that runs, only by {cell(fault.by)}", fault, web
-        )
-
-
-def _spoken(fault: TriedFault) -> str:
-    return f"{fault.end.value} by reading only" if fault.read else fault.end.value
 
 
 def _missed(title: str, end: str, fault: TriedFault, web: Web | None) -> Iterator[str]:
     yield from (f"### {title} {link(fault.location, web)}", "", str(block(fault.diff)), "")
     asked = [*fault.tests[:LISTED], *([f"{len(fault.tests) - LISTED} more"] if len(fault.tests) > LISTED else [])]
-    asked += fault.others
     yield from (f"{end}. Asked: {', '.join(str(cell(each)) for each in asked) or 'nothing'}.", "")

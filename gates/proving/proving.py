@@ -1,4 +1,4 @@
-"""The whole flow of a proof: look without a fault, make faults, try them, ask the other evidence of what survived."""
+"""The whole flow of a proof: run the tests without a fault, make faults, try them."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -10,21 +10,30 @@ from typing import Any
 
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.proof import digest
-from gates.model import Outcome
 from gates.project.revision import environment, git
-from gates.proof import LEAST, CriterionProof, End, Proof, TriedFault
-from gates.proving import others, targets
+from gates.proving import targets
 from gates.proving.bench import Bench
 from gates.proving.cases import Case, Trial
 from gates.proving.general import operators
-from gates.proving.known import Known
+from gates.proving.known import Known, digest
 from gates.proving.making import Fault
+from gates.proving.proof import LEAST, CriterionProof, End, Proof, TriedFault
 from gates.proving.targets import Baseline
-from gates.task.task import Task
+from gates.task.task import Criterion, Task
 from gates.terminal import printable
 
-SHARE = 0.75  # of the budget, for tests; the rest is for the evidence that is no test
+OTHERS = (
+    "calculations",
+    "edge_cases",
+    "entry_points",
+    "training_steps",
+    "recorded_tests",
+    "leaks",
+    "hot_paths",
+    "concurrency",
+    "scaling",
+    "regressions",
+)
 Pair = tuple[Case, Fault]
 
 
@@ -58,12 +67,10 @@ def prove(task: Task, context: Context, asked: Asked, say: Callable[[str], None]
         raise EvidenceUnavailable(f"nothing can be proved: {error}") from error
     cases = [trial.case(criterion) for criterion in chosen]
     start = time.time()
-    tried = _Tries(task, bench, baseline, known, say)
-    tried.by_tests(cases, start + asked.budget_s * (SHARE if any(case.parts for case in cases) else 1))
-    tried.by_others(cases, start + asked.budget_s)
+    _Tries(bench, baseline, known, say).by_tests(cases, start + asked.budget_s)
     notes = _notes(baseline, known, changed=digest(task, context.root) != before)
     return Proof(
-        schema="gates.proof/1",
+        schema="gates.proof/2",
         task=task.id,
         title=task.title,
         digest=before,
@@ -89,8 +96,7 @@ def _notes(baseline: Baseline, known: Known, *, changed: bool) -> Iterator[str]:
 class _Tries:
     """Puts the faults of all cases in, and keeps how each ended."""
 
-    def __init__(self, task: Task, bench: Bench, baseline: Baseline, known: Known, say: Callable[[str], None]) -> None:
-        self._task = task
+    def __init__(self, bench: Bench, baseline: Baseline, known: Known, say: Callable[[str], None]) -> None:
         self._bench = bench
         self._baseline = baseline
         self._known = known
@@ -98,9 +104,7 @@ class _Tries:
 
     def by_tests(self, cases: list[Case], deadline: float) -> None:
         """Let the tests look at every fault that is not known, each criterion in turn."""
-        left = [
-            pair for pair in _in_turn(cases) if pair[0].own and not self._known.get(pair[0].criterion.id, pair[1].id)
-        ]
+        left = [pair for pair in _in_turn(cases) if not self._known.get(pair[0].criterion.id, pair[1].id)]
         if not left:
             return
         self._say(f"{len(left)} faults to try by tests")
@@ -116,39 +120,6 @@ class _Tries:
             [self._asked(case, fault) for case, fault in left], packages=list(self._baseline.packages),
             peak_bytes=self._baseline.peak_bytes, deadline=deadline, say=self._say, took=took,
         )  # fmt: skip
-
-    def by_others(self, cases: list[Case], deadline: float) -> None:
-        """Let the other evidence look at what no test has noticed: first what runs, then what only reads."""
-        for case, fault in _in_turn(cases):
-            known = self._known.get(case.criterion.id, fault.id)
-            waits = known is None and not case.own
-            survived = known is not None and known.end is End.SURVIVED and not known.others
-            if (waits or survived) and (case.parts or case.read):
-                self._ask(case, fault, known, late=time.time() > deadline)
-                self._known.save()
-
-    def _ask(self, case: Case, fault: Fault, known: TriedFault | None, *, late: bool) -> None:
-        """Ask what runs, if there is time, then what reads: what only that notices does not count."""
-        name, criterion = fault.location.path, case.criterion
-        answer = None
-        if case.parts and not late:
-            with self._bench.faulty({name: fault.text}) as context:
-                answer = others.notices(case.ran, others.look(self._task, criterion, context, run=True))
-        if answer is None and not (case.parts and late) and any(a.outcome is Outcome.PASSED for a in case.read):
-            with self._bench.faulty({name: fault.text}) as context:
-                answer = others.notices(case.read, others.look(self._task, criterion, context, run=False))
-        told = known or _tried(case, fault, End.SURVIVED)
-        asked = (*(() if late else case.parts), *(("code",) if case.read else ()))
-        if answer:
-            told = told.model_copy(update={"end": End.KILLED, "by": answer.place, "message": answer.message,
-                                           "read": answer.read, "others": asked})  # fmt: skip
-        elif case.parts and late:
-            told = told.model_copy(update={"end": End.NOT_TRIED})
-            if known:
-                return  # what the tests said stays known
-        else:
-            told = told.model_copy(update={"others": asked})
-        self._known.put(criterion.id, told)
 
     def _asked(self, case: Case, fault: Fault) -> dict[str, Any]:
         tests = case.tests[fault.id]
@@ -187,8 +158,7 @@ def _told(task: Task, case: Case, known: Known, *, passed_by: bool) -> Criterion
         location=task.place(criterion),
         killed_at_least=least,
         tests=len(case.own),
-        evidence=tuple(case.parts),
-        measured=others.is_measured(task, criterion),
+        shown_otherwise=_is_shown_otherwise(task, criterion),
         problem=case.problem,
         notes=tuple(dict.fromkeys(case.notes)),
         sampled=case.sampled,
@@ -200,3 +170,10 @@ def _told(task: Task, case: Case, known: Known, *, passed_by: bool) -> Criterion
 def _end(case: Case, fault: Fault, known: TriedFault | None) -> TriedFault:
     """Return how a fault ended, as far as it was tried."""
     return known or _tried(case, fault, End.NOT_TRIED)
+
+
+def _is_shown_otherwise(task: Task, criterion: Criterion) -> bool:
+    """Return whether evidence that is no test stands for a criterion, to which no fault is shown."""
+    return bool(criterion.measures) or any(
+        criterion.id in each.criteria for name in OTHERS for each in getattr(task, name)
+    )

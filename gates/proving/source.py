@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 
 from gates.proving._worker.keeping import encoding_of
-from gates.proving.meaning import meaning
 from gates.syntax import live_nodes
 
 LOGS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
@@ -39,8 +38,8 @@ class Text:
 
     @cached_property
     def form(self) -> str:
-        """Return the syntax tree as text, which two texts of one meaning share."""
-        return meaning(self.tree)
+        """Return the syntax tree as text: comments and spaces make no mutant."""
+        return ast.dump(self.tree)
 
     @cached_property
     def idle(self) -> frozenset[int]:

@@ -22,6 +22,12 @@ RULES = (
         "critical and names the exception, the innermost line of the traceback that lies in the project, and why no "
         "test caught it.",
     ),
+    RuleText(
+        id="EX012",
+        title="Entry points come to a result",
+        meaning="An entry point that ends well and returns an error, a skip or nothing but None by name, or writes "
+        "BLOCK or FAILED, has shown nothing. Its criteria stay inconclusive.",
+    ),
 )
 
 
@@ -140,6 +146,10 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
     ended = seen.process
     if ended.exit_code == 0 and seen.exit_code:
         return Finding(**facts, **_returned_failure(seen), location=task.place(entry), evidence=raw)
+    if ended.exit_code == 0 and seen.no_result:
+        return Finding.model_validate(
+            {**facts, **_without_result(seen), "location": task.place(entry), "evidence": raw}
+        )
     if ended.exit_code == 0:
         return Finding(
             **facts, outcome=Outcome.PASSED, severity=Severity.INFO, location=task.place(entry), evidence=raw,
@@ -154,6 +164,20 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
         message=f"`{name}`: {ended.ended}: {what}", impact=f"Users of this entry point meet this crash.{uncaught}",
         remediation=advice_on(ended.last_words) or "Mend the crash and add a test that runs this path.",
     )  # fmt: skip
+
+
+def _without_result(seen: EntryRun) -> dict[str, object]:
+    """Say that an entry point came to its end and says itself that it has nothing to show."""
+    return {
+        "rule": "EX012",
+        "outcome": Outcome.UNKNOWN,
+        "severity": Severity.HIGH,
+        "expected": "a result",
+        "actual": "no result",
+        "message": f"`{seen.name}` ended well without a result: {seen.no_result}.",
+        "impact": "It shows nothing of what it stands for.",
+        "remediation": "Let it raise, or end with another exit code, where it failed or was skipped.",
+    }
 
 
 def _returned_failure(seen: EntryRun) -> dict[str, object]:

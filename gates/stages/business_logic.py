@@ -1,13 +1,11 @@
 """Stage 2, business logic: is each criterion traced to live code that its tests run, and does that code do right?"""
 
 from gates.check import discover
-from gates.evidence.proof import LastProof
 from gates.evidence.recorded_tests import RecordedTests
 from gates.evidence.recording import Recording
 from gates.model import Basis, Row
 from gates.stages import (
     _commands,
-    _proof,
     _recorded,
     _recorded_tests,
     _rules,
@@ -23,7 +21,6 @@ PARTS = (
     part(NAME, 60, _waivers, basis=Basis.DECLARED),
     part(NAME, 80, _recorded, Recording, row=Row.TEST, label="recorded run"),
     part(NAME, 90, _recorded_tests, RecordedTests, row=Row.TEST, label="recorded run"),
-    part(NAME, 130, _proof, LastProof),
 )
 
 GATE = Gate(

@@ -8,8 +8,7 @@ from building import a_context, a_project, a_task, written
 
 from gates.check import EvidenceSet
 from gates.child.tracebacks import crash_of, innermost, warnings_of
-from gates.evidence._scripts import scripts_of
-from gates.evidence.entry_points import EntryPointRuns, EntryRun
+from gates.evidence.entry_points import EntryPointRuns, EntryRun, scripts_of
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Outcome, Severity
@@ -298,3 +297,42 @@ def test_key_that_a_callee_no_longer_returns_is_found_behind_a_green_suite(tmp_p
     )
     assert "KeyError: 'train_data' in `run_training`" in finding.message
     assert "`run_training` (pkg/training.py:5-8) was executed by no test." in finding.impact
+
+
+NO_RESULTS = {
+    "an error": ("return {'error': 'CUDA not available', 'speedup': None}", "it returned error: CUDA not available"),
+    "a skip": ("return {'skipped': True}", "it returned skipped: True"),
+    "nothing": ("return {'speedup': None}", "it returned None for speedup"),
+    "a line": ("print('verdict: BLOCK')", "its output says 'verdict: BLOCK'"),
+    "a headline": ("print('FAILED (2 of 3)')", "its output says 'FAILED (2 of 3)'"),
+}
+RESULTS = {
+    "a measured error": "return {'error': 0.01}",
+    "no error": "return {'error': None, 'speedup': 1.5}",
+    "a count": "return {'done': 3, 'skipped': 1}",
+    "none failed": "print('FAILED: 0')",
+    "a word in a sentence": "print('FAILED jobs are tried again'); print('BLOCKS 3')",
+    "None": "return None",
+}
+
+
+def came_to(tmp_path: Path, body: str) -> tuple[str, Outcome]:
+    root = written(tmp_path / "project", {"pkg/__init__.py": "", "pkg/go.py": f"def go():\n    {body}\n"})
+    task = a_task(entry_points=[{"call": "pkg.go:go"}])
+    evidence = EvidenceSet()
+    evidence.collect(EntryPointRuns, task, a_context(root))
+    seen = evidence.get(EntryPointRuns)
+    assert seen is not None
+    (finding,) = _entries.judge(task, evidence)
+    return seen.runs[0].no_result, finding.outcome
+
+
+@pytest.mark.parametrize("case", NO_RESULTS)
+def test_an_entry_point_that_says_it_failed_shows_nothing(tmp_path: Path, case: str) -> None:
+    body, why = NO_RESULTS[case]
+    assert came_to(tmp_path, body) == (why, Outcome.UNKNOWN)
+
+
+@pytest.mark.parametrize("case", RESULTS)
+def test_an_entry_point_with_a_result_passes(tmp_path: Path, case: str) -> None:
+    assert came_to(tmp_path, RESULTS[case]) == ("", Outcome.PASSED)

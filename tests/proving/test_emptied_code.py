@@ -11,8 +11,8 @@ from gates.evidence.called_code import CalledCode
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
-from gates.proof import End
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
+from gates.proving.proof import End
 from gates.task import loading as spec
 
 CORE = """\

@@ -1,15 +1,13 @@
 import pytest
 
 from gates.model import Level, Location
-from gates.proof import CriterionProof, End, Proof, Source, Standing, TriedFault
 from gates.proving.page import markdown, text
+from gates.proving.proof import CriterionProof, End, Proof, Source, Standing, TriedFault
 
 
-def a_fault(end: End, *, read: bool = False, others: tuple[str, ...] = ()) -> TriedFault:
+def a_fault(end: End) -> TriedFault:
     place = Location(path="pkg/core.py", line=1)
-    return TriedFault(
-        id="f", source=Source.GENERAL, title="t", location=place, diff="d", end=end, read=read, others=others
-    )
+    return TriedFault(id="f", source=Source.GENERAL, title="t", location=place, diff="d", end=end)
 
 
 def a_criterion(*faults: TriedFault, **changes: object) -> CriterionProof:
@@ -21,7 +19,7 @@ def a_criterion(*faults: TriedFault, **changes: object) -> CriterionProof:
 
 
 def a_proof(*criteria: CriterionProof) -> Proof:
-    facts = {"schema": "gates.proof/1", "task": "T1", "title": "T", "digest": "0", "commit": None, "criteria": criteria}
+    facts = {"schema": "gates.proof/2", "task": "T1", "title": "T", "digest": "0", "commit": None, "criteria": criteria}
     return Proof.model_validate({**facts, "started_at": "2026-01-01T00:00:00Z", "duration_s": 1, "budget_s": 1})
 
 
@@ -36,24 +34,16 @@ KILLED, SURVIVED, LEFT = (a_fault(end) for end in (End.KILLED, End.SURVIVED, End
         (a_criterion(SURVIVED), Standing.VACUOUS),
         (a_criterion(SURVIVED, LEFT), Standing.UNPROVED),
         (a_criterion(LEFT), Standing.UNPROVED),
-        (a_criterion(a_fault(End.KILLED, read=True)), Standing.VACUOUS),
-        (a_criterion(*[KILLED] * 4, a_fault(End.KILLED, read=True)), Standing.PROVED),
-        (a_criterion(*[KILLED] * 3, a_fault(End.KILLED, read=True)), Standing.WEAK),
-        (a_criterion(a_fault(End.KILLED, read=True), LEFT), Standing.UNPROVED),
         (a_criterion(*[a_fault(End.BROKEN)] * 3), Standing.UNPROVED),
-        (a_criterion(SURVIVED, evidence=("entry_points",)), Standing.UNPROVED),
-        (a_criterion(a_fault(End.SURVIVED, others=("entry_points",)), evidence=("entry_points",)), Standing.VACUOUS),
         (a_criterion(*[KILLED] * 4, LEFT), Standing.PROVED),
         (a_criterion(*[KILLED] * 4, LEFT, LEFT), Standing.UNPROVED),
         (a_criterion(KILLED, *[LEFT] * 39), Standing.UNPROVED),
         (a_criterion(*[KILLED] * 4, sampled=300), Standing.PROVED),
         (a_criterion(KILLED, SURVIVED, SURVIVED, LEFT), Standing.WEAK),
         (a_criterion(*[KILLED] * 3, SURVIVED, LEFT), Standing.UNPROVED),
-        (a_criterion(*[KILLED] * 3, SURVIVED, evidence=("entry_points",)), Standing.UNPROVED),
-        (a_criterion(KILLED, SURVIVED, SURVIVED, evidence=("entry_points",)), Standing.UNPROVED),
         (a_criterion(KILLED, problem="its own evidence fails"), Standing.UNPROVED),
         (a_criterion(tests=0), Standing.NOTHING),
-        (a_criterion(tests=0, measured=True), Standing.MEASURED),
+        (a_criterion(tests=0, shown_otherwise=True), Standing.MEASURED),
     ],
 )
 def test_a_criterion_stands_where_its_faults_ended(criterion: CriterionProof, standing: Standing) -> None:
@@ -67,13 +57,13 @@ PROVED, WEAK = a_criterion(KILLED), a_criterion(SURVIVED, KILLED)
     ("criteria", "code"),
     [
         ([PROVED], 0),
-        ([PROVED, a_criterion(tests=0, measured=True)], 0),
+        ([PROVED, a_criterion(tests=0, shown_otherwise=True)], 0),
         ([PROVED, a_criterion(SURVIVED, level=Level.SHOULD)], 0),
         ([PROVED, WEAK], 1),
         ([PROVED, a_criterion(SURVIVED), a_criterion(LEFT)], 1),
         ([PROVED, a_criterion(LEFT)], 3),
         ([PROVED, a_criterion(tests=0)], 3),
-        ([a_criterion(tests=0, measured=True)], 3),
+        ([a_criterion(tests=0, shown_otherwise=True)], 3),
     ],
 )
 def test_the_exit_code_follows_the_must_criteria(criteria: list[CriterionProof], code: int) -> None:
@@ -89,19 +79,3 @@ def test_what_the_time_was_up_for_is_told_with_how_to_go_on() -> None:
     assert (proof.exit_code, text(proof).count("not decided")) == (3, 1)
     assert f"AC1 {how}\n" in text(proof)
     assert "3 of 4 faults were not tried when the time was up" in markdown(proof, None)
-
-
-def test_what_was_not_shown_to_all_evidence_counts_as_a_survivor() -> None:
-    criterion = a_criterion(KILLED, SURVIVED, evidence=("entry_points",))
-    assert (criterion.rate, criterion.open) == (0.5, (SURVIVED,))
-    assert not a_proof(criterion).complete
-
-
-def test_what_only_reading_noticed_is_counted_and_not_noticed() -> None:
-    read = a_fault(End.KILLED, read=True)
-    criterion = a_criterion(*[KILLED] * 4, read, SURVIVED)
-    assert (len(criterion.noticed), criterion.only_read, len(criterion.counted)) == (4, (read,), 6)
-    page = markdown(a_proof(criterion), None)
-    assert "| 4 of 6 | 67% | 80% | 1 |" in page
-    assert "### Noticed by reading only" in page
-    assert "4 of 6 faults noticed, 67%  (1 by reading only)" in text(a_proof(criterion))

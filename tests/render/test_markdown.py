@@ -28,7 +28,7 @@ from gates.errors import GatesError, UsageError
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.test_records import TestOutcome, Warned
 from gates.model import FileDigest, Location, Revision
-from gates.proof import End
+from gates.proving.proof import End
 from gates.render import _causes, _views, markdown
 from gates.render.markdown import check, render
 from gates.report import Report

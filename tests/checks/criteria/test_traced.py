@@ -12,8 +12,8 @@ from gates.evidence.patterns import PatternTrace
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Location, Outcome, Status
 from gates.pipeline import judge as judge_gate
-from gates.proof import End
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
+from gates.proving.proof import End
 from gates.stages.business_logic import GATE
 from gates.task.task import Task
 

@@ -6,8 +6,8 @@ from building import a_criterion, a_task, evidence
 from gates.check import EvidenceSet
 from gates.checks.faults import judge as _emptied
 from gates.model import Finding, Level, Location, Outcome, Severity
-from gates.proof import End
 from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
+from gates.proving.proof import End
 
 TASK = a_task(criteria=[a_criterion()])
 

@@ -1,11 +1,11 @@
-"""The part of the business logic gate on proof: could the evidence of each criterion say no, by the last proof?"""
+"""What the last proof came to: could the evidence of each criterion say no?"""
 
 from collections.abc import Iterator
 
-from gates.check import EvidenceSet
-from gates.evidence.proof import LastProof
+from gates.check import Check, EvidenceSet
+from gates.checks.proof.collect import LastProof
 from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
-from gates.proof import CriterionProof, Standing, TriedFault
+from gates.proving.proof import CriterionProof, Standing, TriedFault
 from gates.report import Section
 from gates.task.task import Criterion, Task
 
@@ -54,7 +54,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield Finding.model_validate({**common, **told})
 
 
-def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Show the last proof, and whether it speaks of the files as they are; where there is none, say so."""
     last = evidence.get(LastProof)
     if last is None:
@@ -81,14 +81,10 @@ def _listed(faults: tuple[TriedFault, ...]) -> str:
     return ", ".join(named) + (f", ... and {more} more in proof.md" if more else "")
 
 
-def _by_reading(proof: CriterionProof) -> str:
-    return f" ({len(proof.only_read)} of them were noticed by reading only)" if proof.only_read else ""
-
-
 def _vacuous(proof: CriterionProof) -> str:
     if proof.passed_by:
         return "its tests run none of its code"
-    return f"nothing that runs noticed any of the {len(proof.counted)} faults put into its code{_by_reading(proof)}"
+    return f"no test noticed any of the {len(proof.counted)} faults put into its code"
 
 
 def _asked(task: Task) -> tuple[Criterion, ...]:
@@ -119,15 +115,20 @@ def _told(task: str, criterion: Criterion, proof: CriterionProof | None) -> dict
                 "remediation": "Bind tests that assert what the criterion asks for.",
             }  # fmt: skip
         case Standing.WEAK:
-            missed = (*proof.survivors, *proof.only_read)
             return {"outcome": Outcome.FAILED, "severity": Severity.MEDIUM, "actual": actual,
-                    "message": f"The evidence of {criterion.id} missed {len(missed)} faults{_by_reading(proof)}: "
-                    f"{_listed(missed)}.",
+                    "message": f"The evidence of {criterion.id} missed {len(proof.survivors)} faults: "
+                    f"{_listed(proof.survivors)}.",
                     "remediation": "Write tests that notice them; proof.md has each."}  # fmt: skip
         case Standing.MEASURED:
-            return {"outcome": Outcome.NOT_APPLICABLE, "severity": Severity.INFO, "actual": proof.standing.value,
-                    "message": f"{criterion.id} is measured, and measures are not proved."}  # fmt: skip
+            return _unknown("no tests", f"{criterion.id} has no tests: mutants are tried by tests alone.") | {
+                "remediation": "Bind tests to it; its commands are asked in each run (BL017)."
+            }
         case _:
             return _unknown(
                 proof.standing.value, f"{criterion.id}: {proof.problem or proof.going_on(task) or proof.standing.value}"
             )
+
+
+CHECK = Check(
+    name="proof", gate="business-logic", order=130, rules=RULES, uses=(LastProof,), plan=plan, judge=judge, page=page
+)

@@ -1,8 +1,5 @@
 """The last proof of a task: read back, and compared with the files that it rests on."""
 
-import hashlib
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Self
 
 from pydantic import ValidationError
@@ -11,11 +8,9 @@ from gates import config
 from gates.check import Evidence
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.project.files import files_of
-from gates.proof import PROOF, Proof
+from gates.proving.known import digest
+from gates.proving.proof import PROOF, Proof
 from gates.task.task import Task
-
-SETTINGS = ("pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini", "conftest.py")
 
 
 class LastProof(Evidence):
@@ -41,26 +36,3 @@ class LastProof(Evidence):
         if proof.task != task.id:
             raise EvidenceUnavailable(f"{context.shown(path)} is a proof of {proof.task!r}")
         return cls(how=f"{context.shown(path)}", proof=proof, fits=proof.digest == digest(task, context.root))
-
-
-def digest(task: Task, root: Path) -> str:
-    """Return the SHA-256 over the task and every file of its implementation, its tests and their settings."""
-    whole = hashlib.sha256(task.digest.encode())
-    for path in sorted(set(_files(task, root))):
-        whole.update(f"{path.relative_to(root).as_posix()}\0".encode("utf-8", "backslashreplace"))
-        whole.update(hashlib.sha256(path.read_bytes()).digest())
-    return whole.hexdigest()
-
-
-def _files(task: Task, root: Path) -> Iterator[Path]:
-    tests = tuple(dict.fromkeys([*task.tests, *(path for c in task.criteria for path in c.tests)]))
-    yield from files_of((*task.implementation, *tests), root)
-    yield from (root / name for name in SETTINGS if (root / name).is_file())
-    for path in tests:
-        folder = (root / path.split("::")[0]).parent
-        while folder.is_relative_to(root):
-            if (folder / "conftest.py").is_file():
-                yield folder / "conftest.py"
-            if folder == root:
-                break
-            folder = folder.parent

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from gates.model import Level, Location, Model
 
-PROOF_SCHEMA = "gates.proof/1"
+PROOF_SCHEMA = "gates.proof/2"
 PROOF = "proof.json"
 LEAST = 0.8
 
@@ -36,8 +36,6 @@ class Source(StrEnum):
     """Where a fault comes from."""
 
     DECLARED = "declared"
-    RULE = "rule"
-    USE = "use"
     GENERAL = "general"
 
 
@@ -49,11 +47,11 @@ class Standing(StrEnum):
     VACUOUS = "vacuous"
     UNPROVED = "unproved"
     NOTHING = "nothing to prove"
-    MEASURED = "measured, not proved"
+    MEASURED = "no tests"
 
 
 class TriedFault(Model):
-    """One fault: what it changes, how it ended, and what noticed it; `read` says that code was only read for that."""
+    """One fault: what it changes, how it ended, and what noticed it."""
 
     id: str
     source: Source
@@ -63,9 +61,7 @@ class TriedFault(Model):
     end: End
     by: str = ""
     message: str = ""
-    read: bool = False
     tests: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
     seconds: float = 0
 
 
@@ -73,6 +69,7 @@ class CriterionProof(Model):
     """A criterion, the evidence that had to notice, and the faults that were put in.
 
     `sampled` counts the faults that were left out; `passed_by` says that its tests were seen to run none of its code.
+    Of a criterion without tests `shown_otherwise` says that other evidence stands for it.
     """
 
     id: str
@@ -81,8 +78,7 @@ class CriterionProof(Model):
     location: Location
     killed_at_least: float
     tests: int = 0
-    evidence: tuple[str, ...] = ()
-    measured: bool = False
+    shown_otherwise: bool = False
     problem: str = ""
     notes: tuple[str, ...] = ()
     sampled: Annotated[int, Field(ge=0)] = 0
@@ -96,13 +92,8 @@ class CriterionProof(Model):
 
     @property
     def noticed(self) -> tuple[TriedFault, ...]:
-        """Return the faults that something noticed which runs."""
-        return tuple(fault for fault in self.faults if fault.end in NOTICED and not fault.read)
-
-    @property
-    def only_read(self) -> tuple[TriedFault, ...]:
-        """Return the faults that nothing noticed but a reading of the code: counted, and not as noticed."""
-        return tuple(fault for fault in self.faults if fault.end in NOTICED and fault.read)
+        """Return the faults that a test noticed."""
+        return tuple(fault for fault in self.faults if fault.end in NOTICED)
 
     @property
     def survivors(self) -> tuple[TriedFault, ...]:
@@ -116,11 +107,11 @@ class CriterionProof(Model):
 
     @property
     def standing(self) -> Standing:
-        """Return what this says of the criterion, by what runs: reading proves nothing."""
+        """Return what this says of the criterion."""
         if self.problem:
             return Standing.UNPROVED
-        if not self.tests and not self.evidence:
-            return Standing.MEASURED if self.measured else Standing.NOTHING
+        if not self.tests:
+            return Standing.MEASURED if self.shown_otherwise else Standing.NOTHING
         if self.passed_by:
             return Standing.VACUOUS
         if self.rate is None or self.undecided:
@@ -137,25 +128,19 @@ class CriterionProof(Model):
         sample left out was never to be tried, and is no part of it.
         """
         left, noticed = self.count(End.NOT_TRIED), len(self.noticed)
-        of, late = len(self.counted) + left, left + len(self.open)
-        if not late or noticed >= self.killed_at_least * of:
+        of = len(self.counted) + left
+        if not left or noticed >= self.killed_at_least * of:
             return False
-        return not noticed or noticed + late >= self.killed_at_least * of
-
-    @property
-    def open(self) -> tuple[TriedFault, ...]:
-        """Return the survivors that not all of the evidence has looked at; until then they count as survivors."""
-        return tuple(fault for fault in self.survivors if self.evidence and not fault.others)
+        return not noticed or noticed + left >= self.killed_at_least * of
 
     def going_on(self, task: str) -> str:
         """Say what was left to try when the time was up, and how to go on; nothing where that decides nothing."""
         if self.problem or not self.undecided:
             return ""
         left = self.count(End.NOT_TRIED)
-        parts = [f"{left} of {len(self.counted) + left} faults were not tried"] if left else []
-        parts += [f"{len(self.open)} survivors were not yet shown to all evidence"] if self.open else []
         return (
-            f"not decided: {' and '.join(parts)} when the time was up, and they could turn it; go on with "
+            f"not decided: {left} of {len(self.counted) + left} faults were not tried when the time was up, and they "
+            f"could turn it; go on with "
             f"`gates prove {task} --resume`, with a larger --budget if need be"
         )
 
@@ -195,4 +180,4 @@ class Proof(Model):
     @property
     def complete(self) -> bool:
         """Return whether every fault that was made was tried."""
-        return not any(criterion.count(End.NOT_TRIED) or criterion.open for criterion in self.criteria)
+        return not any(criterion.count(End.NOT_TRIED) for criterion in self.criteria)

@@ -3,19 +3,17 @@
 from building import a_criterion, a_task, evidence
 
 from gates.check import EvidenceSet
-from gates.evidence.proof import LastProof
+from gates.checks.proof import judge
+from gates.checks.proof.collect import LastProof
 from gates.model import Finding, Level, Location, Outcome
-from gates.proof import CriterionProof, End, Proof, Source, TriedFault
-from gates.stages import _proof
+from gates.proving.proof import CriterionProof, End, Proof, Source, TriedFault
 
 TASK = a_task(criteria=[a_criterion()], proof={"killed_at_least": 0.8})
 
 
-def a_fault(line: int, end: End = End.SURVIVED, *, read: bool = False) -> TriedFault:
+def a_fault(line: int, end: End = End.SURVIVED) -> TriedFault:
     place = Location(path="pkg/core.py", line=line)
-    return TriedFault(
-        id=f"f{line}", source=Source.GENERAL, title=f"{line} -> 0", location=place, diff="d", end=end, read=read
-    )
+    return TriedFault(id=f"f{line}", source=Source.GENERAL, title=f"{line} -> 0", location=place, diff="d", end=end)
 
 
 def proved(*faults: TriedFault) -> EvidenceSet:
@@ -23,13 +21,13 @@ def proved(*faults: TriedFault) -> EvidenceSet:
         id="AC1", text="Double", level=Level.MUST, location=Location(path="t.yaml"), killed_at_least=0.8, tests=1,
         faults=faults,
     )  # fmt: skip
-    facts = {"schema": "gates.proof/1", "task": "T1", "title": "T", "digest": "0", "commit": None, "duration_s": 1,
+    facts = {"schema": "gates.proof/2", "task": "T1", "title": "T", "digest": "0", "commit": None, "duration_s": 1,
              "started_at": "2026-01-01T00:00:00Z", "budget_s": 1, "criteria": (criterion,)}  # fmt: skip
     return evidence(LastProof(how="proof.json", proof=Proof.model_validate(facts), fits=True))
 
 
 def finding(*faults: TriedFault) -> Finding:
-    (found,) = _proof.judge(TASK, proved(*faults))
+    (found,) = judge.judge(TASK, proved(*faults))
     return found
 
 
@@ -38,12 +36,12 @@ FIVE = ", ".join(f"pkg/core.py:{line} ({line} -> 0)" for line in range(1, 6))
 
 
 def test_survivors_are_told_with_their_change_and_what_is_left_out_is_counted() -> None:
-    (section,) = _proof.describe(TASK, proved(*SEVEN))
+    (section,) = judge.page(TASK, proved(*SEVEN))
     assert section.rows[0][-1] == f"{FIVE}, ... and 2 more in proof.md"
 
 
 def test_few_survivors_are_all_told() -> None:
-    (section,) = _proof.describe(TASK, proved(*SEVEN[:5]))
+    (section,) = judge.page(TASK, proved(*SEVEN[:5]))
     assert section.rows[0][-1] == FIVE
 
 
@@ -54,9 +52,9 @@ def test_weak_evidence_is_told_with_the_first_of_what_it_missed() -> None:
 
 
 def test_vacuous_evidence_is_told_in_the_same_numbers_everywhere() -> None:
-    faults = (a_fault(1), a_fault(2), a_fault(3, End.KILLED, read=True))
+    faults = (a_fault(1), a_fault(2), a_fault(3))
     found = finding(*faults)
-    (section,) = _proof.describe(TASK, proved(*faults))
+    (section,) = judge.page(TASK, proved(*faults))
     assert found.actual == "0 of 3, 0%"
-    assert "noticed any of the 3 faults put into its code (1 of them were noticed by reading only)" in found.message
+    assert "no test noticed any of the 3 faults put into its code" in found.message
     assert section.rows[0][1:4] == ("vacuous", "0 of 3", "0%")
