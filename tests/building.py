@@ -149,8 +149,9 @@ def a_tree(task: Task, *, unparsed: tuple[str, ...] = ()) -> SourceTree:
     return SourceTree(how="syntax trees", files=1, symbols=traces, rules=(), unparsed=unparsed)
 
 
-OLD = [(2.0 + i / 100) / 1000 for i in range(12)]
-NEW = [(1.0 + i / 200) / 1000 for i in range(12)]
+NOISE = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]  # of a clock: no two times are the same, nor their differences
+OLD = [(2.0 + i / 100 + n / 10**6) / 1000 for i, n in enumerate(NOISE)]
+NEW = [(1.0 + i / 200 + n / 10**6) / 1000 for i, n in enumerate(reversed(NOISE))]
 
 
 def raw_samples(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring import answers
-from gates.measuring.answers import MANY, Source
+from gates.measuring.answers import Source
 from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import TIME_UNITS, is_time
 from gates.measuring.ledger import Attempt, Ledger, Recalled
@@ -88,6 +88,9 @@ def _drawn(samples: Samples) -> str:
     }
     values = [value for arms in times.values() for values in arms.values() for value in values]
     return frozen_digest(times) if len(set(values)) >= MANY else ""
+
+
+MANY = 10  # different times: fewer may be the same by chance
 
 
 def counted(lines: Sequence[Attempt]) -> tuple[Attempt, ...]:

@@ -8,8 +8,9 @@ from functools import partial
 
 from gates.measuring.deciding.design import LEAST_RESTARTS, Design
 from gates.measuring.deciding.several import correct
+from gates.measuring.doubts import doubts
 from gates.measuring.fitness import CPU_TIME, TIMED, TIMES, contended, disturbed, misled
-from gates.measuring.interval import LEVEL, TIME_UNITS, Estimate, NotEnough, compare, estimate, is_time, values_of
+from gates.measuring.interval import LEVEL, Estimate, NotEnough, compare, estimate, values_of
 from gates.measuring.ledger import Attempt, pooled
 from gates.measuring.own_clock import contradicted
 from gates.measuring.samples import Metric, Samples
@@ -18,7 +19,6 @@ from gates.model import Outcome
 from gates.task.task import Measure
 
 ALPHA = 1 - LEVEL
-MANY = 10  # times: fewer may be the same by rounding
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def estimated(measure: Measure, source: Source, alpha: float = ALPHA) -> Estimat
     if metric is None:
         raise NotEnough(f"the samples hold no {name!r}, only {', '.join(sorted(source.samples.metrics))}")
     if source.taken is None:
-        _refuse_what_no_clock_gives(measure, metric)
+        _refuse_what_nobody_took(measure, metric)
         return estimate(measure, metric, alpha=alpha)
     now = len(next(iter(metric.arms.values())))
     metric, used = pooled(name, metric, [one for one in source.earlier if one.split == source.taken.split])
@@ -64,15 +64,10 @@ def estimated(measure: Measure, source: Source, alpha: float = ALPHA) -> Estimat
     return estimate(measure, metric, design, alpha)
 
 
-def _refuse_what_no_clock_gives(measure: Measure, metric: Metric) -> None:
-    """Raise `NotEnough` for times that are all the same: written down, or rounded until nothing is left to see."""
-    for arm in measure.arms if metric.unit in TIME_UNITS or is_time(measure.of) else ():
-        values = metric.arms.get(arm, ())
-        if len(values) >= MANY and min(values) == max(values):
-            raise NotEnough(
-                f"all {len(values)} samples of {arm} are {values[0]:g} {metric.unit}, which no clock gives; "
-                "write them as they were measured, unrounded"
-            )
+def _refuse_what_nobody_took(measure: Measure, metric: Metric) -> None:
+    """Raise `NotEnough` for samples that were typed in or made up, and for a comparison that cannot differ."""
+    for reason in doubts(measure, metric):
+        raise NotEnough(reason)
 
 
 def _unsplit(metric: Metric, taken: Taken) -> Metric:
