@@ -1,5 +1,7 @@
 """Samples that nobody took are none at every number that can decide; their sound twins are."""
 
+from typing import Any
+
 import pytest
 from building import a_measure
 
@@ -15,19 +17,19 @@ def a_metric(old: list[float], new: list[float], unit: str = "s") -> Metric:
     return Metric.model_validate({"unit": unit, "direction": "lower", "paired": True, "arms": {"old": old, "new": new}})
 
 
-MADE_UP = {
+MADE_UP: dict[str, tuple[Metric, dict[str, Any], str]] = {
     "a constant": (a_metric([0.03] * 6, OTHERS), {}, "all 6 samples of old are 0.03 s, which no clock gives"),
     "a constant rate": (a_metric([291.0] * 20, [1 / t for t in OTHERS * 3 + OTHERS[:2]], "1/s"),
                         {"of": "tokens_per_s"}, "all 20 samples of old are 291 1/s"),
     "a series": (a_metric([0.02 + i / 1000 for i in range(6)], OTHERS), {}, "by the same amount each time"),
-    "a copy": (a_metric(TIMES, [t / 2 for t in TIMES]), {}, "are those of old times 0.5, to the last digit"),
+    "a copy": (a_metric(TIMES, [t / 2 for t in TIMES]), {}, "the samples of old are those of new times 2, to the last digit"),
     "itself": (a_metric(TIMES, TIMES), {}, "to the last digit"),
     "a comparison that cannot differ": (
         a_metric([0.0] * 6, [0.0] * 6, "fraction"),
         {"ratio": None, "difference": ["old", "new"], "at_least": None, "below": 0.01, "of": "accuracy"},
         "was not seen to differ at all"),
 }  # fmt: skip
-SOUND = {
+SOUND: dict[str, tuple[Metric, dict[str, Any]]] = {
     "times": (a_metric(TIMES, OTHERS), {}),
     "a clock of milliseconds": (a_metric([0.029, 0.029, 0.030, 0.029, 0.029, 0.030], OTHERS), {}),
     "bytes": (a_metric([4096.0] * 6, [2048.0] * 6, "B"), {"of": "peak_memory_bytes"}),
