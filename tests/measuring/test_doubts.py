@@ -22,7 +22,7 @@ MADE_UP: dict[str, tuple[Metric, dict[str, Any], str]] = {
     "a constant rate": (a_metric([291.0] * 20, [1 / t for t in OTHERS * 3 + OTHERS[:2]], "1/s"),
                         {"of": "tokens_per_s"}, "all 20 samples of old are 291 1/s"),
     "a series": (a_metric([0.02 + i / 1000 for i in range(6)], OTHERS), {}, "by the same amount each time"),
-    "a copy": (a_metric(TIMES, [t / 2 for t in TIMES]), {}, "the samples of old are those of new times 2, to the last digit"),
+    "a copy": (a_metric(TIMES, [t / 2 for t in TIMES]), {}, "of old are those of new times 2, to the last digit"),
     "itself": (a_metric(TIMES, TIMES), {}, "to the last digit"),
     "a comparison that cannot differ": (
         a_metric([0.0] * 6, [0.0] * 6, "fraction"),
