@@ -5,17 +5,17 @@ import contextlib
 import hashlib
 import itertools
 import json
+import subprocess
 import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from gates.child import process
 from gates.context import Context
 from gates.evidence._attempt import attempt
-from gates.evidence._installed import installed
 from gates.measuring import machine
 from gates.measuring.answers import ALPHA
 from gates.measuring.bench import Launch, launch
@@ -31,6 +31,13 @@ from gates.project.revision import processor
 from gates.task.measurement import Arm, Measurement
 from gates.task.smoke import cut_short
 from gates.task.task import Measure, Task
+
+LISTED = """
+import importlib.metadata, sys
+print(sys.version, *sorted({f"{one.name} {one.version}" for one in importlib.metadata.distributions()}), sep="\\n")
+"""
+LIMIT_S = 60.0
+
 
 METHOD = "gates.measuring/1"
 LONGEST = 1000
@@ -176,3 +183,13 @@ def own_files(task: Task, measurement: Measurement, context: Context) -> Iterato
         for path in (root / name for root in import_roots(task, context)):
             if len(str(path)) < LONGEST and path.is_file() and path.resolve().is_relative_to(context.root):
                 yield path.relative_to(context.root).as_posix()
+
+
+@lru_cache(maxsize=8)
+def installed(python: str) -> str:
+    """Return the digest of an interpreter's version and packages; empty where it does not tell them."""
+    try:
+        told = subprocess.run([python, "-I", "-c", LISTED], capture_output=True, check=True, timeout=LIMIT_S)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return hashlib.sha256(told.stdout).hexdigest()

@@ -1,20 +1,37 @@
 """The part of the performance gate on leaks: does memory go on growing from one epoch to the next?"""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from gates.check import EvidenceSet
-from gates.evidence.leaking import LeakRun, Rung, Watched
+from gates.evidence.leaking import Allocated, Holder, LeakRun, Rung, Watched
 from gates.evidence.leaks import Leaks
 from gates.measuring.drift import METHOD, Drift, kept, theil_sen
 from gates.model import Finding, Location, Outcome, Planned, RuleText
 from gates.report import Section
-from gates.stages._leak_places import place_of, said_of
 from gates.stages._said import Said
 from gates.stages._sizes import shown
 from gates.stages._sparkline import sparkline
 from gates.stages._standing import checks, findings
 from gates.task.leak import Leak
 from gates.task.task import Task
+
+PLAUSIBLE = 0.2  # of the growth: what a container holds more of is not always what leaks
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is known of where: a container that keeps it, a line that allocates it, both, or neither."""
+
+    holder: Holder | None
+    allocated: Allocated | None
+
+    @property
+    def location(self) -> Location | None:
+        """Return the line to look at first."""
+        kept = self.holder.location if self.holder else None
+        return kept or (self.allocated.location if self.allocated else None)
+
 
 RULES = (
     RuleText(
@@ -164,3 +181,31 @@ def _rows(leak: Leak, run: LeakRun | None) -> Iterator[tuple[str, ...]]:
         )  # fmt: skip
     if not last.rungs:
         yield leak.name, "-", "-", "-", str(last.epochs), "-", _why(last), "-"
+
+
+def place_of(run: LeakRun, rung: str, growth: float) -> Place:
+    """Return where a rung's growth is kept and allocated; `growth` is that of an epoch."""
+    seen = "tensors" if rung.startswith("device") else rung
+    allocated = next((each for each in run.allocated if each.rung == seen), None)
+    fitting = [each for each in run.holders if _fits(each, seen, growth)]
+    return Place(max(fitting, key=lambda each: each.location is not None, default=None), allocated)
+
+
+def _fits(holder: Holder, rung: str, growth: float) -> bool:
+    if rung == "graph":
+        return holder.graphs > 0
+    if rung == "tensors" and not holder.tensors:
+        return False
+    return holder.entry * holder.rate >= PLAUSIBLE * growth or (rung == "tensors" and holder.graphs > 0)
+
+
+def said_of(place: Place) -> str:
+    """Return in words what is known of where."""
+    words = []
+    if place.holder:
+        owner = f"`{place.holder.owner}`" if place.holder.owner else f"a {place.holder.kind}"
+        at = f" at {place.holder.location}" if place.holder.location else ""
+        words.append(f"kept by {owner}, which gets {place.holder.rate:.3g} entries more each epoch{at}")
+    if place.allocated:
+        words.append(f"allocated at {place.allocated.location}")
+    return ", ".join(words) or "no line of the project was found for it"

@@ -15,9 +15,8 @@ from building import ROOT
 from gates.evidence._recorder import clock as clocks
 from gates.evidence._recorder.clock import BACKWARD, DATA, EVALUATION, FORWARD, OPTIMIZER, OTHER, Clock, Late
 from gates.evidence._recorder.feeding import Feeding, pointers
-from gates.evidence._recorder.hot_reads import HotReads
+from gates.evidence._recorder.hot_path import HotReads, Sampling
 from gates.evidence._recorder.places import Places
-from gates.evidence._recorder.sampling import Sampling
 
 PLACES = Places(str(ROOT))
 

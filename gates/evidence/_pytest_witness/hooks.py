@@ -19,7 +19,6 @@ import pytest
 
 from . import canaries, order
 from .inside import watched_function, watched_test
-from .marked import criteria_of
 from .reading import crash_of, is_left_out_by_mark, marks_of, reason_of, switched_off, text_of
 from .wire import Wire
 
@@ -281,3 +280,14 @@ def pytest_unconfigure() -> None:
 
 
 _loaded = _functions()
+
+
+def criteria_of(item: pytest.Item) -> list[str]:
+    """Return what the markers `criterion` of a test name, by place or as `id`; a `reason` names none."""
+    return sorted({str(name) for mark in item.iter_markers("criterion") for name in _named_by(mark)})
+
+
+def _named_by(mark: pytest.Mark) -> Iterator[object]:
+    yield from mark.args
+    if "id" in mark.kwargs:
+        yield mark.kwargs["id"]

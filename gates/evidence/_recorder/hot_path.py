@@ -8,20 +8,125 @@ A step ends when an optimizer's does. After as many as were asked for, or when t
 
 import os
 import sys
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable
 from time import monotonic
 from types import FrameType
 from typing import Any
 
+import torch
 from torch.optim import Optimizer
 
-from .clock import DATA
+from .clock import DATA, FORWARD, OTHER, Clock
 from .entry import begun, found, returned_by
 from .feeding import Feeding
-from .hot_reads import HotReads
+from .host_reads import HostReads
 from .journal import Journal
 from .observing import held
 from .phases import Phases
-from .sampling import Sampling, stream_is_idle
+from .places import Place, Places
+
+EVERY_S = 0.001
+Sample = tuple[str, str, Place | None]  # the clock's phase, the phase that it is, the line
+
+
+class Sampling:
+    """Counts samples of one thread, by phase and line, and how often its accelerator had nothing to do."""
+
+    def __init__(self, places: Places, feeding: Feeding) -> None:
+        self._places = places
+        self._feeding = feeding
+        self._count: Counter[Sample] = Counter()
+        self._idle: Counter[bool] = Counter()
+        self._watched: tuple[int, Clock] | None = None
+        self._over = threading.Event()
+        self.idle_of: Callable[[], bool] | None = None
+        threading.Thread(target=self._run, name="gates-sampling", daemon=True).start()
+
+    def watch(self, clock: Clock) -> None:
+        """Watch the thread that asks for it."""
+        self._watched = threading.get_ident(), clock
+
+    def end(self) -> None:
+        """Look no longer."""
+        self._over.set()
+
+    def is_watched(self) -> bool:
+        """Return whether this is the thread that trains, as far as is known."""
+        return self._watched is None or self._watched[0] == threading.get_ident()
+
+    def taken(self) -> tuple[dict[Sample, int], dict[bool, int]]:
+        """Return the samples since the last time that it was asked, and those of the accelerator."""
+        count, self._count = self._count, Counter()
+        idle, self._idle = self._idle, Counter()
+        return dict(count), dict(idle)
+
+    def _run(self) -> None:
+        while not self._over.wait(EVERY_S):
+            watched, idle_of = self._watched, self.idle_of
+            if watched is None:
+                continue
+            frame = sys._current_frames().get(watched[0])  # noqa: SLF001  # the only way to see another thread
+            if frame is not None:
+                self._count[self._sample(watched[1].phase, frame)] += 1
+            del frame
+            if idle_of is not None:
+                self._idle[idle_of()] += 1
+
+    def _sample(self, phase: str, frame: FrameType) -> Sample:
+        waits = phase in {OTHER, FORWARD} and self._feeding.makes_batches(frame)
+        return phase, DATA if waits else phase, self._places.of(frame)
+
+
+WAITS = ("synchronize", "empty_cache")
+SYNCHRONISES = "called a synchronizing CUDA operation"
+
+
+class HotReads(HostReads):
+    """The reads of the training thread, less those where batches are made, which lie on the host."""
+
+    def __init__(self, places: Places, aside: Callable[[FrameType | None], bool]) -> None:
+        super().__init__(places)
+        self._aside = aside
+        self._warned = False
+
+    def listen(self) -> None:
+        """Begin to count, on every kind of accelerator that torch knows."""
+        super().listen()
+        torch.cuda.memory.empty_cache = torch.cuda.empty_cache
+        for kind in ("xpu", "mps", "accelerator"):
+            for name in WAITS:
+                self._also(getattr(torch, kind, None), name, f"{kind}.{name}")
+        for kind in ("Event", "Stream"):
+            self._also(getattr(torch.cuda, kind), "synchronize", f"cuda.{kind}.synchronize")
+
+    def hear_cuda(self) -> None:
+        """Have CUDA itself tell of what makes the host wait; once it is there, so that it is not begun too early."""
+        if self._warned or not torch.cuda.is_available() or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            return
+        self._warned = True
+        torch.cuda.set_sync_debug_mode("warn")
+        warnings.filterwarnings("always", message=f".*{SYNCHRONISES}")
+        shown = warnings.showwarning
+
+        def show(message: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+            if SYNCHRONISES not in str(message):
+                shown(message, *args, **kwargs)
+            elif not self._reading.inside:
+                self._note("wait", None, sys._getframe(1))  # noqa: SLF001
+
+        warnings.showwarning = show
+
+    def _also(self, owner: Any, name: str, word: str) -> None:  # noqa: ANN401
+        if hasattr(owner, name):
+            setattr(owner, name, self._counting(getattr(owner, name), word))
+
+    def _note(self, call: str, tensor: object, frame: FrameType | None) -> None:
+        if not self._aside(frame):
+            super()._note(call, tensor, frame)
+
 
 LEAST = 12
 
@@ -119,3 +224,8 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+def stream_is_idle() -> bool:
+    """Return whether the accelerator has done all that it was asked for; asking makes nobody wait."""
+    return bool(torch.cuda.default_stream().query())

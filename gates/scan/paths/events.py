@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from gates.scan.automata.words import Event
 from gates.scan.expressions import is_found
-from gates.scan.paths.methods import by_method
 from gates.scan.paths.optimizers import about
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
@@ -189,3 +188,22 @@ def own_steps(project: Project) -> Iterator[str]:
         method = info.methods.get("step")
         if method is not None and any(is_called(arg.arg, OPTIMIZER) for arg in method.args.args[1:]):
             yield info.name
+
+
+def by_method(call: ast.Call, place: Place) -> tuple[ast.Call, Place] | None:
+    """Return the call of a method that calling a variable comes to, and a place where its parts are known."""
+    behind = place.through(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    if behind is None:
+        return None
+    made, where = behind
+    given: list[ast.expr] = []
+    named: list[ast.keyword] = []
+    if isinstance(made, ast.Call) and tail_of(made.func) == "partial" and made.args:
+        given, named, made = made.args[1:], made.keywords, made.args[0]
+    if not isinstance(made, ast.Attribute):
+        return None
+    parts = {f"<{at}>": where.value(part) for at, part in enumerate([made.value, *given])}
+    held, *args = (ast.copy_location(ast.Name(name, ast.Load()), call) for name in parts)
+    func = ast.copy_location(ast.Attribute(held, made.attr, ast.Load()), call)
+    told = ast.copy_location(ast.Call(func, [*args, *call.args], [*named, *call.keywords]), call)
+    return told, Place(place.project, place.scope, {**place.names, **parts}, place.heap, place.turns)
