@@ -379,7 +379,7 @@ def diff(before: Path | None, after: Path | None) -> None:
 @click.argument("name", type=click.Choice(SCHEMAS))
 def schema(name: str) -> None:
     """Print the JSON schema of a result, a task file, a samples file, a file of claims or a bundle."""
-    from gates.schemas import schema_of
+    from gates.commands.schemas import schema_of
 
     click.echo(schema_of(name))
 

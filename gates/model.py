@@ -6,7 +6,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from gates.command_line import shown
-from gates.permalinks import Web
+from gates.project.permalinks import Web
 
 
 class Model(BaseModel):

@@ -7,7 +7,7 @@ import pytest
 from building import written
 
 from gates.model import Location
-from gates.permalinks import base_of
+from gates.project.permalinks import base_of
 from gates.project.revision import git, web_of
 from gates.render.escape import link
 

@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from gates.meanings import member
-from gates.syntax import SourceModule, Unparsed, constant_truth, live_nodes, origin, parse
+from gates.code.meanings import member
+from gates.code.syntax import SourceModule, Unparsed, constant_truth, live_nodes, origin, parse
 
 
 def module(text: str, package: str = "") -> SourceModule:

@@ -4,9 +4,9 @@ import ast
 import builtins
 from collections.abc import Collection, Iterator
 
-from gates import meanings
-from gates.stub import EMPTY_BASES
-from gates.syntax import Definition, SourceModule, live_nodes, live_statements
+from gates.code import meanings
+from gates.code.stub import EMPTY_BASES
+from gates.code.syntax import Definition, SourceModule, live_nodes, live_statements
 
 TYPE_TESTS = {"isinstance", "issubclass"}
 LOOKS_UP = {"getattr", "globals", "vars", "eval", "exec", "__import__", "import_module", "attrgetter"}

@@ -4,13 +4,13 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from gates import meanings
+from gates.code import meanings
 from gates.code.names import bases_of, looks_up, member_of, names_in, names_of, use_lines
 from gates.code.sources import ModuleFiles, Sources
+from gates.code.stub import refuses
+from gates.code.syntax import Definition, SourceModule, Unparsed, origin
 from gates.errors import UsageError
 from gates.model import Location, Model
-from gates.stub import refuses
-from gates.syntax import Definition, SourceModule, Unparsed, origin
 from gates.task.code_binding import CodeBinding
 from gates.task.task import Task
 from gates.task.yaml_source import did_you_mean

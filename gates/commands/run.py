@@ -11,11 +11,11 @@ from gates import pipeline, registry, render, store
 from gates.bundles.files import handed_in
 from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
+from gates.commands.logged import logged
 from gates.commands.progress import shown
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
-from gates.logged import logged
 from gates.project import run_log
 from gates.project.bytecode import of_its_sources
 from gates.project.files import near

@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterable
 
-from gates.stub import last_name
-from gates.syntax import SourceModule
+from gates.code.stub import last_name
+from gates.code.syntax import SourceModule
 
 COMPILING = frozenset({"jit", "njit", "compile", "script", "vectorize", "guvectorize", "cfunc", "kernel"})
 COMPILERS = frozenset({

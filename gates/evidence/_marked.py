@@ -4,9 +4,9 @@ import ast
 from collections.abc import Iterator
 from typing import TypeGuard
 
+from gates.code.syntax import SourceModule, live_statements
 from gates.evidence._markers import Marker, Marks
 from gates.model import Location, Model
-from gates.syntax import SourceModule, live_statements
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -4,8 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from gates.code.syntax import SourceModule, live_statements
 from gates.model import Model
-from gates.syntax import SourceModule, live_statements
 
 MARKER = "pytest.mark.criterion"
 MARK = "pytest.mark."

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from gates.syntax import live_statements
+from gates.code.syntax import live_statements
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 UNSEEN = (ast.Global, ast.Nonlocal, ast.Try, ast.TryStar)  # nothing of their own is run

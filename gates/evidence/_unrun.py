@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates.code.sources import Sources
+from gates.code.syntax import Unparsed
 from gates.context import Context
 from gates.evidence._marked import WrittenTest, written_in
 from gates.evidence.test_records import ELSEWHERE, Event, Unrun
 from gates.project.files import is_aside
-from gates.syntax import Unparsed
 from gates.task.task import Task
 
 MARKER = b"criterion"

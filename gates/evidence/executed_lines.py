@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -13,17 +13,19 @@ from pydantic import Field, JsonValue
 from gates.check import Evidence
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver
+from gates.code.syntax import SourceModule, Unparsed
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._compilers import compiling_modules
 from gates.evidence._coverage_plan import FOLDER
-from gates.evidence._defining_lines import called, defining, is_defined
 from gates.evidence._own_steps import as_steps, as_text
 from gates.evidence.public_code import Body, exports_of, functions_of, innermost
 from gates.model import Location, Model
 from gates.project.files import files_of
-from gates.syntax import SourceModule, Unparsed
 from gates.task.task import Task
+
+Ran = Mapping[int, frozenset[str]]
+
 
 TEST = "test:"
 Where = dict[str, dict[int, frozenset[str]]]
@@ -296,3 +298,27 @@ def _runs(numbers: list[int]) -> str:
         else:
             runs.append([number])
     return ",".join("-".join(map(str, run)) for run in runs)
+
+
+def called(body: Body, line: int, ran: Ran, defining: frozenset[str] | None) -> frozenset[str]:
+    """Return the contexts in which a line ran because its function was called."""
+    if line > body.signature or body.compiled:
+        return ran[line]
+    return frozenset() if defining is None else ran[line] - defining
+
+
+def defining(body: Body, bodies: Iterable[Body], ran: Ran) -> frozenset[str] | None:
+    """Return the contexts in which a function may have been defined; `None` where nothing tells.
+
+    The code around it has run there from its first line on: for a function of a module, the module was imported.
+    """
+    others = [other for other in bodies if other is not body]
+    owner = innermost(others, body.head)
+    outside = (line for line in ran if not body.first <= line <= body.last)
+    around = [line for line in outside if innermost(others, line) is owner]
+    return ran[min(around)] if around else None
+
+
+def is_defined(body: Body, ran: Ran) -> bool:
+    """Return whether a line of a function's definition ran, so that the function came to life."""
+    return any(line in ran for line in range(body.head, max(body.first, body.line + 1)))

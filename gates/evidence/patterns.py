@@ -4,15 +4,15 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from gates.code.meanings import deleted_after, replaced_by
 from gates.code.symbols import Resolver
-from gates.meanings import deleted_after, replaced_by
+from gates.code.syntax import Definition, Unparsed, live_nodes
 from gates.model import Location, Model, Severity
 from gates.scan.checking import Checked, check
 from gates.scan.form import RuleForm
 from gates.scan.patterns.pattern import Pattern
 from gates.scan.rule import Piece, Rule
 from gates.scan.site import Site
-from gates.syntax import Definition, Unparsed, live_nodes
 from gates.task.code_binding import CodeBinding
 
 ALSO: dict[type[ast.AST], type[ast.AST]] = {

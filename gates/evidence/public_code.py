@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
+from gates.code.stub import is_hollow, last_name
+from gates.code.syntax import SourceModule, live_statements, origin
 from gates.evidence._compilers import compiles, compiling_modules
 from gates.evidence._own_steps import steps_of
-from gates.stub import is_hollow, last_name
-from gates.syntax import SourceModule, live_statements, origin
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

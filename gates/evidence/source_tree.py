@@ -5,6 +5,7 @@ from typing import Self
 from gates.check import Evidence
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver, SymbolTrace
+from gates.code.syntax import SourceModule, Unparsed
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.code_rules import RuleTrace, bound_rules
@@ -12,7 +13,6 @@ from gates.evidence.patterns import PatternTrace, trace_patterns
 from gates.evidence.watchful import Watchful, watchful
 from gates.model import Location
 from gates.project.files import files_of
-from gates.syntax import SourceModule, Unparsed
 from gates.task.code_binding import CodeBinding
 from gates.task.task import Task
 

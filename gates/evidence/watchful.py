@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterator
 
+from gates.code.syntax import SourceModule
 from gates.model import Location, Model
-from gates.syntax import SourceModule
 
 HARNESSES = frozenset({"pytest", "_pytest", "unittest", "nose", "coverage", "hypothesis"})
 VARIABLES = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER", "GATES_WITNESS", "GATES_WORKER"})

@@ -12,10 +12,10 @@ from gates import __version__
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import FileDigest, Revision
-from gates.permalinks import Web, base_of
 from gates.project.as_committed import unlike_head
 from gates.project.files import files_of
 from gates.project.history import run_git
+from gates.project.permalinks import Web, base_of
 from gates.task.task import Task
 from gates.terminal import printable
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gates.code.syntax import own_nodes
 from gates.model import Location
 from gates.proving.giving import Function, gives, values
 from gates.proving.source import Text, is_docstring
-from gates.syntax import own_nodes
 
 MAKES = frozenset({"__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__"})
 NO_BODY = frozenset({"overload", "abstractmethod"})

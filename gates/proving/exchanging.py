@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gates.code.stub import is_stub, last_name
 from gates.model import Location
 from gates.proving.emptying import MAKES, Emptying, defined, marking
 from gates.proving.giving import DISPLAYS, KINDS, Function
 from gates.proving.source import Text, is_docstring
-from gates.stub import is_stub, last_name
 
 MARK = "{mark}"
 NUMBERS = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop)

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from gates.code.syntax import constant_truth, live_nodes
 from gates.errors import UsageError
 from gates.model import Location
 from gates.proving.making import Change
 from gates.proving.proof import Source
 from gates.proving.source import LOGGERS, LOGS, Text, is_docstring, is_log
-from gates.syntax import constant_truth, live_nodes
 
 if TYPE_CHECKING:
     import libcst

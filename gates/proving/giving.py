@@ -2,7 +2,7 @@
 
 import ast
 
-from gates.syntax import own_nodes
+from gates.code.syntax import own_nodes
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Values = tuple[str, str]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gates.counted import counted
-from gates.permalinks import Web
+from gates.project.permalinks import Web
 from gates.proving.proof import CriterionProof, End, Proof, Standing, TriedFault
 from gates.render.escape import block, cell, inline, link
 from gates.render.escape import markdown as flow

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from gates.code.syntax import live_nodes
 from gates.proving._worker.keeping import encoding_of
-from gates.syntax import live_nodes
 
 LOGS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
 LOGGERS = {"logging", "logger", "log", "_log", "_logger", "LOG", "LOGGER", "warnings"}

@@ -5,7 +5,7 @@ import re
 from markupsafe import Markup
 
 from gates.model import Location
-from gates.permalinks import Web
+from gates.project.permalinks import Web
 from gates.terminal import visible
 
 SPECIAL = re.compile(r"([\\`*|~$]|](?=[(\[:]))")

@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from gates import garbage_collection
+from gates.code.syntax import Unparsed
 from gates.scan.choosing import Imports, chosen, chosen_alone, firsts_of, groups, narrowed
 from gates.scan.endless import Endless
 from gates.scan.engine import Scanner
@@ -19,7 +20,6 @@ from gates.scan.program.project import Project
 from gates.scan.program.reading import content, module_of
 from gates.scan.rule import Rule
 from gates.scan.site import Site
-from gates.syntax import Unparsed
 
 MANY = 100  # files whose trees are worth a search for garbage
 SHARED = 128  # files whose trees are held for the next check

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from gates.code.syntax import Unparsed, parse
 from gates.scan.import_lines import imported
 from gates.scan.memory import FileFacts
 from gates.scan.program.reading import content
-from gates.syntax import Unparsed, parse
 
 MAX_LINES = 4
 LENT = "\0"  # before a word that is looked for under another name, too

@@ -4,14 +4,14 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates import garbage_collection, meanings, stub, syntax
-from gates.code import symbols
+from gates import garbage_collection
+from gates.code import meanings, stub, symbols, syntax
 from gates.code.sources import Sources
+from gates.code.syntax import Unparsed
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.evidence import public_code
 from gates.scan import memory
-from gates.syntax import Unparsed
 from gates.task import code_binding
 from gates.task import loading as spec
 from gates.tracing import file_facts, task_trace

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gates.counted import counted
 from gates.model import Location
-from gates.permalinks import Web
+from gates.project.permalinks import Web
 from gates.render.escape import cell, inline, link
 from gates.terminal import visible
 from gates.tracing.matrix import Gap, Kind, Matrix, Row

@@ -15,10 +15,10 @@ from gates.claims import claims_file
 from gates.claims.checking import Judged, World, rule
 from gates.claims.claim import Claim, Ruling, Standing, Verdict
 from gates.claims.sources import Looked, Sources
+from gates.commands.schemas import schema_of
 from gates.errors import UsageError
 from gates.evidence.test_records import TestOutcome
 from gates.model import Decision, Level, Location
-from gates.schemas import schema_of
 
 GOOD, BAD, OPEN = Standing.CONFIRMED, Standing.CONTRADICTED, Standing.UNSUPPORTED
 CLAIMS = {

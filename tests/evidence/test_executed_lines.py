@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from building import QUICK, a_context, a_task, clean, written
 
+from gates.code.syntax import parse
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._compilers import compiling_modules
@@ -15,7 +16,6 @@ from gates.evidence._coverage_plan import copy_plugin, coverage_env
 from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
 from gates.evidence.public_code import exports_of, functions_of
 from gates.model import Location
-from gates.syntax import parse
 
 CORE = """\
 def double(x):

@@ -6,11 +6,11 @@ from typing import Self
 
 from gates.check import Evidence
 from gates.code.sources import Sources
+from gates.code.syntax import Definition, SourceModule, Unparsed
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence._markers import Marker, Marks
 from gates.model import Location, Model
-from gates.syntax import Definition, SourceModule, Unparsed
 from gates.task import loading as spec
 from gates.task.task import Task
 

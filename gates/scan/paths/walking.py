@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
-from gates.scan.paths.cases import asked, is_open
+from gates.code.syntax import constant_truth
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.flags import guard_of
 from gates.scan.paths.looping import Looping
@@ -15,9 +15,8 @@ from gates.scan.paths.state import State
 from gates.scan.paths.statements import changed_names, entered, flows, is_exit
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.module import tail_of
-from gates.scan.program.nodes import text_of
+from gates.scan.program.nodes import kept, text_of
 from gates.scan.program.scope import Scope
-from gates.syntax import constant_truth
 
 UNKNOWN = "builtins.object"  # the class of what a framework in the program itself makes of an optimizer
 Paths = list[State]
@@ -308,3 +307,27 @@ def _passed_by(statement: ast.stmt) -> ast.expr | None:
     """Return the condition on which a statement leaves its block, and does nothing else than that otherwise."""
     leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Continue | ast.Break)
     return statement.test if isinstance(statement, ast.If) and leaves and not statement.orelse else None
+
+
+def asked(subject: ast.expr, pattern: ast.pattern) -> ast.expr | None:
+    """Return the condition that a pattern of plain values is; `None` for what takes objects apart, or takes all."""
+    of = kept(pattern, _values)
+    tests: list[ast.expr] = [ast.Compare(subject, [ast.Eq()], [value]) for value in of]
+    return ast.BoolOp(ast.Or(), tests) if len(tests) > 1 else tests[0] if tests else None
+
+
+def is_open(pattern: ast.pattern) -> bool:
+    """Return whether a pattern that is no condition may not fit."""
+    return not (isinstance(pattern, ast.MatchAs) and pattern.pattern is None) and not kept(pattern, _values)
+
+
+def _values(pattern: ast.pattern) -> tuple[ast.expr, ...]:
+    """Return the values of which a subject must be one."""
+    if isinstance(pattern, ast.MatchValue):
+        return (pattern.value,)
+    if isinstance(pattern, ast.MatchSingleton):
+        return (ast.copy_location(ast.Constant(pattern.value), pattern),)
+    if isinstance(pattern, ast.MatchOr):
+        parts = [_values(part) for part in pattern.patterns]
+        return tuple(value for part in parts for value in part) if all(parts) else ()
+    return _values(pattern.pattern) if isinstance(pattern, ast.MatchAs) and pattern.pattern is not None else ()

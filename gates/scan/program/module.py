@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from gates.code.stub import is_hollow
+from gates.code.syntax import SourceModule, constant_truth, leaves, live_statements, origin
 from gates.scan.program.nodes import SINGLE, below, children, walk
-from gates.stub import is_hollow
-from gates.syntax import SourceModule, constant_truth, leaves, live_statements, origin
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Owner = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda

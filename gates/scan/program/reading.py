@@ -4,9 +4,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from gates.code.syntax import Unparsed, parse
 from gates.scan.program.module import Module
 from gates.scan.program.project import Project
-from gates.syntax import Unparsed, parse
 
 MAX_BYTES = 2 * 1024 * 1024
 

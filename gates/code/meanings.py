@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from gates.stub import is_accessor, is_overload, is_plain, is_stub, stands_for_nothing
-from gates.syntax import Definition, constant_truth, leaves, live_statements
+from gates.code.stub import is_accessor, is_overload, is_plain, is_stub, stands_for_nothing
+from gates.code.syntax import Definition, constant_truth, leaves, live_statements
 
 
 def member(body: list[ast.stmt], name: str) -> ast.stmt | None:
