@@ -13,9 +13,9 @@ from typing import Any
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
 from gates.context import Context
-from gates.evidence.concurrency import Concurrency
+from gates.checks.concurrency.collect import Concurrency
 from gates.model import Level, Outcome
-from gates.stages import _concurrency
+from gates.checks.concurrency import judge as _concurrency
 from gates.task.task import Criterion, Task
 
 CASES = Path(__file__).parent.parent / "tests" / "together"

@@ -15,9 +15,9 @@ from pathlib import Path
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
 from gates.context import Context
-from gates.evidence.leaks import Leaks
+from gates.checks.leaks.collect import Leaks
 from gates.model import Finding, Level, Outcome
-from gates.stages import _leaks
+from gates.checks.leaks import judge as _leaks
 from gates.task.leak import Leak
 from gates.task.task import Criterion, Task
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from building import a_process, a_task
 
-from gates.evidence.hot_paths import HotPaths
-from gates.evidence.hot_steps import HotRead, HotRun, HotSeen, HotStep
+from gates.checks.hot_path.collect import HotPaths
+from gates.checks.hot_path.steps import HotRead, HotRun, HotSeen, HotStep
 from gates.model import Location
 from gates.task.task import Task
 

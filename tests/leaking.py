@@ -5,8 +5,8 @@ from typing import Any
 
 from building import a_process, a_task
 
-from gates.evidence.leaking import Allocated, Holder, LeakRun, Rung, Watched
-from gates.evidence.leaks import Leaks
+from gates.checks.leaks.collect import Leaks
+from gates.checks.leaks.growth import Allocated, Holder, LeakRun, Rung, Watched
 from gates.model import Location
 from gates.task.task import Task
 

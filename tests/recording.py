@@ -4,9 +4,9 @@ from typing import Any
 
 from building import a_process, a_task
 
-from gates.evidence.recorded import Attempt, Compared, Happened, Logged, Overflowed, Recorded
-from gates.evidence.recorded_tests import RecordedTest, RecordedTests
-from gates.evidence.recording import Recording, StepRecording
+from gates.checks.training_steps.collect import Recording, StepRecording
+from gates.checks.training_steps.collect_tests import RecordedTest, RecordedTests
+from gates.evidence.recorded_step import Attempt, Compared, Happened, Logged, Overflowed, Recorded
 from gates.evidence.runtime_orders import runtime_orders
 from gates.model import Location
 from gates.scan.loading import load_rules

@@ -56,7 +56,7 @@ GATES = pipeline.discover()
 KINDS = [kind for kind in registry.classes(gates.evidence, Evidence) if kind is not Derived]
 RULES = load_rules()
 FORMATS = registry.values(gates.render, Format)
-FOREIGN = {"_recorder"}  # programs for the tested project's interpreter, with its torch
+FOREIGN = {"recorder"}  # programs for the tested project's interpreter, with its torch
 MODULES = sorted(
     path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
     for path in (ROOT / "gates").rglob("*.py")

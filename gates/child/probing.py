@@ -17,6 +17,7 @@ from gates.project.files import copy_package
 from gates.terminal import printable
 
 PACKAGE = "gates_probe"
+RECORDER_FILES = Path(__file__).with_name("recorder")  # copied to where the project's interpreter finds them
 PARTS = ("_calculating", "_concurrency", "_leaks", "_scaling")
 MOST = 64 * 1024 * 1024
 Entry = dict[str, object]

@@ -87,3 +87,21 @@ def is_ours(path: Path, context: Context) -> bool:
     """Return whether a file is the project's own, not one that is installed inside its folder, nor `<string>`."""
     inside = path.is_relative_to(context.root) and not {"site-packages", "dist-packages"} & set(path.parts)
     return inside and not any(part.startswith("<") for part in path.relative_to(context.root).parts)
+
+
+def advice_on(error: str) -> str:
+    """Return what to do about a module that is not there, or nothing where an error says nothing of one."""
+    if "unrecognized arguments: --json-report" in error:
+        return "Install pytest-json-report for the interpreter that runs the project's code, or name one by --python."
+    found = re.search(r"No module named '?([^'.\s]+)", error)
+    if found is None:
+        return ""
+    if found[1] == "pytest":
+        return (
+            "Install pytest and pytest-json-report for the interpreter that runs the project's code, or name another "
+            "by --python."
+        )
+    return (
+        f"The interpreter that runs the project's code has no {found[1]}: install it there (the project itself: "
+        "`pip install -e .`), or name one that has it by --python. If there is no such module, mend the import."
+    )

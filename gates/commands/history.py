@@ -7,9 +7,9 @@ from pathlib import Path
 
 from gates.config import Settings
 from gates.evidence.past_runs import this_machine
+from gates.judging.sparkline import sparkline
 from gates.project import run_log
 from gates.project.run_log import LoggedRun
-from gates.stages._sparkline import sparkline
 from gates.task import loading as spec
 from gates.task.task import Task
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from gates.evidence.recorded import Attempt, Compared, Happened, Logged, Overflowed, Recorded
+from gates.evidence.recorded_step import Attempt, Compared, Happened, Logged, Overflowed, Recorded
 from gates.model import Location, Model
 from gates.terminal import printable
 

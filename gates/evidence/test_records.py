@@ -31,6 +31,9 @@ class TestOutcome(StrEnum):
     NOT_RUN = "not run"
 
 
+BAD = frozenset({TestOutcome.FAILED, TestOutcome.ERROR})
+
+
 class TestRecord(Model):
     """One planned test and how it ended; `crash` is the innermost line of a failure's traceback.
 

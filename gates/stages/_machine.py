@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
+from gates.about import UNKNOWN
 from gates.check import EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.measuring.fitness import contended, noise
 from gates.measuring.taken import Taken
 from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
-from gates.stages._about import UNKNOWN
 from gates.stages._elsewhere import any_from_elsewhere
 from gates.stages._measures import answers_of, level_of, targets_of
 from gates.stages._method_sections import describe as sections

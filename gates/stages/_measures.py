@@ -7,6 +7,7 @@ from functools import partial
 from gates.check import EvidenceSet
 from gates.evidence.measurements import MeasurementRun, Measurements
 from gates.evidence.regressions import Regressions
+from gates.judging.sizes import shown
 from gates.measuring import answers
 from gates.measuring.answers import ALPHA, Source
 from gates.measuring.comparison import limits_of
@@ -15,7 +16,6 @@ from gates.measuring.interval import Estimate, NotEnough, compare
 from gates.measuring.samples import Samples
 from gates.model import Level, Outcome
 from gates.stages._elsewhere import from_elsewhere, why_not
-from gates.stages._sizes import shown
 from gates.task.regression import Regression
 from gates.task.task import Criterion, Measure, Task
 

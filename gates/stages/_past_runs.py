@@ -6,9 +6,9 @@ from gates.check import EvidenceSet
 from gates.evidence.measurements import Measurements
 from gates.evidence.past_runs import PastRuns, numbers_of
 from gates.evidence.regressions import Regressions
+from gates.judging.sparkline import sparkline
 from gates.model import Finding, Planned, RuleText
 from gates.report import Section
-from gates.stages._sparkline import sparkline
 from gates.task.task import Task
 
 __all__ = ["RULES", "describe", "judge", "plan"]

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gates.about import FAILED, UNKNOWN
 from gates.check import EvidenceSet
 from gates.evidence.measurements import MeasurementRun
 from gates.evidence.regressions import Regressions, measurement_of
 from gates.measuring.comparison import limits_of
 from gates.model import Finding, Level, Outcome, Planned, RuleText
-from gates.stages._about import FAILED, UNKNOWN
 from gates.stages._machine import ALIKE
 from gates.stages._measures import Answer, compared, regressions_of
 from gates.stages._regression_sections import describe

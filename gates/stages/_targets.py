@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from gates.check import EvidenceSet
+from gates.judging.sparkline import sparkline
 from gates.measuring.deciding.outlook import pairs_needed
 from gates.measuring.fitness import TIMED
 from gates.measuring.interval import NotEnough, values_of
 from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.stages._measures import Answer, answers_of, level_of, targets_of
-from gates.stages._sparkline import sparkline
 from gates.task.task import Criterion, Measure, Task
 
 COLUMNS = ("Criterion", "Measure", "Measured", "Interval", "Level", "n", "Course", "Device", "Outcome")

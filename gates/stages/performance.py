@@ -2,36 +2,17 @@
 
 from gates.check import discover
 from gates.evidence.bundles import Bundles
-from gates.evidence.concurrency import Concurrency
-from gates.evidence.hot_paths import HotPaths
-from gates.evidence.leaks import Leaks
 from gates.evidence.measurements import Measurements
 from gates.evidence.past_runs import PastRuns
 from gates.evidence.regressions import Regressions
-from gates.evidence.scaling import Scaling
 from gates.model import Row
-from gates.stages import (
-    _bundles,
-    _concurrency,
-    _hot_path,
-    _leaks,
-    _machine,
-    _not_asked,
-    _past_runs,
-    _regressions,
-    _scaling,
-    _targets,
-)
+from gates.stages import _bundles, _machine, _not_asked, _past_runs, _regressions, _targets
 from gates.stages._part import in_order, part
 from gates.stages.gate import Gate
 
 NAME = "performance"
 PARTS = (
     part(NAME, 10, _targets, Measurements, row=Row.MEASURE),
-    part(NAME, 20, _hot_path, HotPaths, row=Row.MEASURE),
-    part(NAME, 30, _leaks, Leaks, row=Row.MEASURE),
-    part(NAME, 40, _concurrency, Concurrency, row=Row.MEASURE),
-    part(NAME, 50, _scaling, Scaling, row=Row.MEASURE),
     part(NAME, 60, _regressions, Regressions, row=Row.MEASURE),
     part(NAME, 70, _past_runs, PastRuns),
     part(NAME, 80, _bundles, Bundles),

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from building import ROOT, a_context, a_task, evidence, written
 
+from gates.checks.concurrency import judge as _concurrency
+from gates.checks.concurrency.collect import Concurrency
+from gates.checks.concurrency.together import Together
 from gates.errors import EvidenceUnavailable
-from gates.evidence.concurrency import Concurrency
-from gates.evidence.together import Together
 from gates.model import Finding, Outcome
-from gates.stages import _concurrency
 
 CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/together").glob("*.py")}
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN

@@ -9,12 +9,12 @@ import pytest
 from building import ROOT, a_context, evidence, written
 from hot_steps import a_hot_task
 
+from gates.checks.hot_path import judge as _hot_path
+from gates.checks.hot_path.collect import HotPaths
+from gates.checks.hot_path.journal import read_steps
+from gates.checks.hot_path.steps import HotSeen
 from gates.errors import EvidenceUnavailable
-from gates.evidence._hot_journal import read_steps
-from gates.evidence.hot_paths import HotPaths
-from gates.evidence.hot_steps import HotSeen
 from gates.model import Finding, Outcome
-from gates.stages import _hot_path
 
 FILES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/hot").glob("*.py")}
 

@@ -7,11 +7,11 @@ import pytest
 from building import ROOT, a_context, evidence, written
 from leaking import a_leaking_task
 
+from gates.checks.leaks import judge as _leaks
+from gates.checks.leaks.collect import Leaks
+from gates.checks.leaks.growth import LeakRun
 from gates.errors import EvidenceUnavailable
-from gates.evidence.leaking import LeakRun
-from gates.evidence.leaks import Leaks
 from gates.model import Finding, Outcome
-from gates.stages import _leaks
 from gates.task.task import Task
 
 CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/leaked").glob("*.py")}

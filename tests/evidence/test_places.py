@@ -2,8 +2,8 @@
 
 import pytest
 
+from gates.child.recorder import places as recorder
 from gates.evidence._concurrency import places as probe
-from gates.evidence._recorder import places as recorder
 
 
 @pytest.mark.parametrize("places", [probe.Places, recorder.Places], ids=["probe", "recorder"])

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from building import ROOT, a_process, a_task, clean, evidence
 
+from gates.checks.training_steps import judge as _recorded
+from gates.checks.training_steps.collect import Recording, StepRecording
 from gates.child.tracebacks import crash_of
 from gates.context import Context
 from gates.evidence._journal import read_journal
-from gates.evidence.recorded import Recorded
-from gates.evidence.recording import Recording, StepRecording
+from gates.evidence.recorded_step import Recorded
 from gates.evidence.runtime_orders import runtime_orders
 from gates.model import Finding, Outcome
 from gates.scan.loading import load_rules
-from gates.stages import _recorded
 
 TRAINED = ROOT / "tests/trained"
 SECRET = "a secret of this test"  # as record_all.py has it
@@ -58,7 +58,7 @@ ADVISED = {"schedule_runs_ahead", "scaled_bfloat16", "gradients_dropped"}
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Finding]]:
     folder = tmp_path_factory.mktemp("recorded")
-    shutil.copytree(ROOT / "gates/evidence/_recorder", folder / "plugin/gates_recorder")
+    shutil.copytree(ROOT / "gates/child/recorder", folder / "plugin/gates_recorder")
     calls = [f"faults:{name}" for name in FAULTS] + [f"sound:{name}" for name in SOUND]
     env = clean({"PYTHONPATH": str(folder / "plugin"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"})
     done = subprocess.run([sys.executable, TRAINED / "record_all.py", folder, *calls], env=env, capture_output=True,
@@ -122,7 +122,7 @@ def passed(findings: list[Finding]) -> set[str]:
 
 
 def test_recorder_needs_nothing_but_torch_and_pytest() -> None:
-    sources = (ROOT / "gates/evidence/_recorder").glob("*.py")
+    sources = (ROOT / "gates/child/recorder").glob("*.py")
     text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
     imported = set(re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE))
     assert imported <= sys.stdlib_module_names | {"torch", "pytest"}

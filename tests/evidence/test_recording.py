@@ -9,12 +9,12 @@ import pytest
 from building import ROOT, a_context, a_task, evidence, written
 from recording import an_attempt
 
+from gates.checks.training_steps import judge as _recorded
+from gates.checks.training_steps.collect import Recording, StepRecording, step_to_overflow
 from gates.errors import EvidenceUnavailable
 from gates.evidence._journal import read_journal
-from gates.evidence.recorded import Recorded
-from gates.evidence.recording import Recording, StepRecording, step_to_overflow
+from gates.evidence.recorded_step import Recorded
 from gates.model import Outcome
-from gates.stages import _recorded
 
 SECRET = "a secret of this test"
 STEP = "import os, time, torch\n\n\ndef few(*args):\n    {}\n"

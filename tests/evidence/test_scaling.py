@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from building import ROOT, a_context, a_task, evidence, written
 
+from gates.checks.scaling import judge as _scaling
+from gates.checks.scaling.collect import Scaled, Scaling
 from gates.errors import EvidenceUnavailable
-from gates.evidence.scaling import Scaled, Scaling
 from gates.model import Finding, Outcome
-from gates.stages import _scaling
 
 CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/scaled").glob("*.py")}
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN

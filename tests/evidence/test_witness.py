@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from building import a_context, a_criterion, a_task, evidence, pytest_options, written
 
+from gates.checks.test_run import judge as _suite
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Decision, Finding, Outcome
-from gates.stages import _suite
 from gates.verdict import decide
 
 TASK = a_task(entry_points=[], criteria=[a_criterion(tests=["tests"])], measurements=[])

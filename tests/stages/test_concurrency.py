@@ -6,10 +6,10 @@ import pytest
 from building import a_process, a_task, evidence
 
 from gates.check import EvidenceSet
-from gates.evidence.concurrency import Concurrency
-from gates.evidence.together import Differed, Stood, Switched, Together
+from gates.checks.concurrency import judge as _concurrency
+from gates.checks.concurrency.collect import Concurrency
+from gates.checks.concurrency.together import Differed, Stood, Switched, Together
 from gates.model import Level, Location, Outcome, Severity
-from gates.stages import _concurrency
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 LINE = Location(path="pkg/a.py", line=7)

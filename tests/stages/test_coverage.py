@@ -7,11 +7,11 @@ from building import a_criterion, a_process, a_record, a_run, a_task, a_tree, ev
 from covering import TEST, a_function, executed
 
 from gates.check import EvidenceSet
+from gates.checks.coverage.judge import describe, judge, plan
 from gates.code.symbols import SymbolTrace
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
-from gates.stages._coverage import describe, judge, plan
 from gates.task.selection import narrowed
 from gates.task.task import Task
 from gates.verdict import decide

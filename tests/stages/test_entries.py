@@ -5,11 +5,11 @@ from building import a_process, a_record, a_run, a_task, all_evidence, entries, 
 from covering import TEST, a_function, executed
 
 from gates.check import Evidence, EvidenceSet
+from gates.checks.entry_points.judge import describe, judge, why_uncaught
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.test_records import TestOutcome
 from gates.model import Location, Outcome, Severity
-from gates.stages._entries import describe, judge, why_uncaught
 
 CRASH = Location(path="pkg/core.py", line=2)
 TWO = a_function(last=3, location=Location(path="pkg/core.py", line=1, last_line=3))

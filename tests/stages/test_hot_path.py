@@ -7,10 +7,10 @@ from building import a_process, a_task, evidence
 from hot_steps import ALL, a_hot_run, a_hot_task, a_read, a_step, hot
 
 from gates.check import EvidenceSet
-from gates.evidence.hot_paths import HotPaths
-from gates.evidence.hot_steps import HotRun, HotStep, Loader, Seen
+from gates.checks.hot_path import judge as _hot_path
+from gates.checks.hot_path.collect import HotPaths
+from gates.checks.hot_path.steps import HotRun, HotStep, Loader, Seen
 from gates.model import Finding, Level, Location, Outcome, Severity
-from gates.stages import _hot_path
 from gates.task.task import Task
 
 ASPECTS = {"host-reads", "synchronisations", "empty-cache", "stall"}

@@ -7,12 +7,12 @@ from building import a_task, evidence
 from leaking import MB, a_holder, a_leaking_task, a_watch, an_allocation, growing, leaked, level
 
 from gates.check import EvidenceSet
-from gates.evidence.leaking import Filling, Watched
-from gates.evidence.leaks import Leaks
+from gates.checks.leaks import judge as _leaks
+from gates.checks.leaks.collect import Leaks
+from gates.checks.leaks.growth import Filling, Watched
+from gates.judging.sizes import shown
+from gates.judging.sparkline import sparkline
 from gates.model import Finding, Level, Location, Outcome, Severity
-from gates.stages import _leaks
-from gates.stages._sizes import shown
-from gates.stages._sparkline import sparkline
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 LEAKS = {"tensors": growing(epochs=90), "heap": growing(epochs=90), "private": growing(epochs=90)}

@@ -18,12 +18,12 @@ from recording import (
 )
 
 from gates.check import EvidenceSet
+from gates.checks.training_steps import judge as _recorded
+from gates.checks.training_steps.collect import Recording
 from gates.criteria import stand
-from gates.evidence.recorded import Recorded
-from gates.evidence.recording import Recording
+from gates.evidence.recorded_step import Recorded
 from gates.model import Finding, Level, Outcome, Status
 from gates.pipeline import judge as judge_gate
-from gates.stages import _recorded
 from gates.stages.business_logic import GATE
 from gates.task.task import Task
 

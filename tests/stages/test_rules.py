@@ -7,12 +7,12 @@ from building import a_context, a_criterion, a_task, evidence, written
 from scanning import WORDS
 
 from gates.check import EvidenceSet
+from gates.checks.code_rules import judge as _rules
 from gates.checks.criteria.traced import judge_code
 from gates.evidence.code_rules import CodeRules
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Outcome, Severity
 from gates.scan.loading import load_rules
-from gates.stages import _rules
 from gates.task.task import Task
 
 OLD = "import torch\ntorch.cuda.amp.GradScaler()\n"

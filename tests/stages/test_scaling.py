@@ -6,9 +6,9 @@ import pytest
 from building import a_process, a_task, evidence
 
 from gates.check import EvidenceSet
-from gates.evidence.scaling import Grown, Scaled, Scaling
+from gates.checks.scaling import judge as _scaling
+from gates.checks.scaling.collect import Grown, Scaled, Scaling
 from gates.model import Finding, Location, Outcome
-from gates.stages import _scaling
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 SIZES = (8, 16, 32, 64)

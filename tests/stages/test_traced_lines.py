@@ -6,11 +6,11 @@ import pytest
 from building import a_criterion, a_run, a_task, evidence
 from covering import TEST, a_function, executed
 
+from gates.checks.coverage.judge import describe, judge
 from gates.code.symbols import SymbolTrace
 from gates.evidence.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Location, Outcome
-from gates.stages._coverage import describe, judge
 
 P, U, N = Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
 TASK = a_task(entry_points=[], criteria=[a_criterion(code=[{"symbol": "pkg.core:double"}])])

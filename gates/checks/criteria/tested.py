@@ -7,13 +7,12 @@ from gates.check import EvidenceSet
 from gates.counted import counted
 from gates.evidence.bound_tests import is_under, tests_of
 from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import ELSEWHERE, TestOutcome, TestRecord
+from gates.evidence.test_records import BAD, ELSEWHERE, TestRecord
 from gates.model import Finding, Location, Outcome
 from gates.task.task import Criterion, Task
 
 NAMED = 50  # so many tests have a finding of their own; the rest share one
 LOG = "pytest/run.stdout.txt"
-BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
 
 
 def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet, *, asked: bool = True) -> Iterator[Finding]:

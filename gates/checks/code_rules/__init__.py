@@ -1,0 +1,1 @@
+"""Code rules that a task asks for."""

@@ -1,0 +1,147 @@
+"""The part of the business logic gate on commands: do those that stand for a criterion call its code, and heed it?"""
+
+from collections.abc import Iterator
+
+from gates.check import Check, EvidenceSet
+from gates.command_line import shown
+from gates.evidence._standing import standing_for
+from gates.evidence.bound_tests import tests_of
+from gates.evidence.called_code import CalledCode, CommandCall
+from gates.evidence.pytest_run import PytestRun
+from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
+from gates.report import Section
+from gates.task.task import Criterion, Task
+
+RAW = "CalledCode.json"
+RULES = (
+    RuleText(
+        id="BL017",
+        title="Commands that stand for a criterion call its code",
+        meaning="The commands and arms of measurements and the entry points that stand for a criterion which is traced "
+        "to functions run once more, in a copy in which these functions leave a mark and raise. One that ends well all "
+        "the same and left no mark does not call them: what it measures is something else. So does an arm that calls "
+        "them before its steps and in none. One that left its mark and says what it always says takes no notice of an "
+        "error of that code. Either leaves the criterion unknown. "
+        "One of several arms that calls and heeds them is enough; an entry point is asked only where no test stands "
+        "for the criterion. A command that fails before it calls them, or writes no samples in a copy, says nothing.",
+    ),
+)
+
+
+def plan(task: Task) -> Iterator[Planned]:
+    """Plan a check for each criterion that commands stand for."""
+    for criterion in _asked(task):
+        title = f"The commands that stand for {criterion.id} call its code"
+        yield Planned(
+            id=f"called:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id, scored=False
+        )
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Leave open each criterion of which a measurement, or all that stands for it, ended well without its code."""
+    seen = evidence.get(CalledCode)
+    for criterion in _asked(task):
+        own = [call for call in seen.calls if call.criterion == criterion.id] if seen else []
+        past = _past(own, tests=bool(tests_of(task, criterion, evidence.get(PytestRun))))
+        if past is not None:
+            yield _unheard(task, criterion, past) if past.unheard else _uncalled(task, criterion, past)
+        else:
+            yield _told(criterion, own, "" if seen else evidence.why_missing(CalledCode))
+
+
+def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell of each command whether it called the code of its criterion."""
+    seen = evidence.get(CalledCode)
+    if seen is not None and seen.calls:
+        yield Section(
+            title="Commands and the Code That They Stand For",
+            text="Each command ran once more, in a copy in which the code of its criterion leaves a mark and raises.",
+            columns=("Criterion", "Command", "Calls the code"),
+            rows=tuple((call.criterion, f"{call.part}: {shown(call.command)}", _says(call)) for call in seen.calls),
+        )
+
+
+def _asked(task: Task) -> list[Criterion]:
+    return [c for c in task.criteria if any(not binding.rule for binding in c.code) and any(standing_for(task, c))]
+
+
+def _past(own: list[CommandCall], *, tests: bool) -> CommandCall | None:
+    """Return a command that says the same without the code of a criterion, where its part of the task asks for it."""
+    for part in dict.fromkeys(call.part for call in own):
+        calls = [call for call in own if call.part == part]
+        if all(call.misses or call.unheard for call in calls) and not (part == "entry point" and tests):
+            return next((call for call in calls if call.unheard or call.hoisted), calls[0])
+    return None
+
+
+def _uncalled(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
+    names = ", ".join(binding.name for binding in criterion.code)
+    return Finding(
+        rule="BL017", check=f"called:{criterion.id}", criterion=criterion.id, level=criterion.level,
+        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
+        location=task.place(criterion), subject=call.part, evidence=RAW, expected="a command that calls it",
+        actual="not called", message=f"{_how(call, names)}: it says nothing of {criterion.id}.",
+        impact="It would say the same whatever that code does.",
+        remediation="Let it call the code, or trace the criterion to the code that it calls.",
+    )  # fmt: skip
+
+
+def _how(call: CommandCall, names: str) -> str:
+    command = f"`{shown(call.command)}` ({call.part})"
+    if call.hoisted:
+        return f"{command} calls {names} before its steps and in none of them"
+    return f"{command} ended well without calling {names}"
+
+
+def _unheard(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
+    names = ", ".join(binding.name for binding in criterion.code)
+    return Finding(
+        rule="BL017", check=f"called:{criterion.id}", criterion=criterion.id, level=criterion.level,
+        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
+        location=task.place(criterion), subject=call.part, evidence=RAW, expected="an end that tells of the error",
+        actual="unheard", message=f"`{shown(call.command)}` ({call.part}) called {names}, which raised, and ended as "
+        f"it always does: it says nothing of {criterion.id}.",
+        impact="It would say the same if that code failed with each call.",
+        remediation="Let the error end it, or assert in a test on what the code does.",
+    )  # fmt: skip
+
+
+def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding:
+    called = [call for call in own if call.called and not call.hoisted]
+    facts = {"rule": "BL017", "check": f"called:{criterion.id}", "criterion": criterion.id, "evidence": RAW,
+             "level": Level.ADVISORY, "severity": Severity.INFO}  # fmt: skip
+    if called:
+        share = "Each command" if len(called) == len(own) else f"{len(called)} of the {len(own)} commands"
+        verbs = ("stands", "calls") if len(called) == len(own) else ("stand", "call")
+        return Finding.model_validate({
+            **facts, "outcome": Outcome.PASSED, "actual": f"{len(called)} of {len(own)} commands",
+            "message": f"{share} that {verbs[0]} for {criterion.id} {verbs[1]} its code.",
+        })  # fmt: skip
+    came = any(call.misses for call in own)
+    unseen = "tests stand for it, too, and no entry point calls it" if came else "no command came so far"
+    unseen = next((call.why for call in own if call.why), unseen)
+    why = missing or (unseen if own else "something else than functions is bound to it")
+    return Finding.model_validate({
+        **facts, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged",
+        "message": f"Whether the commands that stand for {criterion.id} call its code was not judged: {why}.",
+    })  # fmt: skip
+
+
+def _says(call: CommandCall) -> str:
+    if call.hoisted:
+        return "**before its steps alone**"
+    if call.called or call.misses:
+        return "yes, **and took no notice of its error**" if call.unheard else "yes" if call.called else "**no**"
+    return f"not known: {call.why or 'it failed before'}"
+
+
+CHECK = Check(
+    name="commands",
+    gate="business-logic",
+    order=40,
+    rules=RULES,
+    uses=(),
+    plan=plan,
+    judge=judge,
+    page=describe,
+)

@@ -1,0 +1,1 @@
+"""Callables that run several times at once, and must come to the same as alone."""

@@ -1,0 +1,154 @@
+"""Concurrency: callables of the project run several times at once, in threads and in processes of their own."""
+
+import json
+from pathlib import Path
+from typing import Self
+
+from pydantic import ValidationError
+
+from gates.check import Evidence
+from gates.checks.concurrency.together import Differed, Stood, Switched, Together
+from gates.child.probing import Entry, Probe, Probed, location, number
+from gates.context import Context
+from gates.errors import EvidenceUnavailable
+from gates.evidence._calculating.likeness import Unseen, differences
+from gates.evidence._calculating.values import shown
+from gates.project.import_paths import import_roots
+from gates.task.concurrent import Concurrent
+from gates.task.task import Task
+
+PROGRAM = "_concurrency"
+KEPT = 20
+NOTHING = "it returns nothing that can be compared; return what it came to (losses, a digest), or 'take' a part of it"
+
+
+class Concurrency(Evidence):
+    """All that a task wants to see done at once."""
+
+    seen: tuple[Together, ...]
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Do each alone, and at once, in processes of its own."""
+        if not task.concurrency:
+            raise EvidenceUnavailable(f"{task.path} names no 'concurrency'")
+        folder: Path = context.folder("concurrency").evidence
+        with Probe(context, folder, import_roots(task, context)) as probe:
+            seen = tuple(
+                _read(i, where, one, _asked(probe, one, where, f"{i}-{where}", one.timeout_s or context.timeout_s))
+                for i, one in enumerate(task.concurrency) for where in one.places
+            )  # fmt: skip
+        return cls(
+            how="alone, then several at once: started together, with switches between threads as often as there can be",
+            commands=tuple(probe.commands), seen=seen,
+        )  # fmt: skip
+
+    def of(self, index: int, where: str) -> Together | None:
+        """Return what was seen of one thing that a task names."""
+        return next((each for each in self.seen if (each.index, each.where) == (index, where)), None)
+
+
+def _asked(probe: Probe, one: Concurrent, where: str, name: str, limit_s: float) -> Probed:
+    each = one.each or (one.args,) * one.workers
+    told = {"call": one.call, "each": each, "take": one.take, "shared": one.shared, "args": one.args, "use": one.use,
+            "read": one.read, "times": one.times, "workers": one.count, "where": where, "rounds": one.rounds,
+            "budget_s": one.budget_s}  # fmt: skip
+    return probe.ask(PROGRAM, name, told, limit_s, one.call or one.shared or "")
+
+
+def _read(index: int, where: str, one: Concurrent, probed: Probed) -> Together:
+    """Return what a journal tells."""
+    base = Together(index=index, where=where, process=probed.process, problem=probed.problem, place=probed.place)
+    try:
+        return base.model_copy(update=_facts(one, where, probed))
+    except (ValidationError, KeyError, TypeError, ValueError, RecursionError) as error:
+        return base.model_copy(update={"problem": f"the journal cannot be read: {type(error).__name__}"})
+
+
+def _facts(one: Concurrent, where: str, probed: Probed) -> dict[str, object]:
+    alone = {_key(where, entry): json.loads(str(entry["result"])) for entry in probed.of("alone")}
+    differed = list(_differed(one, alone, probed.of("unlike")))
+    rounds = probed.of("round")
+    own, forced = [r for r in rounds if not r["forced"]], [r for r in rounds if r["forced"]]
+    stood = next(iter(probed.of("stood")), {})
+    return {
+        "problem": probed.problem or _ended_early(probed), "unclear": _unclear(one, where, alone, probed),
+        "complete": not probed.problem and bool(alone) and (where == "threads" or bool(probed.of("complete"))),
+        "alone": next((shown(value, 80) for value in alone.values()), ""),
+        "alone_s": max((number(entry["seconds"]) for entry in probed.of("took")), default=0.0),
+        "rounds": len(own), "met": sum(number(r["overlap_s"]) > 0 for r in own), "forced": len(forced),
+        "pauses": sum(int(number(r["pauses"])) for r in forced),
+        "overlap_s": sum(max(0.0, number(r["overlap_s"])) for r in own),
+        "failed": len({d.number for d in differed if not d.forced}),
+        "failed_forced": len({d.number for d in differed if d.forced}), "differed": tuple(differed[:KEPT]),
+        "stood": tuple(_stood(stood)), "slow": bool(stood.get("slow")), "stood_forced": bool(stood.get("forced")),
+        "switched": tuple(_switched(probed)),
+        "free_threaded": next((bool(entry["free_threaded"]) for entry in probed.of("threading")), None),
+    }  # fmt: skip
+
+
+def _key(where: str, entry: Entry) -> object:
+    """Return whose result it is: each process has its own."""
+    return entry["process"] if where == "processes" else entry["worker"]
+
+
+def _differed(one: Concurrent, alone: dict[object, object], entries: list[Entry]) -> list[Differed]:
+    """Return the rounds in which something else came of it, rounding left aside."""
+    found = []
+    for entry in entries:
+        worker = int(number(entry["worker"]))
+        told = {"worker": worker, "number": int(number(entry["round"])), "forced": bool(entry["forced"])}
+        if "error" in entry:
+            found.append(Differed(**told, error=str(entry["error"]), place=location(entry.get("place"))))
+            continue
+        expected, result = alone[worker], json.loads(str(entry["result"]))
+        unlike = [text for text in _unlike(one, expected, result) if not isinstance(text, Unseen)]
+        if unlike:
+            found.append(Differed(**told, expected=shown(expected, 80), found=unlike[0][:300]))
+    return found
+
+
+def _unclear(one: Concurrent, where: str, alone: dict[object, object], probed: Probed) -> str:
+    """Return why what comes of it alone is no measure, or nothing where it is one."""
+    for entry in probed.of("alone"):
+        first, again = alone[_key(where, entry)], json.loads(str(entry["again"]))
+        unlike = _unlike(one, first, again)
+        if unlike and isinstance(unlike[0], Unseen):
+            return f"{NOTHING} ({unlike[0]})"
+        if unlike:
+            return f"alone it gives something else the second time: {unlike[0]}; seed it, or 'take' what stays the same"
+        if first is None:
+            return NOTHING
+        if one.shared and "expected" in one.model_fields_set and (off := _unlike(one, one.expected, first)):
+            return f"one after the other the uses do not give what is expected either: {off[0]}"
+    return ""
+
+
+def _unlike(one: Concurrent, expected: object, found: object) -> list[str]:
+    return differences(expected, found, tolerance=one.tolerance, relative=one.relative)
+
+
+def _ended_early(probed: Probed) -> str:
+    for entry in probed.of("late"):
+        return f"process {int(number(entry['worker'])) + 1} did not come to its end in time"
+    for entry in probed.of("gone"):
+        return f"process {int(number(entry['worker'])) + 1} ended by itself, with exit code {entry['code']}"
+    return ""
+
+
+def _stood(entry: Entry) -> list[Stood]:
+    threads = entry.get("threads")
+    found = []
+    for worker, stack in threads if isinstance(threads, list) else ():
+        places = [(place, str(each[2])) for each in stack if (place := location(each))]
+        found.append(Stood(worker=worker, places=tuple(p for p, _ in places), functions=tuple(f for _, f in places)))
+    return found
+
+
+def _switched(probed: Probed) -> list[Switched]:
+    return [
+        Switched(place=place, function=str(told[2]), until=until)
+        for entry in probed.of("line")
+        if isinstance(told := entry["place"], list) and (place := location(told))
+        and (until := location(entry["until"]))
+    ]  # fmt: skip

@@ -1,0 +1,178 @@
+"""The part of the performance gate on concurrency: does it come to the same at once as it does alone?"""
+
+from collections.abc import Iterator
+
+from gates.check import Check, EvidenceSet
+from gates.checks.concurrency.collect import Concurrency
+from gates.checks.concurrency.together import Differed, Together
+from gates.judging.said import Said
+from gates.judging.standing import checks, findings
+from gates.model import Finding, Location, Outcome, Planned, Row, RuleText
+from gates.report import Section
+from gates.task.concurrent import Concurrent
+from gates.task.task import Task
+
+RULES = (
+    RuleText(
+        id="PF006",
+        title="It comes to the same at once as alone",
+        meaning="A callable is run alone, then by several threads, or processes, that start together; or one object is "
+        "used by several threads. It fails where something else came of it than alone, an error was raised or the "
+        "threads stand still: under the interpreter's own switches, as many as there can be, or with a thread that "
+        "pauses between two steps of the interpreter in the project's lines. Only rounds in which they met count; "
+        "without a failure in k of them fewer than 3/k fail, at 95 %, and that must be as few as is asked for.",
+    ),
+)
+IMPACT = "What runs beside others loses updates, or computes with the state of another; now and then only."
+REMEDIATION = "Give each its own state, or hold one lock from the read to the write."
+
+
+def plan(task: Task) -> Iterator[Planned]:
+    """Plan one check for each thing that is done at once and where, and one for each criterion it stands for."""
+    for i, one in enumerate(task.concurrency):
+        for where in one.places:
+            title = f"The same at once, in {where}: {one.name}"
+            yield from checks(task, one, f"concurrency:{i}:{where}", title, "the same at once")
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge each by what came of its rounds."""
+    concurrency = evidence.get(Concurrency)
+    for i, one in enumerate(task.concurrency):
+        for where in one.places:
+            seen = concurrency.of(i, where) if concurrency else None
+            said = _said(one, seen) if seen else _unknown(f"it was not run: {evidence.why_missing(Concurrency)}")
+            raw = f"concurrency/{i}-{where}.jsonl" if seen else None
+            check = f"concurrency:{i}:{where}"
+            yield from findings(task, one, said, rule="PF006", check=check, raw=raw, where=f"in {where}")
+
+
+def _said(one: Concurrent, seen: Together) -> Said:
+    """Say what was seen: what was provoked fails, whatever else could not be seen."""
+    if seen.stood and not seen.slow:
+        return _stands(one, seen)
+    differed = [each for each in seen.differed if each.error or not seen.unclear]
+    if differed:
+        return _differs(one, seen, differed)
+    if seen.problem or seen.unclear:
+        return _unknown(seen.problem or seen.unclear, location=seen.place)
+    if seen.stood:
+        return _unknown(f"at once it did not come to its end; it was at {_where(seen)}", location=_first(seen))
+    if not seen.complete:
+        return _unknown("it was not done to its end")
+    asked = f"fewer than {one.failure_rate:.3g} of the rounds fail"
+    if seen.bound is None:
+        return _unknown(f"the {one.count} never met in {seen.rounds} rounds")
+    if seen.bound > one.failure_rate * (1 + 1e-9):
+        return _unknown(
+            f"no failure in {seen.met} rounds shows only that fewer than {seen.bound:.2g} fail, asked is "
+            f"{one.failure_rate:.3g}", actual=f"fewer than {seen.bound:.2g}",
+            remediation="Give it a larger 'budget_s', or less to do.",
+        )  # fmt: skip
+    return Said(Outcome.PASSED, _passed(one, seen), f"fewer than {seen.bound:.2g} fail", expected=asked)
+
+
+def _passed(one: Concurrent, seen: Together) -> str:
+    forced = f", none in {seen.forced} more with {seen.pauses} forced switches" if seen.pauses else ""
+    return (f"the same as alone in {seen.met} rounds in which all {one.count} met{forced}: "
+            f"fewer than {seen.bound:.2g} of the rounds fail, at 95 %")  # fmt: skip
+
+
+def _differs(one: Concurrent, seen: Together, differed: list[Differed]) -> Said:
+    """Say what else came of it, how often, and which switch is enough."""
+    natural = [each for each in differed if not each.forced]
+    first = (natural or differed)[0]
+    how = (f"in {seen.failed} of {seen.rounds} rounds" if natural
+           else f"in {seen.failed_forced} of {seen.forced} rounds with forced switches")  # fmt: skip
+    place = first.place or next((each.place for each in seen.switched), None)
+    return Said(
+        Outcome.FAILED, f"{_found(first, one)}, {how}{_between(seen)}", first.error or first.found, location=place,
+        expected=first.expected or "what comes of it alone", impact=IMPACT, remediation=REMEDIATION,
+    )  # fmt: skip
+
+
+def _between(seen: Together) -> str:
+    for each in seen.switched:
+        if each.place == each.until:
+            return f"; it is enough that another thread runs in the middle of {each.place} ({each.function})"
+        return f"; it is enough that another thread runs between {each.place} ({each.function}) and {each.until}"
+    return ""
+
+
+def _found(first: Differed, one: Concurrent) -> str:
+    if first.error:
+        return f"it raises {first.error}, which it does not alone"
+    return f"{first.found} after {one.count * one.times} uses" if one.shared else first.found
+
+
+def _stands(one: Concurrent, seen: Together) -> Said:
+    return Said(
+        Outcome.FAILED, f"{len(seen.stood)} of {one.count} threads stand still: {_where(seen)}"
+        + (", with forced switches" if seen.stood_forced else ""), "a deadlock", location=_first(seen),
+        expected="an end", impact="It never comes to its end.",
+        remediation="Take locks in one order everywhere, and wait for nothing while one is held.",
+    )  # fmt: skip
+
+
+def _where(seen: Together) -> str:
+    return "; ".join(
+        f"thread {each.worker + 1} at {each.places[0]} ({each.functions[0]})" if each.places
+        else f"thread {each.worker + 1} outside the project"
+        for each in seen.stood
+    )  # fmt: skip
+
+
+def _first(seen: Together) -> Location | None:
+    return next((each.places[0] for each in seen.stood if each.places), None)
+
+
+def _unknown(
+    why: str, *, actual: str = "not seen", location: Location | None = None,
+    remediation: str = "Make it run to its end, alone and at once, to the same result each time.",
+) -> Said:  # fmt: skip
+    return Said(Outcome.UNKNOWN, f"not known whether it comes to the same: {why}", actual, location=location,
+                remediation=remediation)  # fmt: skip
+
+
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell of each what was done at once, and what came of it."""
+    if not task.concurrency:
+        return
+    concurrency = evidence.get(Concurrency)
+    seen = concurrency.seen if concurrency else ()
+    yield Section(
+        title="Concurrency",
+        text="Rounds count where all were at it at the same time; without a failure in k of them fewer than 3/k fail, "
+        "at 95 %." if concurrency else f"Not run: {evidence.why_missing(Concurrency)}.",
+        facts=(("Free-threading", _free(seen)),) if seen else (),
+        columns=("Done at once", "In", "Met", "Failed", "Forced switches", "Failed", "Bound", "Outcome"),
+        rows=tuple(_row(task.concurrency[each.index], each) for each in seen),
+    )  # fmt: skip
+
+
+def _row(one: Concurrent, seen: Together) -> tuple[str, ...]:
+    bound = f"< {seen.bound:.2g}" if seen.bound is not None and seen.complete else "-"
+    return (
+        one.name, f"{one.count} {seen.where}", f"{seen.met} of {seen.rounds}", str(seen.failed),
+        f"{seen.pauses} in {seen.forced} rounds", str(seen.failed_forced), bound, _said(one, seen).outcome.value,
+    )  # fmt: skip
+
+
+def _free(seen: tuple[Together, ...]) -> str:
+    told = {each.free_threaded for each in seen if each.free_threaded is not None}
+    if not told:
+        return "not known"
+    return "yes: threads run in parallel" if True in told else "not available: this interpreter has one lock for all"
+
+
+CHECK = Check(
+    name="concurrency",
+    gate="performance",
+    order=40,
+    rules=RULES,
+    uses=(Concurrency,),
+    plan=plan,
+    judge=judge,
+    page=describe,
+    row=Row.MEASURE,
+)

@@ -1,0 +1,1 @@
+"""What the tests run: all public code, and the code of their own criterion?"""

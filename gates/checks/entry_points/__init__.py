@@ -1,0 +1,1 @@
+"""Production code run to its end."""

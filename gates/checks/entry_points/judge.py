@@ -1,0 +1,205 @@
+"""The part of the execution gate that judges entry points: does the production code run, and would a test notice?"""
+
+from collections.abc import Iterator
+
+from gates.check import Check, EvidenceSet
+from gates.child.tracebacks import advice_on
+from gates.evidence.entry_points import EntryPointRuns, EntryRun
+from gates.evidence.executed_lines import ExecutedLines, named_tests
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.test_records import BAD
+from gates.model import Finding, Location, Outcome, Planned, Row, RuleText, Severity
+from gates.report import Section
+from gates.task.task import EntryPoint, Task
+
+SHOWN = 3
+
+RULES = (
+    RuleText(
+        id="EX004",
+        title="Entry points run to their end",
+        meaning="Each entry point of the task is run in its own process and must end with exit code 0; a callable must "
+        "return, and what returns an exit code (`main`, or a command of pyproject.toml) must return 0. A crash is "
+        "critical and names the exception, the innermost line of the traceback that lies in the project, and why no "
+        "test caught it.",
+    ),
+    RuleText(
+        id="EX012",
+        title="Entry points come to a result",
+        meaning="An entry point that ends well and returns an error, a skip or nothing but None by name, or writes "
+        "BLOCK or FAILED, has shown nothing. Its criteria stay inconclusive.",
+    ),
+)
+
+
+def plan(task: Task) -> Iterator[Planned]:
+    """Plan each entry point, and each criterion that one shows."""
+    for i, entry in enumerate(task.entry_points):
+        yield Planned(id=f"entry:{i}", title=f"Entry point ends well: {entry.name}")
+    for i, entry in enumerate(task.entry_points):
+        for c in task.criteria:
+            if c.id in entry.criteria:
+                title = f"{c.id} is shown by entry point {i + 1}"
+                yield Planned(id=f"entry:{i}:{c.id}", title=title, level=c.level, criterion=c.id)
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge each entry point by its end, for itself and for the criteria that it shows."""
+    entries = evidence.get(EntryPointRuns)
+    for i, entry in enumerate(task.entry_points):
+        seen = next((r for r in entries.runs if r.index == i), None) if entries else None
+        finding = _entry(task, i, entry, seen, evidence)
+        yield finding
+        for criterion in task.criteria:
+            if criterion.id in entry.criteria:
+                own = {
+                    "check": f"entry:{i}:{criterion.id}",
+                    "criterion": criterion.id,
+                    "level": criterion.level,
+                }
+                yield Finding.model_validate({**finding.model_dump(exclude={"fingerprint"}), **own})
+
+
+def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell each entry point's end, and each crash in full."""
+    entries = evidence.get(EntryPointRuns)
+    runs = entries.runs if entries else ()
+    yield Section(
+        title="Entry Points",
+        text="" if entries else f"Not run: {evidence.why_missing(EntryPointRuns)}.",
+        columns=("Command or call", "Ended", "Duration (s)", "Returned"),
+        rows=tuple(
+            (run.name, run.process.ended if run.process else run.problem,
+             f"{run.process.duration_s:.2f}" if run.process else "-", run.returned or "-")
+            for run in runs
+        ),
+    )  # fmt: skip
+    for run in runs:
+        if run.error and run.process:
+            where = f"{run.crash or 'outside of the project'}{f' in {run.function}' if run.function else ''}"
+            yield Section(
+                title=f"Crash in Entry Point {run.index + 1}",
+                facts=(
+                    ("Entry point", run.name),
+                    ("Error", run.error),
+                    ("Place", where),
+                    ("Why the tests did not catch it", why_uncaught(run.crash, evidence)),
+                ),
+                code="\n".join(run.process.stderr.tail.strip().splitlines()[-30:]),
+            )
+
+
+def why_uncaught(crash: Location | None, evidence: EvidenceSet) -> str:
+    """Say why no test caught a crash: which tests ran the line that it came from."""
+    lines = evidence.get(ExecutedLines)
+    if lines is None:
+        return f"not known: {evidence.why_missing(ExecutedLines)}"
+    if crash is None or crash.line is None:
+        return "not known: the traceback names no line of the project"
+    function = lines.function_at(crash)
+    if function is None:
+        return f"not known: {crash} lies in no function of the task's implementation, whose lines alone are noted"
+    at, around = named_tests(lines.contexts_at(function, crash.line)), named_tests(lines.contexts_of(function))
+    doubt = lines.doubt()
+    unless = f", as far as was seen ({doubt})" if doubt else ""
+    if at:
+        return f"line {crash.line} of `{function.name}` was executed by {_named(at)}, {_how_they_ended(at, evidence)}"
+    if lines.contexts_at(function, crash.line):
+        return f"line {crash.line} of `{function.name}` was executed at import or in a fixture, by no test itself"
+    if around:
+        return (
+            f"line {crash.line} of `{function.name}` was executed by no test{unless}; other lines of it were, by "
+            f"{_named(around)}"
+        )
+    return f"`{function.name}` ({function.location}) was executed by no test{unless}"
+
+
+def _how_they_ended(tests: list[str], evidence: EvidenceSet) -> str:
+    run = evidence.get(PytestRun)
+    bad = [test.id for test in (run.tests if run else ()) if test.id in tests and test.outcome in BAD]
+    if bad:
+        return f"of which {_named(bad)} failed"
+    return "which did not fail: none of them gives it what this entry point does"
+
+
+def _named(tests: list[str]) -> str:
+    more = f" and {len(tests) - SHOWN} more" if len(tests) > SHOWN else ""
+    return ", ".join(tests[:SHOWN]) + more
+
+
+def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evidence: EvidenceSet) -> Finding:
+    name = entry.name
+    facts = {
+        "rule": "EX004",
+        "check": f"entry:{index}",
+        "subject": name,
+        "expected": "it returns" if entry.call else "exit code 0",
+        "command": name,
+    }
+    if seen is None or seen.process is None:
+        problem = seen.problem if seen else evidence.why_missing(EntryPointRuns)
+        return Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, location=task.place(entry), actual="not run",
+            message=f"The entry point was not seen running: {problem}",
+            remediation="Name a callable that there is." if entry.call else "Name a command that can be started.",
+        )  # fmt: skip
+    raw = f"entry_points/{index}.stderr.txt"
+    ended = seen.process
+    if ended.exit_code == 0 and seen.exit_code:
+        return Finding(**facts, **_returned_failure(seen), location=task.place(entry), evidence=raw)
+    if ended.exit_code == 0 and seen.no_result:
+        return Finding.model_validate(
+            {**facts, **_without_result(seen), "location": task.place(entry), "evidence": raw}
+        )
+    if ended.exit_code == 0:
+        return Finding(
+            **facts, outcome=Outcome.PASSED, severity=Severity.INFO, location=task.place(entry), evidence=raw,
+            actual=ended.ended, message=f"`{name}` ran to its end.",
+        )  # fmt: skip
+    where = f" in `{seen.function}`" if seen.function and not seen.function.startswith("<") else ""
+    what = f"{seen.error}{where}" if seen.error else ended.last_words
+    uncaught = f" Why no test caught it: {why_uncaught(seen.crash, evidence)}." if seen.error else ""
+    return Finding(
+        **facts, outcome=Outcome.UNKNOWN if ended.timed_out else Outcome.FAILED, severity=Severity.CRITICAL,
+        location=seen.crash or task.place(entry), evidence=raw, actual=ended.ended,
+        message=f"`{name}`: {ended.ended}: {what}", impact=f"Users of this entry point meet this crash.{uncaught}",
+        remediation=advice_on(ended.last_words) or "Mend the crash and add a test that runs this path.",
+    )  # fmt: skip
+
+
+def _without_result(seen: EntryRun) -> dict[str, object]:
+    """Say that an entry point came to its end and says itself that it has nothing to show."""
+    return {
+        "rule": "EX012",
+        "outcome": Outcome.UNKNOWN,
+        "severity": Severity.HIGH,
+        "expected": "a result",
+        "actual": "no result",
+        "message": f"`{seen.name}` ended well without a result: {seen.no_result}.",
+        "impact": "It shows nothing of what it stands for.",
+        "remediation": "Let it raise, or end with another exit code, where it failed or was skipped.",
+    }
+
+
+def _returned_failure(seen: EntryRun) -> dict[str, object]:
+    """Say that a command came to its end and returned an exit code that says that it failed."""
+    return {
+        "outcome": Outcome.FAILED, "severity": Severity.CRITICAL, "actual": f"returned {seen.returned}",
+        "message": f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}.",
+        "impact": "Who runs this command is told that it failed.",
+        "remediation": "Mend what makes it fail; return 0 or None for success.",
+    }  # fmt: skip
+
+
+CHECK = Check(
+    name="entry_points",
+    gate="execution",
+    order=20,
+    rules=RULES,
+    uses=(EntryPointRuns,),
+    plan=plan,
+    judge=judge,
+    page=describe,
+    row=Row.TEST,
+    label="entry point",
+)

@@ -1,0 +1,260 @@
+"""The part of the performance gate on the hot path: what does a step of training wait for, and where does it read?"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gates.about import FAILED, UNKNOWN
+from gates.check import Check, EvidenceSet
+from gates.checks.hot_path.collect import HotPaths
+from gates.checks.hot_path.page import COUNTED, sections
+from gates.checks.hot_path.steps import (
+    FLOOR_S,
+    LEAST,
+    WARM_UP,
+    HotRun,
+    HotSeen,
+    Line,
+    at_each,
+    counts,
+    lines_of,
+)
+from gates.judging.said import Said
+from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText
+from gates.report import Section
+from gates.task.hot_path import HotPath
+from gates.task.task import Criterion, Task
+
+RULES = (
+    RuleText(
+        id="PF005",
+        title="A step of training waits for nothing that it need not wait for",
+        meaning="What trains some steps is run in a process of its own. At each step of an optimizer it is counted by "
+        "line how often a value is read back to the host, the device is waited for and its cache emptied, and the time "
+        "is split into data, forward, backward, optimizer, evaluation and the rest. It fails where a step does by the "
+        "median more than the task allows (what happens once in a while, such as a log every ten steps, is no part of "
+        "that), or waits for batches for a larger share of its time, with its whole interval. What torch reads by "
+        "itself, and what is read while batches are made, is not counted. A read costs next to nothing on a CPU, where "
+        "it is counted all the same: an accelerator would be waited for.",
+    ),
+)
+ASPECTS = (*COUNTED, "stall")
+TITLES = {
+    "host-reads": "Reads no value back to the host at each step",
+    "synchronisations": "Waits for no device at each step",
+    "empty-cache": "Empties no cache at each step",
+    "stall": "Does not wait for batches",
+}
+DOES = {"host-reads": "reads a value back to the host", "synchronisations": "waits for the device",
+        "empty-cache": "empties the allocator's cache"}  # fmt: skip
+NOUNS = {"host-reads": "reads back to the host", "synchronisations": "waits for the device",
+         "empty-cache": "emptied caches", "stall": "of the time spent waiting for batches"}  # fmt: skip
+IMPACT = {
+    "host-reads": "An accelerator must have done all that it was asked for before a value can be read; until then "
+    "nothing new is asked of it.",
+    "synchronisations": "The device has nothing to do from then until it is asked for more.",
+    "empty-cache": "The memory must be asked of the driver again, which waits for the device each time.",
+    "stall": "The device has nothing to do until the batch is there.",
+}
+REMEDIES = {
+    "host-reads": "Keep the tensor (`.detach()`), and read it once in a while, all values at once.",
+    "synchronisations": "Take it out of the loop; to time a step, use events and wait once at the end.",
+    "empty-cache": "Leave it out: the allocator reuses what is free.",
+    "stall": "Make batches ahead, in processes of their own (`num_workers`, `prefetch_factor`), or make them cheaper.",
+}
+DEFAULT_STALL = 0.1
+
+
+def plan(task: Task) -> Iterator[Planned]:
+    """Plan what is limited, or else advised, for each hot path, and for each criterion that it stands for."""
+    for i, path in enumerate(task.hot_paths):
+        for aspect in ASPECTS:
+            level = _level(path, aspect)
+            yield Planned(id=f"hot:{i}:{aspect}", title=f"{TITLES[aspect]}: {path.name}", level=level)
+            for criterion in _criteria(task, path, aspect):
+                yield Planned(
+                    id=f"hot:{i}:{aspect}:for:{criterion.id}", title=f"{criterion.id}: {TITLES[aspect].lower()}",
+                    level=criterion.level, criterion=criterion.id,
+                )  # fmt: skip
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge each aspect of each hot path by its limit."""
+    paths = evidence.get(HotPaths)
+    for i, path in enumerate(task.hot_paths):
+        seen = paths.of(i) if paths else None
+        why = "" if seen else f"it was not run: {evidence.why_missing(HotPaths)}"
+        for aspect in ASPECTS:
+            all_said = list(_said(path, seen, aspect)) if seen else [_unknown(why)]
+            for said in all_said:
+                level = _level(path, aspect)
+                yield _finding(task, path, said, i, check=f"hot:{i}:{aspect}", level=level)
+                for criterion in _criteria(task, path, aspect):
+                    about = {"check": f"hot:{i}:{aspect}:for:{criterion.id}", "level": criterion.level}
+                    yield _finding(task, path, said, i, **about, criterion=criterion.id)
+
+
+def _finding(task: Task, path: HotPath, said: Said, index: int, **about: object) -> Finding:
+    worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(said.outcome, {})
+    level = Level(str(about["level"]))
+    return Finding.model_validate(
+        {
+            "rule": "PF005", "outcome": said.outcome, "severity": worth.get(level, "info"), "message":
+            f"{path.name}: {said.message}", "location": said.location or task.place(path), "expected": said.expected,
+            "actual": said.actual, "impact": said.impact, "remediation": said.remediation,
+            "subject": f"{path.name}{f' at {said.subject}' if said.subject else ''}",
+            "evidence": None if said.actual == "not run" else f"hot_paths/{index}-1.jsonl", **about,
+        }
+    )  # fmt: skip
+
+
+def _said(path: HotPath, seen: HotSeen, aspect: str) -> Iterator[Said]:
+    """Yield what can be said of one aspect, and for each line where several are at fault."""
+    bad = next((run for run in seen.runs if not run.complete), None)
+    device = seen.runs[0].device
+    if bad is not None:
+        yield _unknown(_why(bad), location=bad.crash)
+    elif not seen.enough:
+        yield _unknown(_too_few(seen))
+    elif path.on not in {"any", device}:
+        yield _unknown(f"its steps ran on {device or 'no device'}, and must be seen on {path.on}")
+    elif aspect == "stall":
+        yield _stall(path, seen)
+    else:
+        yield from _counted(path, seen, aspect)
+
+
+def _counted(path: HotPath, seen: HotSeen, aspect: str) -> Iterator[Said]:
+    limit, steps = _limit(path, aspect), seen.steps
+    total, lines = at_each(steps, aspect), _lines(seen, aspect)
+    often = [line for line in lines if line.each] or lines
+    now_and_then = [line for line in lines if not line.each]
+    expected = f"at most {limit:g} {NOUNS[aspect]} at each step"
+    if total > limit:
+        for line in often:
+            said = _each(line, aspect, seen.runs[0].device)
+            yield Said(
+                Outcome.FAILED, f"{said} ({total} at each step in all, over {len(steps)} steps)",
+                f"{total} at each step", location=line.read.location, expected=expected, impact=IMPACT[aspect],
+                remediation=REMEDIES[aspect], subject=f"{line.where} ({line.read.call})",
+            )  # fmt: skip
+        return
+    rare = "; ".join(f"{line.where} does on {line.often:.0%} of them" for line in now_and_then[:3])
+    yield Said(
+        Outcome.PASSED, f"{total} {NOUNS[aspect]} at each of {len(steps)} steps on {seen.runs[0].device}"
+        f"{f'; {rare}' if rare else ''}{_not_here(seen.runs[0].device, aspect)}",
+        f"{total} at each step", expected=expected,
+    )  # fmt: skip
+
+
+def _each(line: Line, aspect: str, device: str) -> str:
+    often = f"{line.each} times " if line.each > 1 else ""
+    when = f"{often}at each step" if line.each else f"at {line.often:.0%} of the steps"
+    would = ", for which an accelerator would be waited for" if device == "cpu" and aspect == "host-reads" else ""
+    return f"{line.where} {DOES[aspect]} {when} (`{line.read.call}`){would}"
+
+
+def _not_here(device: str, aspect: str) -> str:
+    """Return what a run on the CPU leaves open."""
+    only = device == "cpu" and aspect in {"synchronisations", "empty-cache"}
+    return "; what is done only on an accelerator did not run here" if only else ""
+
+
+def _stall(path: HotPath, seen: HotSeen) -> Said:
+    limit, share = _limit(path, "stall"), seen.stall()
+    batches = seen.phase("data")
+    floor = f", beyond {FLOOR_S * 1000:g} ms a step that any loader may take" if seen.runs[0].device == "cpu" else ""
+    told = f"{share} of the time of a step is spent waiting for batches{floor} ({share.n} steps)"
+    said = Said(
+        Outcome.PASSED, told, f"{share}", expected=f"at most {limit:.0%} {NOUNS['stall']}"
+    )  # fmt: skip
+    if share.low > limit:
+        loader, line = seen.loader(), seen.line_of("data")
+        made = f"; {loader.workers} workers make them at {loader.made}" if loader else f"; most of it at {line}"
+        gain = f"; without it a step would be at most {batches.gain:.2f} times as fast" if batches.gain else ""
+        return replace(
+            said, outcome=Outcome.FAILED, message=f"{told}{made}{gain}", impact=IMPACT["stall"],
+            location=loader.made if loader else line, remediation=REMEDIES["stall"],
+        )  # fmt: skip
+    if share.high > limit:
+        return replace(
+            said, outcome=Outcome.UNKNOWN, message=f"Not decided: {told}, and the limit lies in between.",
+            remediation="Ask for more 'steps', or measure on a machine with less else to do.",
+        )  # fmt: skip
+    return said
+
+
+def _lines(seen: HotSeen, aspect: str) -> list[Line]:
+    device = seen.runs[0].device
+    step = seen.steps[0].model_copy(update={"device": device})
+    return [line for line in lines_of(seen.steps, aspect) if counts(line.read, step)]
+
+
+def _unknown(why: str, location: Location | None = None) -> Said:
+    run = "not run" if why.startswith("it was not run") else "not seen"
+    return Said(
+        Outcome.UNKNOWN, f"Not known what its steps wait for: {why}."[:600], run, location=location,
+        remediation="Make the callable train steps to its end, with an optimizer of torch.",
+    )  # fmt: skip
+
+
+def _why(run: HotRun) -> str:
+    """Return why a run did not come to its end."""
+    if run.problem or run.error:
+        return f"{run.problem or run.error} (after {len(run.steps)} steps)"
+    return f"it ended after {len(run.steps)} steps: {run.process.ended if run.process else 'not run'}"
+
+
+def _too_few(seen: HotSeen) -> str:
+    fewest = min(seen.runs, key=lambda run: len(run.measured))
+    if not fewest.steps:
+        return "no optimizer of torch stepped"
+    needed = f"at least {LEAST} after the first {max(WARM_UP, len(fewest.steps) - len(fewest.measured))}"
+    return f"it made {len(fewest.steps)} steps, and {needed} are needed"
+
+
+def _limit(path: HotPath, aspect: str) -> float:
+    limits = path.limits
+    asked = {"host-reads": limits.host_reads, "synchronisations": limits.synchronisations,
+             "empty-cache": limits.empty_cache, "stall": limits.stall_share}[aspect]  # fmt: skip
+    return asked if asked is not None else DEFAULT_STALL if aspect == "stall" else 0.0
+
+
+def _level(path: HotPath, aspect: str) -> Level:
+    """Return how binding an aspect is: what the task sets no limit for is only advised."""
+    return path.level if _is_limited(path, aspect) else Level.ADVISORY
+
+
+def _is_limited(path: HotPath, aspect: str) -> bool:
+    name = {"stall": "stall_share"}.get(aspect, aspect.replace("-", "_"))
+    return getattr(path.limits, name) is not None
+
+
+def _criteria(task: Task, path: HotPath, aspect: str) -> list[Criterion]:
+    return [c for c in task.criteria if c.id in path.criteria and _is_limited(path, aspect)]
+
+
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell where the time of a step goes, and which lines read what how often."""
+    paths = evidence.get(HotPaths)
+    if not task.hot_paths:
+        return
+    if paths is None:
+        yield Section(title="Hot path", text=f"Not run: {evidence.why_missing(HotPaths)}.")
+        return
+    for i, path in enumerate(task.hot_paths):
+        seen = paths.of(i)
+        if seen is not None:
+            yield from sections(path, seen)
+
+
+CHECK = Check(
+    name="hot_path",
+    gate="performance",
+    order=20,
+    rules=RULES,
+    uses=(HotPaths,),
+    plan=plan,
+    judge=judge,
+    page=describe,
+    row=Row.MEASURE,
+)

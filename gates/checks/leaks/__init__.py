@@ -1,0 +1,1 @@
+"""Memory growth of a callable over epochs, against its tolerance."""

@@ -1,0 +1,117 @@
+"""Memory over epochs: a callable of the project run over and over in a process of its own, and what is held after each.
+
+What may go on growing is run again for longer, in a fresh process; what does is run once more to see where.
+"""
+
+import math
+from typing import Self
+
+from pydantic import ValidationError
+
+from gates.check import Evidence
+from gates.checks.leaks.growth import Allocated, Holder, LeakRun, Watched
+from gates.child.probing import Entry, Probe, Probed, location
+from gates.context import Context
+from gates.errors import EvidenceUnavailable
+from gates.measuring.drift import DROPPED, Drift
+from gates.project.import_paths import import_roots
+from gates.task.leak import Leak
+from gates.task.task import Task
+
+PROGRAM = "_leaks"
+LONGER = 3
+MOST_EPOCHS = 1000
+SHARE = 0.8  # of the time limit, after which a longer run stops by itself
+LOCATED = 6  # epochs that are looked at for where
+
+
+class Leaks(Evidence):
+    """All callables of a task whose memory must not go on growing."""
+
+    runs: tuple[LeakRun, ...]
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Run each callable in processes of its own."""
+        if not task.leaks:
+            raise EvidenceUnavailable(f"{task.path} names no 'leaks'")
+        folder = context.folder("leaks").evidence
+        with Probe(context, folder, import_roots(task, context)) as probe:
+            runs = tuple(_run(probe, i, leak, leak.timeout_s or context.timeout_s) for i, leak in enumerate(task.leaks))
+        return cls(
+            how="each callable over and over, in processes of their own, memory read after each epoch",
+            commands=tuple(probe.commands), runs=runs,
+        )  # fmt: skip
+
+    def run(self, index: int) -> LeakRun | None:
+        """Return what was seen of a task's callable."""
+        return next((run for run in self.runs if run.index == index), None)
+
+
+def _run(probe: Probe, index: int, leak: Leak, limit_s: float) -> LeakRun:
+    """Run one callable as often as is asked, and again where it does not stay as it is."""
+    first = _watched(probe, leak, f"{index}", leak.epochs, limit_s)
+    seen = LeakRun(index=index, name=leak.name, first=first)
+    if not first.complete or set(first.drifts(leak.tolerance_bytes).values()) <= {Drift.FLAT}:
+        return seen
+    longer = _watched(probe, leak, f"{index}-longer", min(LONGER * leak.epochs, MOST_EPOCHS), limit_s)
+    seen = seen.model_copy(update={"longer": longer})
+    if Drift.GROWS not in longer.drifts(leak.tolerance_bytes).values():
+        return seen
+    where = _located(probe, leak, f"{index}-where", math.ceil(DROPPED * leak.epochs), limit_s)
+    if not any(where.values()):  # it began later
+        where = _located(probe, leak, f"{index}-where-later", longer.epochs // 2, limit_s)
+    return seen.model_copy(update=where)
+
+
+def _watched(probe: Probe, leak: Leak, name: str, epochs: int, limit_s: float) -> Watched:
+    probed = _asked(probe, leak, name, limit_s, epochs=epochs, locate=False)
+    series = probed.of("epoch")
+    told = next(iter(probed.of("form")), {})
+    try:
+        return Watched.model_validate(
+            {
+                "process": probed.process, "problem": probed.problem, "place": probed.place, "asked": epochs,
+                "epochs": len(series), "form": told.get("form", ""), "rungs": _rungs(series),
+                "filling": told.get("filling", ()), "troubles": told.get("troubles", ()),
+            }
+        )  # fmt: skip
+    except ValidationError:
+        return Watched(process=probed.process, asked=epochs, problem="the journal cannot be read")
+
+
+def _located(probe: Probe, leak: Leak, name: str, warm: int, limit_s: float) -> dict[str, object]:
+    probed = _asked(probe, leak, name, limit_s, epochs=warm + LOCATED, warm=warm, locate=True)
+    try:
+        return {
+            "allocated": tuple(Allocated.model_validate(each) for each in _placed(probed.of("allocated"))),
+            "holders": tuple(Holder.model_validate(each) for each in _placed(probed.of("holder"))),
+        }
+    except ValidationError:  # what is known of where does not change that it leaks
+        return {}
+
+
+def _asked(probe: Probe, leak: Leak, name: str, limit_s: float, **asked: object) -> Probed:
+    told = {"call": leak.call, "args": leak.args, "seconds": SHARE * limit_s, "least": leak.epochs, **asked}
+    return probe.ask(PROGRAM, name, told, limit_s, leak.call, threads=None)
+
+
+def _rungs(series: list[Entry]) -> list[dict[str, object]]:
+    """Return each rung that was read after most epochs; one that came later, such as a device, from there on."""
+    names = dict.fromkeys(name for entry in series for name in entry if name != "word")
+    columns = {name: [entry.get(name) for entry in series] for name in names}
+    return [
+        {"name": name, "values": [value for value in values if value is not None]}
+        for name, values in columns.items()
+        if values and values[-1] is not None
+    ]
+
+
+def _placed(entries: list[Entry]) -> list[Entry]:
+    """Return what entries tell, each with its location."""
+    named = {"word", "path", "line"}
+    return [
+        {**{name: value for name, value in entry.items() if name not in named},
+         "location": location([entry.get("path"), entry.get("line")])}
+        for entry in entries
+    ]  # fmt: skip

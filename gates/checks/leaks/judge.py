@@ -1,0 +1,224 @@
+"""The part of the performance gate on leaks: does memory go on growing from one epoch to the next?"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gates.check import Check, EvidenceSet
+from gates.checks.leaks.collect import Leaks
+from gates.checks.leaks.growth import Allocated, Holder, LeakRun, Rung, Watched
+from gates.judging.said import Said
+from gates.judging.sizes import shown
+from gates.judging.sparkline import sparkline
+from gates.judging.standing import checks, findings
+from gates.measuring.drift import METHOD, Drift, kept, theil_sen
+from gates.model import Finding, Location, Outcome, Planned, Row, RuleText
+from gates.report import Section
+from gates.task.leak import Leak
+from gates.task.task import Task
+
+PLAUSIBLE = 0.2  # of the growth: what a container holds more of is not always what leaks
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is known of where: a container that keeps it, a line that allocates it, both, or neither."""
+
+    holder: Holder | None
+    allocated: Allocated | None
+
+    @property
+    def location(self) -> Location | None:
+        """Return the line to look at first."""
+        kept = self.holder.location if self.holder else None
+        return kept or (self.allocated.location if self.allocated else None)
+
+
+RULES = (
+    RuleText(
+        id="PF004",
+        title="Memory does not go on growing",
+        meaning="A callable is run once an epoch in a process of its own; after each, garbage is collected and memory "
+        "is read on a ladder from exact to vague: the allocators of devices, the storages of live tensors, the nodes "
+        "of autograd graphs, what Python holds, what the C library holds, what the process holds. It fails where an "
+        "exact rung's slope lies above the tolerance with its whole interval, also in the second half of what is "
+        "looked at, and again in a longer run; a cache that fills ends. Growth of a vague rung alone is unknown.",
+    ),
+)
+ORDER = ("device", "tensors", "graph", "python")
+WORDS = {
+    "tensors": "live tensors", "graph": "autograd graphs", "python": "what Python holds",
+    "heap": "the C library's heap", "private": "the process's own memory",
+}  # fmt: skip
+FORMS = {
+    "called": "it is called once an epoch", "returned": "what it returns is called once an epoch",
+    "stepped": "what it returns makes a step each epoch",
+}  # fmt: skip
+IMPACT = "A run that is long enough ends for want of memory."
+
+
+def plan(task: Task) -> Iterator[Planned]:
+    """Plan one check for each callable, and one for each criterion that it stands for."""
+    for i, leak in enumerate(task.leaks):
+        title = f"Memory does not go on growing in {leak.name}"
+        yield from checks(task, leak, f"leak:{i}", title, "memory does not go on growing")
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge each callable by the run that counts."""
+    leaks = evidence.get(Leaks)
+    for i, leak in enumerate(task.leaks):
+        run = leaks.run(i) if leaks else None
+        said = _said(leak, run) if run else _unknown(f"it was not run: {evidence.why_missing(Leaks)}")
+        raw = f"leaks/{i}{'-longer' if run and run.longer else ''}.jsonl" if run else None
+        yield from findings(task, leak, said, rule="PF004", check=f"leak:{i}", raw=raw)
+
+
+def _said(leak: Leak, run: LeakRun) -> Said:
+    last = run.last
+    if not last.complete:
+        told = f"{'it grew, and was run again for longer; then ' if run.longer else ''}{_why(last)}"
+        return _unknown(told, location=last.place)
+    drifts = last.drifts(leak.tolerance_bytes)
+    grown = [rung for rung in last.rungs if drifts[rung.name] is Drift.GROWS]
+    exact = sorted((rung for rung in grown if rung.exact), key=lambda rung: ORDER.index(rung.name.split()[0]))
+    if exact:
+        return _leaks(leak, run, exact)
+    unclear = [*(_words(rung) for rung in last.rungs if drifts[rung.name] is Drift.OPEN)]
+    if last.troubles or not {rung.name for rung in last.rungs} >= {"python", "private"}:
+        why = "; ".join(last.troubles) or "what Python and the process hold cannot be read here"
+        return _unknown(f"not all was seen: {why}")
+    if grown:
+        return _unknown(
+            f"{_grew(grown)}, and nothing that Python or torch knows of: what only a library knows of, or "
+            "a buffer that was set aside before and is now filled",
+            actual=_grew(grown),
+            remediation="Look for it with a profiler that sees the C library's calls, such as memray; of a buffer, ask "
+            "for as many 'epochs' as it takes to fill it in the first third.",
+        )  # fmt: skip
+    if unclear:
+        filled = [f"{each.name} is filling ({each.size} of {each.most})" for each in last.filling]
+        return _unknown(
+            f"{last.epochs} epochs do not tell whether {' and '.join(unclear)} will go on growing"
+            + (f": {'; '.join(filled)}" if filled else ""), actual="not decided",
+            remediation="Ask for more 'epochs', or let caches fill in the first third of them.",
+        )  # fmt: skip
+    return Said(
+        Outcome.PASSED, f"no memory goes on growing over {last.epochs} epochs: {_grew(last.rungs)}",
+        _grew(last.rungs), expected="no growth above the tolerance",
+    )  # fmt: skip
+
+
+def _leaks(leak: Leak, run: LeakRun, exact: list[Rung]) -> Said:
+    place = place_of(run, exact[0].name, theil_sen(kept(exact[0].values)).value)
+    return Said(
+        Outcome.FAILED, f"{_grew(exact)}, over {run.last.epochs} epochs; {said_of(place)}",
+        _grew(exact), location=place.location,
+        expected=f"at most {shown(run.last.tolerance(exact[0], leak.tolerance_bytes), exact[0].unit)} an epoch",
+        impact=IMPACT, remediation="Let go of it at the end of an epoch; of a tensor, keep its number (`.item()`) "
+        "or at least no graph (`.detach()`). Of a buffer that will be full one day, ask for as many 'epochs' as that "
+        "takes.",
+    )  # fmt: skip
+
+
+def _unknown(
+    why: str, *, actual: str = "not seen", location: Location | None = None,
+    remediation: str = "Make the callable run to its end, epoch after epoch.",
+) -> Said:  # fmt: skip
+    said = f"not known whether it leaks: {why}"
+    return Said(Outcome.UNKNOWN, said, actual, location=location, remediation=remediation)
+
+
+def _why(watched: Watched) -> str:
+    """Return why a run did not come to its end."""
+    return f"{watched.problem} (after {watched.epochs} of {watched.asked} epochs)"
+
+
+def _words(rung: Rung) -> str:
+    return WORDS.get(rung.name, rung.name)
+
+
+def _grew(rungs: Sequence[Rung]) -> str:
+    parts = []
+    for rung in rungs:
+        slope = theil_sen(kept(rung.values))
+        low, high = shown(slope.low, rung.unit), shown(slope.high, rung.unit)
+        parts.append(f"{_words(rung)} by {shown(slope.value, rung.unit)} [{low}, {high}] an epoch")
+    return "; ".join(parts)
+
+
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell of each rung of each callable how it grew."""
+    leaks = evidence.get(Leaks)
+    if not task.leaks:
+        return
+    rows = [row for i, leak in enumerate(task.leaks) for row in _rows(leak, leaks.run(i) if leaks else None)]
+    yield Section(
+        title="Memory",
+        text=f"{METHOD}, without the first 30 % of the epochs; exact rungs first." if leaks
+        else f"Not run: {evidence.why_missing(Leaks)}.",
+        facts=tuple((run.name, FORMS.get(run.last.form, "did not run")) for run in (leaks.runs if leaks else ())),
+        columns=("Call", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Course", "Outcome", "Line"),
+        rows=tuple(rows),
+    )  # fmt: skip
+
+
+def _rows(leak: Leak, run: LeakRun | None) -> Iterator[tuple[str, ...]]:
+    if run is None:
+        return
+    last = run.last
+    drifts = last.drifts(leak.tolerance_bytes)
+    for rung in last.rungs:
+        if len(rung.values) < 2:
+            continue
+        slope = theil_sen(kept(rung.values))
+        grows = drifts[rung.name] is Drift.GROWS
+        place = place_of(run, rung.name, slope.value) if grows else None
+        yield (
+            leak.name if rung is last.rungs[0] else "", rung.name if rung.exact else f"{rung.name} (vague)",
+            f"{shown(slope.value, rung.unit)} [{shown(slope.low, rung.unit)}, {shown(slope.high, rung.unit)}]",
+            shown(last.tolerance(rung, leak.tolerance_bytes), rung.unit), str(last.epochs), sparkline(rung.values),
+            drifts[rung.name].value, str(place.location) if place and place.location else "-",
+        )  # fmt: skip
+    if not last.rungs:
+        yield leak.name, "-", "-", "-", str(last.epochs), "-", _why(last), "-"
+
+
+def place_of(run: LeakRun, rung: str, growth: float) -> Place:
+    """Return where a rung's growth is kept and allocated; `growth` is that of an epoch."""
+    seen = "tensors" if rung.startswith("device") else rung
+    allocated = next((each for each in run.allocated if each.rung == seen), None)
+    fitting = [each for each in run.holders if _fits(each, seen, growth)]
+    return Place(max(fitting, key=lambda each: each.location is not None, default=None), allocated)
+
+
+def _fits(holder: Holder, rung: str, growth: float) -> bool:
+    if rung == "graph":
+        return holder.graphs > 0
+    if rung == "tensors" and not holder.tensors:
+        return False
+    return holder.entry * holder.rate >= PLAUSIBLE * growth or (rung == "tensors" and holder.graphs > 0)
+
+
+def said_of(place: Place) -> str:
+    """Return in words what is known of where."""
+    words = []
+    if place.holder:
+        owner = f"`{place.holder.owner}`" if place.holder.owner else f"a {place.holder.kind}"
+        at = f" at {place.holder.location}" if place.holder.location else ""
+        words.append(f"kept by {owner}, which gets {place.holder.rate:.3g} entries more each epoch{at}")
+    if place.allocated:
+        words.append(f"allocated at {place.allocated.location}")
+    return ", ".join(words) or "no line of the project was found for it"
+
+
+CHECK = Check(
+    name="leaks",
+    gate="performance",
+    order=30,
+    rules=RULES,
+    uses=(Leaks,),
+    plan=plan,
+    judge=judge,
+    page=describe,
+    row=Row.MEASURE,
+)

@@ -1,0 +1,1 @@
+"""By which power of a size time, memory or calls of a step grow."""

@@ -1,0 +1,1 @@
+"""The test run: can it be believed, what failed, what was left out?"""

@@ -1,0 +1,172 @@
+"""Whether a test run as a whole can be believed."""
+
+from collections.abc import Iterator
+
+from gates.child.tracebacks import advice_on
+from gates.evidence.pytest_run import PytestRun
+from gates.evidence.test_records import BAD
+from gates.model import Finding, Location, Outcome, Severity
+
+LOG = "pytest/run.stdout.txt"
+INTERNAL = "INTERNALERROR>"
+NAMED = 50  # so many tests have a finding of their own
+
+
+def judge_suite(run: PytestRun) -> Iterator[Finding]:
+    """Say whether the run as a whole can be believed."""
+    ended = run.process
+    facts = {
+        "rule": "EX001",
+        "check": "suite",
+        "evidence": LOG,
+        "expected": "exit code 0, all witnesses agree",
+    }
+    yield from _collect_errors(run)
+    during = f" while running {', '.join(run.running[:3])}" if run.running else f" {run.stage}" if run.stage else ""
+    held = f"; it held {ended.peak_memory_bytes / 2**20:.0f} MiB at most" if ended.peak_memory_bytes else ""
+    if ended.signal:
+        yield Finding(
+            **facts, outcome=Outcome.FAILED, severity=Severity.CRITICAL, actual=ended.ended,
+            message=f"The test process was {ended.ended}{during}.", impact=f"No test after this one was seen{held}.",
+            location=_where(run, run.running), remediation="Run the named test alone and mend the crash.",
+        )  # fmt: skip
+    elif ended.timed_out:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
+            message=f"The test suite was {ended.ended}{during}.", impact=f"What would have come is unknown{held}.",
+            location=_where(run, run.running),
+            remediation="Mend the hang, or raise the limit with --timeout where the suite is only slow.",
+        )  # fmt: skip
+    elif run.collect_errors:
+        return
+    elif ended.exit_code not in {0, 1, 5}:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
+            message=f"pytest did not come to its end ({ended.ended}: {_said(run)}){_at(run)}.",
+            location=_where(run, run.running),
+            remediation=advice_on(_said(run)) or "Run the command of the audit trail by hand and mend what it reports.",
+        )  # fmt: skip
+    elif not run.tests:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=f"no test, {ended.ended}",
+            message=f"pytest ran no test ({ended.ended}: {_said(run)}){_at(run)}.",
+            remediation=advice_on(_said(run))
+            or "Point 'tests' of the task at files that hold tests, and check that pytest collects them.",
+        )  # fmt: skip
+    elif run.canaries:
+        for said in run.canaries:
+            yield Finding(
+                **facts, outcome=Outcome.FAILED, severity=Severity.CRITICAL, actual=said, subject=said,
+                message=f"The harness is rigged: {said}.", impact="No result of this harness means anything.",
+                remediation="Find what rewrites results or removes assertions: conftest.py, plugins, options.",
+            )  # fmt: skip
+    elif run.disagreements:
+        for said in run.disagreements:
+            yield Finding(
+                **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=said, subject=said,
+                message=f"The records of the run contradict each other: {said}{_at(run)}.",
+                location=_where(run, run.running),
+                impact="A run whose witnesses disagree proves nothing.",
+                remediation="Find what changes results or ends the run early: conftest.py, plugins, os._exit.",
+            )  # fmt: skip
+    else:
+        yield from _believed(run, facts)
+
+
+def _believed(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
+    """Judge a run whose witnesses agree: its exit code must be explained by its tests, and none be deselected."""
+    if run.process.exit_code == 1 and not any(test.outcome in BAD for test in run.tests):
+        yield Finding(
+            **facts, outcome=Outcome.FAILED, severity=Severity.HIGH, actual=run.process.ended,
+            message=f"pytest ended with exit code 1 though no test failed: {run.process.last_words}",
+            remediation="Read the end of the log: a plugin (such as a coverage limit) failed the run.",
+        )  # fmt: skip
+        return
+    unexplained = [test for test in run.deselected if not test.by_mark]
+    if unexplained:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, actual=f"{len(unexplained)} tests deselected",
+            message=f"{len(unexplained)} tests were deselected and not seen, first {unexplained[0].id}.",
+            location=unexplained[0].location, impact="What a deselected test would have said is unknown.",
+            remediation="Remove -k or --deselect from the pytest configuration, or name exact 'tests' in the task.",
+        )  # fmt: skip
+        return
+    unplanned = [test for test in run.unplanned if test.certain]
+    for test in unplanned[:NAMED]:
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, subject=test.id, location=test.location,
+            actual="written, not planned", message=f"{test.id} is written as a test and was never planned: {test.why}.",
+            impact="What this test would have said is unknown.",
+            remediation="Give the test a name of its own, or find what hides it from pytest.",
+        )  # fmt: skip
+    broken = [*_repeats(run, facts)]
+    yield from broken
+    if unplanned or broken:
+        return
+    yield Finding(
+        **facts, outcome=Outcome.PASSED, severity=Severity.INFO, actual=run.process.ended,
+        message=f"{len(run.tests)} tests planned, {len(run.tests)} ended; process, plan, records and files agree.",
+    )  # fmt: skip
+
+
+def _repeats(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
+    """Name the further runs of the same tests that did not come to their end, or contradict themselves."""
+    for number, repeat in enumerate(run.repeats, 2):
+        ended = repeat.process
+        said = repeat.disagreements
+        if ended.exit_code in {0, 1} and not said:
+            continue
+        what = said[0] if said else f"its end is {ended.ended}"
+        during = f", while running {repeat.running[0]}" if repeat.running else ""
+        yield Finding(
+            **facts, outcome=Outcome.FAILED if ended.signal else Outcome.UNKNOWN, severity=Severity.CRITICAL,
+            subject=f"run {number}", actual=what, location=_where(run, repeat.running),
+            message=f"Run {number} of the tests (seed {repeat.seed}) cannot be believed: {what}{during}.",
+            remediation="Find which test leaves something behind that another one meets.",
+        )  # fmt: skip
+
+
+def _at(run: PytestRun) -> str:
+    """Return, in words, which test was running when a run ended, or nothing where none was."""
+    if run.running:
+        return f", while running {', '.join(run.running[:3])}"
+    return f", {run.stage}" if run.stage and not run.stage.startswith("after the session") else ""
+
+
+def _collect_errors(run: PytestRun) -> Iterator[Finding]:
+    """Name each cause that keeps files from being collected, with the files."""
+    causes: dict[str, list[str]] = {}
+    for error in run.collect_errors:
+        lines = [line for line in error.message.splitlines() if line.strip()]
+        causes.setdefault(lines[-1].removeprefix("E").strip() if lines else "no reason given", []).append(error.id)
+    for cause, ids in causes.items():
+        more = f" and {len(ids) - 1} more files" if len(ids) > 2 else " and one more file" if len(ids) == 2 else ""
+        yield Finding(
+            rule="EX001", check="suite", outcome=Outcome.FAILED, severity=Severity.CRITICAL, subject=ids[0],
+            location=Location(path=ids[0].split("::")[0]) if ids[0] else None, evidence=LOG,
+            message=f"{ids[0] or 'A file'}{more} could not be collected: {cause}",
+            expected="every test file imports", actual="collection error",
+            impact="None of its tests ran." if len(ids) == 1 else f"None of their tests ran: {', '.join(ids)}.",
+            remediation=advice_on(cause) or "Mend the import or syntax error.",
+        )  # fmt: skip
+
+
+def _said(run: PytestRun) -> str:
+    """Return what pytest wrote last; of a command that it refused, why, and of an error what was raised."""
+    ended = run.process
+    if raised := _raised(f"{ended.stdout.tail}\n{ended.stderr.tail}"):
+        return raised[:300]
+    refused = [line.strip() for line in ended.stderr.tail.splitlines() if "error: " in line]
+    return refused[-1][:300] if refused else ended.last_words.strip("= ")
+
+
+def _raised(text: str) -> str:
+    """Return the line of an internal error that names the exception; what it says may go on for many lines."""
+    lines = [line.removeprefix(INTERNAL).rstrip() for line in text.splitlines() if line.startswith(INTERNAL)]
+    frames = [number for number, line in enumerate(lines) if line.lstrip().startswith('File "')]
+    after = lines[frames[-1] + 1 :] if frames else []
+    return next((line.strip() for line in after if line and not line[1:].startswith(" ")), "")
+
+
+def _where(run: PytestRun, ids: tuple[str, ...]) -> Location | None:
+    return next((test.location for test in run.tests if test.id in ids), None)

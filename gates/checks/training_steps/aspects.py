@@ -1,0 +1,216 @@
+"""The aspects of a training step that one recorded run shows: its end, precision, gradients, parameters, logs."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from gates.checks.training_steps.collect import StepRecording
+from gates.evidence.recorded_step import Compared, Happened, Recorded
+from gates.judging.said import Said, absent, unseen
+from gates.model import Level, Outcome
+from gates.task.training_step import Need
+
+BACKWARD = {"backward", "scaled_backward"}
+HALF = {"float16", "bfloat16"}
+# By the roundings of a few layers: 2**-11 each for float16, 2**-8 for bfloat16, which a sound step stays far below.
+TOLERANCES = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.15}
+NEAR = 0.05
+LOST = 0.05
+Needs = frozenset[Need]
+
+
+def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
+    """Judge the end of the plain run."""
+    run = step.plain
+    ended = run.process.ended if run.process else "not run"
+    if run.problem or run.process is None:
+        fix = "Name a callable that there is, and install what it needs."
+        yield Said(Outcome.UNKNOWN, f"The training step was not seen running: {run.problem or 'no process'}.", ended,
+                   remediation=fix)  # fmt: skip
+    elif run.process.timed_out:
+        yield Said(Outcome.UNKNOWN, f"The training step was {ended}.", ended,
+                   remediation="Give it less to do, or more time (timeout_s).")  # fmt: skip
+    elif not run.complete:
+        left = "it left its process before it returned (as sys.exit does)" if run.process.exit_code == 0 else ""
+        what = f"{ended}: {run.error or left or run.process.last_words}"
+        yield Said(Outcome.FAILED, f"The training step does not run to its end: {what}", ended, run.crash,
+                   expected="it returns", impact="Training crashes here, on a CPU, with a tiny model.",
+                   remediation="Mend the crash.")  # fmt: skip
+    elif not run.attempts:
+        yield Said(Outcome.UNKNOWN, "No step of a torch optimizer was seen in the training step.", "0 steps",
+                   remediation="Name a callable that takes some steps.")  # fmt: skip
+    else:
+        taken = sum(not attempt.skipped for attempt in run.attempts)
+        extra = f" ({'; '.join(run.troubles)})" if run.troubles else ""
+        yield Said(Outcome.PASSED, f"The training step ran to its end: {taken} steps taken, "
+                   f"{len(run.attempts) - taken} left out{extra}.", f"{len(run.attempts)} steps")  # fmt: skip
+
+
+def judge_precision(step: StepRecording, needs: Needs) -> Iterator[Said]:
+    """Judge which precision the forward pass was computed in, given what scales the loss."""
+    run = step.plain
+    backward = [event for event in run.events if event.word in BACKWARD]
+    products = sum((Counter(event.products) for event in backward), Counter[str]())
+    half = sum(products[name] for name in HALF)
+    scaled = [event for event in backward if event.word == "scaled_backward" and event.scale != 1.0]
+    where = next((event.location for event in scaled or backward), None)
+    shown = ", ".join(f"{count} in {name}" for name, count in sorted(products.items())) or "none"
+    if Need.SCALER in needs and not scaled:
+        yield replace(absent("no loss was scaled in this training step", needed=True), subject="scaler")
+    if scaled and not half and products and all(event.whole for event in scaled):
+        yield Said(
+            Outcome.FAILED, "The loss is scaled, but nothing was computed in half precision: the forward pass ran "
+            "outside of autocast.", shown, where, expected="matrix products in half precision",
+            impact="Mixed precision is not in effect: neither memory nor time is saved.", subject="autocast",
+            remediation="Compute the forward pass inside torch.amp.autocast(device_type, dtype).",
+        )  # fmt: skip
+    elif Need.AUTOCAST in needs and not half and all(event.whole for event in backward):
+        yield absent("nothing was computed in half precision in this training step", needed=True)
+    elif half:
+        yield Said(Outcome.PASSED, f"The forward pass computed matrix products in: {shown}.", shown, where)
+    elif not all(event.whole for event in backward):
+        yield unseen("the precision, as parts of the graph cannot be read", needed=Need.AUTOCAST in needs)
+    else:
+        yield absent(f"no mixed precision in this training step (matrix products: {shown})", needed=False)
+    yield from _doubts(run, scaled, products)
+
+
+def _doubts(run: Recorded, scaled: Sequence[Happened], products: Counter[str]) -> Iterator[Said]:
+    """Warn of what trains, but not as well as it could."""
+    plain = next((event for event in run.events if event.word == "backward" and event.products.get("float16")), None)
+    factors = [one.factor for one in run.compared if one.factor is not None]
+    by_hand = any(abs(factor - 1) > NEAR for factor in factors)
+    if plain and not scaled and not by_hand:
+        yield Said(
+            Outcome.FAILED, "The loss of a float16 forward pass is not scaled.", "no scaler", plain.location,
+            expected="a gradient scaler", level=Level.MUST if factors else Level.ADVISORY,
+            impact="Small gradients become zero in float16 and are lost.", subject="unscaled float16",
+            remediation="Scale the loss with torch.amp.GradScaler(device).",
+        )  # fmt: skip
+    if scaled and products["bfloat16"] and not products["float16"]:
+        yield Said(
+            Outcome.FAILED, "A dynamic scaler is used with bfloat16, which does not need one.", "bfloat16, scaled",
+            scaled[0].location, level=Level.ADVISORY, subject="scaled bfloat16",
+            impact="Steps are left out, and read back to the host, for nothing.",
+            remediation="Use the scaler with float16 only.",
+        )  # fmt: skip
+
+
+def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
+    """Judge the gradients that were clipped or used beside those in float64."""
+    run, needed = step.plain, Need.GRADIENTS in needs
+    wrong = [said for one in run.compared if _comparable(one, run) and (said := _wrong(one, run)) is not None]
+    if wrong:
+        yield from {said.subject: said for said in reversed(wrong)}.values()
+        return
+    why = _why_not(run)
+    if not why:
+        yield _right(run)
+    lost = max(((one.lost or 0.0, i) for i, one in enumerate(run.compared) if _comparable(one, run)), default=(0.0, 0))
+    if lost[0] > LOST:
+        yield Said(
+            Outcome.FAILED, f"{lost[0]:.0%} of the gradients are zero where the reference is not.", f"{lost[0]:.0%}",
+            run.compared[lost[1]].location, expected=f"<= {LOST:.0%}", level=Level.ADVISORY, subject="lost gradients",
+            impact="They were too small for the precision.", remediation="Scale the loss, or scale it more.",
+        )  # fmt: skip
+    if why:
+        yield unseen(why, needed=needed)
+
+
+def _right(run: Recorded) -> Said:
+    """Say that all gradients that were compared are those of the reference."""
+    good = [one for one in run.compared if one.finite]
+    worst, first = max(one.error or 0.0 for one in good), good[0]
+    return Said(
+        Outcome.PASSED, f"The gradients of {first.parameters} parameters are those of {first.precision} within "
+        f"{worst:.1e} of their length, in {len(good)} steps.", f"{worst:.1e}", first.location,
+        expected=f"<= {_tolerance(run):g}",
+    )  # fmt: skip
+
+
+def _comparable(one: Compared, run: Recorded) -> bool:
+    return one.factor is not None and not one.why_not and _same(one, run)
+
+
+def _same(one: Compared, run: Recorded) -> bool:
+    """Whether the module returned the same again, so that its gradients can be compared at all."""
+    return one.outputs_off is not None and one.outputs_off <= _tolerance(run)
+
+
+def _tolerance(run: Recorded) -> float:
+    names = {name for event in run.events for name in event.products} & TOLERANCES.keys()
+    return max((TOLERANCES[name] for name in names), default=TOLERANCES["float32"])
+
+
+def _wrong(one: Compared, run: Recorded) -> Said | None:
+    """Return what is wrong with gradients that are off by the loss scale or by its inverse."""
+    if one.factor is None or one.error_less_factor is None or one.error_less_factor > max(NEAR, _tolerance(run)):
+        return None
+    scales = {
+        event.scale for event in run.events if event.word == "scaled_backward" and one.optimizer in event.optimizers
+    }
+    scales |= {attempt.scale for attempt in run.attempts if attempt.optimizer == one.optimizer}
+    for scale in sorted(scale for scale in scales if scale is not None and scale >= 2):
+        verb = "clipped" if one.when == "clip" else "used"
+        if abs(one.factor / scale - 1) < NEAR:
+            return Said(
+                Outcome.FAILED, f"The gradients are {verb} while they are still scaled: they are {one.factor:.6g} "
+                f"times those computed in float64, and the loss scale is {scale:g}.", f"{one.factor:.6g} times",
+                one.location, expected="1 times", impact="Each step is too large, or clipped away.",
+                remediation="Unscale the gradients first.", subject=f"scaled gradients {verb}",
+            )  # fmt: skip
+        if abs(one.factor * scale - 1) < NEAR:
+            return Said(
+                Outcome.FAILED, f"The gradients are divided by the loss scale {scale:g} once too often when they are "
+                f"{verb}.", f"{one.factor:.3g} times", one.location, expected="1 times",
+                impact="The model hardly learns.", remediation="Unscale the gradients once.",
+                subject=f"gradients {verb} too small",
+            )  # fmt: skip
+    return None
+
+
+def _why_not(run: Recorded) -> str:
+    """Return why the gradients are not known to be right: of each optimizer, in each step in which they are finite."""
+    for one in run.compared:
+        if one.finite or one.why_not:
+            why = one.why_not or _difference(one, run)
+            if why:
+                return why
+    shown = {one.optimizer for one in run.compared if one.finite}
+    if any(one.optimizer not in shown for one in run.compared):
+        return "the gradients of the first steps were not finite"
+    return "" if run.compared else "no gradients were compared"
+
+
+def _difference(one: Compared, run: Recorded) -> str:
+    """Return what is in the way of taking finite gradients for those of the reference."""
+    if not _same(one, run):
+        return f"the module does not return the same again ({one.outputs_off or 0:.1e} off)"
+    if one.error is None:
+        return "the gradients of the reference are zero"
+    if one.error > _tolerance(run):
+        return f"the gradients are not those of the recorded calls alone ({one.error:.1e} off)"
+    return f"the gradients of {one.left_out} parameters come from outside of any module" if one.left_out else ""
+
+
+def judge_parameters(step: StepRecording, _needs: Needs) -> Iterator[Said]:
+    """Judge the dtypes of what the optimizers hold."""
+    run = step.plain
+    mixed = any(set(event.products) & HALF or event.scaling for event in run.events)
+    params = sorted({name for attempt in run.attempts for name in attempt.params})
+    state = sorted({name for attempt in run.attempts for name in attempt.state})
+    where = next((attempt.location for attempt in run.attempts if set(attempt.params) & HALF), None)
+    if not params:
+        yield absent("no parameter was seen", needed=False)
+    elif set(params) & HALF:
+        yield Said(
+            Outcome.FAILED, f"The optimizer steps on parameters in {', '.join(params)}.", ", ".join(params), where,
+            expected="float32", level=Level.MUST if mixed else Level.ADVISORY, subject="half parameters",
+            impact="Small updates are rounded away: a weight does not move once its step is below 2**-9 of it.",
+            remediation="Keep the parameters in float32, and let autocast cast them for each forward pass.",
+        )  # fmt: skip
+    else:
+        moments = f", moments in {', '.join(state)}" if state else ""
+        first = next((attempt.location for attempt in run.attempts), None)
+        yield Said(Outcome.PASSED, f"The parameters stayed in {', '.join(params)}{moments}.", ", ".join(params), first,
+                   expected="float32")  # fmt: skip

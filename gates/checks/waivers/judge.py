@@ -1,0 +1,118 @@
+"""The part of the business logic gate on waivers: which work today, which end soon, which do not work any more."""
+
+from collections.abc import Iterator
+from datetime import date
+
+from gates.check import Check, EvidenceSet
+from gates.counted import counted
+from gates.evidence.run_date import RunDate
+from gates.model import Basis, Finding, Level, Outcome, Planned, RuleText, Severity
+from gates.report import Section
+from gates.task.task import Task
+from gates.task.waiver import LONGEST, Standing, Waiver
+
+RULES = (
+    RuleText(
+        id="BL012",
+        title="Waivers are few, owned and short",
+        meaning="A waiver lets the findings of one criterion pass until a day; they keep their outcome and are shown "
+        "with reason, owner and day. It warns from 14 days before, does nothing from its day on, nor while that day is "
+        "more than a year away, and is named where it waives nothing. Rules on the run itself (GT), on belief (EX001), "
+        "on the bar and on waivers cannot be waived.",
+    ),
+)
+
+
+def plan(task: Task) -> Iterator[Planned]:
+    """Plan the waivers of a task that has some."""
+    if task.waivers:
+        title = "Waivers are in force, needed and not about to end"
+        yield Planned(id="waivers", title=title, level=Level.ADVISORY, scored=False)
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Say of each waiver whether it works on the day of the run."""
+    seen = evidence.get(RunDate)
+    for waiver in task.waivers:
+        facts = {
+            "rule": "BL012",
+            "check": "waivers",
+            "level": Level.ADVISORY,
+            "location": task.place(waiver),
+            "subject": f"{waiver.name} line {waiver.line}" if _is_double(task, waiver) else waiver.name,
+            "expected": f"a day before {waiver.expires}",
+        }
+        told = _not_known(waiver, evidence) if seen is None else _told(waiver, seen.today)
+        yield Finding.model_validate({**facts, **told})
+
+
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """List the waivers with reason, owner and day."""
+    seen = evidence.get(RunDate)
+    if task.waivers:
+        yield Section(
+            title="Waivers",
+            columns=("Criterion", "Rule", "Reason", "Owner", "Expires", "Standing"),
+            rows=tuple(
+                (w.criterion, w.rule or "all", w.reason, w.owner, w.expires.isoformat(),
+                 w.standing(seen.today).value if seen else "not known")
+                for w in task.waivers
+            ),
+        )  # fmt: skip
+
+
+def _is_double(task: Task, waiver: Waiver) -> bool:
+    return sum(other.name == waiver.name for other in task.waivers) > 1
+
+
+def _not_known(waiver: Waiver, evidence: EvidenceSet) -> dict[str, object]:
+    return {
+        "outcome": Outcome.UNKNOWN,
+        "severity": Severity.LOW,
+        "actual": "no day",
+        "message": f"Whether the waiver of {waiver.name} works was not seen: {evidence.why_missing(RunDate)}",
+        "remediation": "Run the gate.",
+    }
+
+
+def _told(waiver: Waiver, today: date) -> dict[str, object]:
+    """Return what is to be said of a waiver on a day."""
+    who, left = waiver.title, (waiver.expires - today).days
+    bad = {"outcome": Outcome.FAILED, "actual": today.isoformat()}
+    match waiver.standing(today):
+        case Standing.ENDED:
+            ago = f"{counted(-left, 'day')} ago" if left else "today"
+            message = f"{who} stopped working on {waiver.expires}, {ago}; what it covered counts again: {waiver.reason}"
+            fix = "Mend what it covered and remove it, or have its owner extend it."
+            return {**bad, "severity": Severity.MEDIUM, "message": message, "remediation": fix}
+        case Standing.TOO_LONG:
+            message = (
+                f"{who} ends on {waiver.expires}, in {counted(left, 'day')}: it does not work, "
+                f"{LONGEST.days} days are the most."
+            )
+            return {**bad, "severity": Severity.MEDIUM, "message": message, "remediation": "Set a nearer day."}
+        case Standing.ENDS_SOON:
+            message = f"{who} stops working on {waiver.expires}, in {counted(left, 'day')}: {waiver.reason}"
+            fix = f"Mend what it covers before {waiver.expires}, or have its owner extend it."
+            return {**bad, "severity": Severity.LOW, "message": message, "remediation": fix}
+        case Standing.IN_FORCE:
+            message = f"{who} is in force until {waiver.expires}, for {counted(left, 'day')} more: {waiver.reason}"
+            return {
+                "outcome": Outcome.NOT_APPLICABLE,
+                "severity": Severity.INFO,
+                "actual": today.isoformat(),
+                "message": message,
+            }
+
+
+CHECK = Check(
+    name="waivers",
+    gate="business-logic",
+    order=60,
+    rules=RULES,
+    uses=(),
+    plan=plan,
+    judge=judge,
+    page=describe,
+    basis=Basis.DECLARED,
+)

@@ -1,0 +1,1 @@
+"""What several checks say findings with: aspects, what stands for a criterion, sizes, rows of bars."""
