@@ -302,8 +302,8 @@ def plain(text: str) -> str:
 
 
 def test_benchmark_of_many_samples_is_judged(tmp_path: Path) -> None:
-    old = [0.002 + i / 10**9 for i in range(20_000)]
-    project = a_project(tmp_path, {"bench.py": bench(json.dumps(raw_samples(old=old, new=[x / 2 for x in old])))})
+    old, new = ([at + (i + i * i % step) / 10**9 for i in range(20_000)] for at, step in ((0.002, 7), (0.001, 11)))
+    project = a_project(tmp_path, {"bench.py": bench(json.dumps(raw_samples(old=old, new=new)))})
     assert gates(project, "run", "T1", "--gate", "performance").code == 3
     assert {g["name"]: g["decision"] for g in result(project)["gates"]}["performance"] == "PASS"
 
