@@ -12,10 +12,10 @@ from typing import Any
 
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
-from gates.context import Context
-from gates.checks.concurrency.collect import Concurrency
-from gates.model import Level, Outcome
 from gates.checks.concurrency import judge as _concurrency
+from gates.checks.concurrency.collect import Concurrency
+from gates.context import Context
+from gates.model import Level, Outcome
 from gates.task.task import Criterion, Task
 
 CASES = Path(__file__).parent.parent / "tests" / "together"

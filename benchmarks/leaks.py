@@ -14,10 +14,10 @@ from pathlib import Path
 
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
-from gates.context import Context
-from gates.checks.leaks.collect import Leaks
-from gates.model import Finding, Level, Outcome
 from gates.checks.leaks import judge as _leaks
+from gates.checks.leaks.collect import Leaks
+from gates.context import Context
+from gates.model import Finding, Level, Outcome
 from gates.task.leak import Leak
 from gates.task.task import Criterion, Task
 

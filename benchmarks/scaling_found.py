@@ -12,10 +12,10 @@ from typing import Any
 
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
-from gates.context import Context
-from gates.checks.scaling.collect import Scaling
-from gates.model import Level, Outcome
 from gates.checks.scaling import judge as _scaling
+from gates.checks.scaling.collect import Scaling
+from gates.context import Context
+from gates.model import Level, Outcome
 from gates.task.task import Criterion, Task
 
 CASES = Path(__file__).parent.parent / "tests" / "scaled"
