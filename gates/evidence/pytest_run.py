@@ -17,6 +17,7 @@ from gates.evidence._coverage_plan import copy_plugin, coverage_env
 from gates.evidence._reconcile import disagreements
 from gates.evidence._records import Records
 from gates.evidence._unrun import unrun
+from gates.evidence.read_data import untracked_data
 from gates.evidence.test_records import (
     CollectError,
     Deselected,
@@ -56,6 +57,7 @@ class PytestRun(Evidence):
     unplanned: tuple[Unplanned, ...] = ()
     unrun: tuple[Unrun, ...] = ()
     canaries: tuple[str, ...] = ()
+    untracked: tuple[str, ...] = ()
     stage: str = ""
     stack: str = ""
     repeats: tuple[Repeat, ...] = ()
@@ -163,6 +165,7 @@ class PytestRun(Evidence):
             unplanned=(*records.unplanned(), *records.switched_off()) if ended.exit_code in {0, 1, 5} else (),
             unrun=tuple(unrun(events, context, task)) if ended.exit_code in {0, 1, 5} else (),
             canaries=tuple(rigged(events)),
+            untracked=untracked_data(events, task, context),
             stage=stage_of(events),
             stack=_stack(folder / "stacks.txt"),
         )  # fmt: skip

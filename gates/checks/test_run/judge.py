@@ -32,6 +32,12 @@ RULES = (
         "no criterion, and cost score; alone they do not block.",
     ),
     RuleText(
+        id="EX013",
+        title="Tests read what the commit has",
+        meaning="A file beside the tests that they read, that lay there before the run and is not committed, leaves "
+        "the run open: in a fresh checkout the same commit would have another verdict.",
+    ),
+    RuleText(
         id="EX011",
         title="A test ends the same way each time",
         meaning="A test that ended in two ways, in runs of different order (--repeat) or when a plugin ran it again, "
@@ -44,6 +50,7 @@ def plan(_task: Task) -> Iterator[Planned]:
     """Plan the suite as a whole, its tests, and what was left out of it."""
     yield Planned(id="suite", title="Test suite ran to its end, and all records of it agree")
     yield Planned(id="tests", title="Every test that ran passed")
+    yield Planned(id="data", title="The tests read what the commit has", scored=False)
     yield Planned(id="left-out", title="No test was skipped or expected to fail", level=Level.ADVISORY)
 
 
@@ -55,7 +62,25 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     else:
         yield from judge_suite(run)
         yield from judge_tests(run)
+        yield from _data(run)
         yield from judge_left_out(run)
+
+
+def _data(run: PytestRun) -> Iterator[Finding]:
+    """Name each file that tests read and that the commit does not have."""
+    for path in run.untracked:
+        yield Finding(
+            rule="EX013", check="data", outcome=Outcome.UNKNOWN, severity=Severity.HIGH, subject=path,
+            location=Location(path=path), expected="committed", actual="not committed",
+            message=f"Tests read {path}, which the commit does not have.",
+            impact="In a fresh checkout these tests see something else.",
+            remediation="Commit it, or let the tests make it anew in a temporary folder.",
+        )  # fmt: skip
+    if not run.untracked:
+        yield Finding(
+            rule="EX013", check="data", outcome=Outcome.PASSED, severity=Severity.INFO,
+            message="Tests read no file beside them that the commit lacks.", actual="none",
+        )  # fmt: skip
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -69,7 +94,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 def _without_run(task: Task, why: str) -> Iterator[Finding]:
     for check, rule, level in (("suite", "EX001", Level.MUST), ("tests", "EX002", Level.MUST),
-                               ("left-out", "EX003", Level.ADVISORY)):  # fmt: skip
+                               ("data", "EX013", Level.ADVISORY), ("left-out", "EX003", Level.ADVISORY)):  # fmt: skip
         yield Finding(
             rule=rule, check=check, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, level=level,
             message=f"No test run to judge: {why}", location=Location(path=task.path, line=task.line),

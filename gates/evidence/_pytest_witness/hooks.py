@@ -64,6 +64,23 @@ def pytest_configure(config: pytest.Config) -> None:
         classes=list(config.getini("python_classes")),
         files=list(config.getini("python_files")),
     )
+    _listen_to_reads(f"{config.rootpath}{os.sep}")
+
+
+def _listen_to_reads(root: str) -> None:
+    """Keep which files of the project are opened to be read, those of Python aside."""
+
+    def heard(event: str, args: tuple[object, ...]) -> None:
+        if event != "open" or len(args) != 3 or not isinstance(args[0], str) or len(_read) >= MOST_READ:
+            return
+        path, mode, flags = str(args[0]), args[1], args[2]
+        writes = set(mode) & set("wax") if isinstance(mode, str) else isinstance(flags, int) and flags & os.O_ACCMODE
+        if not writes and not path.endswith((".py", ".pyc", ".so")):
+            full = os.path.abspath(path)  # noqa: PTH100  # a hook that is called often, and links stay as they are
+            if full.startswith(root):
+                _read.add(full)
+
+    sys.addaudithook(heard)
 
 
 def _functions() -> dict[tuple[str, str], tuple[object, object]]:
@@ -104,6 +121,8 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     return report
 
 
+MOST_READ = 10_000
+_read: set[str] = set()
 _collected: set[str] = set()
 _deselected: set[str] = set()
 
@@ -272,6 +291,7 @@ def pytest_warning_recorded(warning_message: WarningMessage, when: str, nodeid: 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Tell the end."""
     worker = hasattr(session.config, "workerinput")
+    wire.note("read", paths=sorted(_read))
     wire.tell("end", exit_code=int(exitstatus), collected=session.testscollected, worker=worker, time=time.time())
 
 
