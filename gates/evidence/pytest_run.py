@@ -1,8 +1,10 @@
 """One pytest run, told by several witnesses that must agree: process, plugin, JSON report and JUnit file."""
 
 import json
+import re
 import shutil
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -38,6 +40,8 @@ READ = {"visited", "collect_failed", "collect_skipped"}
 
 
 PLUGIN = "gates_pytest_witness"
+RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
+FRAME = re.compile(r'\s+File "(.+)", line (\d+)')
 STACK = 6000  # characters of the last stack that are kept
 
 
@@ -58,6 +62,7 @@ class PytestRun(Evidence):
     unrun: tuple[Unrun, ...] = ()
     canaries: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
+    worker_errors: tuple[str, ...] = ()
     stage: str = ""
     stack: str = ""
     repeats: tuple[Repeat, ...] = ()
@@ -165,10 +170,22 @@ class PytestRun(Evidence):
             unplanned=(*records.unplanned(), *records.switched_off()) if ended.exit_code in {0, 1, 5} else (),
             unrun=tuple(unrun(events, context, task)) if ended.exit_code in {0, 1, 5} else (),
             canaries=tuple(rigged(events)),
+            worker_errors=tuple(dict.fromkeys(_worker_errors(events))),
             untracked=untracked_data(events, task, context),
             stage=stage_of(events),
             stack=_stack(folder / "stacks.txt"),
         )  # fmt: skip
+
+
+def _worker_errors(events: list[Event]) -> Iterator[str]:
+    """Yield what ended each worker of pytest-xdist, with its place: the first exception of its traceback."""
+    for event in events:
+        lines = str(event.get("error", "")).splitlines() if event["event"] == "worker_down" else []
+        raised = next((at for at, line in enumerate(lines) if RAISED.match(line)), None)
+        if raised is not None:
+            frames = [found for line in lines[:raised] if (found := FRAME.match(line))]
+            where = f" ({Path(frames[-1][1]).name}:{frames[-1][2]})" if frames else ""
+            yield printable(f"{lines[raised]}{where}")[:300]
 
 
 def _stack(path: Path) -> str:

@@ -540,3 +540,11 @@ def test_expected_failure_without_a_reason_shows_none(tmp_path: Path) -> None:
     body = "import pytest\n\n\n@pytest.mark.xfail\ndef test_it(tmp_path):\n    assert tmp_path is None\n"
     (test,) = seen_in(tmp_path, {"tests/test_a.py": body}).run.tests
     assert test.message == "no reason given"
+
+
+def test_conftest_that_fails_in_the_workers_is_the_cause(tmp_path: Path) -> None:
+    conftest = "import os\n\nif os.environ.get('PYTEST_XDIST_WORKER'):\n    raise RuntimeError('no database here')\n"
+    options = pytest_options("-n 2 --max-worker-restart 0")
+    seen = seen_in(tmp_path, {"tests/conftest.py": conftest, "tests/test_a.py": GOOD, "pyproject.toml": options})
+    (finding,) = [one for one in seen.findings if one.rule == "EX001"]
+    assert "a worker was ended by RuntimeError: no database here (conftest.py:4)" in finding.message

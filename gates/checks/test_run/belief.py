@@ -154,6 +154,8 @@ def _collect_errors(run: PytestRun) -> Iterator[Finding]:
 def _said(run: PytestRun) -> str:
     """Return what pytest wrote last; of a command that it refused, why, and of an error what was raised."""
     ended = run.process
+    if run.worker_errors:
+        return f"a worker was ended by {run.worker_errors[0]}"
     if raised := _raised(f"{ended.stdout.tail}\n{ended.stderr.tail}"):
         return raised[:300]
     refused = [line.strip() for line in ended.stderr.tail.splitlines() if "error: " in line]

@@ -107,7 +107,7 @@ def pytest_configure_node(node: Worker) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Worker, error: object) -> None:
     """Tell of the end of a worker."""
-    wire.tell("worker_down", worker=node.workerinput.get("workerid"), error=str(error or "")[:200])
+    wire.tell("worker_down", worker=node.workerinput.get("workerid"), error=str(error or "")[:8000])
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
