@@ -149,9 +149,8 @@ def digest_of(rule: Rule) -> str:
 @cache
 def version() -> str:
     """Return the digest of the engine itself: another engine may find something else in the same files."""
-    folder = Path(__file__).parent
-    files = sorted([*folder.rglob("*.py"), folder.parent / "syntax.py"])
+    gates = Path(__file__).parents[1]
     found = hashlib.sha256()
-    for file in files:
+    for file in sorted(file for engine in ("code", "scan") for file in (gates / engine).rglob("*.py")):
         found.update(file.read_bytes())
     return found.hexdigest()
