@@ -17,9 +17,8 @@ from gates.code.syntax import SourceModule, Unparsed
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._compilers import compiling_modules
-from gates.evidence._coverage_plan import FOLDER
-from gates.evidence._own_steps import as_steps, as_text
-from gates.evidence.public_code import Body, exports_of, functions_of, innermost
+from gates.evidence.coverage_plan import FOLDER
+from gates.evidence.public_code import Body, as_steps, as_text, exports_of, functions_of, innermost
 from gates.model import Location, Model
 from gates.project.files import files_of
 from gates.task.task import Task

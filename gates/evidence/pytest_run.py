@@ -14,11 +14,10 @@ from gates.child.channel import Channel
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._canaries import rigged
-from gates.evidence._coverage_plan import copy_plugin, coverage_env
-from gates.evidence._reconcile import disagreements
+from gates.evidence._reconcile import disagreements, rigged
 from gates.evidence._records import Records
 from gates.evidence._unrun import unrun
+from gates.evidence.coverage_plan import copy_plugin, coverage_env
 from gates.evidence.read_data import untracked_data
 from gates.evidence.test_records import (
     CollectError,
@@ -37,8 +36,6 @@ from gates.task.task import Task
 from gates.terminal import printable
 
 READ = {"visited", "collect_failed", "collect_skipped"}
-
-
 PLUGIN = "gates_pytest_witness"
 RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 FRAME = re.compile(r'\s+File "(.+)", line (\d+)')

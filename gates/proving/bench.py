@@ -17,9 +17,9 @@ from typing import Any
 from gates.child import process
 from gates.child.process import ProcessRun
 from gates.context import Context
-from gates.evidence.noted_lines import module_roots
 from gates.project.copying import copy_project, relocated
 from gates.project.files import copy_package, files_of
+from gates.project.import_paths import import_roots
 from gates.proving._worker.keeping import Copy
 from gates.task.task import Task
 
@@ -142,7 +142,7 @@ class Bench:
 
         Modules are imported from it before all that is installed.
         """
-        roots = [str(path) for path in module_roots(self._task, replace(self.look, root=root))]
+        roots = [str(path) for path in import_roots(self._task, replace(self.look, root=root))]
         paths = process.joined_paths(os.pathsep.join([str(self._plugin), *roots]))
         return relocated({**process.environment(), "PYTHONPATH": paths}, self._root, root)
 
@@ -197,7 +197,7 @@ def _lines(path: Path) -> Iterator[Told]:
 
 def _modules(task: Task, context: Context) -> Iterator[tuple[str, str]]:
     for path in files_of(task.implementation, context.root):
-        for root in module_roots(task, context):
+        for root in import_roots(task, context):
             if path.suffix != ".py" or not path.is_relative_to(root):
                 continue
             parts = path.relative_to(root).with_suffix("").parts

@@ -13,7 +13,6 @@ from gates.config import reports_of
 from gates.context import Context
 from gates.counted import counted
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.evidence._alone import failing_alone
 from gates.evidence.bound_tests import tests_of
 from gates.evidence.called_code import CalledCode
 from gates.evidence.executed_lines import ExecutedLines
@@ -21,6 +20,7 @@ from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
+from gates.proving.alone import failing_alone
 from gates.proving.bench import Bench, Told
 from gates.proving.emptying import Emptying, emptyings, places_of, while_imported
 from gates.proving.exchanging import Exchange, exchanges, promises

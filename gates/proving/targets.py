@@ -7,8 +7,8 @@ from functools import cached_property
 
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bound_tests import is_under
+from gates.evidence.coverage_plan import noting
 from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
-from gates.evidence.noted_lines import noting
 from gates.model import Location
 from gates.proving.bench import Bench, Session, Told
 from gates.proving.source import Text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from building import QUICK, a_context, a_task, clean, written
 
-from gates.evidence._coverage_plan import copy_plugin, coverage_env
+from gates.evidence.coverage_plan import copy_plugin, coverage_env
 from gates.evidence.executed_lines import ExecutedLines, FunctionLines
 
 SHORT = """\
