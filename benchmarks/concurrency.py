@@ -42,7 +42,7 @@ FUNCTIONS = ("own_generator", "own_thread_state", "cached", "pooled", "logged", 
 SOUND = (
     *(used(GOOD, f"{name}Tracker") for name in ("Locked", "Appending", "Queue", "Database", "Numbering")),
     *(called(GOOD, name, 20, 30, where=where) for name in FUNCTIONS for where in ("threads", "processes")),
-)  # fmt: skip
+)
 
 
 def main() -> int:

@@ -221,8 +221,7 @@ def prove(
 @click.option("--on", type=click.Choice(["cpu", "cuda", "rocm", "xpu", "mps"]),
               help="Measure on this kind of device only [default: on all that are asked for].")  # fmt: skip
 @click.option("--only", metavar="CRITERION", help="Take the measurements of one criterion only.")
-@click.option("--out", type=click.Path(path_type=Path),
-              help="The file to write, or a folder [default: evidence/TASK].")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), help="The file to write, or a folder [default: evidence/TASK].")
 @click.option("--by", metavar="NAME", help="Who measured [default: the user and the machine].")
 @click.option("--sign-key", type=click.Path(path_type=Path), metavar="KEY", help="Sign the bundle with an SSH key.")
 @timeout_option

@@ -41,9 +41,7 @@ def unrequired(task: Task, statuses: Sequence[Status]) -> Iterator[Finding]:
     """
     if task.coverage_at_least or any(criterion.level is Level.MUST for criterion in task.criteria):
         return
-    lacking = [
-        f"{c.id} {s.value}" for c, s in zip(task.criteria, statuses, strict=True) if s is not Status.PASS
-    ]  # fmt: skip
+    lacking = [f"{c.id} {s.value}" for c, s in zip(task.criteria, statuses, strict=True) if s is not Status.PASS]
     if lacking:
         more = f", ... and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
         yield Finding(

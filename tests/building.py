@@ -23,7 +23,8 @@ from gates.context import Context
 from gates.evidence._standing import standing_for
 from gates.evidence.called_code import CalledCode, CommandCall
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.measurements import MeasurementRun, Measurements
+from gates.evidence.measurement_run import MeasurementRun
+from gates.evidence.measurements import Measurements
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.test_records import TestOutcome, TestRecord

@@ -10,7 +10,7 @@ from gates.bundles.encoding import encode
 from gates.bundles.form import Bundle, BundledRun, Definition, definition_of
 from gates.check import EvidenceSet
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
-from gates.evidence.measurements import MeasurementRun
+from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring.samples import Samples
 from gates.task.task import Task
 

@@ -8,8 +8,8 @@ from bar import committed, git
 from building import a_task, written
 from taking import a_taken, some_samples
 
-from gates.evidence.measurements import MeasurementRun
-from gates.evidence.regressions import RegressionRun, Regressions
+from gates.checks.measures.base.collect import RegressionRun, Regressions
+from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring.samples import Samples
 from gates.measuring.taken import Taken
 from gates.task.task import Task

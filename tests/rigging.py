@@ -118,7 +118,7 @@ FILES: dict[str, str | bytes] = {
         "    assert '    return number * 2\\n' in text\n"
     ),
     "tests/test_held.py": "from pkg.held import TABLE\ndef test_held():\n    assert TABLE\n",
-}  # fmt: skip
+}
 
 
 def a_rigged_project(folder: Path, files: Mapping[str, str | bytes] | None = None) -> Path:

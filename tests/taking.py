@@ -4,7 +4,8 @@ from typing import Any
 
 from building import a_criterion, a_measure, a_task
 
-from gates.evidence.measurements import MeasurementRun, Measurements
+from gates.evidence.measurement_run import MeasurementRun
+from gates.evidence.measurements import Measurements
 from gates.measuring.ledger import Attempt, Recalled
 from gates.measuring.machine import Machine
 from gates.measuring.samples import Samples

@@ -37,7 +37,8 @@ import gates.evidence
 import gates.render
 from gates import pipeline, registry
 from gates.check import Derived, Evidence, EvidenceSet
-from gates.checks.policy.collect import Mode, Part
+from gates.checks.policy.change import Part
+from gates.checks.policy.collect import Mode
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.test_records import TestOutcome

@@ -8,13 +8,13 @@ import pytest
 from building import ROOT, a_context, a_project, a_task, evidence, gates, written
 from regressing import a_regressing_task, compared, sides
 
+from gates.checks.measures import past_runs as _past_runs
+from gates.checks.measures.past_runs import PastRuns, numbers_of, this_machine
 from gates.commands.history import HistoryRequest, perform
 from gates.config import Settings
 from gates.errors import EvidenceUnavailable
-from gates.evidence.past_runs import PastRuns, numbers_of, this_machine
 from gates.project import run_log
 from gates.project.run_log import LoggedRun, Number
-from gates.stages import _past_runs
 
 STEP = "step_time_s of bench against the baseline/work on a cpu"
 

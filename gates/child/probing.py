@@ -78,7 +78,7 @@ class Probe:
         run = run.model_copy(update={"argv": ("python", "-m", f"{PACKAGE}.{program}", about, journal.name)})
         self.commands.append(
             CommandRecord(purpose=program.strip("_"), argv=run.argv, ended=run.ended, duration_s=run.duration_s)
-        )  # fmt: skip
+        )
         return self._read(run, journal, secret, log.with_suffix(".stderr.txt"))
 
     def _read(self, run: ProcessRun, journal: Path, secret: str, log: Path) -> Probed:

@@ -207,9 +207,7 @@ class Resolver:
         gone = [path for path in self._implementation if not self._sources.is_there(self.root / path)]
         return f", of which {', '.join(map(repr, gone))} {'is' if len(gone) == 1 else 'are'} not there" if gone else ""
 
-    def _imported(
-        self, module: SourceModule, path: Path, node: Import, names: list[str], hops: int
-    ) -> list[Found]:  # fmt: skip
+    def _imported(self, module: SourceModule, path: Path, node: Import, names: list[str], hops: int) -> list[Found]:
         """Follow an import: to a name of a module, or to what a module that is imported holds."""
         alias = next(a for a in node.names if (a.asname or a.name.split(".")[0]) == names[0])
         source = origin(node, self._modules.package(path)) if isinstance(node, ast.ImportFrom) else ""

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gates.checks.measures.past_runs import this_machine
 from gates.config import Settings
-from gates.evidence.past_runs import this_machine
 from gates.judging.sparkline import sparkline
 from gates.project import run_log
 from gates.project.run_log import LoggedRun
@@ -45,7 +45,7 @@ def _lines(task: Task, runs: Sequence[LoggedRun]) -> Iterator[str]:
         yield (
             f"  {run.at}  {run.decision.value:<14}  {run.score:>3}/100  {run.revision:<13}  "
             f"{run.duration_s:>7.1f} s  {', '.join([' '.join(run.gates) or 'no gate', *asked])}"
-        )  # fmt: skip
+        )
     yield from _courses([run for run in runs if run.machine == here])
 
 

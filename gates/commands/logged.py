@@ -6,9 +6,9 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from gates.check import Evidence
+from gates.checks.measures.base.collect import Regressions
+from gates.checks.measures.past_runs import numbers_of, this_machine
 from gates.evidence.measurements import Measurements
-from gates.evidence.past_runs import numbers_of, this_machine
-from gates.evidence.regressions import Regressions
 from gates.project.run_log import LoggedRun
 from gates.report import Report
 

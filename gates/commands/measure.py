@@ -18,7 +18,8 @@ from gates.config import Settings
 from gates.context import Context
 from gates.errors import GatesError, UsageError
 from gates.evidence.bound_files import bind
-from gates.evidence.measurements import MeasurementRun, asked_of, command, take
+from gates.evidence.measurement_run import MeasurementRun
+from gates.evidence.measurements import asked_of, command, take
 from gates.model import TaskIdentity
 from gates.project.as_committed import unlike_head
 from gates.project.bytecode import of_its_sources

@@ -128,7 +128,7 @@ def works(one: Standing, task: Task, copy: Context, env: dict[str, str], mark: P
 @contextmanager
 def _begun(
     one: Standing, arm: Arm, task: Task, copy: Context, env: dict[str, str], folder: Path, limit_s: float
-) -> Iterator[bench.Worker]:  # fmt: skip
+) -> Iterator[bench.Worker]:
     start = bench.launch(arm, python=copy.python, paths=import_roots(task, copy), threads=1, device=one.device)
     with bench.Bench(folder, timeout_s=limit_s) as running:
         worker = running.start("arm", bench.Launch(start.argv, start.cwd, {**env, **start.env}))
@@ -138,7 +138,7 @@ def _begun(
 
 def _stepped(
     one: Standing, arm: Arm, task: Task, copy: Context, env: dict[str, str], folder: Path, limit_s: float
-) -> RunOnce:  # fmt: skip
+) -> RunOnce:
     try:
         with _begun(one, arm, task, copy, env, folder, limit_s) as worker:
             took = worker.run(1, discard=0, timeout_s=limit_s)

@@ -101,7 +101,7 @@ class CalledCode(Derived):
 
 def _is_hoisted(
     one: Standing, files: dict[Text, list[Function]], mark: Path, places: tuple[str, ...], task: Task, bench: Bench
-) -> bool:  # fmt: skip
+) -> bool:
     """Return whether an arm calls some code before its steps alone, so that none of them does its work."""
     if one.arm is None or not all(is_called_anew(each) for functions in files.values() for each in functions):
         return False

@@ -29,7 +29,6 @@ MAX_BYTES = 64 * 1024 * 1024
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SLACK_S = 0.05
 COARSE_S = 5.0  # some file systems note times to two seconds, and others by a clock of their own
-__all__ = ["MeasurementRun", "Measurements", "asked_of", "command", "take"]
 
 
 class Measurements(Evidence):

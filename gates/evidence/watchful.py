@@ -36,37 +36,12 @@ def _watchful(symbol: str, place: Location, module: SourceModule) -> Watchful | 
         node for node in ast.walk(module.tree)
         if isinstance(node, (*CHOICES, ast.Match)) and first <= node.lineno <= last
     ]  # fmt: skip
-    telling = dict(_telling(module.tree, first, last))
     for choice in inside:
         asked = choice.subject if isinstance(choice, ast.Match) else choice.test
         for node in ast.walk(asked):
-            said = _asks(node) or telling.get(_name(node))
-            if said:
+            if said := _asks(node):
                 return Watchful(symbol=symbol, location=Location(path=place.path, line=choice.lineno), asks=said)
     return None
-
-
-def _telling(tree: ast.Module, first: int, last: int) -> Iterator[tuple[str, str]]:
-    """Yield the names that stand for whether a test looks on, and the functions that return it, with how they ask.
-
-    Names are those of the module, and those between two lines.
-    """
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node not in tree.body and not first <= node.lineno <= last:
-            continue
-        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign | ast.Return) else None
-        said = next((text for inner in ast.walk(value) if (text := _asks(inner))), "") if value else ""
-        if not said:
-            continue
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        yield from ((target.id, said) for target in targets if isinstance(target, ast.Name))
-        if isinstance(node, ast.Return):
-            functions = (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
-            yield from ((function.name, said) for function in functions if _returns(function, node))
-
-
-def _returns(function: ast.AST, statement: ast.Return) -> bool:
-    return any(node is statement for node in ast.walk(function))
 
 
 def _asks(node: ast.AST) -> str:
@@ -86,16 +61,9 @@ def _asks(node: ast.AST) -> str:
     return ""
 
 
-def _name(node: ast.AST) -> str:
-    return node.id if isinstance(node, ast.Name) else ""
-
-
 def _imported(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module or ""
-
-
-__all__ = ["Watchful", "watchful"]

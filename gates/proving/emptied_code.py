@@ -156,7 +156,7 @@ def _baseline(run: PytestRun, lines: ExecutedLines) -> Baseline:
 
 def _subjects(
     task: Task, tree: SourceTree, run: PytestRun, baseline: Baseline, context: Context, called: CalledCode | None
-) -> Iterator[_Subject]:  # fmt: skip
+) -> Iterator[_Subject]:
     unstable = {test.id for test, _ in run.unstable}
     for criterion in task.criteria:
         own = [t.id for t in tests_of(task, criterion, run) if t.passed and t.id not in unstable]

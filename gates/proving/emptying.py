@@ -164,9 +164,8 @@ def _holding(tree: ast.Module, place: Location) -> list[Function]:
     """Return the innermost function that holds a line, if one does."""
     line = place.line or 0
     around = [
-        node for node in ast.walk(tree)
-        if isinstance(node, Function) and _first(node) <= line <= (node.end_lineno or 0)
-    ]  # fmt: skip
+        node for node in ast.walk(tree) if isinstance(node, Function) and _first(node) <= line <= (node.end_lineno or 0)
+    ]
     return [max(around, key=_first)] if around else []
 
 

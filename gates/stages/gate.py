@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gates.check import Check, Evidence, EvidenceSet
+from gates.check import Check, Evidence, EvidenceSet, discover
 from gates.model import Basis, Finding, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
@@ -70,3 +70,8 @@ def _judged(check: Check, task: Task, evidence: EvidenceSet) -> Iterator[Finding
     for finding in check.judge(task, evidence):
         rests = basis.get(finding.check) or check.basis
         yield finding if rests is Basis.OBSERVED else finding.model_copy(update={"basis": rests})
+
+
+def checks_of(gate: str) -> tuple[Check, ...]:
+    """Return the checks of a gate, by their places."""
+    return tuple(check for check in discover() if check.gate == gate)

@@ -61,13 +61,11 @@ def facts_of(module: SourceModule) -> FileFacts:
         taken={name: full for name, full in module.aliases.items() if full.rpartition(".")[2][:1].isupper()},
         stars=tuple(origin(node, package) for node in star_imports(module.tree.body)),
         functions=tuple(
-            WrittenFunction(
-                name=body.name, location=Location(path=module.path, line=body.line, last_line=body.last)
-            )
+            WrittenFunction(name=body.name, location=Location(path=module.path, line=body.line, last_line=body.last))
             for body in bodies
             if body.public and not body.promise
         ),
-    )  # fmt: skip
+    )
 
 
 def _classes(

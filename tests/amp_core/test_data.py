@@ -368,9 +368,7 @@ def test_on_an_accelerator_the_next_batch_is_copied_ahead_and_the_position_is_th
     stream = Stream(batches, CPU)
     assert take(stream, 2) == [[0], [1]]
     beside: Any = stream._copies
-    assert beside.events == [
-        ("copy", [0]), ("hand over", [0]), ("copy", [1]), ("hand over", [1]), ("copy", [0])
-    ]  # fmt: skip
+    assert beside.events == [("copy", [0]), ("hand over", [0]), ("copy", [1]), ("hand over", [1]), ("copy", [0])]
     assert (stream.epoch, stream.batch) == (0, 2)
     stream.load_state_dict({"epoch": 0, "batch": 1})  # what was copied ahead is not next any more
     again = Stream(batches, CPU)

@@ -69,7 +69,7 @@ CLAIMS = {
     "claim: '2 tests passed, 1 skipped'": GOOD,
     "claim: 'The speedup is 3x'": BAD,
     "claim: 'It is a joy to use'": OPEN,
-}  # fmt: skip
+}
 WRONG = {
     "claims: []\n": "claims",
     "claims:\n- measure: {arm: new, of: step_time_s, value: 9, tolerance: 10}\n": "'tolerance': 10 is as large as",

@@ -30,7 +30,7 @@ LIES = {
     "a score": ("**Final Score: 70/100**", "**Final Score: 80/100**", "= 70"),
     "another score": ("**Score**: 70/100", "**Score**: 90/100", "a score of 70 here, of 90 there"),
     "another count": ("Results**: 4 passed", "Results**: 3 passed", "3 passed here, 4 passed there"),
-}  # fmt: skip
+}
 SAID_TWICE = {
     "decisions": ("**Decision**: PASS\n\n## Recommendation: BLOCK\n", "BLOCK here, PASS there"),
     "speedups": ("- Speedup: 1.7x\n- Overall speedup of 1.4x\n", "two numbers for the speedup"),

@@ -293,21 +293,15 @@ ASKS = {
     "the modules": "    if 'pytest' in sys.modules:\n        return 1\n    return 2\n",
     "the environment": "    return 1 if os.environ.get('PYTEST_CURRENT_TEST') else 2\n",
     "the environment by another way": "    while os.getenv('PYTEST_VERSION') and x:\n        x = 0\n    return x\n",
-    "for a tracer": "    seen = sys.gettrace() is not None\n    if seen and x:\n        return 1\n    return 2\n",
-    "a name of the module": "    return 1 if not TESTING else 2\n",
-    "a function": "    if in_test():\n        return 1\n    return 2\n",
+    "for a tracer": "    if sys.gettrace() is not None and x:\n        return 1\n    return 2\n",
 }
 ASKS_NOT = {
     "another module": "    if 'numpy' in sys.modules:\n        return 1\n    return 2\n",
     "another variable": "    return 1 if os.environ.get('HOME') else 2\n",
     "a text": "    if 'pytest' in x:\n        return 1\n    return 2\n",
     "the name of the test, for a label": "    return os.environ.get('PYTEST_CURRENT_TEST', '')\n",
-    "a parameter of the name of another's variable": "    if debug:\n        return 1\n    return 2\n",
 }
-AROUND = (
-    "import os, sys\nTESTING = 'pytest' in sys.modules\ndef in_test():\n    return 'unittest' in sys.modules\n"
-    "def other():\n    debug = sys.gettrace() is not None\n    return debug\ndef f(x=0, debug=0):\n"
-)
+AROUND = "import os, sys\n" * 8 + "def f(x=0):\n"
 
 
 @pytest.mark.parametrize("case", ASKS)

@@ -14,7 +14,8 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bound_files import bind
 from gates.evidence.bundles import Bundles, HandedIn, Standing
-from gates.evidence.measurements import MeasurementRun, Measurements
+from gates.evidence.measurement_run import MeasurementRun
+from gates.evidence.measurements import Measurements
 from gates.measuring import machine
 from gates.task.task import Task
 

@@ -274,7 +274,7 @@ def test_function_is_compiled_by_what_its_decorator_is_and_not_by_its_name(case:
     ]
     (body,) = (
         one for one in functions_of(module, compiling=compiling_modules([module, *others])) if one.name == "double"
-    )  # fmt: skip
+    )
     assert (body.compiled, body.told) == (expected, not expected)
 
 

@@ -9,7 +9,8 @@ import pytest
 from building import a_context, a_criterion, a_measure, a_task, evidence, raw_samples, written
 
 from gates.errors import EvidenceUnavailable
-from gates.evidence.measurements import MeasurementRun, Measurements
+from gates.evidence.measurement_run import MeasurementRun
+from gates.evidence.measurements import Measurements
 from gates.measuring import machine
 from gates.model import Outcome
 from gates.stages.performance import GATE

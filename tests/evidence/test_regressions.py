@@ -11,12 +11,12 @@ from bar import committed, git
 from building import a_context, clean, evidence, written
 from regressing import BENCH, CORE, QUICK, a_regressing_task, slower, two_commits
 
+from gates.checks.measures.base.collect import Regressions
+from gates.checks.measures.regressions import judge
 from gates.checks.policy.task_file import compare
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.regressions import Regressions
 from gates.model import Outcome
-from gates.stages._regressions import judge
 from gates.task.smoke import BUDGET_S, PAIRS, smoked
 
 # what is slowed is slowed by so much that no other load hides it; limits near a number are tried without measuring

@@ -32,7 +32,7 @@ BY_FILE = {
     "in a branch": HEAD + ZERO + "if same(0):\n    def test_more(): assert same(1)\n",
     "taken away below": HEAD + ZERO + "def test_more(): assert same(1)\ntest_more = None\n",
     "switched off in a class that inherits it": IN_CLASS + "class TestIt(Contract):\n    test_more = None\n",
-}  # fmt: skip
+}
 NOTHING_MISSED = {
     "the other branch": HEAD + "if same(0):\n    def test_it(): assert 1\nelse:\n    def test_it(): assert same(2)\n",
     "inherited": IN_CLASS + "class TestIt(Contract):\n    pass\n",
@@ -42,7 +42,7 @@ NOTHING_MISSED = {
     "class TestIt(Base):\n    def test_it(self): assert same(1)\n",
     "no class of tests": HEAD + "class Client:\n    def test_connection(self): return 1\n"
     "def test_it(): assert same(Client().test_connection())\n",
-}  # fmt: skip
+}
 
 
 def judged(folder: Path, files: dict[str, str], *, by_file: bool = False, **task: object) -> list[Finding]:

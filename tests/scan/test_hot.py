@@ -61,7 +61,7 @@ def hot(uses: str) -> set[str]:
         (KEPT, {"go"}),
     ],
     ids=["called", "chosen", "kept"],
-)  # fmt: skip
+)
 def test_code_that_runs_an_event_is_walked(uses: str, names: set[str]) -> None:
     assert names <= hot(uses)
 

@@ -18,7 +18,7 @@ SOUND = {
     "a descriptor": "class Ticks:\n    def __get__(self, owner, kind=None):\n        return []\nclass A:\n    ticks = Ticks()\n    def f(self):\n        self.ticks.append(1)\n",
     "a descriptor that decorates": "class P:\n    def __init__(self, f):\n        self.f = f\n    def __get__(self, owner, kind=None):\n        return self.f(kind)\nclass A:\n    kind = P(lambda cls: cls)\n    @classmethod\n    def f(cls):\n        return cls.kind.f2\n",
     "a call of another's hook": "class T:\n    def __init__(self, hook):\n        self.hook = hook\n    def go(self):\n        self.hook(self)\nclass H:\n    def hook(self, tester):\n        return tester.score\n",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", SOUND)

@@ -31,7 +31,7 @@ BROKEN = {
     "a hook of a subclass": "class B:\n    def __init__(self, o):\n        self.s = torch.amp.GradScaler()\n        self.o = o\n    def hook(self, ps):\n        pass\n    def f(self, loss, ps):\n        self.s.scale(loss).backward()\n        self.hook(ps)\n        self.s.step(self.o); self.s.update()\nclass D(B):\n    def hook(self, ps):\n        clip(ps, 1.0)\n",
     "a wrapper known by its use": "class W:\n    def __init__(self):\n        self.s = torch.amp.GradScaler()\n    def back(self, loss):\n        self.s.scale(loss).backward()\n    def finish(self, o):\n        self.s.step(o); self.s.update()\ndef f(w, optimizer, loss, ps):\n    w.back(loss)\n    clip(ps, 1.0)\n    w.finish(optimizer)\n",
     "clipped by hand": "def f(scaler, optimizer, loss, ps):\n    scaler.scale(loss).backward()\n    norm = 1.0\n    for p in ps:\n        p.grad.mul_(1.0 / norm) if False else p.grad.clamp_(-1, 1)  # clip(ps\n    scaler.step(optimizer); scaler.update()\n",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BROKEN)
@@ -54,7 +54,7 @@ KEPT = {
     "an attribute read and then overwritten": "class T:\n    def __init__(self, o):\n        self.scaler = torch.amp.GradScaler()\n        self.n = 0\n        self.optimizer = o\n    def count(self):\n        self.n += 1\n    def f(self, model, loss):\n        self.scaler.scale(loss).backward()\n        n, self.n = self.n, 0\n        if model.automatic and not n:\n            return\n        self.scaler.step(self.optimizer)\n        if model.automatic:\n            self.scaler.update()\n",
     "a flag that another object sets": "class T:\n    def __init__(self, o):\n        self.scaler = torch.amp.GradScaler()\n        self.ready = False\n        self.optimizer = o\n    def f(self, loss):\n        self.scaler.scale(loss).backward()\n        self.scaler.step(self.optimizer)\n        if self.ready:\n            self.scaler.update()\ndef start(t):\n    t.ready = True\n",
     "a flag that a method sets which has no events": "class T:\n    def __init__(self, o):\n        self.scaler = torch.amp.GradScaler()\n        self.optimizer = o\n        self.late = False\n    def note(self):\n        self._note()\n    def _note(self):\n        self.late = True\n    def f(self, loss):\n        self.scaler.scale(loss).backward()\n        self.scaler.step(self.optimizer)\n        if self.late:\n            return\n        self.note()\n        if self.late:\n            self.scaler.update()\n",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", KEPT)

@@ -165,7 +165,7 @@ def test_report_tells_where_each_bundle_is_from_and_what_it_is_worth() -> None:
         ("a.json", *origin, "fits"),
         ("b.json", *origin, "stale: x was removed, since it was made"),
         ("c.json", "-", "-", "-", "-", "refused: it was altered"),
-    )  # fmt: skip
+    )
     ((criterion, _, path, *_, outcome),) = sections["What bundles say"].rows
     assert (criterion, path, outcome) == ("AC2", "a.json", "passed")
 

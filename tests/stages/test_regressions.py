@@ -7,11 +7,12 @@ from taking import OLD, a_taken, some_samples
 from taking import seen as measured
 
 from gates.check import EvidenceSet
+from gates.checks.measures.base.collect import Regressions
+from gates.checks.measures.judge import judge as judge_targets
+from gates.checks.measures.regression_page import describe
+from gates.checks.measures.regressions import judge, plan
 from gates.evidence.measurements import Measurements
-from gates.evidence.regressions import Regressions
 from gates.model import Finding, Level, Outcome, Severity
-from gates.stages._regressions import describe, judge, plan
-from gates.stages._targets import judge as judge_targets
 from gates.task.selection import narrowed
 from gates.task.task import Task
 

@@ -74,9 +74,7 @@ def test_what_an_heir_has_not_is_dead(traced: Callable[..., Result], text: str) 
 def test_base_that_is_collected_itself_keeps_its_tests(traced: Callable[..., Result]) -> None:
     text = HALF + MIXIN.replace("HalfTests", "TestHalf") + "class TestMore(TestHalf):\n    pass\n"
     result = traced({"tests/test_half.py": text}, "T1", "--format", "json")
-    assert halves(result) == [
-        "TestHalf::test_more", "TestHalf::test_of", "TestMore::test_more", "TestMore::test_of"
-    ]  # fmt: skip
+    assert halves(result) == ["TestHalf::test_more", "TestHalf::test_of", "TestMore::test_more", "TestMore::test_of"]
 
 
 def test_markers_are_inherited_with_the_tests(traced: Callable[..., Result]) -> None:
@@ -97,5 +95,5 @@ def test_classes_that_extend_each_other_come_to_an_end(traced: Callable[..., Res
         "tests/a.py": "from tests.b import *\nclass A(B): pass\n",
         "tests/b.py": "from tests.a import *\nclass B(A): pass\n",
         "tests/test_half.py": "from tests.a import A\nclass CaseOfHalf(A): pass\n",
-    }  # fmt: skip
+    }
     assert traced({"tasks/T1.yaml": BOUND, **files}, "T1").exit_code == 1

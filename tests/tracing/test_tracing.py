@@ -98,7 +98,7 @@ def test_tests_and_code_without_a_criterion_are_named(traced: Callable[..., Resu
         ({"pkg/core.py": "x = '" + "a" * 5_000_000 + "'\n"}, 3, "bytes, more than"),
         ({"tests/test_half.py": "def test_of(:\n"}, 3, "not checked: tests/test_half.py"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_said_with_its_place(
     traced: Callable[..., Result], changes: dict[str, str | bytes], exit_code: int, said: str
 ) -> None:

@@ -48,9 +48,7 @@ def case_rows(called: Called, check: str, seen: Calculations | None, why: str) -
         yield _row(called.call, called, case, seen.call(f"{check}:{i}") if seen else None, seen, why)
 
 
-def _row(
-    name: str, called: Called, case: Case, run: CallRun | None, seen: Calculations | None, why: str
-) -> CaseRow:  # fmt: skip
+def _row(name: str, called: Called, case: Case, run: CallRun | None, seen: Calculations | None, why: str) -> CaseRow:
     given = _input_of(called, case)
     made = seen.call(f"expected:{run.id}") if seen and run else None
     outcome, actual, told = _judged(case, run, made, why)

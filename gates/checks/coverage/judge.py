@@ -211,9 +211,9 @@ def _idle(
             "remediation": "Bind tests that run it, or leave it out of the criterion.",
         }  # fmt: skip
         check = f"code:reached:{criterion.id}"
-        return Finding.model_validate({
-            "rule": "EX006", "check": check, "evidence": RAW, "subject": binding.name, **_open(criterion), **told
-        })  # fmt: skip
+        return Finding.model_validate(
+            {"rule": "EX006", "check": check, "evidence": RAW, "subject": binding.name, **_open(criterion), **told}
+        )
     return _asked_elsewhere(criterion, imported) if imported else None
 
 

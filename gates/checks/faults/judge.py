@@ -58,7 +58,7 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
             (one.criterion, f"{one.symbol} ({one.location})", str(one.tests) if one.tests else "-", _noticed_by(one))
             for one in seen.symbols
         ),
-    )  # fmt: skip
+    )
 
 
 def _traced(task: Task) -> list[Criterion]:

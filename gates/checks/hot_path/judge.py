@@ -164,9 +164,7 @@ def _stall(path: HotPath, seen: HotSeen) -> Said:
     batches = seen.phase("data")
     floor = f", beyond {FLOOR_S * 1000:g} ms a step that any loader may take" if seen.runs[0].device == "cpu" else ""
     told = f"{share} of the time of a step is spent waiting for batches{floor} ({share.n} steps)"
-    said = Said(
-        Outcome.PASSED, told, f"{share}", expected=f"at most {limit:.0%} {NOUNS['stall']}"
-    )  # fmt: skip
+    said = Said(Outcome.PASSED, told, f"{share}", expected=f"at most {limit:.0%} {NOUNS['stall']}")
     if share.low > limit:
         loader, line = seen.loader(), seen.line_of("data")
         made = f"; {loader.workers} workers make them at {loader.made}" if loader else f"; most of it at {line}"

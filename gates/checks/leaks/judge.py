@@ -94,7 +94,7 @@ def _said(leak: Leak, run: LeakRun) -> Said:
             actual=_grew(grown),
             remediation="Look for it with a profiler that sees the C library's calls, such as memray; of a buffer, ask "
             "for as many 'epochs' as it takes to fill it in the first third.",
-        )  # fmt: skip
+        )
     if unclear:
         filled = [f"{each.name} is filling ({each.size} of {each.most})" for each in last.filling]
         return _unknown(

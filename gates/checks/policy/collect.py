@@ -167,6 +167,3 @@ def _overridden(states: TwoStates) -> Iterator[Move]:
         yield moved(
             Part.SETTINGS, f"{'template' if path.endswith('.j2') else 'code rule'} {path}", before, changed, place
         )
-
-
-__all__ = ["Goalposts", "Mode", "Move", "Part"]

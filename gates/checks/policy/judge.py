@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gates.check import Check, EvidenceSet
-from gates.checks.policy.collect import Goalposts, Mode, Move, Part
+from gates.checks.policy.change import Move, Part
+from gates.checks.policy.collect import Goalposts, Mode
 from gates.model import Basis, Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task

@@ -70,7 +70,7 @@ class Startup(Evidence):
             aside=tuple(plan.aside),
             warnings=tuple(dict.fromkeys(_warnings(told, context))),
             problem=f"{len(unseen)} modules were not reached, first {unseen[0]}: {imports.ended}" if unseen else "",
-        )  # fmt: skip
+        )
 
 
 class _Plan:

@@ -130,7 +130,7 @@ def _by_cause(modules: list[Imported]) -> list[tuple[Imported, str]]:
         causes.setdefault((str(module.location), module.error), []).append(module)
     return [
         (alike[0], f" (and {len(alike) - 1} more by the same)" if len(alike) > 1 else "") for alike in causes.values()
-    ]  # fmt: skip
+    ]
 
 
 def _why_aside(module: Imported, others: str) -> str:

@@ -28,7 +28,7 @@ class AtOnce:
 
     def __init__(
         self, asked: dict[str, Any], work: "Work", first: "Alone", places: "Places", tell: "Teller", until: float
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._asked = asked
         self._first = first
         self._places = places

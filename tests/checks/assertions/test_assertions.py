@@ -33,7 +33,7 @@ TESTS = {
     "itself": "from pkg.core import double\n\n\ndef test_it():\n    found = double(2)\n    assert found == found\n",
     "tuple": "from pkg.core import double\n\n\ndef test_it():\n    assert (double(2) == 5, 'must be five')\n",
     "useless": "from pkg.core import double\n\n\ndef test_it():\n    assert double(1) == 2\n    double(2) == 5\n",
-}  # fmt: skip
+}
 RULES = {
     "honest": set[str](), "raises": set[str](), "lazy": {"BL021"}, "empty_loop": {"BL021"}, "behind_raise": {"BL021"},
     "returned": {"BL019"}, "never_awaited": {"BL019"}, "or_true": {"BL020"}, "itself": {"BL020"}, "tuple": {"BL020"},

@@ -11,7 +11,8 @@ from bar import committed, git
 from building import TASK_FILE, a_context, a_criterion, a_measure, a_project, a_task, written
 
 from gates.checks.policy import settings, task_file, tests
-from gates.checks.policy.collect import Goalposts, Mode, Move, Part
+from gates.checks.policy.change import Move, Part
+from gates.checks.policy.collect import Goalposts, Mode
 from gates.checks.policy.tests import Fate
 from gates.errors import EvidenceUnavailable
 from gates.task import loading as spec
@@ -404,7 +405,7 @@ def test_other_things_that_are_gone_are_named(tmp_path: Path) -> None:
         "tasks/T2.yaml": TASK_FILE.replace("T1", "T2"),
         ".github/workflows/g.yml": "run: gates run T1 --policy-from x\n",
         "reports/templates/summary.md.j2": "x",
-    }  # fmt: skip
+    }
     project = a_project(tmp_path / "p", files)
     committed(project)
     (project / "tasks/T2.yaml").unlink()

@@ -4,7 +4,8 @@ import pytest
 from bar import a_move, unmoved
 from building import a_finding, a_task, evidence
 
-from gates.checks.policy.collect import Goalposts, Mode, Part
+from gates.checks.policy.change import Part
+from gates.checks.policy.collect import Goalposts, Mode
 from gates.checks.policy.judge import describe, judge, plan
 from gates.model import Basis, Decision, Finding, Level, Outcome, Severity
 from gates.verdict import decide

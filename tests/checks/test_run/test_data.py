@@ -34,7 +34,7 @@ SOUND = {
     "a file of its own run": (MADE, {}),
     "a temporary file": ("(tmp_path / 'x').write_text('4')\n    assert (tmp_path / 'x').read_text() == '4'", {}),
     "a file elsewhere": ("assert (HERE.parent / 'notes.ignored').read_text() == '4'", {"notes.ignored": "4"}),
-}  # fmt: skip
+}
 
 
 def a_repository(tmp_path: Path, body: str, files: dict[str, str]) -> Path:

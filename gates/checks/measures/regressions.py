@@ -5,17 +5,15 @@ from dataclasses import dataclass
 
 from gates.about import FAILED, UNKNOWN
 from gates.check import EvidenceSet
-from gates.evidence.measurements import MeasurementRun
-from gates.evidence.regressions import Regressions, measurement_of
+from gates.checks.measures.answers import Answer, compared, regressions_of
+from gates.checks.measures.base.collect import Regressions, measurement_of
+from gates.checks.measures.machine import ALIKE
+from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring.comparison import limits_of
 from gates.model import Finding, Level, Outcome, Planned, RuleText
-from gates.stages._machine import ALIKE
-from gates.stages._measures import Answer, compared, regressions_of
-from gates.stages._regression_sections import describe
 from gates.task.regression import Regression
 from gates.task.task import Criterion, Measure, Task
 
-__all__ = ["RULES", "describe", "judge", "plan"]
 RULES = (
     RuleText(
         id="PF009",
@@ -52,7 +50,7 @@ def plan(task: Task) -> Iterator[Planned]:
             name = criterion.id
             yield Planned(
                 id=f"regression:{i}:for:{name}", title=f"{name}: {title}", level=criterion.level, criterion=name
-            )  # fmt: skip
+            )
         yield Planned(id=f"regression:{i}:warn", title=f"{title} (warning)", level=Level.SHOULD)
 
 
@@ -65,9 +63,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         if not regression.criteria:
             yield _finding(task, evidence, regression, block, got, check=f"regression:{i}", level=Level.MUST)
         for criterion in _criteria(task, regression):
-            about = {
-                "check": f"regression:{i}:for:{criterion.id}", "level": criterion.level, "criterion": criterion.id
-            }  # fmt: skip
+            about = {"check": f"regression:{i}:for:{criterion.id}", "level": criterion.level, "criterion": criterion.id}
             yield _finding(task, evidence, regression, block, got, **about)
         told = _told(task, regression, warn, evidence, compared(task, regression, warn, evidence))
         yield _finding(task, evidence, regression, warn, told, check=f"regression:{i}:warn", level=Level.SHOULD)

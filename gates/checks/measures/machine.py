@@ -4,18 +4,15 @@ from collections.abc import Iterator
 
 from gates.about import UNKNOWN
 from gates.check import EvidenceSet
-from gates.evidence.measurements import MeasurementRun, Measurements
+from gates.checks.measures.answers import answers_of, any_from_elsewhere, level_of, targets_of
+from gates.evidence.measurement_run import MeasurementRun
+from gates.evidence.measurements import Measurements
 from gates.measuring.fitness import contended, noise
 from gates.measuring.taken import Taken
 from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
-from gates.report import Section
-from gates.stages._elsewhere import any_from_elsewhere
-from gates.stages._measures import answers_of, level_of, targets_of
-from gates.stages._method_sections import describe as sections
 from gates.task.measurement import Measurement
 from gates.task.task import Task
 
-__all__ = ["RULES", "describe", "judge", "plan"]
 RULES = (
     RuleText(
         id="PF002",
@@ -59,11 +56,6 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         why = evidence.why_missing(Measurements) if measurements is None else "it was not run"
         yield _fit(task, measurement, runs, why, evidence)
         yield _attempts(task, measurement, runs, why)
-
-
-def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell how each measurement was taken, on what, and the samples."""
-    yield from sections(task, evidence)
 
 
 def _asked(task: Task) -> Iterator[Measurement]:

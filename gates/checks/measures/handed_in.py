@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from gates.check import EvidenceSet
+from gates.checks.measures.answers import Answer, speaks_to, targets_of, told_by
 from gates.command_line import shown
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
-from gates.stages._elsewhere import answers
-from gates.stages._measures import Answer, targets_of, told_by
 from gates.task.task import Criterion, Measure, Task
 
 RULES = (
@@ -94,7 +93,7 @@ def _stale(task: Task, one: HandedIn) -> str:
     if one.standing is Standing.STALE:
         return f"{one.why}, since it was made" if one.runs else one.why
     measures = [measure for _, _, measure in targets_of(task)]
-    if not one.runs or any(answers(run, measure) for run in one.runs for measure in measures):
+    if not one.runs or any(speaks_to(run, measure) for run in one.runs for measure in measures):
         return ""
     return "no measure asks for what it holds; those that it was made for were changed or are not asked for"
 
@@ -124,7 +123,7 @@ def _row(task: Task, one: HandedIn) -> tuple[str, ...]:
 
 def _said(one: HandedIn, criterion: Criterion, measure: Measure) -> Iterator[tuple[str, ...]]:
     for run in one.runs if one.standing is Standing.FITS else ():
-        if answers(run, measure):
+        if speaks_to(run, measure):
             got: Answer = told_by(run.run, measure)
             value, interval = "-", "-"
             if got.seen:

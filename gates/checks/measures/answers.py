@@ -4,9 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from gates.bundles.form import definition_of
 from gates.check import EvidenceSet
-from gates.evidence.measurements import MeasurementRun, Measurements
-from gates.evidence.regressions import Regressions
+from gates.checks.measures.base.collect import Regressions
+from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
+from gates.evidence.measurement_run import MeasurementRun
+from gates.evidence.measurements import Measurements
 from gates.judging.sizes import shown
 from gates.measuring import answers
 from gates.measuring.answers import ALPHA, Source
@@ -15,7 +18,6 @@ from gates.measuring.deciding.several import correct
 from gates.measuring.interval import Estimate, NotEnough, compare
 from gates.measuring.samples import Samples
 from gates.model import Level, Outcome
-from gates.stages._elsewhere import from_elsewhere, why_not
 from gates.task.regression import Regression
 from gates.task.task import Criterion, Measure, Task
 
@@ -181,7 +183,7 @@ def _merged(measure: Measure, told: list[Answer]) -> Answer:
         if got.outcome is Outcome.PASSED and told_by(got.run, measure, alpha=share).outcome is not Outcome.PASSED
         else got
         for got in each.values()
-    ]  # fmt: skip
+    ]
     return min(shared, key=partial(_rank, measure))
 
 
@@ -215,3 +217,46 @@ def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | 
     if seen_on:
         return None, f"it was seen on {', '.join(seen_on)} only, the criterion asks for {measure.on}"
     return (fitting[0], fitting[0].problem) if fitting else (None, f"measurement {measure.from_!r} was not run")
+
+
+def from_elsewhere(measure: Measure, evidence: EvidenceSet) -> list[MeasurementRun]:
+    """Return the runs of bundles that answer a measure: of its kind of device, made for it, and not stale."""
+    return [run.run for handed in _fitting(evidence) for run in handed.runs if speaks_to(run, measure)]
+
+
+def any_from_elsewhere(task: Task, measurement: str, evidence: EvidenceSet) -> tuple[MeasurementRun, ...]:
+    """Return the runs of bundles that answer some measure by one of the task's measurements."""
+    measures = [m for criterion in task.criteria for m in criterion.measures if m.from_ == measurement]
+    runs = (run for handed in _fitting(evidence) for run in handed.runs)
+    return tuple(run.run for run in runs if any(speaks_to(run, measure) for measure in measures))
+
+
+def speaks_to(run: SeenRun, measure: Measure) -> bool:
+    """Return whether a run speaks to a measure, and of the state of the project here."""
+    return _speaks(run, measure) and not run.changed and definition_of(measure) in run.measures
+
+
+def why_not(measure: Measure, evidence: EvidenceSet) -> str:
+    """Return why the bundles that speak of a measure do not answer it, or nothing where none does."""
+    reasons = [
+        f"{handed.path} is stale: {handed.why}" if run.changed else f"{handed.path} was made for another limit"
+        for handed in _all(evidence) for run in handed.runs
+        if _speaks(run, measure) and not speaks_to(run, measure)
+    ]  # fmt: skip
+    refused = [f"{one.path} is refused: {one.why}" for one in _all(evidence) if one.standing is Standing.REFUSED]
+    return "; ".join([*reasons, *refused])
+
+
+def _speaks(run: SeenRun, measure: Measure) -> bool:
+    """Return whether a run is of the measurement and the kind of device; only the samples' own kind counts."""
+    samples = run.run.samples
+    return run.run.id == measure.from_ and samples is not None and measure.on in {"any", samples.device.type}
+
+
+def _fitting(evidence: EvidenceSet) -> Iterator[HandedIn]:
+    yield from (one for one in _all(evidence) if one.standing is Standing.FITS)
+
+
+def _all(evidence: EvidenceSet) -> tuple[HandedIn, ...]:
+    bundles = evidence.get(Bundles)
+    return bundles.handed_in if bundles else ()

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
+from gates.checks.measures.base import baseline as _baseline
+from gates.checks.measures.base.arms import Sides, compare_arms
+from gates.checks.measures.base.baseline import Baseline
+from gates.checks.measures.base.tool import compare_benchmarks
 from gates.child import process
 from gates.child.guardian import remove
 from gates.command_line import shown
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence import _baseline
-from gates.evidence._against import Sides, compare_arms
-from gates.evidence._against_tool import compare_benchmarks
-from gates.evidence._baseline import Baseline
 from gates.evidence._timed import own_files
-from gates.evidence.measurements import MeasurementRun
+from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring.comparison import arm_of, device_of
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
@@ -189,7 +189,7 @@ def _run(sides: Sides, group: _Group, folder: Path, note: str) -> Iterator[Regre
         else:
             samples, taken, earlier = compare_arms(
                 sides, group.measurement, group.arm, group.device, group.regressions, logs
-            )  # fmt: skip
+            )
             seen = {group.arm: {"samples": samples, "taken": taken, "earlier": earlier}}
     except ArmFailed as error:
         problem = f"{printable(str(error))}{note}"

@@ -4,9 +4,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from gates.checks.measures.base.arms import Sides
+from gates.checks.measures.base.own_code import Noted, refuse_other_code
 from gates.child import process
-from gates.evidence._against import Sides
-from gates.evidence._own_code import Noted, refuse_other_code
 from gates.measuring import machine
 from gates.measuring.comparison import BASELINE, CANDIDATE
 from gates.measuring.formats import read_times

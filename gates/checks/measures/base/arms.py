@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from gates.checks.measures.base.baseline import Baseline
+from gates.checks.measures.base.own_code import loaded, refuse_other_code
 from gates.context import Context
 from gates.evidence._attempt import attempt
-from gates.evidence._baseline import Baseline
-from gates.evidence._own_code import loaded, refuse_other_code
 from gates.evidence._timed import attempts_key
 from gates.measuring.bench import Launch, launch
 from gates.measuring.comparison import BASELINE, CANDIDATE, limits_of
@@ -18,7 +18,6 @@ from gates.measuring.ledger import Recalled, key_of
 from gates.measuring.samples import Samples
 from gates.measuring.session import Plan
 from gates.measuring.taken import SPLIT, Taken, frozen_digest
-from gates.measuring.wire import ArmFailed
 from gates.project.import_paths import import_roots
 from gates.task.measurement import Arm, Measurement
 from gates.task.regression import Regression
@@ -88,7 +87,4 @@ def _check_code(
         files = loaded(side, launches[side](1), folder, talks=arm.time is None, timeout_s=limit)
         refuse_other_code(
             f"the {side}", files, words, folder=sides.folders[side], other=sides.folders[other], is_ours=sides.is_ours
-        )  # fmt: skip
-
-
-__all__ = ["ArmFailed", "Sides", "compare_arms"]
+        )

@@ -1,22 +1,28 @@
 """The part of the performance gate on targets: was every number measured, and does its interval meet the target?"""
 
 from collections.abc import Iterator
+from typing import Never
 
-from gates.check import EvidenceSet
+from gates.check import Check, EvidenceSet
+from gates.checks.measures import handed_in, machine, method, past_runs, regression_page, regressions
+from gates.checks.measures.answers import Answer, answers_of, level_of, targets_of
+from gates.checks.measures.base.collect import Regressions
+from gates.checks.measures.past_runs import PastRuns
+from gates.evidence.bundles import Bundles
+from gates.evidence.measurements import Measurements
 from gates.judging.sparkline import sparkline
 from gates.measuring.deciding.outlook import pairs_needed
 from gates.measuring.fitness import TIMED
 from gates.measuring.interval import NotEnough, values_of
-from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
+from gates.model import Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
-from gates.stages._measures import Answer, answers_of, level_of, targets_of
 from gates.task.task import Criterion, Measure, Task
 
+NAME = "performance"
 COLUMNS = ("Criterion", "Measure", "Measured", "Interval", "Level", "n", "Course", "Device", "Outcome")
 
 
 SEVERITY = {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}
-__all__ = ["RULES", "describe", "judge", "plan"]
 RULES = (
     RuleText(
         id="PF001",
@@ -34,9 +40,7 @@ def plan(task: Task) -> Iterator[Planned]:
     """Plan one check for each measure of each criterion."""
     for criterion, i, measure in targets_of(task):
         title = f"{criterion.id}: {measure.name}"
-        yield Planned(
-            id=_check(criterion, i), title=title, level=level_of(criterion, measure), criterion=criterion.id
-        )  # fmt: skip
+        yield Planned(id=_check(criterion, i), title=title, level=level_of(criterion, measure), criterion=criterion.id)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -153,3 +157,31 @@ def _course(measure: Measure, got: Answer) -> str:
         return sparkline(values_of(measure, got.samples.metrics[got.clock or measure.of]))
     except NotEnough:
         return "-"
+
+
+def not_asked_for(task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
+    """Name what nobody asked for, so that nobody takes it for seen."""
+    asked = {
+        "targets": any(criterion.measures for criterion in task.criteria), "hot paths": task.hot_paths,
+        "memory over time": task.leaks, "concurrency": task.concurrency, "complexity": task.scaling,
+        "regression": task.regressions, "evidence from elsewhere": task.bundles,
+    }  # fmt: skip
+    left_out = [name for name, parts in asked.items() if not parts]
+    if left_out:
+        yield Section(title="Not Asked For", text=f"{', '.join(left_out).capitalize()}: not looked at.")
+
+
+def _nothing(*_seen: object) -> tuple[Never, ...]:
+    """Plan or judge nothing: what is told decides nothing."""
+    return ()
+
+
+TARGETS = Check("targets", NAME, 10, RULES, (Measurements,), plan, judge, describe, row=Row.MEASURE)
+REGRESSIONS = Check(
+    "regressions", NAME, 60, regressions.RULES, (Regressions,), regressions.plan, regressions.judge,
+    regression_page.describe, row=Row.MEASURE,
+)  # fmt: skip
+PAST_RUNS = Check("past_runs", NAME, 70, (), (PastRuns,), _nothing, _nothing, past_runs.describe)
+HANDED_IN = Check("bundles", NAME, 80, handed_in.RULES, (Bundles,), handed_in.plan, handed_in.judge, handed_in.describe)
+MACHINE = Check("machine", NAME, 90, machine.RULES, (), machine.plan, machine.judge, method.describe)
+NOT_ASKED = Check("not_asked", NAME, 100, (), (), _nothing, _nothing, not_asked_for)

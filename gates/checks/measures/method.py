@@ -4,8 +4,10 @@ import statistics
 from collections.abc import Iterator
 
 from gates.check import EvidenceSet
+from gates.checks.measures.answers import answers_of, any_from_elsewhere, targets_of
 from gates.command_line import shown
-from gates.evidence.measurements import MeasurementRun, Measurements, command
+from gates.evidence.measurement_run import MeasurementRun
+from gates.evidence.measurements import Measurements, command
 from gates.measuring.deciding.design import LEAST_RESTARTS
 from gates.measuring.deciding.outlook import pairs_needed, smallest_effect
 from gates.measuring.fitness import TIMED, noise
@@ -13,8 +15,6 @@ from gates.measuring.interval import METHOD
 from gates.measuring.taken import Taken
 from gates.model import Outcome
 from gates.report import Section
-from gates.stages._elsewhere import any_from_elsewhere
-from gates.stages._measures import answers_of, targets_of
 from gates.task.task import Task
 
 _LOOKED = (
@@ -40,7 +40,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         text=f"Each number is the {METHOD}: distribution-free, exact coverage of at least 95 %, never fewer than 6 "
         "samples. A target is met when the whole interval lies on its good side, missed when it lies on the other."
         + (_LOOKED if any(run.taken for run in runs) else ""),
-    )  # fmt: skip
+    )
     yield from (_sample_table(run) for run in runs if run.samples)
 
 

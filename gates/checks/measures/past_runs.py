@@ -3,16 +3,19 @@
 from collections.abc import Iterator
 from typing import Self
 
-from gates.check import Evidence
+from gates.check import Evidence, EvidenceSet
+from gates.checks.measures.base.collect import Regressions
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.measurements import MeasurementRun, Measurements
-from gates.evidence.regressions import Regressions
+from gates.evidence.measurement_run import MeasurementRun
+from gates.evidence.measurements import Measurements
+from gates.judging.sparkline import sparkline
 from gates.measuring import machine
 from gates.measuring.comparison import CANDIDATE
 from gates.project import run_log
 from gates.project.revision import processor
 from gates.project.run_log import LoggedRun, Number
+from gates.report import Section
 from gates.task.task import Task
 
 MOST = 50
@@ -59,3 +62,26 @@ def _numbers(run: MeasurementRun, name: str, arms: dict[str, str] | None) -> Ite
                 middle = ordered[(len(ordered) - 1) // 2] / 2 + ordered[len(ordered) // 2] / 2
                 shown = f"{metric_name} of {name}/{arms[arm] if arms else arm} on {run.samples.device.name}"
                 yield Number(name=shown, value=middle, unit=metric.unit, n=len(values))
+
+
+def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell of each number of today what it was in earlier runs on this machine."""
+    past = evidence.get(PastRuns)
+    if past is None:
+        return
+    rows = []
+    for now in numbers_of(evidence.get(Measurements), evidence.get(Regressions)):
+        then = [(run, number.value) for run in past.runs for number in run.numbers if number.name == now.name]
+        if then:
+            values = [value for _, value in then]
+            rows.append((
+                now.name, f"{now.value:.4g} {now.unit}", str(len(then)), f"{min(values):.4g}", f"{max(values):.4g}",
+                sparkline([*values, now.value]), f"{then[-1][0].revision} on {then[-1][0].at}",
+            ))  # fmt: skip
+    if rows:
+        yield Section(
+            title="History",
+            text=f"Medians of earlier runs on this machine only ({past.machine}), today's last in the course. "
+            "They were taken at other times: no verdict rests on them.",
+            columns=("Number", "Now", "Earlier runs", "Least", "Most", "Course", "Last run"), rows=tuple(rows),
+        )  # fmt: skip

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from gates.check import EvidenceSet
-from gates.evidence.measurements import MeasurementRun
-from gates.evidence.regressions import Regressions
+from gates.checks.measures.answers import told_by
+from gates.checks.measures.base.collect import Regressions
+from gates.evidence.measurement_run import MeasurementRun
 from gates.judging.sparkline import sparkline
 from gates.measuring.comparison import BASELINE, CANDIDATE, limits_of
 from gates.measuring.deciding.outlook import smallest_effect
 from gates.measuring.fitness import noise
 from gates.report import Section
-from gates.stages._measures import told_by
 from gates.task.regression import Regression
 from gates.task.task import Task
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from gates.measuring.bench import RUNNER, Bench, Launch
 from gates.measuring.wire import ArmFailed
 
-NOTES = Path(__file__).with_name("_loaded")
+NOTES = Path(__file__).with_name("loaded")
 OURS = (RUNNER, NOTES / "sitecustomize.py")  # they lie in the project where that is this one
 
 

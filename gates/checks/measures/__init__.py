@@ -1,0 +1,1 @@
+"""What a criterion measures: targets, the base as an arm, evidence from elsewhere, and how it was taken."""

@@ -1,0 +1,1 @@
+"""The base revision timed beside the work tree."""
