@@ -95,7 +95,7 @@ class Bench:
         )  # fmt: skip
 
     def try_all(
-        self, faults: list[Told], *, packages: list[str], peak_bytes: int, deadline: float, say: Callable[[str], None],
+        self, faults: list[Told], *, peak_bytes: int, deadline: float, say: Callable[[str], None],
         took: Callable[[list[Told]], None],
     ) -> None:  # fmt: skip
         """Try faults in all copies at once until the time is up; what is done is handed over from time to time."""
@@ -105,7 +105,7 @@ class Bench:
         copies = [self._copy(number, root, scratch) for number, root in enumerate(self._copies)]
         plan = {
             "faults": str(scratch / "faults.json"), "claims": str(scratch / "claims"), "pristine": str(self.pristine),
-            "deadline": deadline, "collect_s": self.look.timeout_s, "fork": True, "packages": packages,
+            "deadline": deadline, "collect_s": self.look.timeout_s, "fork": True,
             "peak_bytes": peak_bytes, "modules": list(self.modules), "copies": copies,
         }  # fmt: skip
         asked = scratch / "plan.json"
@@ -158,18 +158,18 @@ def _told(
 ) -> Iterator[None]:
     """Say from time to time how far the workers are, and hand over what they have done since."""
     stop = threading.Event()
-    done: dict[str, Told] = {}
+    done: list[Told] = []
 
     def take() -> None:
-        new = {str(line["id"]): line for path in results for line in _lines(path) if line["id"] not in done}
+        new = [line for path in results for line in _lines(path) if line not in done]
         if new:
-            took([*new.values()])
-        done.update(new)
+            took(new)
+        done.extend(new)
 
     def tell() -> None:
         while not stop.wait(TELL_S):
             take()
-            survived = sum(line.get("end") == "survived" for line in done.values())
+            survived = sum(line.get("end") == "survived" for line in done)
             say(f"{len(done)} of {total} faults tried, {survived} not noticed by tests")
 
     teller = threading.Thread(target=tell, daemon=True)

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -119,9 +119,8 @@ class EmptiedCode(Derived):
         with guarded_folder() as folder:
             try:
                 trial = _Trial(task, replace(context, evidence=folder), baseline, run.process.duration_s)
-                trial.try_all(tried)
+                asked = tuple(trial.try_all(tried))
                 _ask_alone(tried, run, replace(context, evidence=folder))
-                asked = tuple(trial.ask_each([one for one in tried if one.told.criterion in _musts(task)]))
             except UsageError as error:
                 raise EvidenceUnavailable(str(error)) from error
         command = CommandRecord(
@@ -130,10 +129,6 @@ class EmptiedCode(Derived):
         )  # fmt: skip
         how = "the tests of each criterion, run in a copy in which its code does nothing"
         return cls(how=how, commands=(command,), symbols=tuple(subject.told for subject in subjects), tests=asked)
-
-
-def _musts(task: Task) -> set[str]:
-    return {criterion.id for criterion in task.criteria if criterion.level is Level.MUST}
 
 
 @dataclass
@@ -236,6 +231,19 @@ def _sampled(tests: Sequence[str]) -> list[str]:
     return [test for own in by_function.values() for test in dict.fromkeys((own[0], own[len(own) // 2], own[-1]))]
 
 
+def _each(subjects: Sequence[_Subject], asked: Mapping[str, _Subject], lines: Iterable[Told]) -> Iterator[AskedTest]:
+    """Say of each test function of some subjects whether it noticed that code of the criterion did something else."""
+    noticed = {_asked(subject, subject.told.by) for subject in subjects if subject.told.noticed}
+    missed: set[tuple[str, str]] = set()
+    for line in lines:
+        noticed |= {_asked(asked[line["id"]], test) for test in line.get("noticed", ())}
+        missed |= {_asked(asked[line["id"]], test) for test in line.get("missed", ())}
+    for criterion, test in sorted({_asked(subject, test) for subject in subjects for test in subject.tests}):
+        found, seen = (criterion, test) in noticed, (criterion, test) in missed
+        why = "" if found or seen else "it was not seen to pass in a copy within the time for it"
+        yield AskedTest(criterion=criterion, test=test, noticed=found, why=why)
+
+
 def _pace(seconds: float) -> int:
     """Return how slow a test is, roughly: the order must not be another one with each run."""
     return sum(seconds > limit for limit in SLOW_S)
@@ -250,74 +258,57 @@ class _Trial:
         self._baseline = baseline
         self._deadline = time.time() + max(LEAST_S, SHARE * tests_s)
         self._places = places_of(task.implementation, context.root)
+        self._musts = {criterion.id for criterion in task.criteria if criterion.level is Level.MUST}
         self._marks = context.evidence / "marks"
         self._marks.mkdir()
 
-    def try_all(self, subjects: list[_Subject]) -> None:
-        """Empty each in one way after the other until a test notices."""
+    def try_all(self, subjects: list[_Subject]) -> list[AskedTest]:
+        """Empty each in one way after the other until a test notices, and ask each test function of a must criterion.
+
+        A function that no way to empty the code disturbs notices nothing.
+        """
         jobs = min(COPIES, len(subjects), os.cpu_count() or 1)
-        self._bench = Bench(self._task, self._context, reports_of(self._context.root), jobs)
-        files = list(dict.fromkeys(test.split("::")[0] for subject in subjects for test in subject.tests))
-        session = self._bench.session(None, ["--collect-only", *files], {})
-        collected = {event["id"] for event in session.of("collected")}
-        self._packages: list[str] = next((event["packages"] for event in session.of("finished")), [])
-        for subject in subjects:
-            subject.tests = [test for test in subject.tests if test in collected]
-            if not subject.tests:
-                subject.told = subject.told.model_copy(update={"why": "pytest collects none of its tests in a copy"})
-        for turn in range(max(len(subject.tries) for subject in subjects)):
-            left = [each for each in subjects if each.tests and len(each.tries) > turn and not each.told.ended]
-            asked = {f"{turn}-{number}": subject for number, subject in enumerate(left)}
-            faults = [self._fault(name, subject, subject.tries[turn]) for name, subject in asked.items()]
-            results = {line["id"]: line for line in self._tried(faults)}
-            for name, subject in asked.items():
-                self._take(subject, turn, results.get(name), self._marks / name)
+        bench = Bench(self._task, self._context, reports_of(self._context.root), jobs)
+        asked = {str(number): subject for number, subject in enumerate(subjects)}
+        lines: list[Told] = []
+        bench.try_all(
+            [self._fault(name, subject) for name, subject in asked.items()], deadline=self._deadline,
+            peak_bytes=self._baseline.peak_bytes, say=lambda _: None, took=lines.extend,
+        )  # fmt: skip
+        tried = {line["id"]: line for line in lines if "tries" in line}
+        for name, subject in asked.items():
+            self._judge(subject, tried.get(name, {"tries": [], "late": True}))
+        return [*_each([subject for subject in subjects if self._is_asked(subject)], asked, lines)]
 
-    def ask_each(self, subjects: list[_Subject]) -> Iterator[AskedTest]:
-        """Ask each test function whether it notices; one that no way to empty the code disturbs notices nothing."""
-        subjects = [subject for subject in subjects if not subject.told.promise]
-        noticed = {_asked(subject, subject.told.by) for subject in subjects if subject.told.noticed}
-        missed: set[tuple[str, str]] = set()
-        for turn in range(max((len(subject.tries) for subject in subjects), default=0)):
-            left = {
-                f"each-{turn}-{number}": (subject, tests)
-                for number, subject in enumerate(subjects)
-                if turn < len(subject.tries)
-                and (tests := [test for test in _sampled(subject.tests) if _asked(subject, test) not in noticed])
-            }
-            faults = [
-                {**self._fault(name, replace(subject, tests=tests), subject.tries[turn]), "each": True}
-                for name, (subject, tests) in left.items()
-            ]
-            for line in self._tried(faults):
-                subject = left[line["id"]][0]
-                noticed |= {_asked(subject, test) for test in line["noticed"]}
-                missed |= {_asked(subject, test) for test in line["missed"]}
-        for criterion, test in sorted({_asked(subject, test) for subject in subjects for test in subject.tests}):
-            found, seen = (criterion, test) in noticed, (criterion, test) in missed
-            why = "" if found or seen else "it was not seen to pass in a copy within the time for it"
-            yield AskedTest(criterion=criterion, test=test, noticed=found, why=why)
+    def _is_asked(self, subject: _Subject) -> bool:
+        return subject.told.criterion in self._musts and not subject.told.promise
 
-    def _tried(self, faults: list[Told]) -> list[Told]:
-        results: list[Told] = []
-        if faults:
-            self._bench.try_all(
-                faults, packages=self._packages, peak_bytes=self._baseline.peak_bytes, deadline=self._deadline,
-                say=lambda _: None, took=results.extend,
-            )  # fmt: skip
-        return results
-
-    def _fault(self, name: str, subject: _Subject, emptying: Emptying | Exchange) -> Told:
+    def _fault(self, name: str, subject: _Subject) -> Told:
         assert subject.file is not None
-        limit_s = self._baseline.limit_s(subject.tests)
+        ways = [
+            {
+                "text": way.text(subject.file, (mark := self._marks / f"{name}-{turn}"), self._places),
+                "mark": str(mark), "always": isinstance(way, Emptying) and way.always,
+            }
+            for turn, way in enumerate(subject.tries)
+        ]  # fmt: skip
         return {
-            "id": name, "file": subject.file.path,
-            "text": emptying.text(subject.file, self._marks / name, self._places),
-            "tests": subject.tests, "all": subject.tests, "limit_s": limit_s, "limit_all_s": limit_s,
+            "id": name, "file": subject.file.path, "ways": ways, "tests": subject.tests, "all": subject.tests,
+            "limit_s": self._baseline.limit_s(subject.tests),
+            "each": _sampled(subject.tests) if self._is_asked(subject) else [],
+            "keys": {test: "\0".join(_asked(subject, test)) for test in subject.tests},
         }  # fmt: skip
 
+    def _judge(self, subject: _Subject, line: Told) -> None:
+        """Note what came of the ways to empty a symbol, one after the other."""
+        subject.tests = line.get("collected", subject.tests)
+        if not subject.tests:
+            subject.told = subject.told.model_copy(update={"why": "pytest collects none of its tests in a copy"})
+        for turn, result in enumerate([*line["tries"], *([None] if line.get("late") else [])]):
+            self._take(subject, turn, result)
+
     @staticmethod
-    def _take(subject: _Subject, turn: int, result: Told | None, mark: Path) -> None:
+    def _take(subject: _Subject, turn: int, result: Told | None) -> None:
         """Note what came of one way to empty a symbol; that one was called and missed stays known."""
         told: dict[str, object]
         if result is None:
@@ -326,11 +317,11 @@ class _Trial:
             end = End(result["end"])
             told = {"end": end, "by": result["by"], "message": result["message"], "why": WHY.get(end, "")}
             told["aside"] = tuple(result.get("failing", ()))
-            if end is End.UNSTEADY and result.get("left") and mark.exists():
+            if end is End.UNSTEADY and result.get("left") and result["called"]:
                 told |= {"end": End.SURVIVED, "why": "", "by": ""}
             if end is End.SURVIVED and result["idle"]:
                 told = {"end": End.NOT_TRIED, "why": SKIPPED}
-            elif end is End.SURVIVED and not mark.exists():
+            elif end is End.SURVIVED and not result["called"]:
                 told = {"end": End.NOT_TRIED, "why": UNCALLED}
         emptying, noticed = subject.tries[turn], told["end"] in NOTICED
         if not noticed and (subject.told.unnoticed or (isinstance(emptying, Emptying) and emptying.always)):

@@ -117,9 +117,12 @@ class _Tries:
             self._known.save()  # what is killed has done so much
 
         self._bench.try_all(
-            [self._asked(case, fault) for case, fault in left], packages=list(self._baseline.packages),
-            peak_bytes=self._baseline.peak_bytes, deadline=deadline, say=self._say, took=took,
-        )  # fmt: skip
+            [self._asked(case, fault) for case, fault in left],
+            peak_bytes=self._baseline.peak_bytes,
+            deadline=deadline,
+            say=self._say,
+            took=took,
+        )
 
     def _asked(self, case: Case, fault: Fault) -> dict[str, Any]:
         tests = case.tests[fault.id]

@@ -45,7 +45,6 @@ class Baseline:
     bad: dict[str, str] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
     unrun: frozenset[str] = frozenset()
-    packages: tuple[str, ...] = ()
     peak_bytes: int = 0
     around_s: float = STARTUP_S
     elsewhere: tuple[str, ...] = ()
@@ -133,7 +132,7 @@ def _read(session: Session, tests: Sequence[str], bench: Bench) -> Baseline:
             passed.add(name)
         if event["when"] == "teardown":
             ran.add(name)
-    finished: Told = next(iter(session.of("finished")), {"modules": {}, "packages": []})
+    finished: Told = next(iter(session.of("finished")), {"modules": {}})
     modules = bench.modules
     wrong = {file for name, file in finished["modules"].items() if file != modules.get(name)}
     return Baseline(
@@ -141,7 +140,6 @@ def _read(session: Session, tests: Sequence[str], bench: Bench) -> Baseline:
         bad=bad,
         left_out=frozenset((set(tests) & ran) - passed - bad.keys()),
         unrun=frozenset(set(tests) - ran - bad.keys()),
-        packages=tuple(finished["packages"]),
         peak_bytes=session.process.peak_memory_bytes or 0,
         around_s=max(STARTUP_S, session.process.duration_s - sum(seconds.values())),
         elsewhere=tuple(sorted(wrong)),

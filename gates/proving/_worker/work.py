@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from .starting import run, warm_up
 
 Told = dict[str, Any]
 LEAST_BYTES = 2 * 1024**3
+NOTICED = {"killed", "timeout", "memory", "crashed"}
 EACH = ("--maxfail=0",)  # the last of several counts: all tests run
 
 
@@ -28,8 +30,8 @@ class Worker:
         self._root = Path(plan["root"])
         self._scratch = Path(plan["scratch"])
         self._copy = Copy(self._root, Path(plan["pristine"]))
-        self._forked = plan["fork"] and warm_up(plan["packages"], plan["modules"])
-        self._count = 0
+        self._forked = plan["fork"] and warm_up((), plan["modules"])
+        self._collected: set[str] = set()
 
     def tried(self, fault: Told) -> Told:
         """Return how the tests of a fault end, at first a few in the best order, else all in their own order."""
@@ -40,22 +42,66 @@ class Worker:
                 break
         return {"id": fault["id"], **chosen}
 
-    def tried_each(self, fault: Told) -> Told:
-        """Return which of some tests fail with the fault in and pass without it, and which ran to their end in both."""
-        tests, limit_s = fault["tests"], float(fault["limit_s"])
+    def tried_ways(self, fault: Told, deadline: float) -> Told:
+        """Return how tests end with one thing after the other put in, until they notice or nobody can tell."""
+        tests, missed = self._known(fault["tests"]), False
+        tries: list[Told] = []
+        for way in fault["ways"] if tests else ():
+            if time.time() > deadline:
+                return {"id": fault["id"], "tries": tries, "late": True}
+            found = self._noticed({**fault, **way}, tests, float(fault["limit_s"]))
+            called = Path(way["mark"]).exists()
+            tries.append({**found, "called": called})
+            survived = found["end"] == "survived" and not found["idle"]
+            survived |= found["end"] == "unsteady" and bool(found.get("left")) and called
+            if found["end"] in NOTICED or not (survived or missed or way["always"]):
+                break
+            missed |= survived and called
+        if tries and tries[-1]["end"] in NOTICED and tries[-1]["by"] in fault["keys"]:
+            self._remember([tries[-1]["by"]], fault)
+        return {"id": fault["id"], "tries": tries, "collected": tests}
+
+    def asked_each(self, fault: Told, deadline: float) -> Told:
+        """Return which of some tests fail with something else put in and pass without it, and which ran to their end.
+
+        One whose function was seen to notice something of the criterion is not asked again.
+        """
+        noticed: set[str] = set()
+        missed: set[str] = set()
+        for way in fault["ways"]:
+            left = [test for test in self._known(fault["each"]) if not self._mark(test, fault).exists()]
+            if left and time.time() <= deadline:
+                found, passed = self._each({**fault, **way}, left)
+                self._remember(found, fault)
+                noticed |= found
+                missed |= passed
+        return {"id": fault["id"], "noticed": sorted(noticed), "missed": sorted(missed)}
+
+    def _each(self, fault: Told, tests: list[str]) -> tuple[set[str], set[str]]:
+        limit_s = float(fault["limit_s"])
         self._copy.put(fault["file"], fault["text"])
         try:
             failed, passed = _ends(self._session(tests, limit_s, *EACH))
         finally:
             self._copy.restore()
-        sound: set[str] = set()
-        if failed:
-            self._copy.retell(fault["file"])
-            try:
-                sound = _ends(self._session(sorted(failed), limit_s * 3, *EACH))[1]
-            finally:
-                self._copy.restore()
-        return {"id": fault["id"], "noticed": sorted(failed & sound), "missed": sorted(passed)}
+        if not failed:
+            return set(), passed
+        self._copy.retell(fault["file"])
+        try:
+            return failed & _ends(self._session(sorted(failed), limit_s * 3, *EACH))[1], passed
+        finally:
+            self._copy.restore()
+
+    def _known(self, tests: list[str]) -> list[str]:
+        return [test for test in tests if test in self._collected]
+
+    def _mark(self, test: str, fault: Told) -> Path:
+        """Return the file that says to all workers that a test function noticed something of a criterion."""
+        return Path(self._plan["claims"]) / f"noticed-{sha256(fault['keys'][test].encode()).hexdigest()}"
+
+    def _remember(self, tests: Iterable[str], fault: Told) -> None:
+        for test in tests:
+            self._mark(test, fault).touch()
 
     def _noticed(self, fault: Told, tests: list[str], limit_s: float) -> Told:
         """Run tests with the fault in; what they notice counts only if they pass as far without it."""
@@ -121,14 +167,18 @@ class Worker:
         finally:
             self._copy.restore()
 
-    def compile(self, tests: list[str]) -> None:
-        """Collect tests once with what is compiled kept: a file with a fault looks newer, and is compiled again."""
-        limit_s = float(self._plan["collect_s"])
-        self._session(tests, limit_s, "--collect-only", compiled=True)
+    def prepare(self, tests: list[str]) -> None:
+        """Collect tests once with what is compiled kept, and import what they import of the libraries.
+
+        A file with a fault looks newer than what was compiled of it, and is compiled again.
+        """
+        session = self._session(tests, float(self._plan["collect_s"]), "--collect-only", compiled=True)
         self._copy.restore()
+        self._collected = {event["id"] for event in session["events"] if event["event"] == "collected"}
+        packages = [name for event in session["events"] if event["event"] == "finished" for name in event["packages"]]
+        self._forked = self._forked and warm_up(packages, self._plan["modules"])
 
     def _session(self, tests: list[str], limit_s: float, *more: str, compiled: bool = False) -> Told:
-        self._count += 1
         told = {
             "tests": tests,
             "events": str(self._scratch / "events.jsonl"),
@@ -178,16 +228,20 @@ def _judged(session: Told) -> Told:
 
 def work(plan: Told) -> int:
     """Try the faults that nobody else has taken, until there is none or the time is up."""
-    worker = Worker(plan)
+    worker, deadline = Worker(plan), plan["deadline"]
     faults = json.loads(Path(plan["faults"]).read_text(encoding="utf-8"))
-    worker.compile(list(dict.fromkeys(test for fault in faults for test in fault["all"])))
+    worker.prepare(list(dict.fromkeys(test for fault in faults for test in fault["all"])))
+    asked = [(fault, "each") for fault in faults if fault.get("each")]
     with Path(plan["results"]).open("a", encoding="utf-8") as results:
-        for number, fault in enumerate(faults):
-            if time.time() > plan["deadline"]:
+        for number, (fault, how) in enumerate([*((fault, "") for fault in faults), *asked]):
+            if time.time() > deadline:
                 break
             if not _claimed(Path(plan["claims"]) / str(number)):
                 continue
-            found = worker.tried_each(fault) if fault.get("each") else worker.tried(fault)
+            if how:
+                found = worker.asked_each(fault, deadline)
+            else:
+                found = worker.tried_ways(fault, deadline) if "ways" in fault else worker.tried(fault)
             results.write(json.dumps(found) + "\n")
             results.flush()
     return 0
