@@ -19,7 +19,7 @@ from gates.scan.program.project import Project
 
 FEW = 150  # the work that each function gets before any gets more
 FURTHER = (MAX_WORK,)  # what those get that need more, all of them so much before any gets the rest
-LEAST, EACH = 12_000, 60  # what that may be for all together: so much, or so much for each that has events
+LEAST, EACH = 40_000, 200  # what that may be for all together: so much, or so much for each that has events
 
 
 @dataclass(frozen=True)
