@@ -30,6 +30,7 @@ from gates.task import loading as spec
 from gates.task.selection import Selection, narrowed
 from gates.task.smoke import smoked
 from gates.task.task import Task
+from gates.task.there import refuse_what_is_missing
 from gates.task.yaml_source import did_you_mean
 from gates.waived_rules import check_waived_rules
 
@@ -74,6 +75,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     if request.base:
         check_base(request.root, request.base)
     if home == request.root:  # a change that takes a name away is judged, and no mistake of the task
+        refuse_what_is_missing(task, home / task.path, home, request.base)
         refuse_unknown_names(task, home)
     committed = request.root / request.settings.evidence / task.id
     bundles = handed_in(request.evidence, committed, task.id, request.root)

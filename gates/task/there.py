@@ -1,0 +1,97 @@
+"""What a task names is looked for before anything runs: a wrong path is told in a second, not after the tests."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from gates.errors import EvidenceUnavailable
+from gates.project.history import History
+from gates.project.merge_base import find
+from gates.task import yaml_source
+from gates.task.shape import is_typed
+from gates.task.task import Task
+from gates.task.yaml_source import Key, Problem, SourceError, did_you_mean
+
+PYTHON = re.compile(r"python[\d.]*")
+DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)", re.MULTILINE)
+MOST = 200  # names that a suggestion is looked for among
+
+
+def refuse_what_is_missing(task: Task, path: Path, root: Path, base: str | None) -> None:
+    """Raise `UsageError` with `file:line:col` for each path, script and test of a task that was never there.
+
+    What the change under judgement took away is no mistake of the task: the gates say so.
+    """
+    document = yaml_source.read(path, task.path, is_typed)
+    problems = [
+        Problem(*document.place(key), text)
+        for key, name in _named(task)
+        if (text := _missing(name, root)) and not _was_there(name, root, base)
+    ]
+    if problems:
+        raise SourceError(task.path, document.text, problems)
+
+
+def _named(task: Task) -> Iterator[tuple[Key, str]]:
+    """Yield each path of the project that a task names, with its place in the task."""
+    for key in ("implementation", "tests"):
+        yield from (((key, i), name) for i, name in enumerate(getattr(task, key)))
+    for i, criterion in enumerate(task.criteria):
+        yield from ((("criteria", i, "tests", j), name) for j, name in enumerate(criterion.tests))
+    for i, entry in enumerate(task.entry_points):
+        yield from _scripts(("entry_points", i, "run"), entry.run or ())
+    for i, one in enumerate(task.measurements):
+        yield from _scripts(("measurements", i, "run"), one.run or ())
+        for name, arm in one.arms.items():
+            for way in ("run", "time"):
+                yield from _scripts(("measurements", i, "arms", name, way), getattr(arm, way) or ())
+
+
+def _scripts(key: Key, words: Sequence[str]) -> Iterator[tuple[Key, str]]:
+    """Yield the script that a command hands to Python."""
+    if len(words) > 1 and PYTHON.fullmatch(words[0]) and words[1].endswith(".py") and "{" not in words[1]:
+        yield (*key, 1), words[1]
+
+
+def _missing(name: str, root: Path) -> str:
+    """Return what is wrong with a path or a node id, or nothing."""
+    path, *parts = name.split("::")
+    there = root / path
+    if not there.exists():
+        return f"there is no {path!r} in the project{did_you_mean(path, _near(there, root))}"
+    test = parts[-1].partition("[")[0] if parts else ""
+    if test and there.is_file():
+        text = there.read_text(encoding="utf-8", errors="replace")
+        hint = did_you_mean(test, DEFINED.findall(text)[:MOST])
+        if not re.search(rf"\b{re.escape(test)}\b", text) and hint.startswith("; did"):
+            return f"{path} has no test {test!r}{hint}"
+    return ""
+
+
+def _near(there: Path, root: Path) -> list[str]:
+    """Return what lies where a path should: in its nearest folder that is there."""
+    folder = next(each for each in there.parents if each.is_dir())
+    found = sorted(folder.iterdir()) if folder.is_relative_to(root) else []
+    return [each.relative_to(root).as_posix() for each in found if not each.name.startswith(".")][:MOST]
+
+
+def _was_there(name: str, root: Path, base: str | None) -> bool:
+    """Return whether the last commit, or the one that the change began at, has a path, and the test in it."""
+    path, _, test = name.partition("::")
+    test = test.rpartition("::")[2].partition("[")[0]
+    for history, commit in _earlier(root, base):
+        tree = history.tree(commit)
+        if any(file.startswith(f"{path.rstrip('/')}/") for file in tree):
+            return True
+        if blob := tree.get(path):
+            return not test or test.encode() in history.read([blob]).get(blob.oid, b"")
+    return False
+
+
+def _earlier(root: Path, base: str | None) -> Iterator[tuple[History, str]]:
+    with suppress(EvidenceUnavailable):
+        history = History(root)
+        if head := history.commit("HEAD"):
+            yield history, head
+            yield history, find(history, base).commit

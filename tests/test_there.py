@@ -1,0 +1,35 @@
+"""What a task names and the project does not have is refused before anything runs, with its place."""
+
+from pathlib import Path
+
+import pytest
+from bar import committed
+from building import GOOD, a_project, gates, written
+
+TASK = GOOD["tasks/T1.yaml"]
+WRONG = {
+    ("implementation: [pkg]", "implementation: [pkgg]"): "there is no 'pkgg' in the project; did you mean 'pkg'?",
+    ("tests: [tests]", "tests: [test]"): "there is no 'test' in the project; did you mean 'tests'?",
+    ("tests/test_core.py", "tests/test_coer.py"): "did you mean 'tests/test_core.py'?",
+    ("tests/test_core.py", "tests/test_core.py::test_duoble"): "has no test 'test_duoble'; did you mean 'test_double'?",
+    ("bench.py", "bnech.py"): "there is no 'bnech.py' in the project; did you mean 'bench.py'?",
+}
+
+
+@pytest.mark.parametrize("change", WRONG, ids=lambda change: change[1])
+def test_a_wrong_path_is_2_with_its_place_and_a_suggestion(tmp_path: Path, change: tuple[str, str]) -> None:
+    text = str(TASK)
+    assert change[0] in text
+    ended = gates(a_project(tmp_path, {"tasks/T1.yaml": text.replace(*change)}), "run", "T1")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: tasks/T1.yaml:")
+    assert WRONG[change] in ended.err
+    assert not (tmp_path / "reports").exists()
+
+
+def test_what_the_change_took_away_is_judged(tmp_path: Path) -> None:
+    project = a_project(tmp_path)
+    committed(project, "before")
+    (project / "tests/test_core.py").unlink()
+    written(project, {"tests/test_other.py": "def test_other():\n    assert 1 + 1 == 2\n"})
+    assert gates(project, "run", "T1").code in {1, 3}
