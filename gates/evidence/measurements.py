@@ -89,13 +89,12 @@ def asked_of(task: Task, measurement: Measurement) -> tuple[str, ...]:
 
 
 def _not_tried(task: Task, measurement: Measurement, device: str, context: Context) -> MeasurementRun | None:
-    """Return the run of a measurement that is answered from elsewhere and could only fail here."""
-    if not task.bundles or machine.may_have(device):
+    """Return the run of a measurement that could only fail here: the machine does not show the device."""
+    if machine.may_have(device):
         return None
-    bundle = answering(task, measurement, device, context)
-    if not bundle:
-        return None
-    problem = f"not tried here: this machine shows no {device} device, and {bundle} answers for it"
+    bundle = answering(task, measurement, device, context) if task.bundles else ""
+    more = f", and {bundle} answers for it" if bundle else ""
+    problem = f"not tried here: this machine shows no {device} device{more}"
     return MeasurementRun(id=measurement.id, device=device, process=None, samples=None, problem=problem)
 
 

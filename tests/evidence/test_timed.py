@@ -13,6 +13,7 @@ from building import gates as command
 from gates.errors import UsageError
 from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
+from gates.measuring import machine
 from gates.task import loading as spec
 
 ARMS = {"old": {"call": "steps:work", "args": [12000]}, "new": {"call": "steps:work", "args": [4000]}}
@@ -97,7 +98,10 @@ def test_an_arm_that_fails_leaves_its_reason(tmp_path: Path) -> None:
     assert (run.samples, run.problem) == (None, "new: ValueError: no step today")
 
 
-def test_a_measurement_for_a_device_is_told_it_and_a_cpu_answers_for_no_other(tmp_path: Path) -> None:
+def test_a_measurement_for_a_device_is_told_it_and_a_cpu_answers_for_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "may_have", lambda _device: True)
     arms = {name: {"call": "steps:work", "args": [2000, "{device}"]} for name in ("old", "new")}
     run = run_of(tmp_path, a_measure(on="cuda"), arms=arms, pairs=6, restarts=1)
     assert run.device == "cuda"
