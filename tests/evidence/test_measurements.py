@@ -106,7 +106,7 @@ def test_samples_of_before_the_measurement_are_refused(tmp_path: Path) -> None:
 def test_samples_of_a_device_that_the_machine_does_not_show_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine, "may_have", lambda device: device == "cpu")
+    monkeypatch.setattr(machine, "may_have", lambda device: device != "cuda")
     always = [{"id": "bench", "run": ["python", "bench.py", "cuda", "{out}"]}]
     (run,) = runs(tmp_path, a_measure(on="any"), measurements=always)
     assert run.samples is None
