@@ -12,6 +12,7 @@ from typing import Any
 
 from bar import unmoved
 from covering import executed, started
+from forking import forked
 
 from gates.check import Evidence, EvidenceSet
 from gates.checks.assertions.collect import TestFiles
@@ -324,9 +325,13 @@ class Ended:
 
 
 def gates(project: Path, *args: str | Path, env: Mapping[str, str] | None = None) -> Ended:
-    """Run the command line in a project, as a real process."""
+    """Run the command line in a project, in a process of its own; where Python itself is to begin anew, an own one."""
+    words = [*map(str, args)]
+    if env is None or "PYTHONPATH" not in env:
+        code, out, err = forked(project, words, clean(env), LIMIT_S)
+        return Ended(code, out.decode(), err.decode())
     done = subprocess.run(
-        [sys.executable, "-m", "gates", *map(str, args)],
+        [sys.executable, "-m", "gates", *words],
         cwd=project, env=clean(env), capture_output=True, timeout=LIMIT_S, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
