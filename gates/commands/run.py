@@ -12,6 +12,7 @@ from gates.bundles.files import handed_in
 from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
 from gates.commands.logged import logged
+from gates.commands.preflight import check_waived_rules, refuse_what_is_missing
 from gates.commands.progress import shown
 from gates.config import Settings
 from gates.context import Context
@@ -30,9 +31,7 @@ from gates.task import loading as spec
 from gates.task.selection import Selection, narrowed
 from gates.task.smoke import smoked
 from gates.task.task import Task
-from gates.task.there import refuse_what_is_missing
 from gates.task.yaml_source import did_you_mean
-from gates.waived_rules import check_waived_rules
 
 N = TypeVar("N", Format, Gate)
 TEMPLATES = Path("reports", "templates")

@@ -1,17 +1,18 @@
-"""What a task names is looked for before anything runs: a wrong path is told in a second, not after the tests."""
+"""What a task names is looked for before anything runs: a wrong path or rule is told in a second."""
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from gates import pipeline
 from gates.errors import EvidenceUnavailable
 from gates.project.history import History
 from gates.project.merge_base import find
 from gates.task import yaml_source
 from gates.task.shape import is_typed
 from gates.task.task import Task
-from gates.task.yaml_source import Key, Problem, SourceError, did_you_mean
+from gates.task.yaml_source import Document, Key, Problem, SourceError, did_you_mean
 
 PYTHON = re.compile(r"python[\d.]*")
 DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)", re.MULTILINE)
@@ -95,3 +96,21 @@ def _earlier(root: Path, base: str | None) -> Iterator[tuple[History, str]]:
         if head := history.commit("HEAD"):
             yield history, head
             yield history, find(history, base).commit
+
+
+def check_waived_rules(task: Task, path: Path) -> None:
+    """Raise `UsageError` with `file:line:col` for each waiver whose rule no gate has."""
+    if not any(waiver.rule for waiver in task.waivers):
+        return
+    document = yaml_source.read(path, task.path, is_typed)
+    problems = list(_unknown_rules(task, document))
+    if problems:
+        raise SourceError(task.path, document.text, problems)
+
+
+def _unknown_rules(task: Task, document: Document) -> Iterator[Problem]:
+    known = pipeline.rule_texts()
+    for i, waiver in enumerate(task.waivers):
+        if waiver.rule and waiver.rule not in known:
+            place = document.place(("waivers", i, "rule"))
+            yield Problem(*place, f"there is no rule {waiver.rule!r}{did_you_mean(waiver.rule, known)}")
