@@ -67,6 +67,24 @@ def test_what_is_wrong_with_a_regression_is_said_with_its_place(tmp_path: Path, 
     assert str(refused.value).startswith("tasks/T1.yaml:12:")
 
 
+REFUSED_MEASURES = {
+    "{from: two, ratio: [base, now], of: step_time_s, at_least: 1.3}": "expected 'arm': measurement 'two' has a, b",
+    "{from: raw, ratio: [base, now], of: step_time_s, at_least: 1.3}": "has no 'arms' that the gate times",
+    "{from: two, ratio: [base, a], of: step_time_s, at_least: 1.3}": "measurement 'two' has no arm 'base'",
+    "{from: two, ratio: [a, b], of: step_time_s, at_least: 1.3, arm: a}": "'arm' goes with the arms 'base' and 'now'",
+}
+
+
+@pytest.mark.parametrize("wrong", REFUSED_MEASURES)
+def test_a_measure_against_the_base_names_one_arm(tmp_path: Path, wrong: str) -> None:
+    head = TASK.split("regressions:")[0].replace("than before}", f"than before, measures: [{wrong}]}}")
+    root = written(tmp_path, {"tasks/T1.yaml": head + MORE.split("regressions:")[0]})
+    with pytest.raises(UsageError) as refused:
+        spec.load(root / "tasks/T1.yaml", root)
+    assert REFUSED_MEASURES[wrong] in str(refused.value)
+    assert str(refused.value).startswith("tasks/T1.yaml:5:")
+
+
 def a_repository(folder: Path, build: str = "", times: float = 8) -> Path:
     files = {
         "pyproject.toml": "[tool.gates]\n",

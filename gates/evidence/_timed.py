@@ -90,7 +90,11 @@ def plan(measurement: Measurement, device: str, digest: str, task: Task, context
 def measures_of(task: Task, measurement: Measurement, device: str) -> tuple[Measure, ...]:
     """Return the measures that a measurement on a device is to answer."""
     asked = (measure for criterion in task.criteria for measure in criterion.measures)
-    return tuple(m for m in asked if m.from_ == measurement.id and ("any" in {m.on, device} or m.on == device))
+    return tuple(
+        m
+        for m in asked
+        if m.from_ == measurement.id and not m.against_base and ("any" in {m.on, device} or m.on == device)
+    )
 
 
 def run_again_and_again(measurement: Measurement, device: str, context: Context, folder: Path) -> Samples:

@@ -80,7 +80,7 @@ def command(task: Task, measurement_id: str, device: str) -> tuple[str, ...]:
 
 def asked_of(task: Task, measurement: Measurement) -> tuple[str, ...]:
     """Return the devices to measure on; `any` is measured on the CPU, which every machine has."""
-    asked = [m.on for c in task.criteria for m in c.measures if m.from_ == measurement.id]
+    asked = [m.on for c in task.criteria for m in c.measures if m.from_ == measurement.id and not m.against_base]
     if not asked:
         return ()
     if not measurement.by_device:

@@ -252,17 +252,33 @@ def _loose_references(document: Document) -> Iterator[Problem]:
                 yield Problem(*place, f"unknown measurement {name!r}{did_you_mean(name, measurements)}")
             elif isinstance(name, str):
                 yield from _loose_arms(document, ("criteria", i, "measures", j), measure, name)
-    yield from _loose_regressions(document)
+    yield from _loose_comparisons(document)
 
 
-def _loose_regressions(document: Document) -> Iterator[Problem]:
-    """Refuse a regression of a measurement or an arm that there is not, or of one of several arms, unnamed."""
+def _comparisons(document: Document) -> Iterator[tuple[Key, dict[str, Any]]]:
+    """Yield what compares the work tree with the base: regressions, and measures of the arms `base` and `now`."""
+    for i, item in _entries(document, "regressions"):
+        yield ("regressions", i), item
+    for i, item in _entries(document, "criteria"):
+        measures = item.get("measures")
+        for j, measure in enumerate(measures if isinstance(measures, list) else []):
+            if isinstance(measure, dict) and any(set(_arms(measure, kind)) == {"base", "now"} for kind in PAIRS):
+                yield ("criteria", i, "measures", j), measure
+
+
+def _arms(measure: dict[str, Any], kind: str) -> list[str]:
+    named = measure.get(kind)
+    return [arm for arm in (named if isinstance(named, list) else [named]) if isinstance(arm, str)]
+
+
+def _loose_comparisons(document: Document) -> Iterator[Problem]:
+    """Refuse a comparison by a measurement or an arm that there is not, or by one of several arms, unnamed."""
     measurements = {
         str(one.get("id")): "read" if one.get("read", "samples") != "samples" else one.get("arms")
         for _, one in _entries(document, "measurements")
     }
-    for i, item in _entries(document, "regressions"):
-        place, name, arm = document.place(("regressions", i, "from")), item.get("from"), item.get("arm")
+    for key, item in _comparisons(document):
+        place, name, arm = document.place((*key, "from")), item.get("from"), item.get("arm")
         arms = measurements.get(str(name))
         if arms == "read" and isinstance(arm, str):  # its arms are the benchmarks that the tool finds
             continue
@@ -277,7 +293,7 @@ def _loose_regressions(document: Document) -> Iterator[Problem]:
         elif arm is None and len(arms) > 1:
             yield Problem(*place, f"expected 'arm': measurement {name!r} has {', '.join(map(str, arms))}")
         elif isinstance(arm, str) and arm not in arms:
-            place = document.place(("regressions", i, "arm"))
+            place = document.place((*key, "arm"))
             yield Problem(*place, f"measurement {name!r} has no arm {arm!r}{did_you_mean(arm, list(map(str, arms)))}")
 
 
@@ -286,8 +302,7 @@ def _loose_arms(document: Document, key: Key, measure: dict[str, Any], name: str
     found = next((item.get("arms") for _, item in _entries(document, "measurements") if item.get("id") == name), None)
     arms: dict[str, Any] = found if isinstance(found, dict) else {}
     for kind in ARMED if arms else ():
-        named = measure.get(kind)
-        for arm in named if isinstance(named, list) else [named]:
-            if isinstance(arm, str) and arm not in arms:
+        for arm in _arms(measure, kind):
+            if arm not in arms and set(_arms(measure, kind)) != {"base", "now"}:
                 place = document.place((*key, kind))
                 yield Problem(*place, f"measurement {name!r} has no arm {arm!r}{did_you_mean(arm, arms)}")

@@ -36,6 +36,7 @@ class Measure(Located):
     One of `ratio` [a, b] (median of a/b over pairs), `reduction` [a, b] (1 - b/a), `difference` [a, b] (a - b),
     `value` (one arm) or `slope` (of one arm, per sample); one of `at_least`, `at_most`, `below`. `on` is the kind of
     device that it must be seen on; `when` names capabilities without which the measure does not apply to a device.
+    The arms `base` and `now` are one arm of the measurement, named by `arm` where it has several, at the base and here.
     """
 
     from_: Name = Field(alias="from")
@@ -51,6 +52,7 @@ class Measure(Located):
     on: Literal["any", "cpu", "cuda", "rocm", "xpu", "mps"] = "any"
     when: tuple[Name, ...] = ()
     level: Level | None = None
+    arm: ArmName | None = None
 
     @model_validator(mode="after")
     def _one_each(self) -> Self:
@@ -63,7 +65,14 @@ class Measure(Located):
             raise ValueError("a ratio is compared with a number above 0")
         if len(self.arms) == 2 and len(set(self.arms)) == 1:
             raise ValueError(f"'{self.kind}' compares {self.arms[0]!r} with itself: name two arms")
+        if self.arm and not self.against_base:
+            raise ValueError("'arm' goes with the arms 'base' and 'now'")
         return self
+
+    @property
+    def against_base(self) -> bool:
+        """Return whether the base revision is compared with the work tree."""
+        return set(self.arms) == {"base", "now"}
 
     @property
     def kind(self) -> Literal["ratio", "reduction", "difference", "value", "slope"]:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from bar import committed, git
-from building import a_context, clean, evidence, written
+from building import a_context, a_criterion, clean, evidence, written
 from regressing import BENCH, CORE, QUICK, a_regressing_task, slower, two_commits
 
 from gates.checks.measures.base.collect import Regressions
+from gates.checks.measures.judge import MACHINE
+from gates.checks.measures.judge import judge as judge_targets
 from gates.checks.measures.regressions import judge
 from gates.checks.policy.task_file import compare
 from gates.context import Context
@@ -282,3 +284,22 @@ def test_another_limit_or_a_commit_elsewhere_starts_no_new_count_of_attempts(tmp
     again, _ = seen_in(root, context, regressions=[{"block_at": 49}])
     assert again.commit != first.commit
     assert len(again.runs[0].run.earlier.attempts) == 1
+
+
+@pytest.mark.parametrize(
+    ("times", "expected", "said"),
+    [(1 / 8, P, "meets the target"), (8, F, "misses the target"), (None, U, "nothing has changed since main")],
+    ids=["faster", "slower", "unchanged"],
+)
+def test_a_criterion_may_promise_a_speedup_over_the_base(
+    tmp_path: Path, times: float | None, expected: Outcome, said: str
+) -> None:
+    root = two_commits(tmp_path / "p", after=slower(times) if times else {"README.md": "More squares.\n"})
+    measure = {"from": "bench", "ratio": ["base", "now"], "of": "step_time_s", "at_least": 1.3}
+    task = a_regressing_task(regressions=[], criteria=[a_criterion(measures=[measure], tests=[])])
+    seen = evidence(Regressions.collect(task, a_context(root)))
+    (finding,) = judge_targets(task, seen)
+    assert (finding.outcome, finding.criterion) == (expected, "AC1")
+    assert said in finding.message
+    assert "ratio baseline/candidate of step_time_s >= 1.3" in finding.message
+    assert len(list(MACHINE.judge(task, seen))) == 0

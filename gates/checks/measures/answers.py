@@ -6,14 +6,14 @@ from functools import partial
 
 from gates.bundles.form import definition_of
 from gates.check import EvidenceSet
-from gates.checks.measures.base.collect import Regressions
+from gates.checks.measures.base.collect import Regressions, measurement_of
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
 from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
 from gates.judging.sizes import shown
 from gates.measuring import answers
 from gates.measuring.answers import ALPHA, Source
-from gates.measuring.comparison import limits_of
+from gates.measuring.comparison import BASELINE, CANDIDATE, Comparison, by_sides, of_measure, of_regression
 from gates.measuring.deciding.several import correct
 from gates.measuring.interval import Estimate, NotEnough, compare
 from gates.measuring.samples import Samples
@@ -27,6 +27,7 @@ BARE = {"none", "1"}  # of what has no unit
 STAYS = "attempt {} missed it, and with this one it is too uncertain to say otherwise"
 DISAGREE = "this attempt meets it, and attempt {} with the same code on the same machine missed it"
 SETTLE = "Find what differed between the two, or have it measured by 'arms', where the pairs of all attempts count."
+ALIKE = "Make the arms return the same, the same every time: a fast wrong answer is no gain."
 MORE_STARTS = "Give it the time to start its processes at least three times: a larger 'budget_s'."
 
 
@@ -74,7 +75,12 @@ def targets_of(task: Task) -> Iterator[tuple[Criterion, int, Measure]]:
     """Yield every measure of a task with its criterion and its place there."""
     for criterion in task.criteria:
         for i, measure in enumerate(criterion.measures):
-            yield criterion, i, measure
+            yield criterion, i, by_sides(measure) if measure.against_base else measure
+
+
+def is_compared(measure: Measure) -> bool:
+    """Return whether a measure is of the base revision and the work tree."""
+    return set(measure.arms) == {BASELINE, CANDIDATE}
 
 
 def level_of(criterion: Criterion, measure: Measure) -> Level:
@@ -95,11 +101,15 @@ def regressions_of(task: Task, evidence: EvidenceSet) -> list[Answer]:
 
 def _shared(task: Task, evidence: EvidenceSet) -> list[Answer]:
     """Return the answers to all targets, then those to all regressions: a failure that shares no error is none."""
-    told = [(measure, answer(measure, evidence), level_of(criterion, measure))
-            for criterion, _, measure in targets_of(task)]  # fmt: skip
+    told = []
+    for criterion, i, measure in targets_of(task):
+        asked = criterion.measures[i]
+        got = compared(task, of_measure(asked), measure, evidence) if asked.against_base else answer(measure, evidence)
+        told.append((measure, got, level_of(criterion, measure)))
     for one in task.regressions:
-        limit, _ = limits_of(one)
-        told.append((limit, compared(task, one, limit, evidence), _level(task, one)))
+        comparison = of_regression(one)
+        limit = comparison.measures[0]
+        told.append((limit, compared(task, comparison, limit, evidence), _level(task, one)))
     found = [got for _, got, _ in told]
     family = [i for i, (_, got, level) in enumerate(told)
               if got.outcome in {Outcome.PASSED, Outcome.FAILED} and level is Level.MUST]  # fmt: skip
@@ -116,15 +126,32 @@ def _level(task: Task, regression: Regression) -> Level:
     return next((level for level in Level if level in levels), Level.MUST)
 
 
-def compared(task: Task, regression: Regression, limit: Measure, evidence: EvidenceSet) -> Answer:
-    """Return what a limit of a regression is answered by itself."""
+def compared(task: Task, comparison: Comparison, limit: Measure, evidence: EvidenceSet) -> Answer:
+    """Return what a limit of a comparison with the base is answered by itself."""
     seen = evidence.get(Regressions)
-    run = seen.of(task, regression) if seen else None
+    run = seen.of(task, comparison) if seen else None
     problem = (run.problem if run else seen.problem) if seen else evidence.why_missing(Regressions)
+    if seen and not seen.changed:
+        problem = f"nothing has changed since {seen.shown}: there is nothing to compare"
+    elif seen and seen.is_new:
+        problem = f"{seen.shown} has no file of the implementation: there is nothing to compare with"
     if run and run.samples and limit.on not in {"any", run.samples.device.type}:
         there = run.samples.device.type
         return Answer(Outcome.UNKNOWN, run, problem=f"it was seen on {there} only, asked for {limit.on}")
-    return told_by(run, limit, problem)
+    got = told_by(run, limit, problem)
+    if got.seen is not None and (differing := _differing(task, comparison, run)):
+        return replace(got, outcome=Outcome.UNKNOWN, problem=differing, remedy=ALIKE)
+    return got
+
+
+def _differing(task: Task, comparison: Comparison, run: MeasurementRun | None) -> str:
+    """Return why the two sides did not do the same work, where the task asks for that and they tell their results."""
+    if run is None or run.taken is None or not measurement_of(task, comparison).same_result:
+        return ""
+    digests = [set(values) for values in run.taken.digests.values()]
+    if len(digests) == 2 and all(len(values) == 1 for values in digests):
+        return "" if digests[0] == digests[1] else "the two do not return the same: not the same work"
+    return "whether the two return the same was not seen"
 
 
 def answer(measure: Measure, evidence: EvidenceSet) -> Answer:

@@ -11,6 +11,7 @@ from gates.checks.measures.past_runs import PastRuns
 from gates.evidence.bundles import Bundles
 from gates.evidence.measurements import Measurements
 from gates.judging.sparkline import sparkline
+from gates.measuring.comparison import comparisons_of
 from gates.measuring.deciding.outlook import pairs_needed
 from gates.measuring.fitness import TIMED
 from gates.measuring.interval import NotEnough, values_of
@@ -164,7 +165,7 @@ def not_asked_for(task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
     asked = {
         "targets": any(criterion.measures for criterion in task.criteria), "hot paths": task.hot_paths,
         "memory over time": task.leaks, "concurrency": task.concurrency, "complexity": task.scaling,
-        "regression": task.regressions, "evidence from elsewhere": task.bundles,
+        "regression": comparisons_of(task), "evidence from elsewhere": task.bundles,
     }  # fmt: skip
     left_out = [name for name, parts in asked.items() if not parts]
     if left_out:

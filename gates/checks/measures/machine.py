@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gates.about import UNKNOWN
 from gates.check import EvidenceSet
-from gates.checks.measures.answers import answers_of, any_from_elsewhere, level_of, targets_of
+from gates.checks.measures.answers import ALIKE, answers_of, any_from_elsewhere, is_compared, level_of, targets_of
 from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
 from gates.measuring.fitness import contended, noise
@@ -36,7 +36,6 @@ REMEDY = {
 EXPECTED = {"PF002": "a machine that disturbs nothing, arms that do the same", "PF003": "a ledger as it was written"}
 SEEN = {Outcome.PASSED: "so it was", Outcome.FAILED: "not so"}
 MEND = "Mend what keeps the arms from running to their end."
-ALIKE = "Make the arms return the same, the same every time: a fast wrong answer is no gain."
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -59,7 +58,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def _asked(task: Task) -> Iterator[Measurement]:
-    wanted = {measure.from_ for _, _, measure in targets_of(task)}
+    wanted = {measure.from_ for _, _, measure in targets_of(task) if not is_compared(measure)}
     yield from (one for one in task.measurements if one.arms and one.id in wanted)
 
 

@@ -11,7 +11,7 @@ from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
 from gates.judging.sparkline import sparkline
 from gates.measuring import machine
-from gates.measuring.comparison import CANDIDATE
+from gates.measuring.comparison import CANDIDATE, comparisons_of
 from gates.project import run_log
 from gates.project.revision import processor
 from gates.project.run_log import LoggedRun, Number
@@ -30,7 +30,7 @@ class PastRuns(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Read the project's log of runs."""
-        if not task.regressions:  # the report of any other task is the same whenever it is made
+        if not comparisons_of(task):  # the report of any other task is the same whenever it is made
             raise EvidenceUnavailable(f"{task.path} names no 'regressions'")
         here = this_machine()
         runs = [one for one in run_log.read(context.root, task.id) if one.machine == here and one.numbers]

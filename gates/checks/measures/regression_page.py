@@ -7,7 +7,7 @@ from gates.checks.measures.answers import told_by
 from gates.checks.measures.base.collect import Regressions
 from gates.evidence.measurement_run import MeasurementRun
 from gates.judging.sparkline import sparkline
-from gates.measuring.comparison import BASELINE, CANDIDATE, limits_of
+from gates.measuring.comparison import BASELINE, CANDIDATE, comparisons_of, limits_of, of_regression
 from gates.measuring.deciding.outlook import smallest_effect
 from gates.measuring.fitness import noise
 from gates.report import Section
@@ -23,13 +23,13 @@ COLUMNS = (
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell what was compared with what, each number on both sides, and how sure that is."""
-    if not task.regressions:
+    if not comparisons_of(task):
         return
     seen = evidence.get(Regressions)
     if seen is None:
         yield Section(title="Regression", text=f"Not compared: {evidence.why_missing(Regressions)}.")
         return
-    rows = [_row(one, seen.of(task, one), seen) for one in task.regressions]
+    rows = [_row(one, seen.of(task, of_regression(one)), seen) for one in task.regressions]
     yield Section(
         title="Regression", text=_text(seen), facts=tuple(_facts(seen)),
         columns=COLUMNS,

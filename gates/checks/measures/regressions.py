@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from gates.about import FAILED, UNKNOWN
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import Answer, compared, regressions_of
-from gates.checks.measures.base.collect import Regressions, measurement_of
-from gates.checks.measures.machine import ALIKE
+from gates.checks.measures.base.collect import Regressions
 from gates.evidence.measurement_run import MeasurementRun
-from gates.measuring.comparison import limits_of
+from gates.measuring.comparison import limits_of, of_regression
 from gates.model import Finding, Level, Outcome, Planned, RuleText
 from gates.task.regression import Regression
 from gates.task.task import Criterion, Measure, Task
@@ -59,13 +58,13 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     blocks = regressions_of(task, evidence)
     for i, regression in enumerate(task.regressions):
         block, warn = limits_of(regression)
-        got = _told(task, regression, block, evidence, blocks[i])
+        got = _told(block, evidence, blocks[i])
         if not regression.criteria:
             yield _finding(task, evidence, regression, block, got, check=f"regression:{i}", level=Level.MUST)
         for criterion in _criteria(task, regression):
             about = {"check": f"regression:{i}:for:{criterion.id}", "level": criterion.level, "criterion": criterion.id}
             yield _finding(task, evidence, regression, block, got, **about)
-        told = _told(task, regression, warn, evidence, compared(task, regression, warn, evidence))
+        told = _told(warn, evidence, compared(task, of_regression(regression), warn, evidence))
         yield _finding(task, evidence, regression, warn, told, check=f"regression:{i}:warn", level=Level.SHOULD)
 
 
@@ -73,7 +72,7 @@ def _criteria(task: Task, regression: Regression) -> list[Criterion]:
     return [criterion for criterion in task.criteria if criterion.id in regression.criteria]
 
 
-def _told(task: Task, regression: Regression, limit: Measure, evidence: EvidenceSet, got: Answer) -> _Told:
+def _told(limit: Measure, evidence: EvidenceSet, got: Answer) -> _Told:
     seen = evidence.get(Regressions)
     if seen is not None and not seen.changed:
         message = f"nothing has changed since {seen.shown}: there is nothing to compare"
@@ -84,9 +83,6 @@ def _told(task: Task, regression: Regression, limit: Measure, evidence: Evidence
     at = f" at {seen.shown}" if seen else ""
     if got.seen is None:
         return _Told(Outcome.UNKNOWN, f"not compared with the baseline{at}: {got.problem}", "not measured", got.run)
-    differing = _differing(task, regression, got.run)
-    if differing:
-        return _Told(Outcome.UNKNOWN, differing, str(got.seen), got.run, ALIKE)
     over = "baseline over candidate" if limit.arms[0] == "baseline" else "candidate over baseline"
     told = f"{over} is {got.seen} from {got.seen.n} samples, the baseline{at}"
     if got.unfit or (got.outcome is Outcome.UNKNOWN and got.problem):
@@ -98,18 +94,6 @@ def _told(task: Task, regression: Regression, limit: Measure, evidence: Evidence
 
 def _percent(limit: Measure) -> str:
     return f"{100 * (limit.bound[1] - 1):.4g} %"
-
-
-def _differing(task: Task, regression: Regression, run: MeasurementRun | None) -> str:
-    """Return why the two sides did not do the same work, where the task asks for that and they tell their results."""
-    if run is None or run.taken is None or not measurement_of(task, regression).same_result:
-        return ""
-    digests = {side: set(values) for side, values in run.taken.digests.items()}
-    if len(digests) == 2 and all(len(values) == 1 for values in digests.values()):
-        return (
-            "" if digests["baseline"] == digests["candidate"] else "the two do not return the same: not the same work"
-        )
-    return "whether the two return the same was not seen"
 
 
 def _finding(

@@ -12,7 +12,7 @@ from gates.context import Context
 from gates.evidence._attempt import attempt
 from gates.evidence._timed import attempts_key
 from gates.measuring.bench import Launch, launch
-from gates.measuring.comparison import BASELINE, CANDIDATE, limits_of
+from gates.measuring.comparison import BASELINE, CANDIDATE, Comparison
 from gates.measuring.deciding.spending import looks_until
 from gates.measuring.ledger import Recalled, key_of
 from gates.measuring.samples import Samples
@@ -20,7 +20,6 @@ from gates.measuring.session import Plan
 from gates.measuring.taken import SPLIT, Taken, frozen_digest
 from gates.project.import_paths import import_roots
 from gates.task.measurement import Arm, Measurement
-from gates.task.regression import Regression
 from gates.task.task import Task
 
 METHOD = "gates.regression/1"
@@ -55,10 +54,10 @@ class Sides:
 
 
 def compare_arms(
-    sides: Sides, measurement: Measurement, arm: str, device: str, asked: Sequence[Regression], folder: Path
+    sides: Sides, measurement: Measurement, arm: str, device: str, asked: Sequence[Comparison], folder: Path
 ) -> tuple[Samples, Taken, Recalled]:
     """Time an arm on both sides until the regressions are decided; raise `ArmFailed` where a side cannot run."""
-    measures = [measure for regression in asked for measure in limits_of(regression)]
+    measures = [measure for regression in asked for measure in regression.measures]
     facts = {
         "method": METHOD, "measurement": measurement.model_dump(mode="json"), "arm": arm, "device": device,
         "baseline": sides.baseline.commit, "measures": [one.model_dump(mode="json", by_alias=True) for one in measures],

@@ -19,13 +19,12 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._timed import own_files
 from gates.evidence.measurement_run import MeasurementRun
-from gates.measuring.comparison import arm_of, device_of
+from gates.measuring.comparison import Comparison, arm_of, comparisons_of, device_of
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.project.checkout import lay_out
 from gates.project.history import History
 from gates.task.measurement import Arm, Measurement
-from gates.task.regression import Regression
 from gates.task.smoke import cut_short
 from gates.task.task import Task
 from gates.terminal import printable
@@ -62,7 +61,7 @@ class Regressions(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Lay the baseline out where something has changed since, and measure both sides in turn."""
-        if not task.regressions:
+        if not comparisons_of(task):
             raise EvidenceUnavailable(f"{task.path} names no 'regressions'")
         history = History(context.root)
         baseline = _baseline.find(task, history, context)
@@ -79,16 +78,16 @@ class Regressions(Evidence):
         finally:
             remove(tree)
 
-    def of(self, task: Task, regression: Regression) -> MeasurementRun | None:
-        """Return the run that answers a regression."""
-        measurement = measurement_of(task, regression)
-        wanted = (regression.from_, arm_of(regression, measurement), device_of(regression, measurement))
+    def of(self, task: Task, comparison: Comparison) -> MeasurementRun | None:
+        """Return the run that answers a comparison."""
+        measurement = measurement_of(task, comparison)
+        wanted = (comparison.from_, arm_of(comparison, measurement), device_of(comparison, measurement))
         return next((one.run for one in self.runs if (one.run.id, one.arm, one.run.device) == wanted), None)
 
 
-def measurement_of(task: Task, regression: Regression) -> Measurement:
-    """Return the measurement that a regression compares."""
-    return next(one for one in task.measurements if one.id == regression.from_)
+def measurement_of(task: Task, comparison: Comparison) -> Measurement:
+    """Return the measurement whose arm is compared."""
+    return next(one for one in task.measurements if one.id == comparison.from_)
 
 
 def _measured(task: Task, history: History, baseline: Baseline, context: Context, tree: Path) -> dict[str, object]:
@@ -123,7 +122,7 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
 
 def _build(task: Task, root: Path, context: Context) -> None:
     """Run what makes the baseline ready; raise `EvidenceUnavailable` where that fails."""
-    builds = dict.fromkeys(one.build for one in task.regressions if one.build)
+    builds = dict.fromkeys(one.build for one in comparisons_of(task) if one.build)
     for number, words in enumerate(builds):
         argv = context.argv(words, root=str(context.root))
         try:
@@ -140,7 +139,7 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
 
     What belongs to the implementation stays as it was: that is what is compared.
     """
-    for regression in task.regressions:
+    for regression in comparisons_of(task):
         measurement = measurement_of(task, regression)
         arm = arm_of(regression, measurement)
         arms = {arm: measurement.arms[arm]} if measurement.arms else {arm: Arm(run=measurement.run)}
@@ -161,12 +160,12 @@ class _Group:
     measurement: Measurement
     arm: str
     device: str
-    regressions: tuple[Regression, ...]
+    regressions: tuple[Comparison, ...]
 
 
 def _groups(task: Task) -> Iterator[_Group]:
-    found: dict[tuple[str, str, str], list[Regression]] = {}
-    for regression in task.regressions:
+    found: dict[tuple[str, str, str], list[Comparison]] = {}
+    for regression in comparisons_of(task):
         measurement = measurement_of(task, regression)
         arm = arm_of(regression, measurement) if measurement.arms else ""  # a tool runs all its benchmarks at once
         key = (measurement.id, arm, device_of(regression, measurement))
