@@ -305,3 +305,54 @@ def scaled_bfloat16() -> None:
             scaler.scale(loss).backward()  # <- precision
         scaler.step(optimizer)
         scaler.update()
+
+
+class _Around(torch.optim.Optimizer):
+    """An optimizer around another."""
+
+    def __init__(self, base: torch.optim.Optimizer) -> None:
+        self.base, self.defaults, self.param_groups, self.state = base, base.defaults, base.param_groups, base.state
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        self.base.zero_grad(set_to_none=set_to_none)
+
+    def step(self, closure: object = None) -> None:  # type: ignore[override]  # as wrappers are written
+        self.base.step()
+
+
+def clip_before_unscale_of_a_wrapper() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = _Around(adam(model))
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        clip_grad_norm_(model.parameters(), 1.0)  # <- order gradients
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def scale_moved_before_division() -> None:
+    model = net()
+    optimizer = adam(model)
+    scale = 256.0
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        (half_loss_of(model) * scale).backward()
+        scale *= 2
+        for param in model.parameters():
+            if param.grad is not None:
+                param.grad.div_(scale)
+        optimizer.step()  # <- gradients
+
+
+def statistics_of_an_overflow() -> None:
+    model, scaler = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 1)), gradient_scaler()
+    optimizer = adam(model)
+    for index in range(STEPS):
+        optimizer.zero_grad()
+        with half():
+            loss = model(torch.randn(4, 8) * (1e6 if index == 1 else 1)).float().square().mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)  # <- parameters
+        scaler.update()

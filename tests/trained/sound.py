@@ -372,3 +372,79 @@ def given_by_hand() -> None:
         for param, grad in zip(params, torch.autograd.grad(loss_of(model), params), strict=True):
             param.grad = grad
         optimizer.step()
+
+
+class _Lookahead(torch.optim.Optimizer):
+    """An optimizer around another, which it has step; torch's own constructor is not called."""
+
+    def __init__(self, base: torch.optim.Optimizer) -> None:
+        self.base, self.defaults, self.param_groups, self.state = base, base.defaults, base.param_groups, base.state
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        self.base.zero_grad(set_to_none=set_to_none)
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]  # as wrappers are written
+        self.base.step()
+        for group in self.param_groups:
+            for param in group["params"]:
+                param.mul_(0.999)
+
+
+def wrapped_optimizer() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = _Lookahead(adam(model))
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.unscale_(optimizer)
+        clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def scaled_by_hand_with_a_mean() -> None:
+    model = net()
+    optimizer = adam(model)
+    scale = 256.0
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        (half_loss_of(model) * scale / 2).backward()
+        for param in model.parameters():
+            if param.grad is not None:
+                param.grad.div_(scale)
+        optimizer.step()
+        scale *= 2
+
+
+def asks_for_cuda() -> None:
+    model, scaler = net(), torch.amp.GradScaler("cuda")
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        with torch.amp.autocast("cuda"):
+            loss = loss_of(model)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def mask_of_infinities() -> None:
+    model = net()
+    model.register_buffer("mask", torch.full((4, 4), float("-inf")))
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss_of(model).backward()
+        optimizer.step()
+
+
+def gradient_penalty() -> None:
+    model = net()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = loss_of(model)
+        grads = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+        (loss + sum(grad.pow(2).sum() for grad in grads)).backward()
+        optimizer.step()
