@@ -12,6 +12,10 @@ WRONG = {
     ("tests: [tests]", "tests: [test]"): "there is no 'test' in the project; did you mean 'tests'?",
     ("tests/test_core.py", "tests/test_coer.py"): "did you mean 'tests/test_core.py'?",
     ("tests/test_core.py", "tests/test_core.py::test_duoble"): "has no test 'test_duoble'; did you mean 'test_double'?",
+    (
+        "implementation: [pkg]",
+        "implementation: ['pkg/*.py']",
+    ): "there is no 'pkg/*.py' in the project; patterns are not",
     ("bench.py", "bnech.py"): "there is no 'bnech.py' in the project; did you mean 'bench.py'?",
 }
 

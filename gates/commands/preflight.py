@@ -60,7 +60,9 @@ def _missing(name: str, root: Path) -> str:
     path, *parts = name.split("::")
     there = root / path
     if not there.exists():
-        return f"there is no {path!r} in the project{did_you_mean(path, _near(there, root))}"
+        pattern = set("*?") & set(path)
+        hint = "; patterns are not followed" if pattern else did_you_mean(path, _near(there, root))
+        return f"there is no {path!r} in the project{hint}"
     test = parts[-1].partition("[")[0] if parts else ""
     if test and there.is_file():
         text = there.read_text(encoding="utf-8", errors="replace")
