@@ -15,7 +15,7 @@ WRONG = {
     (
         "implementation: [pkg]",
         "implementation: ['pkg/*.py']",
-    ): "there is no 'pkg/*.py' in the project; patterns are not",
+    ): "there is no 'pkg/*.py' in the project; patterns are",
     ("bench.py", "bnech.py"): "there is no 'bnech.py' in the project; did you mean 'bench.py'?",
 }
 
