@@ -57,7 +57,8 @@ class TrainStep:
     `step(batch)` takes one optimizer step; `step(*window)` takes one over a window of micro-batches, whose gradients
     are accumulated. `loss_fn(model, batch)` returns a batch's mean loss. The micro-batches of a window weigh the
     same, or as `weigh(batch)` says, such as by the number of their target tokens (over all ranks, in a distributed
-    model); a shorter last window is right by itself.
+    model); a shorter last window is right by itself. A window begins without gradients: what another step, or a
+    `backward` of one's own, left in the model does not count.
 
     Several optimizers step together or not at all. With fused ones a step reads nothing back to the host.
     `max_grad_norm=None` does not clip. A step whose gradients are not finite is skipped, in every precision: it
@@ -104,6 +105,7 @@ class TrainStep:
         self.scaler = scaler or LossScaler(self.device, dynamic=self.precision.needs_scaler)
         if self.precision.needs_scaler and not self.scaler.dynamic:
             raise ValueError("fp16 needs a scaler that scales: pass LossScaler(device, dynamic=True), or none")
+        self._own_params = tuple(model.parameters())
         self._constant_lr = (math.nan, torch.zeros((), device=self.device))
         self._norms: GradientNorms | None = None
         self._has_run = False
@@ -137,6 +139,7 @@ class TrainStep:
         """
         if self.ema is not None and self.ema.swapped:
             raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
+        self._clear_gradients()  # of whoever else ran a backward pass through this model
         try:
             with self.precision.products():
                 return self._take(window)
@@ -160,7 +163,8 @@ class TrainStep:
             self.schedule.advance(self.scaler.applied)  # a skipped step must not advance it
         if self.ema is not None:
             self.ema.update(self.scaler.found_inf)
-        self._clear_gradients()
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
         return StepResult(loss, norms.total, lr, loss_scale, self.scaler.found_inf)
 
     def read(self) -> ScaleState:
@@ -273,8 +277,9 @@ class TrainStep:
         return loss
 
     def _clear_gradients(self) -> None:
-        for optimizer in self.optimizers:
-            optimizer.zero_grad(set_to_none=True)
+        """Clear all gradients of the model, and of what the optimizers hold besides."""
+        for param in (*self._own_params, *self.params):
+            param.grad = None
 
     def _abandon(self) -> None:
         """Leave nothing of a step that was not finished."""
