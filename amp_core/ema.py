@@ -1,6 +1,6 @@
 """An exponential moving average of the parameters, which follows the steps that were really applied."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -52,12 +52,8 @@ class Ema:
         """Return the averages, in the parameters' order."""
         return {"averages": self.averages}
 
-    def load_state_dict(self, state_dict: dict[str, list[Tensor]]) -> None:
-        """Load averages.
-
-        Raises:
-            ValueError: they are of other parameters; nothing is changed then.
-        """
+    def refuse_foreign(self, state_dict: Mapping[str, list[Tensor]]) -> None:
+        """Raise ValueError unless these are averages of such parameters."""
         found = [tuple(average.shape) for average in state_dict.get("averages", ())]
         expected = [tuple(average.shape) for average in self.averages]
         if found != expected:
@@ -65,6 +61,14 @@ class Ema:
                 f"the averages are of another model: expected {len(expected)} tensors of this model's shapes,"
                 f" found {len(found)}"
             )
+
+    def load_state_dict(self, state_dict: Mapping[str, list[Tensor]]) -> None:
+        """Load averages.
+
+        Raises:
+            ValueError: they are of other parameters; nothing is changed then.
+        """
+        self.refuse_foreign(state_dict)
         for average, value in zip(self.averages, state_dict["averages"], strict=True):
             average.copy_(value)
 

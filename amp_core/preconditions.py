@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from amp_core.device import inspect as inspect_device
 from amp_core.ema import Ema
+from amp_core.fused import skips_on_device
 from amp_core.precision import Precision, Resolved, resolve
 from amp_core.scaler import LossScaler
 from amp_core.schedule import Schedule
@@ -100,6 +101,21 @@ def refuse_foreign(
         raise ValueError("the schedule is of another optimizer, or another schedule has taken this one over")
 
 
+IMPLEMENTATION = ("fused", "foreach", "capturable", "differentiable")
+
+
+def as_implemented(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an optimizer's saved state with the implementation of the optimizer that is there.
+
+    How the same numbers are computed is the choice of who goes on with them, not of who saved them.
+    """
+    groups = [
+        {**group, **{flag: own[flag] for flag in IMPLEMENTATION if flag in own}}
+        for group, own in zip(saved["param_groups"], optimizer.param_groups, strict=True)
+    ]
+    return {**saved, "param_groups": groups}
+
+
 def refuse_other_optimizers(optimizers: Sequence[torch.optim.Optimizer], state: Mapping[str, Any]) -> None:
     """Raise ValueError unless a step's saved state is of optimizers of these types and parameter counts."""
     types = [type(optimizer).__name__ for optimizer in optimizers]
@@ -154,9 +170,9 @@ def refuse_closures(optimizer: torch.optim.Optimizer) -> None:
 
 def announce_host_read(optimizer: torch.optim.Optimizer) -> None:
     """Warn of an optimizer that cannot decide on the device whether to step."""
-    if not getattr(optimizer, "_step_supports_amp_scaling", False):
+    if not skips_on_device(optimizer):
         warnings.warn(
-            f"{type(optimizer).__name__} is not fused: each step reads back to the host whether it is to be skipped"
-            " (pass fused=True to avoid it)",
+            f"{type(optimizer).__name__} is not fused by torch: each step reads back to the host whether it is to be"
+            " skipped (pass fused=True to avoid it, where torch has it)",
             stacklevel=3,
         )

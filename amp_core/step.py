@@ -19,6 +19,7 @@ from amp_core.precision import Precision, Resolved
 from amp_core.preconditions import (
     all_optimizers,
     announce_host_read,
+    as_implemented,
     as_loss,
     as_precision,
     refuse_bare_tensor,
@@ -216,18 +217,34 @@ class TrainStep:
         refuse_other_optimizers(self.optimizers, state)
         refuse_foreign_state(state["scaler"])
         state = sharded(self, state)
-        if self.ema is not None and state["ema"] is not None:
-            self.ema.load_state_dict(state["ema"])
+        averages = None if self.ema is None else state["ema"]
+        if self.ema is not None and averages is not None:
+            self.ema.refuse_foreign(averages)
         self._abandon()
+        self._load_optimizers(state["optimizers"])
+        if self.ema is not None and averages is not None:
+            self.ema.load_state_dict(averages)
         model.load_state_dict(state["model"])
         if (self.ema is None) != (state["ema"] is None):
             self._tell_of_averages()
-        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
         self.scaler.load_state_dict(state["scaler"])
         if self.schedule is not None:
-            self.schedule.bind(self.optimizers)  # the loaded rates are others, which the schedule would not move
             self.schedule.advance(self.scaler.applied)
+
+    def _load_optimizers(self, states: Sequence[Mapping[str, Any]]) -> None:
+        """Load all optimizers' states, or none; loading replaces tensors, so that the old ones need no copy."""
+        before = [optimizer.state_dict() for optimizer in self.optimizers]
+        try:
+            self._put_into_optimizers(states)
+        except BaseException:
+            self._put_into_optimizers(before)
+            raise
+
+    def _put_into_optimizers(self, states: Sequence[Mapping[str, Any]]) -> None:
+        for optimizer, saved in zip(self.optimizers, states, strict=True):
+            optimizer.load_state_dict(as_implemented(optimizer, saved))
+        if self.schedule is not None:
+            self.schedule.bind(self.optimizers)  # the loaded rates are others, which the schedule would not move
 
     def _tell_of_averages(self) -> None:
         if self.ema is None:

@@ -1,6 +1,15 @@
-"""The momentum of fused SGD, which torch leaves unwritten when its first step is skipped."""
+"""Fused optimizers: which of them skip a step inside their kernel, and what a skipped first step must not leave."""
 
 import torch
+
+
+def skips_on_device(optimizer: torch.optim.Optimizer) -> bool:
+    """Say whether the optimizer's own kernel leaves out a marked step: torch's fused ones do.
+
+    Of a `step` that somebody else wrote it cannot be known, whatever the optimizer says of itself.
+    """
+    by_torch = type(optimizer).step.__module__.startswith("torch.optim.")
+    return by_torch and all(group.get("fused") for group in optimizer.param_groups)
 
 
 def begin_momentum(optimizer: torch.optim.Optimizer) -> None:
@@ -12,7 +21,7 @@ def begin_momentum(optimizer: torch.optim.Optimizer) -> None:
     Raises:
         ValueError: the optimizer has dampening, which would shrink the first gradient.
     """
-    if not isinstance(optimizer, torch.optim.SGD) or not getattr(optimizer, "_step_supports_amp_scaling", False):
+    if not isinstance(optimizer, torch.optim.SGD) or not skips_on_device(optimizer):
         return
     for group in optimizer.param_groups:
         if group["momentum"] == 0.0:
