@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from amp_core.buffers import KeptBuffers
 from amp_core.checkpoint import refuse_other_model, unwrapped
 from amp_core.ema import Ema
 from amp_core.gradients import GradientNorms, measure_gradients
@@ -63,8 +64,7 @@ class TrainStep:
 
     Several optimizers step together or not at all. With fused ones a step reads nothing back to the host.
     `max_grad_norm=None` does not clip. A step whose gradients are not finite is skipped, in every precision: it
-    changes no parameter, moment, learning rate or average. What the forward pass did to buffers, such as BatchNorm's
-    statistics, stays.
+    changes no parameter, moment, buffer, learning rate or average.
 
     The precision is one of `precision_for`, what `resolve` returned, or a name. Each step has a scaler of its own.
 
@@ -107,6 +107,8 @@ class TrainStep:
         if self.precision.needs_scaler and not self.scaler.dynamic:
             raise ValueError("fp16 needs a scaler that scales: pass LossScaler(device, dynamic=True), or none")
         self._own_params = tuple(model.parameters())
+        self._buffers = KeptBuffers(model)
+        self._half_taken = ""
         self._constant_lr = (math.nan, torch.zeros((), device=self.device))
         self._norms: GradientNorms | None = None
         self._has_run = False
@@ -136,15 +138,23 @@ class TrainStep:
     def __call__(self, *window: Batch) -> StepResult:
         """Take one optimizer step, or skip it, over a window of micro-batches.
 
-        What it raises, such as out of memory, leaves no gradient and no half step behind: the next call begins anew.
+        What it raises, such as out of memory, leaves no gradient behind: the next call begins anew. An error after
+        parameters moved, as in the second of two optimizers, cannot be undone: further calls and `state_dict` are then
+        refused until a state is loaded.
         """
+        self._refuse_half_taken()
         if self.ema is not None and self.ema.swapped:
             raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
         self._clear_gradients()  # of whoever else ran a backward pass through this model
+        writes = self._writes()
+        self._buffers.keep()
         try:
             with self.precision.products():
                 return self._take(window)
-        except BaseException:
+        except BaseException as error:
+            if self._writes() != writes:
+                self._half_taken = type(error).__name__
+            self._buffers.put_back()
             self._abandon()
             raise
 
@@ -160,6 +170,7 @@ class TrainStep:
         for optimizer in self.optimizers:
             self.scaler.step(optimizer)  # skips by itself; a fused optimizer decides inside its kernel
         self.scaler.update()  # counters, floor and ceiling stay on the device
+        self._buffers.put_back(self.scaler.found_inf)
         if self.schedule is not None:
             self.schedule.advance(self.scaler.applied)  # a skipped step must not advance it
         if self.ema is not None:
@@ -186,8 +197,9 @@ class TrainStep:
         It is the same for one process, DDP and FSDP2: each rank calls this, and one of them saves.
 
         Raises:
-            RuntimeError: the model holds its averages just now.
+            RuntimeError: the model holds its averages just now, or half a step.
         """
+        self._refuse_half_taken()
         if self.ema is not None and self.ema.swapped:
             raise RuntimeError("the model holds its averages now: leave with_averages() before saving")
         state = {
@@ -222,6 +234,7 @@ class TrainStep:
             self.ema.refuse_foreign(averages)
         self._abandon()
         self._load_optimizers(state["optimizers"])
+        self._half_taken = ""
         if self.ema is not None and averages is not None:
             self.ema.load_state_dict(averages)
         model.load_state_dict(state["model"])
@@ -302,6 +315,18 @@ class TrainStep:
         """Leave nothing of a step that was not finished."""
         self._clear_gradients()
         self.scaler.abandon()
+
+    def _writes(self) -> int:
+        """Return how often parameters and step counts, which fused optimizers write as well, were written so far."""
+        counts = [each.state[param].get("step") for each in self.optimizers for param in each.state]
+        tensors = [*self.params, *(count for count in counts if isinstance(count, Tensor))]
+        return sum(tensor._version for tensor in tensors)  # noqa: SLF001  torch has no public way to ask
+
+    def _refuse_half_taken(self) -> None:
+        if self._half_taken:
+            raise RuntimeError(
+                f"{self._half_taken} ended the last step after parameters had moved: load a state to go on from"
+            )
 
     def _weights(self, window: Sequence[Batch]) -> Sequence[float | Tensor | None]:
         """Return each micro-batch's weight in the mean over the window, and over the ranks; None for 1."""

@@ -1,5 +1,8 @@
 """Tests that a step's gradients are its own, whoever else ran a backward pass through its model."""
 
+import copy
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -49,4 +52,96 @@ def test_parameters_trained_later_bring_no_old_gradients(name: str) -> None:
     for _ in range(3):
         step(BATCH)
     step.optimizer.add_param_group({"params": model[0].parameters()})
-    assert step(BATCH).grad_norm.item() == a_step(model, still(model), name)(BATCH).grad_norm.item()
+    expected = a_step(model, still(model), name)(BATCH).grad_norm.item()
+    assert step(BATCH).grad_norm.item() == pytest.approx(expected)
+
+
+class Statistics(nn.Module):
+    """BatchNorm, and a buffer that nothing writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4, momentum=None), nn.Linear(4, 1))
+        self.register_buffer("table", torch.arange(3))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        out: Tensor = self.layers(inputs)
+        return out
+
+
+def normalised(*, bad: int | None, name: str, broken: bool = False) -> tuple[nn.Module, TrainStep]:
+    """Train a model with BatchNorm for four steps, of which one overflows, or fails, in or after the forward pass."""
+    torch.manual_seed(0)
+    model = Statistics()
+    step = TrainStep(model, torch.optim.AdamW(model.parameters(), fused=True), name, output)
+    for index in range(4):
+        if index != bad:
+            step((torch.full((4, 8), 1.0 + index) * torch.arange(1.0, 5.0)[:, None],))
+        elif broken:
+            step.loss_fn = out_of_memory
+            with pytest.raises(torch.OutOfMemoryError):
+                step((torch.ones(4, 8),))
+            step.loss_fn = output
+        else:
+            assert step((torch.full((4, 8), float("inf")),)).found_inf.item() == 1.0
+    return model, step
+
+
+def out_of_memory(model: nn.Module, batch: Batch) -> Tensor:
+    output(model, batch)
+    raise torch.OutOfMemoryError("as in a backward pass")
+
+
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("bad", [0, 2])
+def test_a_step_that_was_not_taken_leaves_the_buffers_as_they_were(bad: int, name: str, broken: bool) -> None:
+    with_bad, _ = normalised(bad=bad, name=name, broken=broken)
+    torch.manual_seed(0)
+    without = Statistics()
+    step = TrainStep(without, torch.optim.AdamW(without.parameters(), fused=True), name, output)
+    step.scaler.loss_scale.fill_(2.0**15 if name == "fp16" and not broken else step.scaler.loss_scale.item())
+    for index in {0, 1, 2, 3} - {bad}:
+        step((torch.full((4, 8), 1.0 + index) * torch.arange(1.0, 5.0)[:, None],))
+    for (key, one), other in zip(with_bad.state_dict().items(), without.state_dict().values(), strict=True):
+        torch.testing.assert_close(one, other, msg=key)
+
+
+class FailsWhenToldTo(torch.optim.AdamW):
+    """Fails as Adam does at its first step, when there is no memory for its moments."""
+
+    fails = True
+
+    def step(self, closure: Any = None) -> Any:
+        if self.fails:
+            raise torch.OutOfMemoryError("no memory for the moments")
+        return super().step(closure)
+
+
+@pytest.mark.filterwarnings("ignore:FailsWhenToldTo is not fused")
+def test_half_a_step_is_neither_gone_on_from_nor_saved() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    first = torch.optim.AdamW(model[0].parameters(), fused=True)
+    second = FailsWhenToldTo(model[1].parameters())
+    step = TrainStep(model, [first, second], "fp32", output)
+    saved = copy.deepcopy(step.state_dict())
+    with pytest.raises(torch.OutOfMemoryError):
+        step((torch.ones(4, 2),))
+    second.fails = False
+    for refused in (lambda: step((torch.ones(4, 2),)), step.state_dict):
+        with pytest.raises(RuntimeError, match="OutOfMemoryError ended the last step after parameters had moved"):
+            refused()
+    step.load_state_dict(saved)
+    assert step((torch.ones(4, 2),)).found_inf.item() == 0.0
+
+
+@pytest.mark.filterwarnings("ignore:FailsWhenToldTo is not fused")
+def test_an_optimizer_that_fails_before_anything_moved_is_asked_again() -> None:
+    model = nn.Linear(2, 1)
+    optimizer = FailsWhenToldTo(model.parameters())
+    step = TrainStep(model, optimizer, "fp32", output)
+    with pytest.raises(torch.OutOfMemoryError):
+        step((torch.ones(4, 2),))
+    optimizer.fails = False
+    assert step((torch.ones(4, 2),)).found_inf.item() == 0.0
