@@ -1,9 +1,8 @@
 """The buffers of a model, such as BatchNorm's statistics, put back where the step that wrote them was skipped."""
 
-from itertools import pairwise
-
 import torch
 from torch import Tensor, nn
+from torch._utils import _unflatten_dense_tensors
 
 
 class KeptBuffers:
@@ -37,8 +36,5 @@ def _packed(group: list[Tensor]) -> Tensor:
 
 @torch.no_grad()
 def _unpack(values: Tensor, group: list[Tensor]) -> None:
-    ends = [0]
-    for buffer in group:
-        ends.append(ends[-1] + buffer.numel())
-    parts = [values[start:end].view_as(buffer) for (start, end), buffer in zip(pairwise(ends), group, strict=True)]
+    parts = _unflatten_dense_tensors(values, group)  # type: ignore[no-untyped-call]  # torch declares no types for it
     torch._foreach_copy_(group, parts)
