@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from amp_core.precision import Precision, float32_matmul
+from amp_core.precision import Precision
 from amp_core.step import Batch, LossFn
 
 LOSS_SCALE = 2.0**16  # torch.amp.GradScaler's first one
@@ -56,7 +56,7 @@ def gradient_integrity(
     exact_batch = tuple(each.double() if each.is_floating_point() else each for each in batch)
     disabled = torch.autocast(precision.device_type, enabled=False)
     reference = _gradients(copy.deepcopy(model).double(), exact_batch, loss_fn, disabled, 1.0)
-    with float32_matmul(precision.matmul):
+    with precision.products():
         found = _gradients(copy.deepcopy(model), batch, loss_fn, precision.autocast(), scale)
     if not reference:
         raise ValueError("no parameter got a gradient: expected a loss that depends on a trainable one")

@@ -12,7 +12,7 @@ from amp_core.benchmark.setup import BenchmarkFailed, Measured, Setup
 from amp_core.benchmark.timing import collection_paused, latencies, order
 from amp_core.benchmark.workload import Workload
 from amp_core.model import GPT
-from amp_core.precision import Precision, float32_matmul
+from amp_core.precision import Precision
 from amp_core.samples import Direction, Metric
 
 BATCH_SIZES = (1, 8, 32)
@@ -36,7 +36,7 @@ class InferenceWorker:
 
     def latencies(self, count: int) -> tuple[float, ...]:
         """Return the seconds of each of `count` forward passes, after one that is discarded."""
-        with torch.inference_mode(), float32_matmul(self.precision.matmul):
+        with torch.inference_mode(), self.precision.products():
             self.forward()
             return latencies(self.forward, count, self._tokens.device)
 

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 import torch
+from products import rounding
 from torch import Tensor, nn
 
+from amp_core.precision import precision_for
 from amp_core.step import Batch, TrainStep
 
 NAMES = ("fp32", "bf16", "fp16")
@@ -145,3 +147,24 @@ def test_an_optimizer_that_fails_before_anything_moved_is_asked_again() -> None:
         step((torch.ones(4, 2),))
     optimizer.fails = False
     assert step((torch.ones(4, 2),)).found_inf.item() == 0.0
+
+
+@pytest.mark.parametrize(("name", "setting"), [("fp32", "ieee"), ("tf32", "tf32"), ("bf16", "ieee")])
+def test_float32_products_are_as_asked_while_a_step_runs(name: str, setting: str) -> None:
+    """Of torch's two ways to set them, the newer: reading the older one would then raise."""
+    backends: Any = torch.backends
+    seen = []
+
+    def watched(model: nn.Module, batch: Batch) -> Tensor:
+        seen.append(rounding())
+        return output(model, batch)
+
+    model, before = nn.Linear(2, 1), rounding()
+    step = TrainStep(model, still(model), precision_for(name, "cpu"), watched)
+    backends.mkldnn.matmul.fp32_precision = "tf32"
+    try:
+        step(BATCH)
+        assert rounding() == "tf32"
+    finally:
+        backends.mkldnn.matmul.fp32_precision = before
+    assert seen == [setting]

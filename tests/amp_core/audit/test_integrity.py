@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from products import rounding
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -96,15 +97,16 @@ def test_a_gradient_that_is_flushed_whole_and_one_that_is_zero_have_a_meaning() 
 
 def test_tf32_is_measured_with_its_own_matrix_products_and_the_setting_is_put_back() -> None:
     settings = []
+    before = rounding()
 
     def loss(module: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
-        settings.append(torch.get_float32_matmul_precision())
+        settings.append(rounding())
         total: Tensor = module(batch[0]).sum()
         return total
 
     gradient_integrity(nn.Linear(2, 1), (torch.ones(3, 2),), loss, precision_for("tf32", "cpu"))
-    assert settings == ["highest", "high"]
-    assert torch.get_float32_matmul_precision() == "highest"
+    assert settings == [before, "tf32"]
+    assert rounding() == before
 
 
 def test_model_gradients_buffers_and_random_state_stay_as_they_are() -> None:

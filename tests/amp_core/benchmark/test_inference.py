@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from products import rounding
 from torch import Tensor
 
 from amp_core.benchmark.inference import BATCH_SIZES, InferenceWorker, measure_inference, percentile
@@ -47,21 +48,22 @@ def test_a_forward_pass_evaluates_in_its_dtype_without_a_graph(name: str, dtype:
     assert not model.training
 
 
-@pytest.mark.parametrize(("name", "setting"), [("fp32", "highest"), ("tf32", "high")])
+@pytest.mark.parametrize(("name", "setting"), [("fp32", "ieee"), ("tf32", "tf32")])
 def test_a_forward_pass_has_its_arms_matrix_product_setting(
     name: str, setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
+    before = rounding()
     forward = GPT.forward
 
     def watched(self: GPT, tokens: Tensor) -> Tensor:
-        seen.append(torch.get_float32_matmul_precision())
+        seen.append(rounding())
         return forward(self, tokens)
 
     monkeypatch.setattr(GPT, "forward", watched)
     InferenceWorker(SMALL.build(CPU), SMALL.batches(CPU)[0][0][:, :-1], precision_for(name, "cpu")).latencies(2)
     assert seen == [setting] * 3
-    assert torch.get_float32_matmul_precision() == "highest"
+    assert rounding() == before
 
 
 @pytest.mark.parametrize(
