@@ -23,17 +23,21 @@ class Ema:
         self.params: tuple[Tensor, ...] = tuple(params)
         if not self.params:
             raise ValueError("there is no parameter to average: pass model.parameters()")
-        self.decay = decay
         self.averages = [param.detach().clone() for param in self.params]
+        self.decay = decay
         self.swapped = 0  # how many blocks have the averages in the parameters' place
+
+    def follow(self, params: Iterable[nn.Parameter]) -> None:
+        """Average more parameters, from the values that they have."""
+        more = tuple(params)
+        self.params += more
+        self.averages += [param.detach().clone() for param in more]
 
     @torch.no_grad()
     def update(self, found_inf: Tensor) -> None:
         """Move the averages towards the parameters; by nothing where `found_inf`, a scalar, is 1."""
         weight = (1.0 - found_inf).mul_(1.0 - self.decay)
-        moves = torch._foreach_sub(self.params, tuple(self.averages))  # noqa: SLF001  as torch's own optimizers do
-        torch._foreach_mul_(moves, weight)
-        torch._foreach_add_(self.averages, moves)
+        torch._foreach_lerp_(self.averages, self.params, [weight] * len(self.params))
 
     @contextmanager
     def swapped_in(self) -> Iterator[None]:

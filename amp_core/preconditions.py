@@ -50,12 +50,15 @@ def as_loss(loss: object) -> Tensor:
     raise ValueError(f"loss_fn must return one number, a scalar tensor, found {found}")
 
 
-def refuse_bare_tensor(batch: object) -> None:
-    """Raise ValueError for a batch that is a tensor: unpacked, its rows would be taken for inputs and targets."""
+def refuse_what_is_no_batch(batch: object) -> None:
+    """Raise ValueError for a tensor, whose rows would be taken for inputs and targets, and for a batch without rows."""
     if isinstance(batch, Tensor):
         raise ValueError(  # noqa: TRY004  as the others
             f"a batch is a tuple of tensors, found a tensor of shape {tuple(batch.shape)}: call step((inputs, targets))"
         )
+    first = next(iter(batch), None) if isinstance(batch, tuple | list) else None
+    if isinstance(first, Tensor) and not first.numel():
+        raise ValueError(f"a batch is empty: its first tensor has shape {tuple(first.shape)}, its loss is NaN")
 
 
 def all_optimizers(

@@ -23,11 +23,11 @@ from amp_core.preconditions import (
     as_implemented,
     as_loss,
     as_precision,
-    refuse_bare_tensor,
     refuse_closures,
     refuse_foreign,
     refuse_half_precision,
     refuse_other_optimizers,
+    refuse_what_is_no_batch,
     trainable,
 )
 from amp_core.scaler import LossScaler, ScaleState, refuse_foreign_state
@@ -107,6 +107,7 @@ class TrainStep:
         if self.precision.needs_scaler and not self.scaler.dynamic:
             raise ValueError("fp16 needs a scaler that scales: pass LossScaler(device, dynamic=True), or none")
         self._own_params = tuple(model.parameters())
+        self._known = {id(param) for param in self.params}
         self._buffers = KeptBuffers(model)
         self._half_taken = ""
         self._constant_lr = (math.nan, torch.zeros((), device=self.device))
@@ -130,7 +131,7 @@ class TrainStep:
         """Return the learning rate of the first parameter group, a scalar on the device, for the next step."""
         rate = self.optimizer.param_groups[0]["lr"]
         if isinstance(rate, Tensor):
-            return rate
+            return rate.to(self.device)
         if rate != self._constant_lr[0]:
             self._constant_lr = (rate, torch.full((), rate, device=self.device))
         return self._constant_lr[1]
@@ -143,8 +144,10 @@ class TrainStep:
         refused until a state is loaded.
         """
         self._refuse_half_taken()
-        if self.ema is not None and self.ema.swapped:
-            raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
+        if self.ema is not None:
+            if self.ema.swapped:
+                raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
+            self._average_new_parameters(self.ema)
         self._clear_gradients()  # of whoever else ran a backward pass through this model
         writes = self._writes()
         self._buffers.keep()
@@ -230,6 +233,8 @@ class TrainStep:
         refuse_foreign_state(state["scaler"])
         state = sharded(self, state)
         averages = None if self.ema is None else state["ema"]
+        if self.ema is not None:
+            self._average_new_parameters(self.ema)
         if self.ema is not None and averages is not None:
             self.ema.refuse_foreign(averages)
         self._abandon()
@@ -258,6 +263,14 @@ class TrainStep:
             optimizer.load_state_dict(as_implemented(optimizer, saved))
         if self.schedule is not None:
             self.schedule.bind(self.optimizers)  # the loaded rates are others, which the schedule would not move
+
+    def _average_new_parameters(self, ema: Ema) -> None:
+        """Average parameters that came to the optimizers since the construction, unless somebody saw to it."""
+        params = self.params
+        if len(params) > len(self._known):
+            known = self._known | {id(param) for param in ema.params}
+            ema.follow(param for param in params if id(param) not in known)
+            self._known = {id(param) for param in params}
 
     def _tell_of_averages(self) -> None:
         if self.ema is None:
@@ -295,10 +308,10 @@ class TrainStep:
 
     def _forward(self, batch: Batch) -> Tensor:
         """Return a batch's loss, of the first one with a look at the dtypes that it is computed in."""
+        refuse_what_is_no_batch(batch)
         if self._has_run:
             with self.precision.autocast():
                 return as_loss(self.loss_fn(self.model, batch))
-        refuse_bare_tensor(batch)
         with observed_dtypes(self.model) as dtypes, self.precision.autocast():
             loss = as_loss(self.loss_fn(self.model, batch))
         warn_unless_seen(dtypes, self.precision)
