@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from amp_core.audit import host_reads
+from amp_audit import host_reads
 from amp_core.benchmark.workload import LR, Workload
 from amp_core.model import next_token_loss
 from amp_core.precision import precision_for
@@ -77,7 +77,7 @@ def without_host_reads(work: Callable[[], None], device: torch.device) -> str:
         reads = host_reads(work)
         if reads.count:
             raise HostRead(f"expected no host read, found {reads.count}, the first is {reads.reads[0]}")
-        return "amp_core.audit.host_reads"
+        return "amp_audit.host_reads"
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*prototype feature")  # torch says so of this mode
         torch.cuda.set_sync_debug_mode("error")

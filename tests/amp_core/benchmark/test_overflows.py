@@ -19,7 +19,7 @@ def test_every_forced_overflow_is_skipped_and_every_step_counted(steps: int, for
     seen = take_overflowing_steps(SMALL, CPU, steps=steps, every=10, growth_interval=100)
     assert (seen.steps, seen.forced, seen.skipped, seen.applied) == (steps, forced, forced, steps - forced)
     assert seen.scale == 2.0**16 / 2.0**forced
-    assert seen.watched_by == "amp_core.audit.host_reads"
+    assert seen.watched_by == "amp_audit.host_reads"
     assert seen.held
 
 

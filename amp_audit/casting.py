@@ -8,7 +8,7 @@ from enum import StrEnum
 import torch
 from torch import Tensor
 
-from amp_core.audit.operators import Op, Operators
+from amp_audit.operators import Op, Operators
 
 MATMULS = {
     "mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "_scaled_mm", "convolution",

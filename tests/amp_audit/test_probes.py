@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-from amp_core.audit import Loop, dtypes, gradient_integrity, host_reads, predict_peak, saved_bytes
+from amp_audit import Loop, dtypes, gradient_integrity, host_reads, predict_peak, saved_bytes
 from amp_core.model import next_token_loss
 from amp_core.precision import precision_for
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from amp_core.audit.ledger import Ledger, Peak
-from amp_core.audit.operators import Op, Operators
+from amp_audit.ledger import Ledger, Peak
+from amp_audit.operators import Op, Operators
 
 
 def saved_bytes(fn: Callable[[], object]) -> Peak:

@@ -6,7 +6,7 @@ from torch import nn
 from torch.autograd.graph import save_on_cpu
 from torch.utils.checkpoint import checkpoint
 
-from amp_core.audit import saved_bytes
+from amp_audit import saved_bytes
 
 ROWS, WIDTH = 6, 5
 

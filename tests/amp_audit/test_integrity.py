@@ -8,7 +8,7 @@ from products import rounding
 from torch import Tensor, nn
 from torch.nn import functional
 
-from amp_core.audit import GradientError, gradient_integrity
+from amp_audit import GradientError, gradient_integrity
 from amp_core.model import GPT, GPTConfig, next_token_loss
 from amp_core.precision import precision_for
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from amp_core.audit import OpDtypes, Phase, dtypes
+from amp_audit import OpDtypes, Phase, dtypes
 
 
 @pytest.mark.parametrize("lean", [False, True])

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from amp_core.audit.operators import Op, Operators
-from amp_core.audit.place import reads_host_counter, user_place
+from amp_audit.operators import Op, Operators
+from amp_audit.place import reads_host_counter, user_place
 
 VALUES = {torch.Tensor.tolist, torch.Tensor.cpu, torch.Tensor.numpy, torch.Tensor.__array__}
 """Calls that run no operator on a CPU, where they copy nothing; on an accelerator they are copies like others."""

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from amp_core.audit import Loop, Overflow, inject_overflow
+from amp_audit import Loop, Overflow, inject_overflow
 
 
 @pytest.mark.parametrize(

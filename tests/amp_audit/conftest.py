@@ -7,7 +7,7 @@ from typing import TypeAlias
 import pytest
 import torch
 
-from amp_core.audit import Loop
+from amp_audit import Loop
 from amp_core.ema import Ema
 from amp_core.model import GPT, GPTConfig, next_token_loss
 from amp_core.precision import precision_for

@@ -13,9 +13,9 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from amp_core.audit.ledger import Ledger, Peak
-from amp_core.audit.operators import Op, Operators
-from amp_core.audit.policy import cuda_autocast
+from amp_audit.ledger import Ledger, Peak
+from amp_audit.operators import Op, Operators
+from amp_audit.policy import cuda_autocast
 
 BLOCK = 512  # bytes: the CUDA caching allocator rounds every size up to a multiple (kMinBlockSize)
 Step = Callable[[], object]

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-from amp_core.audit import Unpredictable, cuda_autocast, dtypes, predict_peak
-from amp_core.audit.ledger import Ledger
-from amp_core.audit.operators import Op, Operators
-from amp_core.audit.peak import BLOCK
-from amp_core.audit.policy import FLOAT32, LOWER, operators
+from amp_audit import Unpredictable, cuda_autocast, dtypes, predict_peak
+from amp_audit.ledger import Ledger
+from amp_audit.operators import Op, Operators
+from amp_audit.peak import BLOCK
+from amp_audit.policy import FLOAT32, LOWER, operators
 from amp_core.model import GPT, GPTConfig, next_token_loss
 from amp_core.precision import precision_for
 from amp_core.step import TrainStep

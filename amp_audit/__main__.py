@@ -1,8 +1,8 @@
-"""Probe a training step: `python -m amp_core.audit MODULE:CALLABLE`, whose CALLABLE() returns the step.
+"""Probe a training step: `python -m amp_audit MODULE:CALLABLE`, whose CALLABLE() returns the step.
 
 CALLABLE builds model, optimizer and data, and returns a callable without arguments that takes one training step. It is
 called once to be probed and, for the predictions, again on tensors without content. If it returns an
-amp_core.audit.Loop, an overflow is injected, too.
+amp_audit.Loop, an overflow is injected, too.
 """
 
 import argparse
@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from amp_audit.report import StepFailed, audit, lines, samples
 from amp_core.arguments import WRONG_USAGE, OneLineParser, plain_warnings
-from amp_core.audit.report import StepFailed, audit, lines, samples
 from amp_core.samples import refuse_unwritable, write
 
 
@@ -63,7 +63,7 @@ def load(target: str) -> Callable[[], object]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
-        prog="python -m amp_core.audit",
+        prog="python -m amp_audit",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

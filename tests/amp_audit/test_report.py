@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from amp_core.audit.__main__ import main
+from amp_audit.__main__ import main
 
 USERS_MODULE = """
 import torch
 from torch import nn
 
-from amp_core.audit import Loop
+from amp_audit import Loop
 
 
 def make_step():
@@ -150,7 +150,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(capsys: 
 
 
 def test_the_command_runs_on_a_module_in_the_current_folder(users_module: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "amp_core.audit", f"{users_module}:make_step"]
+    command = [sys.executable, "-m", "amp_audit", f"{users_module}:make_step"]
     done = subprocess.run(
         command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False, cwd=tmp_path
     )

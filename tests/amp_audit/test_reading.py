@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-from amp_core.audit import HostRead, host_reads, reading
-from amp_core.audit.operators import Op
+from amp_audit import HostRead, host_reads, reading
+from amp_audit.operators import Op
 
 VALUE = torch.tensor([1.0, 0.0, 2.0])
 

@@ -7,12 +7,12 @@ from typing import Self, TypeVar
 
 import torch
 
-from amp_core.audit.casting import Dtypes, Phase, dtypes
-from amp_core.audit.ledger import Peak
-from amp_core.audit.overflow import Loop, Overflow, inject_overflow
-from amp_core.audit.peak import Step, predict_peak
-from amp_core.audit.reading import HostReads, host_reads
-from amp_core.audit.saving import saved_bytes
+from amp_audit.casting import Dtypes, Phase, dtypes
+from amp_audit.ledger import Peak
+from amp_audit.overflow import Loop, Overflow, inject_overflow
+from amp_audit.peak import Step, predict_peak
+from amp_audit.reading import HostReads, host_reads
+from amp_audit.saving import saved_bytes
 from amp_core.device import inspect
 from amp_core.samples import Direction, Metric, Samples
 
