@@ -2,15 +2,14 @@
 
 import inspect
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from amp_core.device import inspect as inspect_device
 from amp_core.ema import Ema
-from amp_core.fused import skips_on_device
+from amp_core.optimizers import skips_on_device
 from amp_core.precision import Precision, Resolved, resolve
 from amp_core.scaler import LossScaler
 from amp_core.schedule import Schedule
@@ -102,36 +101,6 @@ def refuse_foreign(
         )
     if groups[0]["lr"] is not schedule.lr:
         raise ValueError("the schedule is of another optimizer, or another schedule has taken this one over")
-
-
-IMPLEMENTATION = ("fused", "foreach", "capturable", "differentiable")
-
-
-def as_implemented(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an optimizer's saved state with the implementation of the optimizer that is there.
-
-    How the same numbers are computed is the choice of who goes on with them, not of who saved them.
-    """
-    groups = [
-        {**group, **{flag: own[flag] for flag in IMPLEMENTATION if flag in own}}
-        for group, own in zip(saved["param_groups"], optimizer.param_groups, strict=True)
-    ]
-    return {**saved, "param_groups": groups}
-
-
-def refuse_other_optimizers(optimizers: Sequence[torch.optim.Optimizer], state: Mapping[str, Any]) -> None:
-    """Raise ValueError unless a step's saved state is of optimizers of these types and parameter counts."""
-    types = [type(optimizer).__name__ for optimizer in optimizers]
-    saved = state.get("optimizer_types", types)
-    if saved != types:
-        raise ValueError(f"the checkpoint is of {', '.join(saved)}, expected {', '.join(types)}: build that optimizer")
-    found = [[len(group["params"]) for group in each["param_groups"]] for each in state["optimizers"]]
-    expected = [[len(group["params"]) for group in each.param_groups] for each in optimizers]
-    if found != expected:
-        raise ValueError(
-            f"the checkpoint's optimizers hold {found} parameters by group, expected {expected}:"
-            " build the optimizers as they were when it was saved"
-        )
 
 
 def trainable(optimizers: Sequence[torch.optim.Optimizer]) -> list[nn.Parameter]:

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from amp_core.fused import begin_momentum, skips_on_device
 from amp_core.gradients import GradientNorms, measure_gradients
+from amp_core.optimizers import begin_momentum, skips_on_device
 
 
 class ScaleCollapsed(RuntimeError):

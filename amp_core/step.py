@@ -15,18 +15,17 @@ from amp_core.checkpoint import refuse_other_model, unwrapped
 from amp_core.ema import Ema
 from amp_core.gradients import GradientNorms, measure_gradients
 from amp_core.observation import observed_dtypes, warn_unless_seen
+from amp_core.optimizers import count_writes, load_optimizers, refuse_other_optimizers
 from amp_core.parallel import gathered, sharded, total_over_ranks, without_sync
 from amp_core.precision import Precision, Resolved
 from amp_core.preconditions import (
     all_optimizers,
     announce_host_read,
-    as_implemented,
     as_loss,
     as_precision,
     refuse_closures,
     refuse_foreign,
     refuse_half_precision,
-    refuse_other_optimizers,
     refuse_what_is_no_batch,
     trainable,
 )
@@ -149,13 +148,13 @@ class TrainStep:
                 raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
             self._average_new_parameters(self.ema)
         self._clear_gradients()  # of whoever else ran a backward pass through this model
-        writes = self._writes()
+        writes = count_writes(self.optimizers)
         self._buffers.keep()
         try:
             with self.precision.products():
                 return self._take(window)
         except BaseException as error:
-            if self._writes() != writes:
+            if count_writes(self.optimizers) != writes:
                 self._half_taken = type(error).__name__
             self._buffers.put_back()
             self._abandon()
@@ -238,7 +237,11 @@ class TrainStep:
         if self.ema is not None and averages is not None:
             self.ema.refuse_foreign(averages)
         self._abandon()
-        self._load_optimizers(state["optimizers"])
+        try:
+            load_optimizers(self.optimizers, state["optimizers"])
+        finally:
+            if self.schedule is not None:
+                self.schedule.bind(self.optimizers)  # the loaded rates are others, which the schedule would not move
         self._half_taken = ""
         if self.ema is not None and averages is not None:
             self.ema.load_state_dict(averages)
@@ -248,21 +251,6 @@ class TrainStep:
         self.scaler.load_state_dict(state["scaler"])
         if self.schedule is not None:
             self.schedule.advance(self.scaler.applied)
-
-    def _load_optimizers(self, states: Sequence[Mapping[str, Any]]) -> None:
-        """Load all optimizers' states, or none; loading replaces tensors, so that the old ones need no copy."""
-        before = [optimizer.state_dict() for optimizer in self.optimizers]
-        try:
-            self._put_into_optimizers(states)
-        except BaseException:
-            self._put_into_optimizers(before)
-            raise
-
-    def _put_into_optimizers(self, states: Sequence[Mapping[str, Any]]) -> None:
-        for optimizer, saved in zip(self.optimizers, states, strict=True):
-            optimizer.load_state_dict(as_implemented(optimizer, saved))
-        if self.schedule is not None:
-            self.schedule.bind(self.optimizers)  # the loaded rates are others, which the schedule would not move
 
     def _average_new_parameters(self, ema: Ema) -> None:
         """Average parameters that came to the optimizers since the construction, unless somebody saw to it."""
@@ -328,12 +316,6 @@ class TrainStep:
         """Leave nothing of a step that was not finished."""
         self._clear_gradients()
         self.scaler.abandon()
-
-    def _writes(self) -> int:
-        """Return how often parameters and step counts, which fused optimizers write as well, were written so far."""
-        counts = [each.state[param].get("step") for each in self.optimizers for param in each.state]
-        tensors = [*self.params, *(count for count in counts if isinstance(count, Tensor))]
-        return sum(tensor._version for tensor in tensors)  # noqa: SLF001  torch has no public way to ask
 
     def _refuse_half_taken(self) -> None:
         if self._half_taken:

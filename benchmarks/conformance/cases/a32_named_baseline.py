@@ -17,7 +17,7 @@ def by_ours() -> Said:
     with float32_products("cpu", rounded=True):  # whatever the process was set to
         with precision_for("fp32", "cpu").products():
             pinned = _setting()
-        settings = dict(run(Setup.on(torch.device("cpu"), Plan.smoke()), parts=()).settings)
+        settings = dict(run(Setup.on(torch.device("cpu"), Plan.smoke()), parts={}).settings)
     return {"baseline": settings.get("baseline", ""), "pinned": pinned}
 
 

@@ -7,11 +7,12 @@ import torch
 from products import rounding
 from torch import Tensor
 
-from amp_core.benchmark.inference import BATCH_SIZES, InferenceWorker, measure_inference, percentile
 from amp_core.benchmark.setup import BenchmarkFailed, Plan, Setup
+from amp_core.benchmark.summary import percentile
 from amp_core.benchmark.workload import Workload
 from amp_core.model import GPT, GPTConfig
 from amp_core.precision import precision_for
+from benchmarks.wider.inference import BATCH_SIZES, InferenceWorker, measure_inference
 
 CPU = torch.device("cpu")
 SMALL = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from amp_core.benchmark.plots import draw, refuse_undrawable
 from amp_core.device import DeviceFacts
 from amp_core.samples import Direction, Metric, Samples
+from benchmarks.wider.plots import draw, refuse_undrawable
 
 ARMS = ("fp32", "bf16", "bf16_by_hand")
 

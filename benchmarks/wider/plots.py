@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amp_core.benchmark.arms import BASELINE, BY_HAND
-from amp_core.benchmark.inference import PERCENTILES, percentile
 from amp_core.benchmark.interval import LEAST, around_median
+from amp_core.benchmark.summary import PERCENTILES, percentile
 from amp_core.samples import Metric, Samples, write_text
 
 if TYPE_CHECKING:

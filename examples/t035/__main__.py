@@ -1,4 +1,4 @@
-"""Train the smoke model from the command line: `python -m amp_core --help`."""
+"""Train the smoke model from the command line: `python -m examples.t035 --help`."""
 
 import argparse
 import dataclasses
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     defaults = TrainConfig()
-    parser = OneLineParser(prog="python -m amp_core", description=__doc__, allow_abbrev=False)
+    parser = OneLineParser(prog="python -m examples.t035", description=__doc__, allow_abbrev=False)
     parser.add_argument("--use-amp", action=argparse.BooleanOptionalAction, help="turn mixed precision on or off")
     parser.add_argument("--precision", help="fp32, tf32, bf16, fp16, or a Lightning-style name such as 16-mixed")
     parser.add_argument("--device", help="cpu, cuda, cuda:1, xpu or mps (default: the accelerator, else cpu)")

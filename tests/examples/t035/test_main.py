@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from amp_core.__main__ import main
+from examples.t035.__main__ import main
 
 SHORT = ["--device", "cpu", "--steps", "3"]
 
@@ -30,7 +30,7 @@ def test_the_summary_names_precision_reason_loss_accuracy_and_scale(capsys: pyte
 
 @pytest.mark.criterion("T035/AC8")
 def test_use_amp_on_a_cpu_finishes_in_fp32_with_one_warning_line() -> None:
-    command = [sys.executable, "-m", "amp_core", *SHORT, "--use-amp"]
+    command = [sys.executable, "-m", "examples.t035", *SHORT, "--use-amp"]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
     assert done.returncode == 0
     (line,) = done.stderr.splitlines()
@@ -62,7 +62,7 @@ def digest_of(output: str) -> str:
 def test_a_killed_run_is_resumed_to_the_digest_of_an_undisturbed_one(tmp_path: Path) -> None:
     options = ["--device", "cpu", "--precision", "fp16", "--steps", "120", "--accumulate", "2", "--ema-decay", "0.9"]
     saved = [*options, "--checkpoints", str(tmp_path), "--save-every", "3"]
-    command = [sys.executable, "-m", "amp_core"]
+    command = [sys.executable, "-m", "examples.t035"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}  # as many threads, as many orders of a sum
     process = subprocess.Popen([*command, *saved], stdout=subprocess.PIPE, env=environment)
     deadline = time.monotonic() + 120.0
@@ -91,7 +91,7 @@ def test_a_killed_run_is_resumed_to_the_digest_of_an_undisturbed_one(tmp_path: P
 
 def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     options = ["--device", "cpu", "--steps", "100000", "--checkpoints", str(tmp_path), "--save-every", "5"]
-    process = subprocess.Popen([sys.executable, "-m", "amp_core", *options], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-m", "examples.t035", *options], stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120.0
     while not list(tmp_path.glob("step-*.pt")) and time.monotonic() < deadline:
         time.sleep(0.01)

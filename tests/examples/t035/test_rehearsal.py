@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from amp_core.rehearsal import rehearse
+from examples.t035.rehearsal import rehearse
 
 
 def test_rehearsal_returns_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
