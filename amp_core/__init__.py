@@ -14,7 +14,6 @@ from amp_core.precision import (
     Precision,
     Resolved,
     compute_effective_precision,
-    float32_matmul,
     precision_for,
     resolve,
 )
@@ -68,7 +67,6 @@ __all__ = [
     "draw_chain",
     "evaluate",
     "fit",
-    "float32_matmul",
     "inspect",
     "loader",
     "loader_options",

@@ -1,6 +1,6 @@
 """An exponential moving average of the parameters, which follows the steps that were really applied."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -23,17 +23,21 @@ class Ema:
         self.params: tuple[Tensor, ...] = tuple(params)
         if not self.params:
             raise ValueError("there is no parameter to average: pass model.parameters()")
-        self.decay = decay
         self.averages = [param.detach().clone() for param in self.params]
+        self.decay = decay
         self.swapped = 0  # how many blocks have the averages in the parameters' place
+
+    def follow(self, params: Iterable[nn.Parameter]) -> None:
+        """Average more parameters, from the values that they have."""
+        more = tuple(params)
+        self.params += more
+        self.averages += [param.detach().clone() for param in more]
 
     @torch.no_grad()
     def update(self, found_inf: Tensor) -> None:
         """Move the averages towards the parameters; by nothing where `found_inf`, a scalar, is 1."""
         weight = (1.0 - found_inf).mul_(1.0 - self.decay)
-        moves = torch._foreach_sub(self.params, tuple(self.averages))  # noqa: SLF001  as torch's own optimizers do
-        torch._foreach_mul_(moves, weight)
-        torch._foreach_add_(self.averages, moves)
+        torch._foreach_lerp_(self.averages, self.params, [weight] * len(self.params))
 
     @contextmanager
     def swapped_in(self) -> Iterator[None]:
@@ -52,12 +56,8 @@ class Ema:
         """Return the averages, in the parameters' order."""
         return {"averages": self.averages}
 
-    def load_state_dict(self, state_dict: dict[str, list[Tensor]]) -> None:
-        """Load averages.
-
-        Raises:
-            ValueError: they are of other parameters; nothing is changed then.
-        """
+    def refuse_foreign(self, state_dict: Mapping[str, list[Tensor]]) -> None:
+        """Raise ValueError unless these are averages of such parameters."""
         found = [tuple(average.shape) for average in state_dict.get("averages", ())]
         expected = [tuple(average.shape) for average in self.averages]
         if found != expected:
@@ -65,6 +65,14 @@ class Ema:
                 f"the averages are of another model: expected {len(expected)} tensors of this model's shapes,"
                 f" found {len(found)}"
             )
+
+    def load_state_dict(self, state_dict: Mapping[str, list[Tensor]]) -> None:
+        """Load averages.
+
+        Raises:
+            ValueError: they are of other parameters; nothing is changed then.
+        """
+        self.refuse_foreign(state_dict)
         for average, value in zip(self.averages, state_dict["averages"], strict=True):
             average.copy_(value)
 

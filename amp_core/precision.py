@@ -2,8 +2,9 @@
 
 import difflib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -22,8 +23,9 @@ HALF = ("bf16", "fp16")
 class Precision:
     """How one training step computes; parameters, gradients and optimizer states stay in float32.
 
-    "tf32" is float32 whose matrix products an NVIDIA GPU of compute capability 8.0 or newer rounds to 10 bits of
-    mantissa: a setting of the process, made for the length of a step (`products`).
+    "tf32" is float32 whose products an NVIDIA GPU of compute capability 8.0 or newer rounds to 10 bits of mantissa. In
+    all others float32 products and convolutions are exact: torch's own default rounds convolutions on such a GPU. Both
+    are settings of the process, made for the length of a step (`products`).
     """
 
     name: str
@@ -33,12 +35,12 @@ class Precision:
 
     @property
     def matmul(self) -> str:
-        """Return what torch.set_float32_matmul_precision takes: "high" for tf32, "highest" for all others."""
+        """Return how torch calls the precision of float32 products: "high" for tf32, "highest" for all others."""
         return "high" if self.name == "tf32" else "highest"
 
     def products(self) -> AbstractContextManager[None]:
-        """Return a context in which float32 matrix products are rounded, for tf32; for all others, it does nothing."""
-        return float32_matmul(self.matmul) if self.name == "tf32" else nullcontext()
+        """Return a context in which float32 products are rounded, for tf32, or exact, for all others."""
+        return float32_products(self.device_type, rounded=self.name == "tf32")
 
     def autocast(self) -> torch.amp.autocast:
         """Return a fresh autocast context for the forward pass; for fp32 and tf32 it turns autocast off."""
@@ -63,14 +65,37 @@ class Resolved:
 
 
 @contextmanager
-def float32_matmul(setting: str) -> Iterator[None]:
-    """Set torch's float32 matrix-product precision ("highest" or "high") for a block, and put it back after it."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(setting)
+def float32_products(device_type: str, *, rounded: bool) -> Iterator[None]:
+    """Have float32 products, convolutions and recurrent layers rounded to TF32 or exact for a block.
+
+    It is set by the interface that the installed torch wants, and what was found is put back.
+    """
+    places = _FLOAT32_SETTINGS.get(device_type, ())
+    wanted = _ROUNDED if rounded else _EXACT
+    found = [getattr(place, _SETTING) for place in places]
+    changed = [(place, value) for place, value in zip(places, found, strict=True) if value != wanted]
+    for place, _ in changed:
+        setattr(place, _SETTING, wanted)
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        for place, value in changed:
+            setattr(place, _SETTING, value)
+
+
+_BACKENDS: Any = torch.backends  # its settings are made at import, which no type declares
+_FLOAT32_SETTINGS: dict[str, tuple[Any, ...]]
+_EXACT: str | bool
+_ROUNDED: str | bool
+if hasattr(torch.backends.cuda.matmul, "fp32_precision"):  # torch 2.9 and later
+    _SETTING, _EXACT, _ROUNDED = "fp32_precision", "ieee", "tf32"
+    _FLOAT32_SETTINGS = {
+        "cuda": (_BACKENDS.cuda.matmul, _BACKENDS.cudnn.conv, _BACKENDS.cudnn.rnn),
+        "cpu": (_BACKENDS.mkldnn.matmul, _BACKENDS.mkldnn.conv, _BACKENDS.mkldnn.rnn),
+    }
+else:
+    _SETTING, _EXACT, _ROUNDED = "allow_tf32", False, True
+    _FLOAT32_SETTINGS = {"cuda": (_BACKENDS.cuda.matmul, _BACKENDS.cudnn)}
 
 
 def precision_for(name: str | int, device_type: str) -> Precision:

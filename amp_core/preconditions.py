@@ -2,14 +2,14 @@
 
 import inspect
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from amp_core.device import inspect as inspect_device
 from amp_core.ema import Ema
+from amp_core.optimizers import skips_on_device
 from amp_core.precision import Precision, Resolved, resolve
 from amp_core.scaler import LossScaler
 from amp_core.schedule import Schedule
@@ -49,12 +49,15 @@ def as_loss(loss: object) -> Tensor:
     raise ValueError(f"loss_fn must return one number, a scalar tensor, found {found}")
 
 
-def refuse_bare_tensor(batch: object) -> None:
-    """Raise ValueError for a batch that is a tensor: unpacked, its rows would be taken for inputs and targets."""
+def refuse_what_is_no_batch(batch: object) -> None:
+    """Raise ValueError for a tensor, whose rows would be taken for inputs and targets, and for a batch without rows."""
     if isinstance(batch, Tensor):
         raise ValueError(  # noqa: TRY004  as the others
             f"a batch is a tuple of tensors, found a tensor of shape {tuple(batch.shape)}: call step((inputs, targets))"
         )
+    first = next(iter(batch), None) if isinstance(batch, tuple | list) else None
+    if isinstance(first, Tensor) and not first.numel():
+        raise ValueError(f"a batch is empty: its first tensor has shape {tuple(first.shape)}, its loss is NaN")
 
 
 def all_optimizers(
@@ -100,21 +103,6 @@ def refuse_foreign(
         raise ValueError("the schedule is of another optimizer, or another schedule has taken this one over")
 
 
-def refuse_other_optimizers(optimizers: Sequence[torch.optim.Optimizer], state: Mapping[str, Any]) -> None:
-    """Raise ValueError unless a step's saved state is of optimizers of these types and parameter counts."""
-    types = [type(optimizer).__name__ for optimizer in optimizers]
-    saved = state.get("optimizer_types", types)
-    if saved != types:
-        raise ValueError(f"the checkpoint is of {', '.join(saved)}, expected {', '.join(types)}: build that optimizer")
-    found = [[len(group["params"]) for group in each["param_groups"]] for each in state["optimizers"]]
-    expected = [[len(group["params"]) for group in each.param_groups] for each in optimizers]
-    if found != expected:
-        raise ValueError(
-            f"the checkpoint's optimizers hold {found} parameters by group, expected {expected}:"
-            " build the optimizers as they were when it was saved"
-        )
-
-
 def trainable(optimizers: Sequence[torch.optim.Optimizer]) -> list[nn.Parameter]:
     """Return the parameters that the optimizers train, in order.
 
@@ -154,9 +142,9 @@ def refuse_closures(optimizer: torch.optim.Optimizer) -> None:
 
 def announce_host_read(optimizer: torch.optim.Optimizer) -> None:
     """Warn of an optimizer that cannot decide on the device whether to step."""
-    if not getattr(optimizer, "_step_supports_amp_scaling", False):
+    if not skips_on_device(optimizer):
         warnings.warn(
-            f"{type(optimizer).__name__} is not fused: each step reads back to the host whether it is to be skipped"
-            " (pass fused=True to avoid it)",
+            f"{type(optimizer).__name__} is not fused by torch: each step reads back to the host whether it is to be"
+            " skipped (pass fused=True to avoid it, where torch has it)",
             stacklevel=3,
         )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from amp_core.gradients import GradientNorms, measure_gradients
-from amp_core.momentum import begin_momentum
+from amp_core.optimizers import begin_momentum, skips_on_device
 
 
 class ScaleCollapsed(RuntimeError):
@@ -139,7 +139,7 @@ class LossScaler(torch.amp.GradScaler):
         self._stepped.add(id(optimizer))
         begin_momentum(optimizer)
         bad = self._marks[id(optimizer)]
-        if not getattr(optimizer, "_step_supports_amp_scaling", False):
+        if not skips_on_device(optimizer):
             return None if bad.item() else optimizer.step(**kwargs)
         fused: Any = optimizer  # torch's contract with its fused optimizers: two attributes that none declares
         fused.grad_scale, fused.found_inf = None, bad

@@ -12,8 +12,8 @@ class Schedule:
     """Sets the learning rates of one or several optimizers from a table of factors, indexed by applied steps.
 
     The index lives on the device: a skipped step does not advance it, and looking it up reads nothing back to the
-    host. The optimizers' learning rates become float32 scalars on `device`. After the table's end its last factor
-    stays.
+    host. The optimizers' learning rates become float32 scalars on the parameters' device. After the table's end its
+    last factor stays.
     """
 
     def __init__(
@@ -22,10 +22,11 @@ class Schedule:
         factor: Callable[[int], float],
         *,
         steps: int,
-        device: torch.device | str,
+        device: torch.device | str | None = None,
     ) -> None:
         if steps < 1:
             raise ValueError(f"steps must be at least 1 for a schedule, found {steps!r}")
+        device = _device_of(_groups(optimizer), device)
         self._factors = torch.tensor([factor(step) for step in range(steps)], device=device)
         self._base = [torch.tensor(float(group["lr"]), device=device) for group in _groups(optimizer)]
         self._rates = [base.clone() for base in self._base]
@@ -61,6 +62,14 @@ class Schedule:
         factor = self._factors.take(applied.clamp(max=self._factors.numel() - 1).long())
         for rate, base in zip(self._rates, self._base, strict=True):
             torch.mul(base, factor, out=rate)
+
+
+def _device_of(groups: list[dict[str, Any]], asked: torch.device | str | None) -> torch.device:
+    """Return the parameters' device; one that was asked for must be it."""
+    device: torch.device = groups[0]["params"][0].device
+    if asked is not None and (torch.empty(0, device=asked).device if asked != device else device) != device:
+        raise ValueError(f"the schedule must be on the parameters' device {device}, found {str(asked)!r}: leave it out")
+    return device
 
 
 def _groups(optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer]) -> list[dict[str, Any]]:

@@ -10,10 +10,12 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from amp_core.buffers import KeptBuffers
 from amp_core.checkpoint import refuse_other_model, unwrapped
 from amp_core.ema import Ema
 from amp_core.gradients import GradientNorms, measure_gradients
 from amp_core.observation import observed_dtypes, warn_unless_seen
+from amp_core.optimizers import count_writes, load_optimizers, refuse_other_optimizers
 from amp_core.parallel import gathered, sharded, total_over_ranks, without_sync
 from amp_core.precision import Precision, Resolved
 from amp_core.preconditions import (
@@ -21,11 +23,10 @@ from amp_core.preconditions import (
     announce_host_read,
     as_loss,
     as_precision,
-    refuse_bare_tensor,
     refuse_closures,
     refuse_foreign,
     refuse_half_precision,
-    refuse_other_optimizers,
+    refuse_what_is_no_batch,
     trainable,
 )
 from amp_core.scaler import LossScaler, ScaleState, refuse_foreign_state
@@ -57,12 +58,12 @@ class TrainStep:
     `step(batch)` takes one optimizer step; `step(*window)` takes one over a window of micro-batches, whose gradients
     are accumulated. `loss_fn(model, batch)` returns a batch's mean loss. The micro-batches of a window weigh the
     same, or as `weigh(batch)` says, such as by the number of their target tokens (over all ranks, in a distributed
-    model); a shorter last window is right by itself.
+    model); a shorter last window is right by itself. A window begins without gradients: what another step, or a
+    `backward` of one's own, left in the model does not count.
 
     Several optimizers step together or not at all. With fused ones a step reads nothing back to the host.
     `max_grad_norm=None` does not clip. A step whose gradients are not finite is skipped, in every precision: it
-    changes no parameter, moment, learning rate or average. What the forward pass did to buffers, such as BatchNorm's
-    statistics, stays.
+    changes no parameter, moment, buffer, learning rate or average.
 
     The precision is one of `precision_for`, what `resolve` returned, or a name. Each step has a scaler of its own.
 
@@ -104,6 +105,10 @@ class TrainStep:
         self.scaler = scaler or LossScaler(self.device, dynamic=self.precision.needs_scaler)
         if self.precision.needs_scaler and not self.scaler.dynamic:
             raise ValueError("fp16 needs a scaler that scales: pass LossScaler(device, dynamic=True), or none")
+        self._own_params = tuple(model.parameters())
+        self._known = {id(param) for param in self.params}
+        self._buffers = KeptBuffers(model)
+        self._half_taken = ""
         self._constant_lr = (math.nan, torch.zeros((), device=self.device))
         self._norms: GradientNorms | None = None
         self._has_run = False
@@ -125,7 +130,7 @@ class TrainStep:
         """Return the learning rate of the first parameter group, a scalar on the device, for the next step."""
         rate = self.optimizer.param_groups[0]["lr"]
         if isinstance(rate, Tensor):
-            return rate
+            return rate.to(self.device)
         if rate != self._constant_lr[0]:
             self._constant_lr = (rate, torch.full((), rate, device=self.device))
         return self._constant_lr[1]
@@ -133,14 +138,25 @@ class TrainStep:
     def __call__(self, *window: Batch) -> StepResult:
         """Take one optimizer step, or skip it, over a window of micro-batches.
 
-        What it raises, such as out of memory, leaves no gradient and no half step behind: the next call begins anew.
+        What it raises, such as out of memory, leaves no gradient behind: the next call begins anew. An error after
+        parameters moved, as in the second of two optimizers, cannot be undone: further calls and `state_dict` are then
+        refused until a state is loaded.
         """
-        if self.ema is not None and self.ema.swapped:
-            raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
+        self._refuse_half_taken()
+        if self.ema is not None:
+            if self.ema.swapped:
+                raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
+            self._average_new_parameters(self.ema)
+        self._clear_gradients()  # of whoever else ran a backward pass through this model
+        writes = count_writes(self.optimizers)
+        self._buffers.keep()
         try:
             with self.precision.products():
                 return self._take(window)
-        except BaseException:
+        except BaseException as error:
+            if count_writes(self.optimizers) != writes:
+                self._half_taken = type(error).__name__
+            self._buffers.put_back()
             self._abandon()
             raise
 
@@ -156,11 +172,13 @@ class TrainStep:
         for optimizer in self.optimizers:
             self.scaler.step(optimizer)  # skips by itself; a fused optimizer decides inside its kernel
         self.scaler.update()  # counters, floor and ceiling stay on the device
+        self._buffers.put_back(self.scaler.found_inf)
         if self.schedule is not None:
             self.schedule.advance(self.scaler.applied)  # a skipped step must not advance it
         if self.ema is not None:
             self.ema.update(self.scaler.found_inf)
-        self._clear_gradients()
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
         return StepResult(loss, norms.total, lr, loss_scale, self.scaler.found_inf)
 
     def read(self) -> ScaleState:
@@ -181,8 +199,9 @@ class TrainStep:
         It is the same for one process, DDP and FSDP2: each rank calls this, and one of them saves.
 
         Raises:
-            RuntimeError: the model holds its averages just now.
+            RuntimeError: the model holds its averages just now, or half a step.
         """
+        self._refuse_half_taken()
         if self.ema is not None and self.ema.swapped:
             raise RuntimeError("the model holds its averages now: leave with_averages() before saving")
         state = {
@@ -212,18 +231,34 @@ class TrainStep:
         refuse_other_optimizers(self.optimizers, state)
         refuse_foreign_state(state["scaler"])
         state = sharded(self, state)
-        if self.ema is not None and state["ema"] is not None:
-            self.ema.load_state_dict(state["ema"])
+        averages = None if self.ema is None else state["ema"]
+        if self.ema is not None:
+            self._average_new_parameters(self.ema)
+        if self.ema is not None and averages is not None:
+            self.ema.refuse_foreign(averages)
         self._abandon()
+        try:
+            load_optimizers(self.optimizers, state["optimizers"])
+        finally:
+            if self.schedule is not None:
+                self.schedule.bind(self.optimizers)  # the loaded rates are others, which the schedule would not move
+        self._half_taken = ""
+        if self.ema is not None and averages is not None:
+            self.ema.load_state_dict(averages)
         model.load_state_dict(state["model"])
         if (self.ema is None) != (state["ema"] is None):
             self._tell_of_averages()
-        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
         self.scaler.load_state_dict(state["scaler"])
         if self.schedule is not None:
-            self.schedule.bind(self.optimizers)  # the loaded rates are others, which the schedule would not move
             self.schedule.advance(self.scaler.applied)
+
+    def _average_new_parameters(self, ema: Ema) -> None:
+        """Average parameters that came to the optimizers since the construction, unless somebody saw to it."""
+        params = self.params
+        if len(params) > len(self._known):
+            known = self._known | {id(param) for param in ema.params}
+            ema.follow(param for param in params if id(param) not in known)
+            self._known = {id(param) for param in params}
 
     def _tell_of_averages(self) -> None:
         if self.ema is None:
@@ -261,10 +296,10 @@ class TrainStep:
 
     def _forward(self, batch: Batch) -> Tensor:
         """Return a batch's loss, of the first one with a look at the dtypes that it is computed in."""
+        refuse_what_is_no_batch(batch)
         if self._has_run:
             with self.precision.autocast():
                 return as_loss(self.loss_fn(self.model, batch))
-        refuse_bare_tensor(batch)
         with observed_dtypes(self.model) as dtypes, self.precision.autocast():
             loss = as_loss(self.loss_fn(self.model, batch))
         warn_unless_seen(dtypes, self.precision)
@@ -273,13 +308,20 @@ class TrainStep:
         return loss
 
     def _clear_gradients(self) -> None:
-        for optimizer in self.optimizers:
-            optimizer.zero_grad(set_to_none=True)
+        """Clear all gradients of the model, and of what the optimizers hold besides."""
+        for param in (*self._own_params, *self.params):
+            param.grad = None
 
     def _abandon(self) -> None:
         """Leave nothing of a step that was not finished."""
         self._clear_gradients()
         self.scaler.abandon()
+
+    def _refuse_half_taken(self) -> None:
+        if self._half_taken:
+            raise RuntimeError(
+                f"{self._half_taken} ended the last step after parameters had moved: load a state to go on from"
+            )
 
     def _weights(self, window: Sequence[Batch]) -> Sequence[float | Tensor | None]:
         """Return each micro-batch's weight in the mean over the window, and over the ranks; None for 1."""

@@ -20,7 +20,7 @@ from amp_core.ema import Ema
 from amp_core.evaluation import Evaluation, evaluate
 from amp_core.loop import Checkpoints, FitResult, Plan, fit
 from amp_core.model import GPT, GPTConfig, next_token_loss
-from amp_core.precision import Precision, Resolved, float32_matmul, resolve
+from amp_core.precision import Precision, Resolved, resolve
 from amp_core.schedule import Schedule, warmup_cosine
 from amp_core.step import Batch, TrainStep
 from amp_core.throughput import Throughput, count_training_flops, peak_for
@@ -143,7 +143,7 @@ def train(
     memory, stream = MemorySink(), Stream(batches, device)
     throughput = _throughput(facts.name, resolved.precision, model)
     tracking = Tracker(config.log_every, (memory, *sinks), throughput=throughput, stream=stream)
-    with float32_matmul(resolved.precision.matmul), tracking as tracker:
+    with resolved.precision.products(), tracking as tracker:
         fitted = fit(
             step,
             stream,

@@ -17,7 +17,6 @@ import torch
 from amp_core.benchmark.interval import LEAST, Interval, around_median, ratio
 from amp_core.benchmark.markdown import describe_machine, environment, table
 from amp_core.benchmark.memory import peak_or_none, predicted_memory, release
-from amp_core.benchmark.overflows import Overflows, take_overflowing_steps
 from amp_core.benchmark.steps import Timed, time_workers
 from amp_core.benchmark.timing import clock_for
 from amp_core.benchmark.workload import Workload
@@ -25,6 +24,7 @@ from amp_core.device import DeviceFacts, DeviceUnavailable, inspect, pick
 from amp_core.model import GPTConfig, next_token_loss
 from amp_core.samples import Direction, Metric, Samples, refuse_unwritable, write, write_text
 from amp_core.throughput import Throughput, count_training_flops, peak_for
+from benchmarks.overflows import Overflows, take_overflowing_steps
 
 GPT2 = Workload(GPTConfig(vocab_size=50304, context=1024, layers=12, heads=12, width=768, tied=True), batch_size=32)
 TINY = Workload(GPTConfig(vocab_size=64, context=16, layers=2, heads=2, width=32, tied=True), batch_size=4)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from amp_core.audit import predict_peak
+from amp_audit import predict_peak
 from amp_core.device import inspect
 from amp_core.model import GPT, GPTConfig, next_token_loss
 from amp_core.precision import precision_for

@@ -1,4 +1,4 @@
-"""Mixed precision measured against float32: steps, memory, quality, inference and scaling, as raw samples.
+"""Mixed precision measured against float32: steps, memory and quality, as raw samples.
 
 `python -m amp_core.benchmark --help` measures; `suite.run` is what it calls.
 """

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from amp_core.arguments import WRONG_USAGE, OneLineParser, plain_warnings
-from amp_core.benchmark import plots
 from amp_core.benchmark.arms import accept
 from amp_core.benchmark.interval import LEAST
 from amp_core.benchmark.quality import NothingLearned
@@ -24,23 +23,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         setup = _setup(arguments)
         refuse_unwritable(arguments.out)
-        if arguments.plots is not None:
-            plots.refuse_undrawable(arguments.plots)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return WRONG_USAGE
     try:
         with plain_warnings():
-            samples = run(setup, arguments.parts)
+            samples = run(setup, {name: PARTS[name] for name in arguments.parts})
     except (BenchmarkFailed, NothingLearned) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     write(arguments.out, samples)
     print(summarise(samples))
     print(f"wrote {arguments.out}: {len(samples.metrics)} metrics on {samples.device.name}")
-    if arguments.plots is not None:
-        drawn = plots.draw(samples, arguments.plots)
-        print(f"drew {', '.join(str(path) for path in drawn)}")
     return 0
 
 
@@ -48,7 +42,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(prog="python -m amp_core.benchmark", description=__doc__, allow_abbrev=False)
     parser.add_argument("--device", required=True, choices=("cpu", "cuda"), help="where to measure")
     parser.add_argument("--out", required=True, type=Path, help="the samples file to write (JSON)")
-    parser.add_argument("--plots", type=Path, metavar="DIR", help="also draw the samples, as SVG files in DIR")
     parser.add_argument("--smoke", action="store_true", help="measure everything, but less of each")
     parser.add_argument(
         "--precisions",

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import torch
 
-from amp_core.audit import predict_peak, saved_bytes
+from amp_audit import predict_peak, saved_bytes
 from amp_core.benchmark.setup import Measured, Setup
 from amp_core.benchmark.timing import order
 from amp_core.benchmark.workload import Workload

@@ -5,7 +5,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from amp_core.benchmark.setup import Measured, Setup
-from amp_core.precision import float32_matmul, precision_for
 from amp_core.samples import Direction, Metric
 from amp_core.trainer import TrainConfig, TrainResult, train
 
@@ -39,8 +38,7 @@ def train_arms(config: TrainConfig, arms: Sequence[str], seeds: int) -> Runs:
     runs: dict[str, list[TrainResult]] = {arm: [] for arm in arms}
     for seed in range(seeds):
         for arm in arms:
-            with float32_matmul(precision_for(arm, "cpu").matmul):
-                runs[arm].append(train(dataclasses.replace(config, precision=arm, use_amp=None, seed=seed)))
+            runs[arm].append(train(dataclasses.replace(config, precision=arm, use_amp=None, seed=seed)))
     return runs
 
 

@@ -1,13 +1,14 @@
 """What the samples come to, as text: medians by arm, and their interval beside the baseline."""
 
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 
 from amp_core.benchmark.arms import BASELINE
-from amp_core.benchmark.inference import PERCENTILES, percentile
 from amp_core.benchmark.interval import LEAST, difference, ratio
 from amp_core.samples import Direction, Metric, Samples
 
+PERCENTILES = (50, 90, 99)
 SHOWN = {"s": (1e3, "ms"), "B": (2.0**-20, "MiB")}  # factor and name of the unit in the text
 
 
@@ -22,6 +23,12 @@ def summarise(samples: Samples) -> str:
         lines.append(f"{name} [{unit}]")
         lines += [f"  {row}" for row in (_paired_rows(metric) if metric.paired else _percentile_rows(metric))]
     return "\n".join(lines)
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Return a percentile by the nearest rank: a value that occurred, with `percent` of all at or below it."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
 
 
 def _paired_rows(metric: Metric) -> Iterator[str]:

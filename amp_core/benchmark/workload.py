@@ -9,7 +9,7 @@ from torch import Tensor
 from amp_core.benchmark.arms import BY_HAND, precision_of
 from amp_core.by_hand import make_scaler, step_by_hand
 from amp_core.model import GPT, GPTConfig, next_token_loss
-from amp_core.precision import Precision, float32_matmul
+from amp_core.precision import Precision
 from amp_core.step import Batch, TrainStep
 
 MAX_GRAD_NORM = 1.0
@@ -52,21 +52,21 @@ class Workload:
         optimizer = torch.optim.AdamW(model.parameters(), lr=LR, fused=True)
         precision = precision_of(arm, device.type)
         make = _by_hand_step if arm.endswith(BY_HAND) else _core_step
-        return TrainingWorker(make(model, optimizer, precision), batches, precision.matmul)
+        return TrainingWorker(make(model, optimizer, precision), batches, precision)
 
 
 class TrainingWorker:
     """An arm that trains: its batches in a fixed order, its matrix products as set; it keeps every loss."""
 
-    def __init__(self, step: Callable[[Batch], Tensor], batches: Sequence[Batch], matmul: str) -> None:
+    def __init__(self, step: Callable[[Batch], Tensor], batches: Sequence[Batch], precision: Precision) -> None:
         self._step = step
         self._batches = batches
-        self._matmul = matmul
+        self._precision = precision
         self.losses: list[Tensor] = []
 
     def run(self, steps: int) -> None:
         """Take that many training steps."""
-        with float32_matmul(self._matmul):
+        with self._precision.products():
             for _ in range(steps):
                 self.losses.append(self._step(self._batches[len(self.losses) % len(self._batches)]))
 

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
 import torch
@@ -65,7 +65,7 @@ class AmpPrecision(LightningPrecision):
         self._unscaled: set[int] = set()  # the optimizers whose gradients were unscaled since the last update
         self._stepped = False
         self._norms: dict[int, GradientNorms] = {}  # by optimizer, of its last step
-        self._matmul_before: str | None = None
+        self._products = ExitStack()
 
     @property
     def resolved(self) -> Resolved:
@@ -199,9 +199,7 @@ class AmpPrecision(LightningPrecision):
 
     def teardown(self) -> None:
         """Put back the process's matrix-product precision."""
-        if self._matmul_before is not None:
-            torch.set_float32_matmul_precision(self._matmul_before)
-            self._matmul_before = None
+        self._products.close()
 
     def _resolve_on(self, device: torch.device) -> None:
         first = self._resolved is None
@@ -210,9 +208,8 @@ class AmpPrecision(LightningPrecision):
         if first:
             for message in self._resolved.warnings:
                 warnings.warn(message, stacklevel=2)
-        if self._resolved.precision.name == "tf32" and self._matmul_before is None:
-            self._matmul_before = torch.get_float32_matmul_precision()
-            torch.set_float32_matmul_precision(self._resolved.precision.matmul)
+        self._products.close()
+        self._products.enter_context(self._resolved.precision.products())
 
     def _take_scaler(self, device: torch.device) -> None:
         kept = None if self._scaler is None else self._scaler.state_dict()

@@ -1,7 +1,6 @@
 """A run's pace: what was counted on the host from one flush to the next, as rates."""
 
 import math
-import resource
 import sys
 import time
 import warnings
@@ -58,7 +57,7 @@ class Pace:
             mfu=self._mfu(samples_per_s, tokens_per_s),
             stall_share=None if self._stream is None else (self._wait_s() - self._waited_s) / elapsed_s,
             peak_memory_bytes=_peak_memory_bytes(device),
-            peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT,
+            peak_rss_bytes=_peak_rss_bytes(),
         )
         self.restart()
         return rates
@@ -87,6 +86,15 @@ class Pace:
         )
         self._throughput = None
         return None
+
+
+def _peak_rss_bytes() -> int | None:
+    """Return the most memory that this process ever held; None on Windows, which has no such count."""
+    if sys.platform == "win32":
+        return None
+    import resource  # only now: Windows has none
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
 
 
 def _peak_memory_bytes(device: torch.device) -> int | None:

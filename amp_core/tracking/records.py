@@ -58,7 +58,7 @@ class Rates:
     mfu: float | None
     stall_share: float | None
     peak_memory_bytes: int | None
-    peak_rss_bytes: int
+    peak_rss_bytes: int | None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from amp_core.audit import Phase, dtypes, saved_bytes
+from amp_audit import Phase, dtypes, saved_bytes
 from amp_core.loss import chunked_cross_entropy
 
 ROWS, WIDTH, VOCAB = 22, 16, 40

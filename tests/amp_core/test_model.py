@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from amp_audit import Peak, cuda_autocast, saved_bytes
 from amp_core import model as model_module
-from amp_core.audit import Peak, cuda_autocast, saved_bytes
 from amp_core.model import GPT, GPTConfig, next_token_loss
 from amp_core.precision import precision_for
 from amp_core.scaler import LossScaler

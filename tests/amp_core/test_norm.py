@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from amp_audit import cuda_autocast, saved_bytes
 from amp_core import norm
-from amp_core.audit import cuda_autocast, saved_bytes
 from amp_core.norm import LeanLayerNorm, LeanRMSNorm
 
 HALF = [torch.bfloat16, torch.float16]

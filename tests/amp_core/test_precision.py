@@ -4,13 +4,14 @@ import itertools
 
 import pytest
 import torch
+from products import convolutions
 
 from amp_core.device import DeviceFacts
 from amp_core.precision import (
     Precision,
     Resolved,
     compute_effective_precision,
-    float32_matmul,
+    float32_products,
     precision_for,
     resolve,
 )
@@ -147,14 +148,16 @@ def test_tf32_is_kept_where_the_device_has_it_and_announced_as_fp32_elsewhere() 
 
 
 def test_float32_matrix_products_are_set_for_a_block_and_put_back_also_after_an_error() -> None:
-    before = torch.get_float32_matmul_precision()
+    before = convolutions()
     assert [precision_for(name, "cuda").matmul for name in ("fp32", "tf32", "bf16", "fp16")] == [
         "highest", "high", "highest", "highest",
     ]  # fmt: skip
-    with pytest.raises(KeyError), float32_matmul("high"):
-        assert torch.get_float32_matmul_precision() == "high"
-        raise KeyError
-    assert torch.get_float32_matmul_precision() == before
+    for rounded, setting in ((True, "tf32"), (False, "ieee")):
+        with pytest.raises(KeyError), float32_products("cuda", rounded=rounded):
+            assert torch.backends.cuda.matmul.fp32_precision == setting
+            assert convolutions() == setting
+            raise KeyError
+        assert convolutions() == before
 
 
 @pytest.mark.criterion("T035/AC7")

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import torch
 
-from amp_core.rehearsal import log_step, logged_steps, shared_tracker
 from amp_core.trainer import TrainConfig, build_model, digest
+from examples.t035.rehearsal import log_step, logged_steps, shared_tracker
 
 
 def at_once(*works: Callable[[], None]) -> None:

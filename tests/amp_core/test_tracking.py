@@ -242,6 +242,8 @@ def test_memory_on_a_cpu_is_the_peak_of_the_process_and_not_called_an_allocators
         tracker.add(a_result())
     before, after = sink.rates
     assert before.peak_memory_bytes is after.peak_memory_bytes is None
+    assert before.peak_rss_bytes is not None
+    assert after.peak_rss_bytes is not None
     assert before.peak_rss_bytes > 2**26
     assert after.peak_rss_bytes - before.peak_rss_bytes >= 0
     assert after.peak_rss_bytes >= ballast.nbytes

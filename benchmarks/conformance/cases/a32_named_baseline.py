@@ -1,10 +1,12 @@
 """A32: a speedup over a float32 that nobody says what it was: with TF32 or without."""
 
+from typing import Any
+
 import torch
 
 from amp_core.benchmark.setup import Plan, Setup
 from amp_core.benchmark.suite import run
-from amp_core.precision import float32_matmul, precision_for
+from amp_core.precision import float32_products, precision_for
 from benchmarks.conformance.case import BROKEN, Case, Offers, Result, Subject, verdict
 
 Said = dict[str, str]
@@ -12,17 +14,23 @@ Said = dict[str, str]
 
 def by_ours() -> Said:
     """Return what amp_core's benchmark says of its settings, and what it runs fp32 with."""
-    with float32_matmul("high"):  # whatever the process was set to
-        with float32_matmul(precision_for("fp32", "cpu").matmul):
-            pinned = torch.get_float32_matmul_precision()
-        settings = dict(run(Setup.on(torch.device("cpu"), Plan.smoke()), parts=()).settings)
+    with float32_products("cpu", rounded=True):  # whatever the process was set to
+        with precision_for("fp32", "cpu").products():
+            pinned = _setting()
+        settings = dict(run(Setup.on(torch.device("cpu"), Plan.smoke()), parts={}).settings)
     return {"baseline": settings.get("baseline", ""), "pinned": pinned}
 
 
 def carelessly() -> Said:
     """Take the process's setting as it is, and say nothing."""
-    with float32_matmul("high"):
-        return {"baseline": "", "pinned": torch.get_float32_matmul_precision()}
+    with float32_products("cpu", rounded=True):
+        return {"baseline": "", "pinned": _setting()}
+
+
+def _setting() -> str:
+    backends: Any = torch.backends
+    setting: str = backends.mkldnn.matmul.fp32_precision
+    return setting
 
 
 OFFERS = Offers({"amp_core": by_ours, "broken": carelessly}, missing="has no benchmark of its own")
@@ -31,7 +39,7 @@ OFFERS = Offers({"amp_core": by_ours, "broken": carelessly}, missing="has no ben
 def judge(subject: Subject) -> Result:
     """Ask for the name of the baseline, and whether its matrix products are pinned."""
     said = OFFERS.of(subject)()
-    good = "float32_matmul_precision=highest" in said["baseline"] and said["pinned"] == "highest"
+    good = "float32_matmul_precision=highest" in said["baseline"] and said["pinned"] == "ieee"
     return verdict(good, f"baseline: {said['baseline'] or 'not named'}; fp32 ran with {said['pinned']!r}")
 
 

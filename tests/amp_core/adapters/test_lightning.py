@@ -14,6 +14,7 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.plugins.precision import MixedPrecision, Precision
+from products import rounding
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, TensorDataset
@@ -334,15 +335,15 @@ def test_tf32_is_set_while_the_trainer_runs_and_put_back(monkeypatch: pytest.Mon
         seen = ""
 
         def training_step(self, batch: Any, _: int) -> Tensor | None:
-            self.seen = torch.get_float32_matmul_precision()
+            self.seen = rounding()
             return super().training_step(batch, _)
 
     monkeypatch.setattr(
         "amp_core.lightning.plugin.inspect", lambda _: DeviceFacts("cpu", "a device with tf32", ("tf32",))
     )
-    module = Seeing()
+    module, before = Seeing(), rounding()
     fit(AmpPrecision("tf32"), batches(1), module)
-    assert (module.seen, torch.get_float32_matmul_precision()) == ("high", "highest")
+    assert (module.seen, rounding()) == ("tf32", before)
 
 
 class Manual(Module):

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from amp_core.benchmark.overflows import Overflows
 from amp_core.benchmark.steps import Timed
 from amp_core.benchmark.timing import Elapsed, Warmup
 from amp_core.benchmark.workload import Workload
 from amp_core.device import DeviceFacts
+from benchmarks.overflows import Overflows
 
 PATH = Path(__file__).parents[3] / "benchmarks" / "gpt2_cuda.py"
 H200 = DeviceFacts("cuda", "NVIDIA H200", ("bf16", "fp16", "sm_90", "tf32"))

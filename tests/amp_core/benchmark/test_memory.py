@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from amp_core.audit import Peak, predict_peak
+from amp_audit import Peak, predict_peak
 from amp_core.benchmark import memory
 from amp_core.benchmark.memory import measure_memory, predicted_memory, saved_memory
 from amp_core.benchmark.setup import Plan, Setup

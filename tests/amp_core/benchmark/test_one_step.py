@@ -6,6 +6,7 @@ import torch
 from amp_core.benchmark.one_step import CHECKED_EVERY, Step, make_step
 from amp_core.benchmark.setup import BenchmarkFailed
 from amp_core.benchmark.workload import TrainingWorker, workload_for
+from amp_core.precision import precision_for
 
 CPU = torch.device("cpu")
 
@@ -24,7 +25,11 @@ def test_step_trains_as_the_benchmark_does(arm: str) -> None:
 
 
 def test_loss_that_is_not_finite_is_no_step() -> None:
-    step = Step(TrainingWorker(lambda _: torch.tensor(float("nan")), ((torch.zeros(1),),), "highest"), "bf16", 1)
+    step = Step(
+        TrainingWorker(lambda _: torch.tensor(float("nan")), ((torch.zeros(1),),), precision_for("fp32", "cpu")),
+        "bf16",
+        1,
+    )
     for _ in range(CHECKED_EVERY - 1):
         step()
     with pytest.raises(BenchmarkFailed, match="arm 'bf16' reached a loss that is not finite"):

@@ -3,9 +3,7 @@
 import dataclasses
 
 import pytest
-import torch
 
-from amp_core.benchmark import quality
 from amp_core.benchmark.quality import NothingLearned, metrics, refuse_untrained, train_arms
 from amp_core.trainer import TrainConfig
 
@@ -20,22 +18,6 @@ def test_arms_are_paired_by_seed() -> None:
     first = [[result.history[0].loss for result in runs[arm]] for arm in ("fp32", "fp16")]
     assert first[0] == pytest.approx(first[1], abs=2e-3)
     assert first[0][0] != first[0][1]
-
-
-@pytest.mark.criterion("T035/AC6")
-def test_an_arm_is_trained_with_its_matrix_product_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = {}
-
-    def note(config: TrainConfig) -> None:
-        seen[config.precision] = torch.get_float32_matmul_precision()
-
-    monkeypatch.setattr(quality, "train", note)
-    torch.set_float32_matmul_precision("high")
-    try:
-        train_arms(TINY, ("fp32", "tf32"), seeds=1)
-    finally:
-        torch.set_float32_matmul_precision("highest")
-    assert seen == {"fp32": "highest", "tf32": "high"}
 
 
 @pytest.mark.criterion("T035/AC6")

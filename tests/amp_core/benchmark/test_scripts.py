@@ -36,7 +36,7 @@ def test_the_gpt2_script_runs_whole_on_a_tiny_model_and_claims_nothing(tmp_path:
     assert (done.returncode, done.stderr) == (0, "")
     text = (tmp_path / "gpt2_cpu.md").read_text(encoding="utf-8")
     assert text.startswith("# A tiny model, to see that the script works: no result\n")
-    assert "41 steps under `amp_core.audit.host_reads`, 4 overflows forced" in text
+    assert "41 steps under `amp_audit.host_reads`, 4 overflows forced" in text
     assert ": held." in text
     metrics = json.loads((tmp_path / "gpt2_cpu.json").read_text(encoding="utf-8"))["metrics"]
     assert "peak_memory_bytes" not in metrics

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from products import rounding
 from torch import Tensor
 
 from amp_core.benchmark.arms import timed_arms
@@ -13,6 +14,7 @@ from amp_core.benchmark.steps import Timed, time_arms
 from amp_core.benchmark.timing import Elapsed, clock_for
 from amp_core.benchmark.workload import TrainingWorker, Workload
 from amp_core.model import GPTConfig
+from amp_core.precision import precision_for
 from amp_core.step import Batch
 
 CPU = torch.device("cpu")
@@ -39,26 +41,26 @@ def test_every_arm_starts_alike_and_really_trains() -> None:
     assert losses["fp32"][8] < losses["fp32"][0]
 
 
-@pytest.mark.parametrize(("arm", "setting"), [("fp32", "highest"), ("tf32", "high"), ("bf16", "highest")])
+@pytest.mark.parametrize(("arm", "setting"), [("fp32", "ieee"), ("tf32", "tf32"), ("bf16", "ieee")])
 def test_an_arm_steps_with_its_own_matrix_product_setting_and_puts_it_back(arm: str, setting: str) -> None:
     seen: list[str] = []
     worker = SMALL.worker(arm, CPU, SMALL.batches(CPU))
     step = worker._step
 
     def watched(batch: Batch) -> Tensor:
-        seen.append(torch.get_float32_matmul_precision())
+        seen.append(rounding())
         return step(batch)
 
     worker._step = watched
-    before = torch.get_float32_matmul_precision()
+    before = rounding()
     worker.run(2)
     assert seen == [setting, setting]
-    assert torch.get_float32_matmul_precision() == before
+    assert rounding() == before
 
 
 def test_a_training_worker_takes_its_batches_in_turn_and_keeps_its_losses() -> None:
     batches = [(torch.tensor(float(value)),) for value in range(3)]
-    worker = TrainingWorker(lambda batch: batch[0] * 10, batches, "highest")
+    worker = TrainingWorker(lambda batch: batch[0] * 10, batches, precision_for("fp32", "cpu"))
     worker.run(2)
     worker.run(3)
     assert [loss.item() for loss in worker.losses] == [0.0, 10.0, 20.0, 0.0, 10.0]
@@ -76,7 +78,7 @@ def test_an_arm_that_takes_fewer_steps_fails_the_benchmark(monkeypatch: pytest.M
 
     def worker(self: Workload, arm: str, device: torch.device, batches: Any) -> TrainingWorker:
         made = original(self, arm, device, batches)
-        return Lazy(made._step, batches, "highest") if arm == "bf16" else made
+        return Lazy(made._step, batches, precision_for("fp32", "cpu")) if arm == "bf16" else made
 
     monkeypatch.setattr(Workload, "worker", worker)
     with pytest.raises(BenchmarkFailed, match=r"^arm 'bf16' took \d+ steps, expected \d+$"):
@@ -87,7 +89,7 @@ def test_an_arm_that_diverges_fails_the_benchmark(monkeypatch: pytest.MonkeyPatc
     def worker(_: Workload, arm: str, __: torch.device, batches: Any) -> TrainingWorker:
         value = torch.tensor(float("nan") if arm == "bf16" else 1.0)
         step: Callable[[Any], Tensor] = lambda _: value  # noqa: E731
-        return TrainingWorker(step, batches, "highest")
+        return TrainingWorker(step, batches, precision_for("fp32", "cpu"))
 
     monkeypatch.setattr(Workload, "worker", worker)
     with pytest.raises(BenchmarkFailed, match="arm 'bf16' reached a loss that is not finite"):

@@ -1,0 +1,1 @@
+"""What is measured beside the benchmark: inference, other shapes, and the figures of both."""

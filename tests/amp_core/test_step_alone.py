@@ -1,0 +1,170 @@
+"""Tests that a step's gradients are its own, whoever else ran a backward pass through its model."""
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from products import rounding
+from torch import Tensor, nn
+
+from amp_core.precision import precision_for
+from amp_core.step import Batch, TrainStep
+
+NAMES = ("fp32", "bf16", "fp16")
+BATCH = (torch.ones(1, 2),)
+
+
+def still(module: nn.Module) -> torch.optim.Optimizer:
+    """Return an optimizer that moves nothing: the same step has the same gradient each time."""
+    return torch.optim.SGD(module.parameters(), lr=0.0, fused=True)
+
+
+def output(model: nn.Module, batch: Batch) -> Tensor:
+    loss: Tensor = model(batch[0]).float().mean() / 64  # the first loss scale does not overflow
+    return loss
+
+
+def a_step(model: nn.Module, optimizer: torch.optim.Optimizer, name: str) -> TrainStep:
+    return TrainStep(model, optimizer, name, output, max_grad_norm=None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_steps_in_turn_leave_each_other_no_gradients(name: str) -> None:
+    generator, critic = nn.Linear(2, 2, bias=False), nn.Linear(2, 1, bias=False)
+    both = nn.Sequential(generator, critic)
+    of_critic, of_generator = a_step(critic, still(critic), name), a_step(both, still(generator), name)
+    norms = [(of_critic(BATCH).grad_norm.item(), of_generator(BATCH).grad_norm.item()) for _ in range(3)]
+    assert norms == [norms[0]] * 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_backward_of_the_users_own_does_not_count(name: str) -> None:
+    model = nn.Linear(2, 1, bias=False)
+    step = a_step(model, still(model), name)
+    expected = step(BATCH).grad_norm.item()
+    (output(model, BATCH) * 1e3).backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
+    assert step(BATCH).grad_norm.item() == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_trained_later_bring_no_old_gradients(name: str) -> None:
+    model = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 1, bias=False))
+    step = a_step(model, still(model[1]), name)
+    for _ in range(3):
+        step(BATCH)
+    step.optimizer.add_param_group({"params": model[0].parameters()})
+    expected = a_step(model, still(model), name)(BATCH).grad_norm.item()
+    assert step(BATCH).grad_norm.item() == pytest.approx(expected)
+
+
+class Statistics(nn.Module):
+    """BatchNorm, and a buffer that nothing writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4, momentum=None), nn.Linear(4, 1))
+        self.register_buffer("table", torch.arange(3))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        out: Tensor = self.layers(inputs)
+        return out
+
+
+def normalised(*, bad: int | None, name: str, broken: bool = False) -> tuple[nn.Module, TrainStep]:
+    """Train a model with BatchNorm for four steps, of which one overflows, or fails, in or after the forward pass."""
+    torch.manual_seed(0)
+    model = Statistics()
+    step = TrainStep(model, torch.optim.AdamW(model.parameters(), fused=True), name, output)
+    for index in range(4):
+        if index != bad:
+            step((torch.full((4, 8), 1.0 + index) * torch.arange(1.0, 5.0)[:, None],))
+        elif broken:
+            step.loss_fn = out_of_memory
+            with pytest.raises(torch.OutOfMemoryError):
+                step((torch.ones(4, 8),))
+            step.loss_fn = output
+        else:
+            assert step((torch.full((4, 8), float("inf")),)).found_inf.item() == 1.0
+    return model, step
+
+
+def out_of_memory(model: nn.Module, batch: Batch) -> Tensor:
+    output(model, batch)
+    raise torch.OutOfMemoryError("as in a backward pass")
+
+
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("bad", [0, 2])
+def test_a_step_that_was_not_taken_leaves_the_buffers_as_they_were(bad: int, name: str, broken: bool) -> None:
+    with_bad, _ = normalised(bad=bad, name=name, broken=broken)
+    torch.manual_seed(0)
+    without = Statistics()
+    step = TrainStep(without, torch.optim.AdamW(without.parameters(), fused=True), name, output)
+    step.scaler.loss_scale.fill_(2.0**15 if name == "fp16" and not broken else step.scaler.loss_scale.item())
+    for index in {0, 1, 2, 3} - {bad}:
+        step((torch.full((4, 8), 1.0 + index) * torch.arange(1.0, 5.0)[:, None],))
+    for (key, one), other in zip(with_bad.state_dict().items(), without.state_dict().values(), strict=True):
+        torch.testing.assert_close(one, other, msg=key)
+
+
+class FailsWhenToldTo(torch.optim.AdamW):
+    """Fails as Adam does at its first step, when there is no memory for its moments."""
+
+    fails = True
+
+    def step(self, closure: Any = None) -> Any:
+        if self.fails:
+            raise torch.OutOfMemoryError("no memory for the moments")
+        return super().step(closure)
+
+
+@pytest.mark.filterwarnings("ignore:FailsWhenToldTo is not fused")
+def test_half_a_step_is_neither_gone_on_from_nor_saved() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    first = torch.optim.AdamW(model[0].parameters(), fused=True)
+    second = FailsWhenToldTo(model[1].parameters())
+    step = TrainStep(model, [first, second], "fp32", output)
+    saved = copy.deepcopy(step.state_dict())
+    with pytest.raises(torch.OutOfMemoryError):
+        step((torch.ones(4, 2),))
+    second.fails = False
+    for refused in (lambda: step((torch.ones(4, 2),)), step.state_dict):
+        with pytest.raises(RuntimeError, match="OutOfMemoryError ended the last step after parameters had moved"):
+            refused()
+    step.load_state_dict(saved)
+    assert step((torch.ones(4, 2),)).found_inf.item() == 0.0
+
+
+@pytest.mark.filterwarnings("ignore:FailsWhenToldTo is not fused")
+def test_an_optimizer_that_fails_before_anything_moved_is_asked_again() -> None:
+    model = nn.Linear(2, 1)
+    optimizer = FailsWhenToldTo(model.parameters())
+    step = TrainStep(model, optimizer, "fp32", output)
+    with pytest.raises(torch.OutOfMemoryError):
+        step((torch.ones(4, 2),))
+    optimizer.fails = False
+    assert step((torch.ones(4, 2),)).found_inf.item() == 0.0
+
+
+@pytest.mark.parametrize(("name", "setting"), [("fp32", "ieee"), ("tf32", "tf32"), ("bf16", "ieee")])
+def test_float32_products_are_as_asked_while_a_step_runs(name: str, setting: str) -> None:
+    """Of torch's two ways to set them, the newer: reading the older one would then raise."""
+    backends: Any = torch.backends
+    seen = []
+
+    def watched(model: nn.Module, batch: Batch) -> Tensor:
+        seen.append(rounding())
+        return output(model, batch)
+
+    model, before = nn.Linear(2, 1), rounding()
+    step = TrainStep(model, still(model), precision_for(name, "cpu"), watched)
+    backends.mkldnn.matmul.fp32_precision = "tf32"
+    try:
+        step(BATCH)
+        assert rounding() == "tf32"
+    finally:
+        backends.mkldnn.matmul.fp32_precision = before
+    assert seen == [setting]

@@ -1,0 +1,31 @@
+"""A real run of the wider benchmark: what it measures and draws."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.wider.__main__ import main
+
+
+def test_a_run_measures_every_shape_and_draws_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "s.json"
+    assert main(["--smoke", "--device", "cpu", "--out", str(out), "--plots", str(tmp_path)]) == 0
+    assert "p50" in capsys.readouterr().out
+    metrics = json.loads(out.read_text(encoding="utf-8"))["metrics"]
+    sizes = {f"scaling_step_time_s_{shape}" for shape in ("batch_1", "batch_2", "batch_8")}
+    contexts = {f"scaling_step_time_s_{shape}" for shape in ("context_8", "context_16", "context_64")}
+    assert {name for name in metrics if name.startswith("scaling_")} == sizes | contexts
+    for size in (1, 8, 32):
+        every, medians = (metrics[f"inference_{what}_s_batch_{size}"] for what in ("latency", "p50"))
+        assert (every["paired"], medians["paired"]) == (False, True)
+        for arm, values in medians["arms"].items():
+            assert values == [sorted(every["arms"][arm][5 * index : 5 * index + 5])[2] for index in range(6)]
+    names = [f"{name}.svg" for name in ("step_time", "memory", "quality", "inference", "scaling")]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names, "s.json"])
+
+
+def test_a_folder_that_cannot_be_drawn_into_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--device", "cpu", "--out", str(tmp_path / "x.json"), "--plots", "/nowhere/at/all"]
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith("error: cannot draw into '/nowhere/at/all': there is no")

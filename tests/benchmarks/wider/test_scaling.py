@@ -1,0 +1,64 @@
+"""Tests of the scaling runs."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+
+from amp_core.benchmark.setup import Plan, Setup
+from amp_core.benchmark.workload import Workload
+from amp_core.model import GPTConfig
+from benchmarks.wider import scaling
+from benchmarks.wider.scaling import measure_scaling, shapes
+
+CPU = torch.device("cpu")
+SMALL = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)
+
+
+def a_setup(**changes: Any) -> Setup:
+    plan = Plan(scaling_rounds=1)
+    return dataclasses.replace(Setup.on(CPU, plan, ("fp32", "bf16")), **{"workload": SMALL, **changes})
+
+
+def test_one_thing_varies_at_a_time() -> None:
+    found = {name: (workload.batch_size, workload.model.context) for name, workload in shapes(a_setup())}
+    assert found == {
+        "batch_1": (1, 4), "batch_2": (2, 4), "batch_8": (8, 4),
+        "context_8": (2, 8), "context_16": (2, 16), "context_64": (2, 64),
+    }  # fmt: skip
+
+
+def test_every_shape_has_a_step_time_an_arm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(scaling.BATCH_SIZES, "cpu", (1, 2))
+    monkeypatch.setitem(scaling.CONTEXTS, "cpu", (4,))
+    found = measure_scaling(a_setup())
+    assert list(found.metrics) == [f"scaling_step_time_s_{shape}" for shape in ("batch_1", "batch_2", "context_4")]
+    assert all({arm: len(times) for arm, times in metric.arms.items()} == {"fp32": 1, "bf16": 1}
+               for metric in found.metrics.values())  # fmt: skip
+    assert found.settings == {"scaling_out_of_memory": "none"}
+
+
+def test_an_arm_that_does_not_fit_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The branch for a GPU, with what it calls there replaced: 32 sequences fit in bf16 only, and not with timing."""
+
+    def peak(workload: Workload, arm: str, *_: Any, **__: Any) -> tuple[float, ...] | None:
+        return None if workload.batch_size == 32 and arm == "fp32" else (10.0 * workload.batch_size,)
+
+    def times(workload: Workload, arms: tuple[str, ...], *_: Any, **__: Any) -> Any:
+        if workload.batch_size == 32:
+            raise torch.OutOfMemoryError("no more")
+        return type("Timed", (), {"step_time_s": dict.fromkeys(arms, (1.0,))})
+
+    monkeypatch.setattr(scaling, "peak_or_none", peak)
+    monkeypatch.setattr(scaling, "time_arms", times)
+    monkeypatch.setattr(scaling, "release", lambda _: None)
+    monkeypatch.setitem(scaling.BATCH_SIZES, "cuda", (4, 32))
+    monkeypatch.setitem(scaling.CONTEXTS, "cuda", ())
+    found = measure_scaling(a_setup(device=torch.device("cuda")))
+    assert {name: dict(metric.arms) for name, metric in found.metrics.items()} == {
+        "scaling_peak_memory_bytes_batch_4": {"fp32": (40.0,), "bf16": (40.0,)},
+        "scaling_step_time_s_batch_4": {"fp32": (1.0,), "bf16": (1.0,)},
+        "scaling_peak_memory_bytes_batch_32": {"bf16": (320.0,)},
+    }
+    assert found.settings == {"scaling_out_of_memory": "fp32 at batch_32, the times of all arms together at batch_32"}

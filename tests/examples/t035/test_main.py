@@ -1,0 +1,139 @@
+"""Tests of the command that trains the smoke model."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from examples.t035.__main__ import main
+
+SHORT = ["--device", "cpu", "--steps", "3"]
+
+
+def test_the_summary_names_precision_reason_loss_accuracy_and_scale(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SHORT, "--precision", "fp16"]) == 0
+    out, err = capsys.readouterr()
+    assert [line[:12].strip() for line in out.splitlines()] == [
+        "device", "precision", "computed in", "train loss", "val loss", "val accuracy", "loss scale", "steps", "digest",
+    ]  # fmt: skip
+    assert "computed in   float16\n" in out
+    assert "fp16 (fp16 was requested by name" in out
+    assert "loss scale    65536\n" in out
+    assert "3 applied, 0 skipped" in out
+    assert err == ""
+
+
+@pytest.mark.criterion("T035/AC8")
+def test_use_amp_on_a_cpu_finishes_in_fp32_with_one_warning_line() -> None:
+    command = [sys.executable, "-m", "examples.t035", *SHORT, "--use-amp"]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("warning: use_amp=True, but device 'cpu' is no accelerator: training falls back to fp32")
+    assert "precision     fp32 (use_amp=True, but device 'cpu'" in done.stdout
+    assert "3 applied" in done.stdout
+
+
+@pytest.mark.criterion("T035/AC7")
+def test_amp_can_be_turned_off_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SHORT, "--no-use-amp", "--precision", "fp16"]) == 0
+    assert "fp32 (AMP is turned off by use_amp=False)" in capsys.readouterr().out
+
+
+def test_the_json_result_has_every_step(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    assert main([*SHORT, "--precision", "bf16", "--json", str(path)]) == 0
+    result = json.loads(path.read_text(encoding="utf-8"))
+    assert (result["precision"], result["applied_steps"], len(result["history"])) == ("bf16", 3, 3)
+    assert result["history"][0]["loss_scale"] == 1.0
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def digest_of(output: str) -> str:
+    (line,) = (line for line in output.splitlines() if line.startswith("digest"))
+    return line.split()[1]
+
+
+def test_a_killed_run_is_resumed_to_the_digest_of_an_undisturbed_one(tmp_path: Path) -> None:
+    options = ["--device", "cpu", "--precision", "fp16", "--steps", "120", "--accumulate", "2", "--ema-decay", "0.9"]
+    saved = [*options, "--checkpoints", str(tmp_path), "--save-every", "3"]
+    command = [sys.executable, "-m", "examples.t035"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}  # as many threads, as many orders of a sum
+    process = subprocess.Popen([*command, *saved], stdout=subprocess.PIPE, env=environment)
+    deadline = time.monotonic() + 120.0
+    while not (seen := sorted(tmp_path.glob("step-*.pt"))) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.kill()  # SIGKILL: nothing of it runs on
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL, "it ended by itself: there was nothing to resume"
+    assert 3 <= int(seen[0].stem.removeprefix("step-")) < 120
+    ends = [
+        subprocess.run(
+            [*command, *each],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=240,
+            check=True,
+            env=environment,
+        )
+        for each in ([*saved, "--resume"], options)
+    ]
+    resumed, undisturbed = (digest_of(end.stdout) for end in ends)
+    assert resumed == undisturbed
+    assert "120 applied, 0 skipped" in ends[0].stdout
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
+    options = ["--device", "cpu", "--steps", "100000", "--checkpoints", str(tmp_path), "--save-every", "5"]
+    process = subprocess.Popen([sys.executable, "-m", "examples.t035", *options], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120.0
+    while not list(tmp_path.glob("step-*.pt")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, f"error: interrupted: --resume goes on from {str(tmp_path)!r}\n")
+
+
+def test_checkpoints_in_the_way_are_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = [*SHORT, "--checkpoints", str(tmp_path), "--save-every", "1"]
+    assert main(options) == 0
+    capsys.readouterr()
+    assert main(options) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == f"error: {str(tmp_path)!r} already holds step-00000003.pt: resume, or choose another folder\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--precision", "fp61"], "error: unknown precision 'fp61' (did you mean 'fp16'?): expected one of fp32, "),
+        (["--device", "gpu"], "error: unknown device 'gpu': expected one of cpu, "),
+        (["--device", "cuda:97"], "error: device 'cuda:97' was requested, but "),
+        (["--device", "cpu", "--steps", "0"], "error: steps must be at least 1, found 0"),
+        (["--device", "cpu", "--steps", "x"], "error: argument --steps: invalid int value: 'x'"),
+        (["--device", "cpu", "--json", "/nowhere/at/all.json"], "error: cannot write '/nowhere/at/all.json': "),
+        (["--device", "cpu", "--resume"], "error: --resume needs --checkpoints DIR: the folder to go on from"),
+        (["--device", "cpu", "--save-every", "0"], "error: --save-every must be at least 1, found 0"),
+        (["--device", "cpu", "--patience", "2"], "error: patience=2 needs validate_every: nothing would be waited for"),
+        (["--unknown"], "error: unrecognized arguments: --unknown"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main(arguments)
+    except SystemExit as caught:
+        assert isinstance(caught.code, int)
+        code = caught.code
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert err.startswith(message)
+    assert err.count("\n") == 1
