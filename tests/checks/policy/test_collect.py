@@ -247,9 +247,9 @@ def test_test_that_does_not_run_any_more_is_named(after: str) -> None:
     assert moves_of({"t.py": after}, {"t.py": A}) == []
 
 
-def test_test_that_changed_is_listed_with_its_file() -> None:
+def test_test_that_changed_is_shown_with_both_sides() -> None:
     changed = A.replace("y == 3", "y > 0")
-    assert moves_of({"t.py": A}, {"t.py": changed}) == ["tests of t.py: as at the base -> changed: test_a"]
+    assert moves_of({"t.py": A}, {"t.py": changed}) == ["test t.py::test_a: assert y == 3 -> assert y > 0"]
     assert moves_of({"t.py": A}, {"t.py": f"# a comment\n\n{A}"}) == []
 
 
