@@ -6,8 +6,8 @@ from building import a_record, a_run, evidence, written
 
 from gates.check import EvidenceSet
 from gates.claims.claim import Standing
+from gates.claims.reports import claims_of
 from gates.claims.sources import Sources
-from gates.evidence.claims import claims_of
 from gates.evidence.test_records import TestOutcome
 from gates.stages.claims import Ruling, rulings
 

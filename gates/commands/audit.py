@@ -7,11 +7,11 @@ from pathlib import Path
 from gates.check import EvidenceSet
 from gates.child.guardian import guarded_folder
 from gates.claims.claim import Standing
+from gates.claims.reports import ClaimsSource, read
 from gates.claims.sources import Sources
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
-from gates.evidence.claims import ClaimsSource, read
 from gates.evidence.pytest_run import PytestRun
 from gates.render import escape
 from gates.stages.claims import COLUMNS, Ruling, numbers_left, row, rulings, summary

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from gates.check import Check, EvidenceSet
 from gates.claims import tests
 from gates.claims.claim import Answer, Claim, Standing, answer
-from gates.evidence.claims import Claims, ClaimsSource
+from gates.claims.reports import Claims, ClaimsSource
 from gates.evidence.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gates.claims.reports import ClaimsSource, claims_of
 from gates.claims.sources import Sources, find_quote, joined
-from gates.evidence.claims import ClaimsSource, claims_of
 
 SIZE = 250_000
 LIMIT_S = 12.0  # of CPU time; what is quadratic takes minutes

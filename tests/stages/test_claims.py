@@ -8,8 +8,8 @@ from building import a_context, a_project, a_task, all_evidence, gates, result, 
 
 from gates import pipeline
 from gates.check import EvidenceSet
+from gates.claims.reports import Claims, ClaimsSource, claims_of
 from gates.claims.sources import Sources
-from gates.evidence.claims import Claims, ClaimsSource, claims_of
 from gates.model import Decision, Finding, Outcome
 from gates.report import GateReport
 from gates.stages.claims import GATE
