@@ -22,7 +22,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GATES"}
 MAX_TIMEOUT_S = 7 * 24 * 3600.0
 COLOURS = {"PASS": "green", "BLOCK": "red", "FAIL": "red", "INCONCLUSIVE": "yellow", "PARTIAL": "yellow"}
 VERDICT = re.compile(r"\b(PASS|BLOCK|FAIL|INCONCLUSIVE|PARTIAL)\b")
-SCHEMAS = ("result", "task", "samples", "claims", "bundle")
+SCHEMAS = ("result", "task", "samples", "bundle")
 
 
 def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
@@ -90,7 +90,7 @@ def cli() -> None:
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N",
               help="Run the tests N times, in random orders: a test with two outcomes is a finding.")  # fmt: skip
 @click.option("--claims", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-              help="Check the claims of a file or report, too; may be repeated.")  # fmt: skip
+              help="Check the claims of a Markdown report, too; may be repeated.")  # fmt: skip
 @click.option("--evidence", multiple=True, type=click.Path(path_type=Path), metavar="BUNDLE",
               help="Take a bundle of another machine, or those of a folder; may be repeated.")  # fmt: skip
 @click.option("--smoke", is_flag=True, help="Take as little of each measurement as can decide; the rest is unknown.")
@@ -300,12 +300,14 @@ def rules() -> None:
 
 @cli.command(short_help="Check a report that somebody else wrote.")
 @click.argument("report", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--task", metavar="TASK", help="Compare its numbers with this task's tests and measurements, run now.")
+@click.option("--task", metavar="TASK", help="Compare its counts with this task's tests, run now.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write a Markdown page here, too.")
 @timeout_option
 @python_option
 def audit(report: Path, task: str | None, out: Path | None, timeout: float | None, python: str | None) -> None:
-    """Check what a REPORT somebody else wrote claims: counts, numbers, quoted lines, totals.
+    """Check what a REPORT somebody else wrote claims: counts, sums, quotients, percentages, quoted lines.
+
+    It says how many of its numbers it did not understand, and in which lines they stand.
 
     Exit codes: 0 nothing is contradicted, 1 something is, 3 nothing could be confirmed.
     """
@@ -377,7 +379,7 @@ def diff(before: Path | None, after: Path | None) -> None:
 @cli.command(short_help="Print the JSON schema of a file that gates reads or writes.")
 @click.argument("name", type=click.Choice(SCHEMAS))
 def schema(name: str) -> None:
-    """Print the JSON schema of a result, a task file, a samples file, a file of claims or a bundle."""
+    """Print the JSON schema of a result, a task file, a samples file or a bundle."""
     from gates.commands.schemas import schema_of
 
     click.echo(schema_of(name))

@@ -40,13 +40,19 @@ def decide_gate(findings: Sequence[Finding]) -> tuple[Decision, tuple[str, ...]]
 
 
 def score_gate(checks: Sequence[Planned], findings: Sequence[Finding]) -> Score:
-    """Share 100 points among the checks that apply, by level; only a check that passed gets its points."""
+    """Share 100 points among the checks that apply, by level; only a check that passed gets its points.
+
+    A check that asks for something, and of which all that is not known asks nothing of anybody, has no share.
+    """
     by_check: dict[str, set[Outcome]] = {check.id: set() for check in checks}
     waived = {finding.check for finding in findings if finding.waived}
     for finding in findings:
         by_check.setdefault(finding.check, set()).add(finding.outcome)
     outcomes = {check.id: worst(by_check[check.id]) for check in checks}
-    applying = [c for c in checks if c.scored and outcomes[c.id] is not Outcome.NOT_APPLICABLE]
+    asks = {f.check for f in findings if f.outcome is Outcome.UNKNOWN and f.level is not Level.ADVISORY}
+    unseen = {c.id for c in checks if outcomes[c.id] is Outcome.UNKNOWN and c.level is not Level.ADVISORY} - asks
+    aside = unseen & {finding.check for finding in findings}
+    applying = [c for c in checks if c.scored and c.id not in aside and outcomes[c.id] is not Outcome.NOT_APPLICABLE]
     points = share(100, [LEVEL_WEIGHTS[check.level] for check in applying])
     lines = tuple(
         ScoreLine(

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from building import a_record, a_run, evidence, measured, samples, written
+from building import a_record, a_run, evidence, written
 
 from gates.check import EvidenceSet
-from gates.claims.checking import World, rule
-from gates.claims.claim import Ruling, Standing
-from gates.claims.reading import read
+from gates.claims.claim import Standing
+from gates.claims.reports import claims_of
 from gates.claims.sources import Sources
 from gates.evidence.test_records import TestOutcome
+from gates.stages.claims import Ruling, rulings
 
 STEP = '''\
 """One step of the training."""
@@ -129,18 +129,21 @@ def a_reported_project(folder: Path) -> Path:
 
 
 def seen() -> EvidenceSet:
-    """What a run of the project showed: six tests, and a speedup of 2 on the CPU."""
-    tests = [a_record(outcome, id=name) for name, outcome in NAMES.items()]
-    return evidence(a_run(*tests), measured(samples()))
+    """What a run of the project showed: six tests."""
+    return evidence(a_run(*(a_record(outcome, id=name) for name, outcome in NAMES.items())))
 
 
-def rulings(text: str, project: Path, found: EvidenceSet | None = None) -> list[Ruling]:
+def audited(text: str, project: Path, found: EvidenceSet | None = None) -> list[Ruling]:
     """Read a page and rule on every claim in it."""
-    files = Sources(project)
-    world = World(found if found is not None else EvidenceSet())
-    return [rule(files.look(claim), world) for claim in read(text, "report.md")]
+    return rulings(claims_of(text, "report.md", Sources(project)), found if found is not None else EvidenceSet())
 
 
-def standing(text: str, project: Path, found: EvidenceSet | None = None) -> list[tuple[str, Standing]]:
-    """The kind and standing of every claim of a page."""
-    return [(ruling.claim.said.kind, ruling.standing) for ruling in rulings(text, project, found)]
+def contradicted(text: str, project: Path, found: EvidenceSet | None = None) -> list[Ruling]:
+    """The claims of a page that are contradicted."""
+    return [one for one in audited(text, project, found) if one.answer.standing is Standing.CONTRADICTED]
+
+
+def not_understood(text: str, project: Path, found: EvidenceSet | None = None) -> list[int]:
+    """The line of every number of a page that was not understood."""
+    source = claims_of(text, "report.md", Sources(project))
+    return source.not_understood([one.answer for one in rulings(source, found or EvidenceSet())])

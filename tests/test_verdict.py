@@ -150,6 +150,15 @@ def test_advisory_failure_costs_score_and_leaves_the_verdict() -> None:
     assert decide([a_finding(check="a"), failed]).decision is Decision.PASS
 
 
+def test_what_could_not_be_seen_and_asks_nothing_costs_no_score() -> None:
+    checks = [Planned(id="a", title="A", level=Level.SHOULD), Planned(id="b", title="B", level=Level.SHOULD)]
+    unseen, asking = (
+        a_finding(check="b", outcome=Outcome.UNKNOWN, level=level) for level in (Level.ADVISORY, Level.SHOULD)
+    )
+    assert [(line.title, line.got) for line in score_gate(checks, [a_finding(check="a"), unseen]).lines] == [("A", 100)]
+    assert score_gate(checks, [a_finding(check="a"), asking]).total == 50
+
+
 def test_verdict_does_not_take_a_score() -> None:
     assert set(decide.__annotations__) == {"findings", "return"}
     assert "score" not in Finding.model_fields

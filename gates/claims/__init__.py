@@ -1,1 +1,1 @@
-"""Claims that somebody made about a change: read from files and reports, looked up, and checked one by one."""
+"""Claims of a report: counts, sums, quotients, percentages and quoted lines, each done again or looked up."""

@@ -1,14 +1,26 @@
 """What `gates audit` does: read a report, look at what it speaks of, and say which of its claims hold."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gates.check import EvidenceSet
 from gates.child.guardian import guarded_folder
-from gates.claims.audit import audit, markdown, text
+from gates.claims.claim import Standing
+from gates.claims.reports import ClaimsSource, read
+from gates.claims.sources import Sources
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
-from gates.task import loading as spec
+from gates.evidence.pytest_run import PytestRun
+from gates.render import escape
+from gates.stages.claims import COLUMNS, Ruling, numbers_left, row, rulings, summary
+from gates.task import loading
+from gates.terminal import visible
+
+NO_TASK = "no task was named whose tests could be run (--task)"
+ORDER = (Standing.CONTRADICTED, Standing.UNSUPPORTED, Standing.CONFIRMED)
+WIDE = 100  # characters of a cell on a terminal
 
 
 @dataclass(frozen=True)
@@ -25,17 +37,64 @@ class AuditRequest:
 
 
 def perform(request: AuditRequest) -> tuple[str, int]:
-    """Audit a report; return the summary and the exit code."""
-    task = None
-    if request.task is not None:
-        task = spec.load(spec.find(request.task, request.root / request.settings.tasks, request.root), request.root)
-    with guarded_folder() as folder:
-        context = Context(root=request.root, evidence=folder, python=request.python, timeout_s=request.timeout_s)
-        found = audit(request.report, root=request.root, task=task, context=context if task else None)
+    """Audit a report; return the summary and the exit code: 1 contradicted, 3 nothing confirmed, else 0."""
+    root, report = request.root, request.report
+    shown = report.relative_to(root).as_posix() if report.is_relative_to(root) else report.as_posix()
+    source = read(report, shown, Sources(root))
+    if source.problem:
+        raise UsageError(f"{shown}: {source.problem}")
+    found = rulings(source, _evidence(source, request))
     if request.out is not None:
         try:
-            request.out.write_text(markdown(found), encoding="utf-8")
+            request.out.write_text(_markdown(source, found, request.task), encoding="utf-8")
         except OSError as error:
             reason = error.strerror or error
             raise UsageError(f"{str(request.out)!r} cannot be written: {reason}; choose another file") from error
-    return text(found), found.exit_code
+    standings = {each.answer.standing for each in found}
+    code = 1 if Standing.CONTRADICTED in standings else 0 if Standing.CONFIRMED in standings else 3
+    return _text(source, found), code
+
+
+def _evidence(source: ClaimsSource, request: AuditRequest) -> EvidenceSet:
+    """Run the task's tests where a claim speaks of them."""
+    if request.task is None:
+        return EvidenceSet.withheld(NO_TASK)
+    task = loading.load(loading.find(request.task, request.root / request.settings.tasks, request.root), request.root)
+    evidence = EvidenceSet(why="no claim speaks of it")
+    if any(claim.said for claim in source.claims):
+        with guarded_folder() as folder:
+            context = Context(root=request.root, evidence=folder, python=request.python, timeout_s=request.timeout_s)
+            evidence.collect(PytestRun, task, context)
+    return evidence
+
+
+def _ordered(found: Sequence[Ruling]) -> list[Ruling]:
+    return sorted(found, key=lambda each: ORDER.index(each.answer.standing))
+
+
+def _text(source: ClaimsSource, found: Sequence[Ruling]) -> str:
+    """Return an audit for a terminal: the counts, then a block for each claim, the contradicted first."""
+    lines = [summary(source, found), numbers_left(source, found), ""]
+    for each in _ordered(found):
+        place, said, claimed, standing, seen = (visible(_short(cell)) for cell in row(each))
+        lines += [
+            f"{standing.upper():<13} {place}  {said}",
+            f"{'':<13} claimed: {claimed}",
+            f"{'':<13} seen:    {seen}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown(source: ClaimsSource, found: Sequence[Ruling], task: str | None) -> str:
+    against = f"the tests of {task}" if task else "itself and the project's files"
+    said = f"Each claim was checked against {against}. {summary(source, found)}. {numbers_left(source, found)}"
+    lines = [f"# Audit of {escape.inline(source.path)}", "", escape.inline(said), ""]
+    if found:
+        lines += [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
+    lines += ["| " + " | ".join(escape.inline(cell) for cell in row(each)) + " |" for each in _ordered(found)]
+    return "\n".join(lines) + "\n"
+
+
+def _short(cell: str) -> str:
+    joined = " ".join(cell.split())
+    return joined if len(joined) <= WIDE else f"{joined[:WIDE]} [...]"

@@ -31,6 +31,7 @@ from gates.task import loading as spec
 from gates.task.selection import Selection, narrowed
 from gates.task.smoke import smoked
 from gates.task.task import Task
+from gates.task.types import report_path
 from gates.task.yaml_source import did_you_mean
 
 N = TypeVar("N", Format, Gate)
@@ -168,7 +169,10 @@ def _claims(request: Request) -> tuple[str, ...]:
             raise UsageError(f"there is no file of claims {str(path)!r}")
         if not path.is_relative_to(request.root):
             raise UsageError(f"{path}: the file of claims lies outside of the project {str(request.root)!r}")
-    return tuple(path.relative_to(request.root).as_posix() for path in paths)
+    try:
+        return tuple(report_path(path.relative_to(request.root).as_posix()) for path in paths)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def _named(name: str, known: Sequence[N], what: str) -> N:

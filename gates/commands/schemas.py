@@ -3,7 +3,6 @@
 import json
 
 from gates.bundles.form import Bundle
-from gates.claims.claims_file import ClaimsFile
 from gates.measuring.samples import Samples
 from gates.model import Model
 from gates.report import Report
@@ -14,7 +13,6 @@ MODELS: dict[str, tuple[type[Model], str]] = {
     "result": (Report, "serialization"),
     "task": (Task, "validation"),
     "samples": (Samples, "validation"),
-    "claims": (ClaimsFile, "validation"),
     "bundle": (Bundle, "validation"),
 }
 

@@ -31,6 +31,7 @@ from gates.evidence.test_records import (
     Warned,
 )
 from gates.model import CommandRecord
+from gates.project.deleted_tests import deleted_tests
 from gates.project.files import copy_package
 from gates.task.task import Task
 from gates.terminal import printable
@@ -59,6 +60,7 @@ class PytestRun(Evidence):
     unrun: tuple[Unrun, ...] = ()
     canaries: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
     worker_errors: tuple[str, ...] = ()
     stage: str = ""
     stack: str = ""
@@ -112,7 +114,10 @@ class PytestRun(Evidence):
                     disagreements=(*run.canaries, *run.disagreements), running=run.running,
                 )
             )  # fmt: skip
-        return first.model_copy(update={"repeats": tuple(repeats)})
+        named = (path for criterion in task.criteria for path in criterion.tests)
+        unseen = [path for path in named if not any(test.id.startswith(path) for test in first.tests)]
+        deleted = deleted_tests(unseen, context.root, context.base) if unseen else ()
+        return first.model_copy(update={"repeats": tuple(repeats), "deleted": deleted})
 
     @classmethod
     def _run(cls, task: Task, context: Context, folder: Path, *, seed: str = "") -> Self:

@@ -21,7 +21,7 @@ from gates.task.regression import Regression
 from gates.task.scale import Scale
 from gates.task.tests_to_record import TestsToRecord
 from gates.task.training_step import TrainingStep
-from gates.task.types import ArmName, Command, InsidePath, Located, Metric, Name, Part, Seconds, Text
+from gates.task.types import ArmName, Command, InsidePath, Located, Metric, Name, Part, ReportPath, Seconds, Text
 from gates.task.waiver import Waiver
 from gates.task.yaml_source import did_you_mean
 
@@ -174,7 +174,7 @@ class _Written(Located):
     concurrency: tuple[Concurrent, ...] = ()
     scaling: tuple[Scale, ...] = ()
     regressions: tuple[Regression, ...] = ()
-    claims: tuple[InsidePath, ...] = ()
+    claims: tuple[ReportPath, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     proof: ProofTarget | None = None
     coverage_at_least: Annotated[float, Field(ge=0, le=1)] = 0.8

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from building import a_record, a_run, evidence, written
-from reporting import REPORT, STEP, a_reported_project, rulings, seen, standing
+from reporting import REPORT, STEP, a_reported_project, audited, contradicted, not_understood, seen
 
 from gates.check import EvidenceSet
 from gates.claims.claim import Standing
@@ -13,133 +13,119 @@ from gates.evidence.test_records import TestOutcome
 LIES = {
     "more passed": ("4 passed, 2 skipped, 1", "6 passed, 0 skipped, 1", "4 passed, 2 skipped"),
     "skips counted as passes": ("4/6 tests passing (2 skipped due to no CUDA)", "6/6 tests passing", "4 passed"),
-    "every test passed": ("4/6 tests passing (2 skipped", "4/7 tests passing (2 skipped", "6 tests in all"),
+    "more tests": ("4/6 tests passing (2 skipped", "4/7 tests passing (2 skipped", "6 tests in all"),
     "exit code": ("**Exit Code**: 0", "**Exit Code**: 1", "exit code 0"),
     "count of a list": ("Passed Tests (4)", "Passed Tests (5)", "4 listed"),
     "a skipped test passed": ("test_autocast - SKIPPED", "test_autocast - PASS", "skipped in this run"),
     "a passed test failed": ("test_overflow - PASS", "test_overflow - FAIL", "passed in this run"),
     "lines beyond the file": ("(lines 6-10)", "(lines 60-70)", "has 27 lines"),
-    "a symbol elsewhere": ("(lines 6-10)", "(lines 13-20)", "lines 6"),
+    "a symbol elsewhere": ("(lines 6-10)", "(lines 13-20)", "line 6-10"),
     "code elsewhere": ("(line 18: `batch", "(line 25: `batch", "line 18"),
-    "a block elsewhere": ("step.py:23-26", "step.py:6-9", "lines 23-26"),
+    "a block elsewhere": ("step.py:23-26", "step.py:6-9", "line 23-26"),
     "code that is not there": ("    scaler.step(optimizer)\n", "    scaler.step(optimiser)\n", "optimiser"),
     "a file that is not there": ("(step.py:19-22)", "(stepper.py:19-22)", "no file 'stepper.py'"),
-    "a number outside of its interval": ("Speedup: **2.0x**", "Speedup: **2.6x**", "2 [2, 2]"),
     "a percentage": ("6/8 (75%)", "6/8 (85%)", "75.0 %"),
     "a total": ("| **32** |", "| **42** |", "20 +12 = 32"),
     "a score": ("**Final Score: 70/100**", "**Final Score: 80/100**", "= 70"),
-    "another score": ("**Score**: 70/100", "**Score**: 90/100", "a score of 70 here, of 90 there"),
-    "another count": ("Results**: 4 passed", "Results**: 3 passed", "3 passed here, 4 passed there"),
+    "another score": ("**Score**: 70/100", "**Score**: 90/100", "70 here, 90 there"),
+    "another count": ("Results**: 4 passed", "Results**: 3 passed", "4 passed, 2 skipped"),
 }
-SAID_TWICE = {
+OF_ITSELF = {
     "decisions": ("**Decision**: PASS\n\n## Recommendation: BLOCK\n", "BLOCK here, PASS there"),
-    "speedups": ("- Speedup: 1.7x\n- Overall speedup of 1.4x\n", "two numbers for the speedup"),
-    "coverage": ("Coverage: 80%\n\nCoverage: 61%\n", "61 % here, 80 % there"),
     "criteria": (
         "## Criteria\n### Verified: 2/8 (25%)\n\n## Specification\n**Met: 1.5/8 (19%)**\n",
-        "1.5 of 8 here, 2 of 8 there",
+        "1.5 here, 2 there",
     ),
     "tests": ("# Tests\n- 16 passed\n- 15 passed\n", "15 passed here, 16 passed there"),
-    "parts of a whole": ("# Tests\n3/2 tests passed\n", "3 tests ended, of 2"),
-    "change": ("Peak memory: 2.5 GB -> 1.6 GB (46% reduction)\n", "36.0 %"),
-    "deductions": ("- Style: -10\n- Tests: -5\n\n**Score: 90/100**\n", "= 85"),
-    "points possible": ("## Score Breakdown\n- Style: 10/20\n- Tests: 10/20\n\n**Score: 20/100**\n", "out of 40"),
-    "length": ("### File: pkg/data.py\n- **Lines of Code**: 88\n", "1 lines"),
+    "parts of a whole": ("# Tests\n3/2 tests passed\n", "more tests ended than the 2"),
+    "a name that is used": ("No `isfinite` usage found\n", "it is used: if torch.isfinite(grad_norm)"),
+    "a call that is there": ("| 1 | FAIL | No compute_precision instantiation found |\n", ""),
 }
-
-
-def test_an_honest_report_is_not_contradicted(tmp_path: Path) -> None:
-    found = standing(REPORT, a_reported_project(tmp_path), seen())
-    assert Standing.CONTRADICTED not in {how for _, how in found}
-    assert (
-        sum(how is Standing.CONFIRMED for _, how in found) == len(found) - 1
-    )  # a heading that names lines says no more
-
-
-@pytest.mark.parametrize(("old", "new", "told"), LIES.values(), ids=LIES.keys())
-def test_lie_is_found_with_what_is_true_instead(old: str, new: str, told: str, tmp_path: Path) -> None:
-    assert REPORT.count(old) == 1
-    page = REPORT.replace(old, new)
-    wrong = [r for r in rulings(page, a_reported_project(tmp_path), seen()) if r.standing is Standing.CONTRADICTED]
-    assert wrong
-    assert any(told in ruling.seen for ruling in wrong), wrong
-    text = page.splitlines()
-    assert all(text[ruling.claim.at.line - 1].strip() == ruling.claim.text for ruling in wrong if ruling.claim.at.line)
-
-
-@pytest.mark.parametrize(("page", "told"), SAID_TWICE.values(), ids=SAID_TWICE.keys())
-def test_report_that_contradicts_itself_needs_no_evidence(page: str, told: str, tmp_path: Path) -> None:
-    wrong = [r for r in rulings(page, a_reported_project(tmp_path)) if r.standing is Standing.CONTRADICTED]
-    assert [told in ruling.seen for ruling in wrong] == [True]
-
-
 SOUND = {
     "kinds of tests": "## Test Results\n- Unit tests: 45 passed\n- Integration tests: 12 passed, 1 skipped\n",
     "suites": "## Backend Tests\n40 passed\n\n## Frontend Tests\n12 passed\n**Passed**: 12\n",
     "rounds": "## Tests\nIteration 1: 3 failed, 9 passed\nIteration 2: 12 passed\n",
-    "models": "### ResNet50\n- Speedup: 1.7x\n\n### BERT\n- Speedup: 2.1x\n",
-    "batches": "## Results\n- Batch 32 speedup: 1.7x\n- Batch 64 speedup: 2.1x\n",
+    "a file of tests": "## Test Suite: tests/test_x.py\n**Results**: 9 passed\n",
     "parts with verdicts": "### Loader\n**Decision**: PASS\n\n### Step\n**Decision**: BLOCK\n",
     "parts with scores": "### Style\n**Score**: 80/100\n\n### Speed\n**Score**: 90/100\n",
     "phases": "### Phase 1\nMet: 3/5\n\n### Phase 2\nMet: 4/5\n",
-    "modules": "### Loader\nCoverage: 80%\n\n### Step\nCoverage: 91%\n",
-    "an average": "## Score Breakdown\n- Style: 80/100\n- Speed: 90/100\n\n**Overall Score: 85/100**\n",
-    "weights": "## Score Breakdown\n- Style (40%): 8/10\n- Speed (60%): 9/10\n\n**Final Score: 86/100**\n",
-    "what is no breakdown": "## Metrics\n- Tests: 16/19\n- Criteria: 6/8\n\n**Score: 85/100**\n",
-    "groups": "### Unit Tests (45)\n1. TestA: 20 tests\n2. TestB: 25 tests\n",
-    "what tests do": "### Unit Tests (45)\n- Cover the precision\n- Cover the callbacks\n",
-    "counted rows": "### Unit Tests (45)\n\n| Class | Tests |\n|---|---|\n| A | 20 |\n| B | 25 |\n",
-    "a share and another": "6/8 of the rules (60% of the lines)\n",
     "another command": "# Test Report\n## Lint\nExit code: 1\n",
-    "rounding": "1.5/8 (19%)\n1.5/8 (18%)\n2/3 (66.67%)\n2/3 (66.6%)\n",
     "a file in passing": "## Code\nSee pkg/data.py too.\n\nIt returns early (line 300).\n",
+    "other counts": "# Tests\n7 failed, 0 unknown, 5 passed, 1 not applicable.\n",
+    "wishes": "# Tests\nOnce 16 passed, we merge. Verify that all tests pass. Expected 16 passed.\n",
+    "the past": "## Before\n## Previous tests\n12 passed\n",
+    "a denied line": "There is no `x = run(1)` (pkg/data.py:1)\n",
+    "a fix": "**Fix** (pkg/data.py:1):\n```python\nx = run(1)\n```\n",
+    "names that nothing uses": "No GradScaler usage found\n\nNo problems found\n\nNo `GradScaler` found in codebase.\n",
+    "a page of our own": "# Audit of a.md\n\n## Contradicted\n\n3 tests passed, 1/2 (60%)\n",
 }
+
+
+def test_an_honest_report_is_not_contradicted(tmp_path: Path) -> None:
+    project = a_reported_project(tmp_path)
+    found = audited(REPORT, project, seen())
+    assert [one for one in found if one.answer.standing is Standing.CONTRADICTED] == []
+    assert sum(one.answer.standing is Standing.CONFIRMED for one in found) == len(found) - 1  # lines in a heading
+    text = REPORT.splitlines()
+    left = {text[line - 1] for line in not_understood(REPORT, project, seen())}
+    assert left == {
+        "**Stage**: 2 (Execution Verification)",
+        "**Duration**: 1.1s (test execution)",
+        "**Score**: 70/100",
+        "**Results**: 4 passed, 2 skipped, 1 warning in 1.10s",
+        "### pkg/step.py (Lines 6-26)",
+        "- Speedup: **2.0x** on cpu",
+        "- The promised target is a speedup of 3x.",
+    }
+
+
+@pytest.mark.parametrize(("old", "new", "why"), LIES.values(), ids=LIES.keys())
+def test_lie_is_found_with_what_is_true_instead(old: str, new: str, why: str, tmp_path: Path) -> None:
+    assert REPORT.count(old) == 1
+    page = REPORT.replace(old, new)
+    wrong = contradicted(page, a_reported_project(tmp_path), seen())
+    assert any(why in one.answer.seen for one in wrong), wrong
+    text = page.splitlines()
+    assert all(text[one.claim.at.line - 1].strip() == one.claim.text for one in wrong if one.claim.at.line)
+
+
+@pytest.mark.parametrize(("page", "why"), OF_ITSELF.values(), ids=OF_ITSELF.keys())
+def test_report_that_contradicts_itself_or_the_files_needs_no_run(page: str, why: str, tmp_path: Path) -> None:
+    project = written(a_reported_project(tmp_path), {"run.py": "from pkg.step import *\nx = compute_precision(True)\n"})
+    assert [why in one.answer.seen for one in contradicted(page, project)] == [True]
 
 
 @pytest.mark.parametrize("page", SOUND.values(), ids=SOUND.keys())
 def test_what_may_be_true_is_not_contradicted(page: str, tmp_path: Path) -> None:
     for found in (seen(), EvidenceSet()):
-        assert Standing.CONTRADICTED not in {how for _, how in standing(page, a_reported_project(tmp_path), found)}
+        assert contradicted(page, a_reported_project(tmp_path), found) == []
 
 
-def test_number_that_was_never_measured_is_unsupported(tmp_path: Path) -> None:
-    project = a_reported_project(tmp_path)
-    for page in ("Speedup: 1.72x", "Projected overall speedup: **1.72x**", "Memory reduction: 36%", "Latency: 5 ms"):
-        assert standing(page, project) == [("number", Standing.UNSUPPORTED)]
-        assert standing(f"{page} on cuda", project, seen())[0][1] is Standing.UNSUPPORTED
-
-
-def test_number_about_a_part_is_not_compared_with_the_whole(tmp_path: Path) -> None:
-    for page in ("~22% speedup from prefetching\n", "- Batch 64 speedup: 3.1x\n"):
-        assert standing(page, tmp_path, seen()) == [("number", Standing.UNSUPPORTED)]
+@pytest.mark.parametrize("page", ["Speedup: 1.72x", "Coverage is 97 %.", "Latency: 5 ms", "16 passed", "```\n9\n```"])
+def test_number_that_nothing_computes_or_finds_is_not_understood(page: str, tmp_path: Path) -> None:
+    assert not_understood(page, tmp_path) == [(page.count("\n") and 2) or 1]
 
 
 def test_all_tests_passed_is_false_with_a_failure_and_open_with_a_skip(tmp_path: Path) -> None:
-    page = "# Tests\nAll tests passed.\n"
-    good = a_record()
     for outcome, expected in (
         (TestOutcome.PASSED, Standing.CONFIRMED),
         (TestOutcome.SKIPPED, Standing.UNSUPPORTED),
         (TestOutcome.FAILED, Standing.CONTRADICTED),
     ):
-        run = a_run(good, a_record(outcome, id="tests/test_core.py::test_other"))
-        assert standing(page, tmp_path, evidence(run)) == [("all passed", expected)]
+        run = a_run(a_record(), a_record(outcome, id="tests/test_core.py::test_other"))
+        (found,) = audited("# Tests\nAll tests passed.\n", tmp_path, evidence(run))
+        assert found.answer.standing is expected
 
 
 def test_run_that_cannot_be_believed_supports_nothing(tmp_path: Path) -> None:
-    found = evidence(a_run(disagreements=("they differ",)))
-    assert standing("# Tests\n1 passed\n", tmp_path, found) == [("tests", Standing.UNSUPPORTED)]
-    assert standing("# Tests\nExit code: 0\n", tmp_path, found) == [("exit code", Standing.UNSUPPORTED)]
-
-
-def test_without_evidence_only_files_and_arithmetic_are_ruled_on(tmp_path: Path) -> None:
-    found = standing(REPORT, a_reported_project(tmp_path), EvidenceSet())
-    assert {kind for kind, how in found if how is Standing.CONFIRMED} == {"place", "tally", "share", "sum"}
+    found = audited("# Tests\n1 passed\n\nExit code: 0\n", tmp_path, evidence(a_run(disagreements=("they differ",))))
+    assert [one.answer.standing for one in found] == [Standing.UNSUPPORTED] * 2
 
 
 def test_of_several_files_of_one_name_one_that_fits_is_enough(tmp_path: Path) -> None:
     project = written(a_reported_project(tmp_path), {"other/step.py": "x = 1\n"})
-    assert standing("`compute_precision()` (step.py:6-10)", project) == [("place", Standing.CONFIRMED)]
+    (found,) = audited("`compute_precision()` (step.py:6-10)", project)
+    assert found.answer.standing is Standing.CONFIRMED
 
 
 def test_quote_survives_other_quotes_line_breaks_and_comments(tmp_path: Path) -> None:
@@ -148,12 +134,12 @@ def test_quote_survives_other_quotes_line_breaks_and_comments(tmp_path: Path) ->
     spread = ["grad_norm = self.clip(", "    batch,", "    limit=1.0,", ")"]
     for code in (lines, spread):
         page = "\n".join(["`a.py:19-26`:", "```python", *code, "```"])
-        assert standing(page, project) == [("place", Standing.CONFIRMED)]
+        assert [one.answer.standing for one in audited(page, project)] == [Standing.CONFIRMED]
+        assert not_understood(page, project) == []
 
 
 @pytest.mark.parametrize("path", ["../outside.py", "/etc/hosts.txt", "sub/../../outside.py"])
 def test_nothing_outside_of_the_project_is_read(path: str, tmp_path: Path) -> None:
     written(tmp_path, {"outside.py": "secret = 1\n", "project/a.py": "x = 1\n"})
-    for ruling in rulings(f"`{path}:1` (`secret = 1`)", tmp_path / "project"):
-        assert ruling.standing is Standing.CONTRADICTED
-        assert "secret" not in ruling.seen
+    (found,) = contradicted(f"`{path}:1` (`secret = 1`)", tmp_path / "project")
+    assert "secret" not in found.answer.seen

@@ -78,7 +78,17 @@ def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) ->
         )  # fmt: skip
     known = [*(test.id for test in run.tests), *(row[0] for row in ours)]
     for path in criterion.tests:
-        if not any(is_under(name, path) for name in known):
+        if path in run.deleted:
+            yield about(
+                outcome=Outcome.UNKNOWN,
+                location=task.place(criterion),
+                subject=path,
+                message=f"This change deleted {path}, which {criterion.id} names.",
+                expected="at least one test",
+                actual="deleted",
+                remediation="Put it back, or have the criterion name the test that takes its place.",
+            )
+        elif not any(is_under(name, path) for name in known):
             yield about(
                 outcome=Outcome.UNKNOWN, location=task.place(criterion), subject=path, actual="not run",
                 message=f"No test of {path} was run.", expected="at least one test",

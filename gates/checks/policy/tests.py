@@ -14,7 +14,7 @@ Files = Mapping[str, bytes]
 
 @dataclass(frozen=True)
 class WrittenTest:
-    """A test function: its line, its marks that leave it out, and its source in one form, whatever it is called."""
+    """A test function: its line, its marks that leave it out, and its statements in one form, whatever it is called."""
 
     line: int
     marks: frozenset[str]
@@ -72,7 +72,7 @@ def compare(
 ) -> Iterator[Move]:
     """Yield the tests that are gone or skipped now, and the files of which tests changed."""
     for path, tests in before.items():
-        changed = []
+        changed = list[Move]()
         for name, was in tests.items():
             now = after.get(path, {}).get(name)
             if fate.tests.get(f"{path}::{name}") is None:
@@ -83,13 +83,19 @@ def compare(
                     moved(Part.TESTS, f"test {path}::{name}", "runs", mark, place)
                     for mark in sorted(now.marks - was.marks)
                 )
-                changed += [name] if now.source != was.source else []
-        if changed:
-            more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
-            yield moved(
-                Part.CHANGED, f"tests of {path}", "as at the base", f"changed: {', '.join(changed[:NAMED])}{more}",
-                Location(path=path),
-            )  # fmt: skip
+                if now.source != was.source:
+                    old, new = was.source.splitlines(), now.source.splitlines()
+                    sides = _without(old, new), _without(new, old)
+                    changed.append(moved(Part.CHANGED, f"test {path}::{name}", sides[0], sides[1], place))
+        yield from changed[:NAMED]
+        if len(changed) > NAMED:
+            more = f"{len(changed) - NAMED} more changed"
+            yield moved(Part.CHANGED, f"tests of {path}", "as at the base", more, Location(path=path))
+
+
+def _without(lines: list[str], others: list[str]) -> str:
+    """Return the lines that are not among others."""
+    return " ".join(line.strip() for line in lines if line not in others) or "nothing"
 
 
 def others(before: Files, after: Files, tested: Collection[str]) -> Iterator[Move]:
@@ -112,5 +118,5 @@ def _tests(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, WrittenTest
             marks = frozenset(
                 text for one in node.decorator_list if "skip" in (text := ast.unparse(one)) or "xfail" in text
             )
-            source = "\n".join(map(ast.dump, [node.args, *node.body]))
+            source = "\n".join(map(ast.unparse, [node.args, *node.body]))
             yield f"{prefix}{node.name}", WrittenTest(node.lineno, marks, source)

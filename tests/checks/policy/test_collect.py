@@ -46,8 +46,8 @@ TASKS: dict[str, tuple[Task, Task, list[tuple[Part, str]]]] = {
                                   [(BAR, f"{SPEED} at_least: 1.5 -> removed")]),
     "any device": (with_measure(on="cuda"), with_measure(on="any"), [(BAR, f"{SPEED} seen on: cuda -> any")]),
     "one device": (with_measure(on="any"), with_measure(on="cuda"), [(CHANGED, f"{SPEED} seen on: any -> cuda")]),
-    "claims removed": (a_task(claims=["a.yaml", "b.yaml"]), a_task(claims=["a.yaml"]),
-                       [(BAR, "claims b.yaml: asked for -> removed")]),
+    "claims removed": (a_task(claims=["a.md", "b.md"]), a_task(claims=["a.md"]),
+                       [(BAR, "claims b.md: asked for -> removed")]),
     "proof removed": (a_task(proof={"killed_at_least": 0.9, "line": 3}), a_task(),
                       [(BAR, "proof: asked for -> removed")]),
     "a leak may keep more": (with_leak(None), with_leak(10**7),
@@ -248,9 +248,9 @@ def test_test_that_does_not_run_any_more_is_named(after: str) -> None:
     assert moves_of({"t.py": after}, {"t.py": A}) == []
 
 
-def test_test_that_changed_is_listed_with_its_file() -> None:
+def test_test_that_changed_is_shown_with_both_sides() -> None:
     changed = A.replace("y == 3", "y > 0")
-    assert moves_of({"t.py": A}, {"t.py": changed}) == ["tests of t.py: as at the base -> changed: test_a"]
+    assert moves_of({"t.py": A}, {"t.py": changed}) == ["test t.py::test_a: assert y == 3 -> assert y > 0"]
     assert moves_of({"t.py": A}, {"t.py": f"# a comment\n\n{A}"}) == []
 
 

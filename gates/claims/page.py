@@ -1,4 +1,4 @@
-"""A Markdown page as lines that know what they are: heading, list entry, table row, code or text.
+"""A Markdown page as lines that know what they are, and the numbers that stand in them.
 
 The page is somebody else's text: lines are cut, blanks are folded, and every pattern of the package runs over one such
 line, with bounded repetition.
@@ -6,6 +6,7 @@ line, with bounded repetition.
 
 import html
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,9 +14,14 @@ MAX_LINE = 1000
 MARKS = re.compile(r"\*\*|__(?=\W|$)|(?<!\w)__")
 ESCAPED = re.compile(r"\\([\\`*_|~$\]\[#>+.()=-])")
 BULLET = re.compile(r"(?:[-*+]|\d{1,4}[.)])(?: |$)(?:\[[ xX]\] )?")
+HEADING = re.compile(r"(#{1,6}) (?:\d{1,3}[.)] )?(.*)")
 FENCE = re.compile(r"(`{3,20}|~{3,20})[ ]?([\w+-]{0,20})")
 RULE_ROW = re.compile(r"\|?[ :|-]*-[ :|-]*")
 SIGNS = re.compile(r"^[^\w\s`\[(\"'<>=+-]{1,8} ")
+NUMBER = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ][\d:.]{1,20}Z?)?|(?<![\w.])\d{1,40}(?:\.\d{1,40}){0,9}(?:e[+-]?\d{1,4})?(?!\w{0,80}\d)"
+)
+BETWEEN = " | "  # cells of a row
 
 
 class Form(StrEnum):
@@ -43,14 +49,19 @@ class Line:
     numbered: bool = False
 
     @property
-    def above(self) -> str:
-        """Return the headings above, in lower case."""
-        return " / ".join(title for _, title in self.heads).lower()
-
-    @property
     def sections(self) -> str:
         """Return the headings above without the title of the page, in lower case."""
         return " / ".join(title for level, title in self.heads if level > 1).lower()
+
+    @property
+    def heading(self) -> str:
+        """Return the nearest heading above that is not the title of the page."""
+        return self.heads[-1][1] if self.heads and self.heads[-1][0] > 1 else ""
+
+    def cell_span(self, index: int) -> tuple[int, int, int]:
+        """Return the line and columns of a cell."""
+        start = sum(len(cell) + len(BETWEEN) for cell in self.cells[:index])
+        return self.number, start, start + len(self.cells[index])
 
 
 @dataclass(frozen=True)
@@ -66,9 +77,8 @@ class Block:
 class Page:
     """A whole page."""
 
-    path: str
     lines: tuple[Line, ...]
-    blocks: tuple[Block, ...]
+    blocks: dict[int, Block]
 
     @property
     def prose(self) -> list[Line]:
@@ -77,37 +87,37 @@ class Page:
 
     def block_below(self, number: int) -> Block | None:
         """Return the block that begins right below a line, one blank line between them allowed."""
-        return next((block for block in self.blocks if 2 <= block.number - number <= 3), None)
+        return self.blocks.get(number + 2) or self.blocks.get(number + 3)
+
+    def numbers(self) -> Iterator[tuple[int, int]]:
+        """Yield the line and column of every number, but those that count headings and entries."""
+        for line in self.lines:
+            for match in NUMBER.finditer(line.text):
+                yield line.number, match.start()
 
 
-def parse(text: str, path: str) -> Page:
+def parse(text: str) -> Page:
     """Split a page into its lines; a fence that nothing closes goes on to the end."""
     lines: list[Line] = []
-    blocks: list[Block] = []
+    blocks: dict[int, Block] = {}
     heads: tuple[tuple[int, str], ...] = ()
-    fence, language, start, held = "", "", 0, list[str]()
-    for number, raw in enumerate(text.splitlines(), 1):
+    fence, language, held = "", "", list[str]()
+    for number, raw in enumerate([*text.splitlines(), ""], 1):
         body = raw[: 2 * MAX_LINE].strip()
         opened = FENCE.match(body)
-        if fence:
-            if opened and body.startswith(fence) and not body.strip(fence[0]):
-                blocks.append(Block(start, language, tuple(held)))
-                fence = ""
-            else:
-                held.append(raw[:MAX_LINE])
+        closes = bool(fence and opened and body.startswith(fence) and not body.strip(fence[0]))
+        if fence and not closes:
+            held.append(raw[:MAX_LINE])
+            lines.append(Line(number, raw[:MAX_LINE], raw[:MAX_LINE], Form.CODE))
+        elif fence or (opened and "`" not in body[len(opened[1]) :]):
+            if closes:
+                blocks[number - len(held)] = Block(number - len(held), language, tuple(held))
+            fence, language, held = ("", "", []) if closes or not opened else (opened[1], opened[2].lower(), [])
             lines.append(Line(number, raw[:MAX_LINE], "", Form.CODE))
-            continue
-        if opened and "`" not in body[len(opened[1]) :]:
-            fence, language, start, held = opened[1], opened[2].lower(), number + 1, []
-            lines.append(Line(number, raw[:MAX_LINE], "", Form.CODE))
-            continue
-        line = _line(number, raw, heads)
-        if line.form is Form.HEADING:
-            heads = line.heads
-        lines.append(line)
-    if fence:
-        blocks.append(Block(start, language, tuple(held)))
-    return Page(path, tuple(lines), tuple(blocks))
+        else:
+            lines.append(_line(number, raw, heads))
+            heads = lines[-1].heads
+    return Page(tuple(lines), blocks)
 
 
 def _line(number: int, raw: str, heads: tuple[tuple[int, str], ...]) -> Line:
@@ -116,20 +126,19 @@ def _line(number: int, raw: str, heads: tuple[tuple[int, str], ...]) -> Line:
     kept = raw[:MAX_LINE].strip()
     if not body:
         return Line(number, "", "", Form.BLANK, heads)
-    level = len(body) - len(body.lstrip("#"))
-    if 0 < level <= 6 and body[level : level + 1] == " ":
-        title = plain(body[level:])
-        below = (*(head for head in heads if head[0] < level), (level, title))
+    head = HEADING.fullmatch(body)
+    if head:
+        title = plain(head[2])
+        below = (*(above for above in heads if above[0] < len(head[1])), (len(head[1]), title))
         return Line(number, kept, title, Form.HEADING, below, indent)
+    if RULE_ROW.fullmatch(body) and body.startswith("|"):
+        return Line(number, kept, "", Form.ROW, heads, indent)
     if body.startswith("|"):
         cells = tuple(plain(cell) for cell in re.split(r"(?<!\\)\|", body.removeprefix("|").removesuffix("|")))
-        if RULE_ROW.fullmatch(body):
-            return Line(number, kept, "", Form.ROW, heads, indent, ())
-        return Line(number, kept, " | ".join(cells), Form.ROW, heads, indent, cells)
+        return Line(number, kept, BETWEEN.join(cells), Form.ROW, heads, indent, cells)
     bullet = BULLET.match(body)
     if bullet:
-        numbered = body[0].isdigit()
-        return Line(number, kept, plain(body[bullet.end() :]), Form.ITEM, heads, indent, (), numbered)
+        return Line(number, kept, plain(body[bullet.end() :]), Form.ITEM, heads, indent, (), body[0].isdigit())
     return Line(number, kept, plain(body), Form.TEXT, heads, indent)
 
 
@@ -138,5 +147,4 @@ def plain(text: str) -> str:
     parts = text.strip().replace("\\`", "'").split("`")
     for i in range(0, len(parts), 2):
         parts[i] = ESCAPED.sub(r"\1", html.unescape(MARKS.sub("", parts[i])))
-    joined = "`".join(parts).strip()
-    return SIGNS.sub("", joined).strip()
+    return SIGNS.sub("", "`".join(parts).strip()).strip()
