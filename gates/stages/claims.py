@@ -195,22 +195,20 @@ RULES = (
     RuleText(
         id="CL001",
         title="No claim is contradicted",
-        meaning="A statement of a claims file or report that the evidence of this run, the files or simple "
-        "arithmetic contradict fails: a count that differs, a number outside of its interval, a line that holds "
-        "something else, a total that does not add up, two statements that cannot both be true.",
+        meaning="A statement fails where the evidence, the files or arithmetic contradict it. Examples "
+        "are another count, a number outside of its interval, or a total that does not add up.",
     ),
     RuleText(
         id="CL002",
         title="Every claim is supported",
-        meaning="A statement that nothing seen in this run settles is unknown, however plausible: a number that "
-        "was never measured is no number. It leaves the verdict open only where the claims file marks it "
-        "'level: must'.",
+        meaning="A statement that nothing in this run settles is unknown, however plausible. It leaves "
+        "the verdict open only where the claims file marks it 'level: must'.",
     ),
     RuleText(
         id="CL003",
         title="Every file of claims can be read",
-        meaning="A file of claims that is missing, too large, not UTF-8 or not of the published form is unknown: "
-        "its claims were not checked.",
+        meaning="A file of claims is unknown where it is missing, too large, not UTF-8 or not of the "
+        "published form. Its claims were not checked.",
     ),
 )
 

@@ -17,13 +17,9 @@ RULES = (
     RuleText(
         id="BL017",
         title="Commands that stand for a criterion call its code",
-        meaning="The commands and arms of measurements and the entry points that stand for a criterion which is traced "
-        "to functions run once more, in a copy in which these functions leave a mark and raise. One that ends well all "
-        "the same and left no mark does not call them: what it measures is something else. So does an arm that calls "
-        "them before its steps and in none. One that left its mark and says what it always says takes no notice of an "
-        "error of that code. Either leaves the criterion unknown. "
-        "One of several arms that calls and heeds them is enough; an entry point is asked only where no test stands "
-        "for the criterion. A command that fails before it calls them, or writes no samples in a copy, says nothing.",
+        meaning="Measurements and entry points run in a copy in which the criterion's functions raise. "
+        "One that ends well without calling them, or ignores their errors, leaves the criterion "
+        "unknown.",
     ),
 )
 

@@ -15,12 +15,9 @@ from gates.task.task import Task
 RULES = (
     RuleText(
         id="PF006",
-        title="It comes to the same at once as alone",
-        meaning="A callable is run alone, then by several threads, or processes, that start together; or one object is "
-        "used by several threads. It fails where something else came of it than alone, an error was raised or the "
-        "threads stand still: under the interpreter's own switches, as many as there can be, or with a thread that "
-        "pauses between two steps of the interpreter in the project's lines. Only rounds in which they met count; "
-        "without a failure in k of them fewer than 3/k fail, at 95 %, and that must be as few as is asked for.",
+        title="The same result concurrently as alone",
+        meaning="A callable runs alone, then in several threads or processes. Another result, an error or "
+        "a deadlock fails. Only rounds that overlapped count.",
     ),
 )
 IMPACT = "What runs beside others loses updates, or computes with the state of another; now and then only."

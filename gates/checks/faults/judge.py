@@ -14,9 +14,8 @@ RULES = (
     RuleText(
         id="BL016",
         title="The tests of a criterion notice that its code does nothing",
-        meaning="Each symbol of a criterion is emptied in a copy, or gives something else of its kind, and its tests "
-        "run again. Where none fails, or none could be asked, the criterion is inconclusive. A test function that "
-        "notices nothing is named.",
+        meaning="Each symbol is stubbed out in a copy, or returns something else. Where no test fails, "
+        "the criterion is inconclusive. A test function that notices nothing is named.",
     ),
 )
 

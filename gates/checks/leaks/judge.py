@@ -36,12 +36,9 @@ class Place:
 RULES = (
     RuleText(
         id="PF004",
-        title="Memory does not go on growing",
-        meaning="A callable is run once an epoch in a process of its own; after each, garbage is collected and memory "
-        "is read on a ladder from exact to vague: the allocators of devices, the storages of live tensors, the nodes "
-        "of autograd graphs, what Python holds, what the C library holds, what the process holds. It fails where an "
-        "exact rung's slope lies above the tolerance with its whole interval, also in the second half of what is "
-        "looked at, and again in a longer run; a cache that fills ends. Growth of a vague rung alone is unknown.",
+        title="No memory leak",
+        meaning="A callable runs once an epoch. It fails where device, tensor, graph or Python memory "
+        "keeps growing above the tolerance, also in a longer run. Other growth is unknown.",
     ),
 )
 ORDER = ("device", "tensors", "graph", "python")

@@ -17,9 +17,10 @@ OF_THE_CODE = {Part.TESTS, Part.SETTINGS}
 RULES = (
     RuleText(
         id="BL011",
-        title="The change lowers nothing that it is judged by",
-        meaning="A lower limit, level or binding than at the merge base stops the change, unless the base's task file "
-        "judges it (--policy-from). Tests and settings are listed; --goalposts all stops weaker ones, too.",
+        title="The change does not weaken the gate",
+        meaning="A limit, level or binding lower than at the merge base stops the change, unless "
+        "--policy-from judges it. Tests and settings are listed; --goalposts all stops weaker "
+        "ones.",
     ),
 )
 
