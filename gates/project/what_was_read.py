@@ -68,6 +68,6 @@ def _unread(place: Location | None, path: str, why: str, more: str) -> Finding:
         actual=why,
         message=f"{path} is part of the implementation and could not be read: {why}.{more}",
         impact="What it does was seen by no check that reads code.",
-        remediation="Mend it; if it is not meant to be read, name under 'implementation' the files and folders beside "
-        "it; if it is for a newer Python, let that one run gates.",
+        remediation="Fix it. If it is not meant to be read, name under 'implementation' the files and folders beside "
+        "it. If it is for a newer Python, let that one run gates.",
     )

@@ -89,8 +89,8 @@ def _said(leak: Leak, run: LeakRun) -> Said:
             f"{_grew(grown)}, and nothing that Python or torch knows of: what only a library knows of, or "
             "a buffer that was set aside before and is now filled",
             actual=_grew(grown),
-            remediation="Look for it with a profiler that sees the C library's calls, such as memray; of a buffer, ask "
-            "for as many 'epochs' as it takes to fill it in the first third.",
+            remediation="Look for it with a profiler that sees the C library's calls, such as memray. For a "
+            "buffer, ask for as many 'epochs' as it takes to fill it in the first third.",
         )
     if unclear:
         filled = [f"{each.name} is filling ({each.size} of {each.most})" for each in last.filling]
