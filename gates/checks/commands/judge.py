@@ -16,7 +16,7 @@ RAW = "CalledCode.json"
 RULES = (
     RuleText(
         id="BL017",
-        title="Commands that stand for a criterion call its code",
+        title="Commands that verify a criterion call its code",
         meaning="Measurements and entry points run in a copy in which the criterion's functions raise. "
         "One that ends well without calling them, or ignores their errors, leaves the criterion "
         "unknown.",
@@ -27,7 +27,7 @@ RULES = (
 def plan(task: Task) -> Iterator[Planned]:
     """Plan a check for each criterion that commands stand for."""
     for criterion in _asked(task):
-        title = f"The commands that stand for {criterion.id} call its code"
+        title = f"The commands that verify {criterion.id} call its code"
         yield Planned(
             id=f"called:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id, scored=False
         )
@@ -50,7 +50,7 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     seen = evidence.get(CalledCode)
     if seen is not None and seen.calls:
         yield Section(
-            title="Commands and the Code That They Stand For",
+            title="Commands and the Code That They Verify",
             text="Each command ran once more, in a copy in which the code of its criterion leaves a mark and raises.",
             columns=("Criterion", "Command", "Calls the code"),
             rows=tuple((call.criterion, f"{call.part}: {shown(call.command)}", _says(call)) for call in seen.calls),

@@ -28,7 +28,7 @@ def plan(task: Task) -> Iterator[Planned]:
     """Plan one check for each thing that is done at once and where, and one for each criterion it stands for."""
     for i, one in enumerate(task.concurrency):
         for where in one.places:
-            title = f"The same at once, in {where}: {one.name}"
+            title = f"The same result concurrently, in {where}: {one.name}"
             yield from checks(task, one, f"concurrency:{i}:{where}", title, "the same at once")
 
 

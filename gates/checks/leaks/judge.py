@@ -56,8 +56,8 @@ IMPACT = "A run that is long enough ends for want of memory."
 def plan(task: Task) -> Iterator[Planned]:
     """Plan one check for each callable, and one for each criterion that it stands for."""
     for i, leak in enumerate(task.leaks):
-        title = f"Memory does not go on growing in {leak.name}"
-        yield from checks(task, leak, f"leak:{i}", title, "memory does not go on growing")
+        title = f"No memory leak in {leak.name}"
+        yield from checks(task, leak, f"leak:{i}", title, "no memory leak")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

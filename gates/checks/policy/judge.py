@@ -27,9 +27,7 @@ RULES = (
 
 def plan(_task: Task) -> Iterator[Planned]:
     """Plan one comparison of everything; it speaks of the bar and not of the work, so it has no share of the score."""
-    yield Planned(
-        id="goalposts", title="Nothing that judges the change was lowered", level=Level.ADVISORY, scored=False
-    )
+    yield Planned(id="goalposts", title="The change does not weaken the gate", level=Level.ADVISORY, scored=False)
 
 
 def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ def plan(task: Task) -> Iterator[Planned]:
     """Plan a check for each criterion of a task that asks for proof."""
     for criterion in _asked(task):
         yield Planned(
-            id=f"proof:{criterion.id}", title=f"The evidence of {criterion.id} could say no", level=Level.ADVISORY,
+            id=f"proof:{criterion.id}", title=f"The tests of {criterion.id} kill its mutants", level=Level.ADVISORY,
             criterion=criterion.id, scored=False,
         )  # fmt: skip
 
