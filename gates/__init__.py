@@ -1,3 +1,3 @@
 """A verification-gate runner: it never says PASS for what it has not seen."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

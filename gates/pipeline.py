@@ -46,22 +46,21 @@ RULES = (
     RuleText(
         id="GT001",
         title="Every planned check was decided",
-        meaning="A gate says what it will check before it looks, and each of those checks must have a finding: "
-        "planned == decided > 0. Anything else is a fault of the gate, and its verdict cannot be a pass.",
+        meaning="A gate plans its checks before it looks, and each must have a finding: planned == "
+        "decided > 0. Anything else is a fault of the gate, and never a pass.",
     ),
     RuleText(
         id="GT002",
         title="The files did not change during the run",
-        meaning="The implementation and tests have one digest before the first command and after the last. Evidence of "
-        "files that changed under it speaks of no state of them, so the verdict cannot be a pass.",
+        meaning="The implementation and tests have one digest before the first command and after the "
+        "last. Evidence of files that changed speaks of no state of them: never a pass.",
     ),
     NOT_ASKED_FOR,
     RuleText(
         id="GT004",
         title="Something was seen of every required criterion",
-        meaning="A criterion of level must whose measures are all optional or do not apply to this machine has nothing "
-        "that stands for it, so the verdict cannot be a pass; nor can it where all of these are waived, or a task "
-        "requires neither a criterion nor a share of them and one of them was not seen to hold.",
+        meaning="A must criterion needs something that verifies it: not optional, applicable to this "
+        "machine, and not waived. Where there is nothing, the verdict cannot be a pass.",
     ),
     UNREAD_CODE,
     *UNREAD_FILES,

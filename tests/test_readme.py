@@ -1,12 +1,19 @@
-"""The README's own words: its commands exist, and its example of amp_core runs as it stands."""
+"""Pages beside what they speak of: commands, settings, links, and the README's example of amp_core."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from gates.cli import cli
+from gates.config import Settings
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def block(marker: str) -> str:
@@ -31,11 +38,47 @@ def test_each_command_is_one_line() -> None:
         assert line.startswith("python3 -m venv .venv && ")
 
 
-def test_every_command_and_option_of_the_table_exists() -> None:
-    for command, options in re.findall(r"^\| `gates (\w+)([^`]*)`", README, re.MULTILINE):
-        told = subprocess.run(
-            [sys.executable, "-m", "gates", command, "--help"], capture_output=True, text=True, timeout=60
-        )
-        assert told.returncode == 0, command
-        for option in re.findall(r"--[\w-]+", options):
-            assert option in told.stdout, (command, option)
+def page(name: str) -> str:
+    """The text of a page of the documentation."""
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def test_commands_of_the_table_are_those_of_the_program_with_their_options() -> None:
+    rows = re.findall(r"^\| `gates (\w+)([^`]*)`", page("commands.md"), re.MULTILINE)
+    assert {name for name, _ in rows} == set(cli.commands)
+    for name, words in rows:
+        options = {
+            text for parameter in cli.commands[name].params for text in (*parameter.opts, *parameter.secondary_opts)
+        }
+        assert set(re.findall(r"--[\w-]+", words)) <= options, name
+
+
+def test_settings_of_the_table_are_those_of_the_model_with_their_defaults() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page("settings.md"), re.MULTILINE))
+    assert set(Settings.model_fields) == {key for key in rows if key.islower()}
+    for key, field in Settings.model_fields.items():
+        if field.default:
+            assert json.loads(rows[key].strip("`")) == field.default, key
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that the headings of a page have."""
+    return {
+        re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+        for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    }
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
+def test_every_link_leads_somewhere(file: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", file.read_text(encoding="utf-8")):
+        path, _, anchor = target.partition("#")
+        if not path.startswith("http"):
+            there = file.parent / path if path else file
+            assert there.exists(), target
+            assert not anchor or anchor in anchors(there.read_text(encoding="utf-8")), target
+
+
+def test_the_index_names_every_page() -> None:
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", page("README.md")))
+    assert linked == {file.name for file in (ROOT / "docs").glob("*.md")} - {"README.md"}

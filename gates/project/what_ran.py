@@ -10,8 +10,8 @@ NAMED = 5
 UNREAD_CODE = RuleText(
     id="GT005",
     title="What ran can be read",
-    meaning="Tests imported bytecode of the project that has no source. No check reads it, and nothing says which "
-    "source it is of, so the verdict cannot be a pass.",
+    meaning="Tests imported bytecode of the project that has no source. No check reads it, so the "
+    "verdict cannot be a pass.",
 )
 
 

@@ -16,15 +16,14 @@ RULES = (
     RuleText(
         id="GT006",
         title="The paths of the task lead to files",
-        meaning="Each path under 'implementation' and 'tests' must lead to a file. Of one that does not, nothing was "
-        "looked at, so the verdict cannot be a pass.",
+        meaning="Each path under 'implementation' and 'tests' must lead to a file. Where one does not, "
+        "nothing was looked at, and the verdict cannot be a pass.",
     ),
     RuleText(
         id="GT007",
         title="Every file of the implementation was read",
-        meaning="A Python file under 'implementation' that cannot be parsed, is not text or is too large was looked at "
-        "by no check that reads code, so the verdict cannot be a pass. What is not meant to be read (templates, "
-        "examples of another Python) does not belong under 'implementation'.",
+        meaning="A Python file under 'implementation' that is unparsable, too large or not text was read "
+        "by no check. Leave out what is not meant to be read.",
     ),
 )
 
@@ -69,6 +68,6 @@ def _unread(place: Location | None, path: str, why: str, more: str) -> Finding:
         actual=why,
         message=f"{path} is part of the implementation and could not be read: {why}.{more}",
         impact="What it does was seen by no check that reads code.",
-        remediation="Mend it; if it is not meant to be read, name under 'implementation' the files and folders beside "
-        "it; if it is for a newer Python, let that one run gates.",
+        remediation="Fix it. If it is not meant to be read, name under 'implementation' the files and folders beside "
+        "it. If it is for a newer Python, let that one run gates.",
     )

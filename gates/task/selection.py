@@ -9,8 +9,8 @@ from gates.task.task import Task
 NOT_ASKED_FOR = RuleText(
     id="GT003",
     title="Every criterion was asked for",
-    meaning="A run of one criterion (--only) says nothing of the others, nor of tests and entry points that it "
-    "leaves out; they stay unknown.",
+    meaning="A run of one criterion (--only) says nothing of the others, nor of the tests and entry "
+    "points that it leaves out. They stay unknown.",
 )
 
 

@@ -22,20 +22,20 @@ RULES = (
     RuleText(
         id="BL021",
         title="Every assertion of the tests ran",
-        meaning="No test executed an `assert` that stands under no condition in the test files of a criterion: it lies "
-        "behind the line that raises, in a loop over nothing, or in a helper that is never called.",
+        meaning="No test executed an unconditional `assert` in the test files of a criterion. It is "
+        "behind a line that raises, in an empty loop, or in an unused helper.",
     ),
     RuleText(
         id="BL019",
         title="pytest warns of none of the tests",
-        meaning="pytest or Python warned of a test of the criterion: it returned a value, never awaited a coroutine, "
-        "or hid an exception in a thread or finalizer.",
+        meaning="pytest or Python warned of a test of the criterion. It returned a value, never awaited a "
+        "coroutine, or hid an exception in a thread or finalizer.",
     ),
     RuleText(
         id="BL020",
         title="No check of the tests is constant",
-        meaning="ruff finds a check in a test of the criterion that cannot fail, such as `or True`, a comparison with "
-        "itself, or an assertion on a tuple.",
+        meaning="ruff finds a check in a test of the criterion that cannot fail. Examples are `or True`, "
+        "a comparison with itself, and an assertion on a tuple.",
     ),
 )
 

@@ -16,8 +16,8 @@ RULES = (
     RuleText(
         id="BL022",
         title="The base's tests pass against the change",
-        meaning="Where a change touches tests, the tests of the merge base run against its code, too. One that passed "
-        "there and fails now is a change of behaviour: a criterion must name it under `changes`.",
+        meaning="Where a change touches tests, the base's tests run against its code. One that passed "
+        "there and fails now is changed behaviour: a criterion must name it under `changes`.",
     ),
 )
 

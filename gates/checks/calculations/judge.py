@@ -25,14 +25,14 @@ RULES = (
     RuleText(
         id="BL008",
         title="Calculations give the stated results",
-        meaning="Each row of a table is called in a process of its own, twice; what it returns must be what the task "
-        "expects, within the stated tolerance. What could not be seen is unknown.",
+        meaning="Each row of a table is called twice, in its own process. It must return what the task "
+        "expects, within the tolerance. What was not seen is unknown.",
     ),
     RuleText(
         id="BL009",
         title="Edge cases come out as stated",
-        meaning="Each edge case is one call that must return what is expected, stay finite, warn, or raise the named "
-        "exception. A call that does not return within its time limit is unknown.",
+        meaning="Each edge case is one call. It must return what is expected, stay finite, warn, or raise "
+        "the named exception. A call past its time limit is unknown.",
     ),
     RuleText(
         id="BL018",

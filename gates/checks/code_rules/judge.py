@@ -19,8 +19,8 @@ RULES = (
     RuleText(
         id="BL005",
         title="Code rules are kept",
-        meaning="Each code rule that the task names is applied to the whole implementation. What it finds is a hint "
-        "with a line: it costs score and never blocks. A rule that is bound to a criterion, under `code`, does block.",
+        meaning="Each code rule that the task names is applied to the implementation. What it finds is a "
+        "hint: it costs score. A rule bound to a criterion under `code` blocks.",
     ),
 )
 

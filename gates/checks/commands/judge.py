@@ -16,14 +16,10 @@ RAW = "CalledCode.json"
 RULES = (
     RuleText(
         id="BL017",
-        title="Commands that stand for a criterion call its code",
-        meaning="The commands and arms of measurements and the entry points that stand for a criterion which is traced "
-        "to functions run once more, in a copy in which these functions leave a mark and raise. One that ends well all "
-        "the same and left no mark does not call them: what it measures is something else. So does an arm that calls "
-        "them before its steps and in none. One that left its mark and says what it always says takes no notice of an "
-        "error of that code. Either leaves the criterion unknown. "
-        "One of several arms that calls and heeds them is enough; an entry point is asked only where no test stands "
-        "for the criterion. A command that fails before it calls them, or writes no samples in a copy, says nothing.",
+        title="Commands that verify a criterion call its code",
+        meaning="Measurements and entry points run in a copy in which the criterion's functions raise. "
+        "One that ends well without calling them, or ignores their errors, leaves the criterion "
+        "unknown.",
     ),
 )
 
@@ -31,7 +27,7 @@ RULES = (
 def plan(task: Task) -> Iterator[Planned]:
     """Plan a check for each criterion that commands stand for."""
     for criterion in _asked(task):
-        title = f"The commands that stand for {criterion.id} call its code"
+        title = f"The commands that verify {criterion.id} call its code"
         yield Planned(
             id=f"called:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id, scored=False
         )
@@ -54,7 +50,7 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     seen = evidence.get(CalledCode)
     if seen is not None and seen.calls:
         yield Section(
-            title="Commands and the Code That They Stand For",
+            title="Commands and the Code That They Verify",
             text="Each command ran once more, in a copy in which the code of its criterion leaves a mark and raises.",
             columns=("Criterion", "Command", "Calls the code"),
             rows=tuple((call.criterion, f"{call.part}: {shown(call.command)}", _says(call)) for call in seen.calls),

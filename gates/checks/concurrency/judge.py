@@ -15,12 +15,9 @@ from gates.task.task import Task
 RULES = (
     RuleText(
         id="PF006",
-        title="It comes to the same at once as alone",
-        meaning="A callable is run alone, then by several threads, or processes, that start together; or one object is "
-        "used by several threads. It fails where something else came of it than alone, an error was raised or the "
-        "threads stand still: under the interpreter's own switches, as many as there can be, or with a thread that "
-        "pauses between two steps of the interpreter in the project's lines. Only rounds in which they met count; "
-        "without a failure in k of them fewer than 3/k fail, at 95 %, and that must be as few as is asked for.",
+        title="The same result concurrently as alone",
+        meaning="A callable runs alone, then in several threads or processes. Another result, an error or "
+        "a deadlock fails. Only rounds that overlapped count.",
     ),
 )
 IMPACT = "What runs beside others loses updates, or computes with the state of another; now and then only."
@@ -31,7 +28,7 @@ def plan(task: Task) -> Iterator[Planned]:
     """Plan one check for each thing that is done at once and where, and one for each criterion it stands for."""
     for i, one in enumerate(task.concurrency):
         for where in one.places:
-            title = f"The same at once, in {where}: {one.name}"
+            title = f"The same result concurrently, in {where}: {one.name}"
             yield from checks(task, one, f"concurrency:{i}:{where}", title, "the same at once")
 
 

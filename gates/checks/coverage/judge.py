@@ -24,20 +24,14 @@ RULES = (
     RuleText(
         id="EX005",
         title="Public code is executed by a test",
-        meaning="A public function or method of the implementation of which no line ran in the test run is listed: "
-        "nothing would notice that it breaks. Definitions without a body of their own (protocols, overloads, abstract "
-        "methods) and those for another platform or version, which never came to life here, do not count. What tests "
-        "run in other processes is not followed; where they started some, a function that was not seen running is "
-        "unknown. It costs score and never blocks.",
+        meaning="A public function of the implementation that no test executed is listed. Where tests "
+        "started other processes, it is unknown. It costs score and never blocks.",
     ),
     RuleText(
         id="EX006",
         title="The tests of a criterion execute its code",
-        meaning="Tests that stand for a criterion and never run a line of the code that it is traced to prove nothing "
-        "of it: of each symbol that it names, a line must run. It is not judged "
-        "where something else may have run that code for them: another "
-        "process, a fixture shared by several tests, a cache that was filled before, an entry point. Of code that was "
-        "seen to run at import alone BL016 asks whether its effects are missed; what nobody could see is unknown.",
+        meaning="A line of each symbol that the criterion names must run in its own tests. Where "
+        "something else may have run it, this is not judged. What nobody could see is unknown.",
     ),
 )
 

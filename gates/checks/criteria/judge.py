@@ -24,27 +24,26 @@ RULES = (
     RuleText(
         id="BL001",
         title="A criterion is traced to live code",
-        meaning="Each symbol must be defined, do something, and use what the task names; patterns must fit, rules find "
-        "their subject kept. What must be reached from an entry must run with it in a test. A file that cannot be "
-        "parsed is unknown.",
+        meaning="Each symbol must be defined, do something, and use what the task names. Each pattern "
+        "must fit, and each rule must be kept. A file that cannot be parsed leaves it unknown.",
     ),
     RuleText(
         id="BL002",
         title="Tests verify a criterion",
-        meaning="Every test bound to the criterion, by path, node id or marker, must have passed in a run that can be "
-        "believed. Tests that were skipped, expected to fail, replaced or never collected leave it unknown.",
+        meaning="Every test bound to the criterion must have passed in a run that can be believed. Tests "
+        "that were skipped, expected to fail, replaced or never collected leave it unknown.",
     ),
     RuleText(
         id="BL003",
         title="Coverage of criteria",
-        meaning="The share of criteria with status PASS among those that are not waived, by the findings of all gates. "
-        "Criteria that were not seen make it unknown before they make it fail.",
+        meaning="The share of criteria with status PASS, by the findings of all gates. Waived criteria "
+        "are left out. Criteria that were not seen make it unknown.",
     ),
     RuleText(
         id="BL004",
         title="Markers name criteria that exist",
-        meaning="A marker must have the form TASK/CRITERION, such as T035/AC3, and name a criterion of a task file in "
-        "the project's folder. A test marked for one that no task has would verify nothing, unseen.",
+        meaning="A marker must have the form TASK/CRITERION, such as T035/AC3, and name a criterion of a "
+        "task file. A test marked for another one would verify nothing.",
     ),
 )
 

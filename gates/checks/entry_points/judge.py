@@ -18,16 +18,14 @@ RULES = (
     RuleText(
         id="EX004",
         title="Entry points run to their end",
-        meaning="Each entry point of the task is run in its own process and must end with exit code 0; a callable must "
-        "return, and what returns an exit code (`main`, or a command of pyproject.toml) must return 0. A crash is "
-        "critical and names the exception, the innermost line of the traceback that lies in the project, and why no "
-        "test caught it.",
+        meaning="Each entry point must end with exit code 0; a callable must return. A crash is critical. "
+        "It names the exception, the project's line, and why no test caught it.",
     ),
     RuleText(
         id="EX012",
         title="Entry points come to a result",
-        meaning="An entry point that ends well and returns an error, a skip or nothing but None by name, or writes "
-        "BLOCK or FAILED, has shown nothing. Its criteria stay inconclusive.",
+        meaning="An entry point shows nothing where it ends well but returns an error, a skip or None, or "
+        "writes BLOCK or FAILED. Its criteria stay inconclusive.",
     ),
 )
 

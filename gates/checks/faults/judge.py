@@ -13,10 +13,9 @@ RAW = "EmptiedCode.json"
 RULES = (
     RuleText(
         id="BL016",
-        title="The tests of a criterion notice that its code does nothing",
-        meaning="Each symbol of a criterion is emptied in a copy, or gives something else of its kind, and its tests "
-        "run again. Where none fails, or none could be asked, the criterion is inconclusive. A test function that "
-        "notices nothing is named.",
+        title="The tests of a criterion notice when its code is stubbed out",
+        meaning="Each symbol is stubbed out, or returns something else. Where no test fails, "
+        "the criterion is inconclusive. A test function that notices nothing is named.",
     ),
 )
 
@@ -24,7 +23,7 @@ RULES = (
 def plan(task: Task) -> Iterator[Planned]:
     """Plan a check for each criterion that is traced to symbols or patterns."""
     for criterion in _traced(task):
-        title = f"The tests of {criterion.id} notice that its code does nothing"
+        title = f"The tests of {criterion.id} notice when its code is stubbed out"
         yield Planned(
             id=f"emptied:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id, scored=False
         )
@@ -51,7 +50,7 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     if seen is None or not seen.symbols:
         return
     yield Section(
-        title="Tests Without the Code That They Stand For",
+        title="Tests Against Stubbed Code",
         text="Each symbol was emptied in a copy, and the tests of its criterion ran again: one of them has to notice.",
         columns=("Criterion", "Symbol", "Tests asked", "Noticed by"),
         rows=tuple(

@@ -27,14 +27,9 @@ from gates.task.task import Criterion, Task
 RULES = (
     RuleText(
         id="PF005",
-        title="A step of training waits for nothing that it need not wait for",
-        meaning="What trains some steps is run in a process of its own. At each step of an optimizer it is counted by "
-        "line how often a value is read back to the host, the device is waited for and its cache emptied, and the time "
-        "is split into data, forward, backward, optimizer, evaluation and the rest. It fails where a step does by the "
-        "median more than the task allows (what happens once in a while, such as a log every ten steps, is no part of "
-        "that), or waits for batches for a larger share of its time, with its whole interval. What torch reads by "
-        "itself, and what is read while batches are made, is not counted. A read costs next to nothing on a CPU, where "
-        "it is counted all the same: an accelerator would be waited for.",
+        title="No avoidable host syncs",
+        meaning="It fails where the median step reads back, synchronises or empties the cache more than "
+        "allowed. It also fails where it waits too long for batches.",
     ),
 )
 ASPECTS = (*COUNTED, "stall")

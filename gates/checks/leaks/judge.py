@@ -36,12 +36,9 @@ class Place:
 RULES = (
     RuleText(
         id="PF004",
-        title="Memory does not go on growing",
-        meaning="A callable is run once an epoch in a process of its own; after each, garbage is collected and memory "
-        "is read on a ladder from exact to vague: the allocators of devices, the storages of live tensors, the nodes "
-        "of autograd graphs, what Python holds, what the C library holds, what the process holds. It fails where an "
-        "exact rung's slope lies above the tolerance with its whole interval, also in the second half of what is "
-        "looked at, and again in a longer run; a cache that fills ends. Growth of a vague rung alone is unknown.",
+        title="No memory leak",
+        meaning="A callable runs once an epoch. It fails where device, tensor, graph or Python memory "
+        "keeps growing above the tolerance, also in a longer run. Other growth is unknown.",
     ),
 )
 ORDER = ("device", "tensors", "graph", "python")
@@ -59,8 +56,8 @@ IMPACT = "A run that is long enough ends for want of memory."
 def plan(task: Task) -> Iterator[Planned]:
     """Plan one check for each callable, and one for each criterion that it stands for."""
     for i, leak in enumerate(task.leaks):
-        title = f"Memory does not go on growing in {leak.name}"
-        yield from checks(task, leak, f"leak:{i}", title, "memory does not go on growing")
+        title = f"No memory leak in {leak.name}"
+        yield from checks(task, leak, f"leak:{i}", title, "no memory leak")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -92,8 +89,8 @@ def _said(leak: Leak, run: LeakRun) -> Said:
             f"{_grew(grown)}, and nothing that Python or torch knows of: what only a library knows of, or "
             "a buffer that was set aside before and is now filled",
             actual=_grew(grown),
-            remediation="Look for it with a profiler that sees the C library's calls, such as memray; of a buffer, ask "
-            "for as many 'epochs' as it takes to fill it in the first third.",
+            remediation="Look for it with a profiler that sees the C library's calls, such as memray. For a "
+            "buffer, ask for as many 'epochs' as it takes to fill it in the first third.",
         )
     if unclear:
         filled = [f"{each.name} is filling ({each.size} of {each.most})" for each in last.filling]

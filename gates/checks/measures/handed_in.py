@@ -13,12 +13,9 @@ from gates.task.task import Criterion, Measure, Task
 RULES = (
     RuleText(
         id="PF008",
-        title="Evidence from elsewhere is intact, and of the files as they are here",
-        meaning="A bundle is a measurement made on another machine (`gates measure`). One that is not, byte for byte, "
-        "as it was written, that is of another task, or that nobody whom the settings name has signed, is refused, and "
-        "the verdict cannot be a pass. One whose files, measurement or limits were changed since is stale: it answers "
-        "nothing, and what it would have answered is unknown until it is made again. Samples answer only criteria of "
-        "the kind of device that they were taken on.",
+        title="Evidence from elsewhere is intact and current",
+        meaning="A bundle that was altered, unsigned where asked, or of another task is refused: no pass. "
+        "One whose files, measurement or limits changed is stale, and answers nothing.",
     ),
 )
 

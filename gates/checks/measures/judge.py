@@ -28,11 +28,8 @@ RULES = (
     RuleText(
         id="PF001",
         title="A target is met by its interval",
-        meaning="The number is computed from raw samples taken on the kind of device that "
-        "the criterion asks for. It "
-        "passes when the whole interval meets the target, fails when the whole interval misses it, and is unknown "
-        "in between or without enough good samples. Where the device lacks what the measure names under 'when', "
-        "it does not apply, and the number is shown for information.",
+        meaning="The number comes from raw samples on the device that the criterion asks for. It passes "
+        "when the whole interval meets the target, and fails when the whole interval misses it.",
     ),
 )
 

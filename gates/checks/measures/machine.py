@@ -17,16 +17,14 @@ RULES = (
     RuleText(
         id="PF002",
         title="The machine was fit to measure",
-        meaning="While the gate timed the arms, nothing else held the processor or the device, its limits did not "
-        "change, two copies of one arm took the same time, and the arms did not disturb each other. Where that is not "
-        "so, no interval decides, however narrow it is. Arms that must have the same result had it.",
+        meaning="While the gate measured, the machine was not disturbed, two copies of one arm agreed, "
+        "and arms returned the same where asked. Otherwise no interval decides.",
     ),
     RuleText(
         id="PF003",
         title="Every attempt counts",
-        meaning="Each measurement of the same code for the same criterion on the same machine is written into a "
-        "ledger, whatever came of it. The verdict is taken from the pairs of all attempts together, and they share one "
-        "error, so that trying again is no way around a verdict. A ledger that was changed leaves the verdict open.",
+        meaning="Each measurement of the same code on one machine goes into a ledger. All attempts share "
+        "one error, so that trying again changes no verdict. A changed ledger leaves it open.",
     ),
 )
 REMEDY = {

@@ -16,12 +16,9 @@ from gates.task.task import Criterion, Measure, Task
 RULES = (
     RuleText(
         id="PF009",
-        title="It is not slower or larger than at the baseline",
-        meaning="The same benchmark is run on the files of the baseline revision and on those of the work tree, in "
-        "turn, on one machine. It fails where the whole interval of candidate over baseline lies above what blocks "
-        "(more than 100 % unless the task says otherwise), and warns where it lies above what warns (50 %). Where "
-        "nothing has changed, or the implementation is new, there is nothing to compare; a baseline that does not "
-        "build, import or run is unknown.",
+        title="No regression against the baseline",
+        meaning="One benchmark runs on the baseline's files and on the change's, in turn. It fails where "
+        "the whole interval is above `block_at`, and warns above `warn_at`.",
     ),
 )
 REMEDY = "Find what became slower: `git diff {commit} -- {paths}`. Where it must be, raise the limit and say why."

@@ -17,18 +17,17 @@ OF_THE_CODE = {Part.TESTS, Part.SETTINGS}
 RULES = (
     RuleText(
         id="BL011",
-        title="The change lowers nothing that it is judged by",
-        meaning="A lower limit, level or binding than at the merge base stops the change, unless the base's task file "
-        "judges it (--policy-from). Tests and settings are listed; --goalposts all stops weaker ones, too.",
+        title="The change does not weaken the gate",
+        meaning="A limit, level or binding lower than at the merge base stops the change, unless "
+        "--policy-from judges it. Tests and settings are listed; --goalposts all stops weaker "
+        "ones.",
     ),
 )
 
 
 def plan(_task: Task) -> Iterator[Planned]:
     """Plan one comparison of everything; it speaks of the bar and not of the work, so it has no share of the score."""
-    yield Planned(
-        id="goalposts", title="Nothing that judges the change was lowered", level=Level.ADVISORY, scored=False
-    )
+    yield Planned(id="goalposts", title="The change does not weaken the gate", level=Level.ADVISORY, scored=False)
 
 
 def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -17,10 +17,9 @@ NONE = (
 RULES = (
     RuleText(
         id="BL013",
-        title="The evidence of a criterion could say no",
-        meaning="`gates prove` puts faults into a copy and looks whether the criterion's evidence notices. A criterion "
-        "whose evidence no fault can turn is vacuous: it would pass whatever the code does. A proof of files other "
-        "than those of now is stale and says nothing. Only tasks with 'proof' or 'faults' are held to this.",
+        title="The tests of a criterion kill its mutants",
+        meaning="`gates prove` puts mutants into a copy and runs the criterion's tests. Where none is "
+        "killed, the tests would pass whatever the code does. A proof of other files is stale.",
     ),
 )
 
@@ -29,7 +28,7 @@ def plan(task: Task) -> Iterator[Planned]:
     """Plan a check for each criterion of a task that asks for proof."""
     for criterion in _asked(task):
         yield Planned(
-            id=f"proof:{criterion.id}", title=f"The evidence of {criterion.id} could say no", level=Level.ADVISORY,
+            id=f"proof:{criterion.id}", title=f"The tests of {criterion.id} kill its mutants", level=Level.ADVISORY,
             criterion=criterion.id, scored=False,
         )  # fmt: skip
 

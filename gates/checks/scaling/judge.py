@@ -17,12 +17,9 @@ from gates.task.task import Task
 RULES = (
     RuleText(
         id="PF007",
-        title="It grows no faster with a size than it may",
-        meaning="A step is made at several sizes, which are timed in turn, in several starts. The exponent of its "
-        "time, memory or calls lies between the slope in logarithms over the upper half of the sizes, which a "
-        "constant part makes too small, and the k of a + b * n ** k; the interval has the variance from start to start "
-        "in it. It fails where the whole interval lies beyond the limit, and is unknown where the limit lies within. "
-        "Where it grows too fast, each line's part of the step is taken at the least and the largest size.",
+        title="It scales no worse with a size than it may",
+        meaning="A step is measured at several sizes. It fails where the whole interval of its exponent "
+        "is beyond the limit. An interval that holds the limit is unknown.",
     ),
 )
 METHOD = ("the exponent lies between the slope in logarithms over the upper half of the sizes and the k of a + b n^k; "

@@ -21,22 +21,21 @@ RULES = (
     RuleText(
         id="EX007",
         title="The package builds",
-        meaning="A copy of the project is built into a wheel by its own backend, without network. A build that fails "
-        "is high, or medium where sources of another language are compiled, which needs tools that may not be here. "
-        "Where the backend is not installed it is unknown and asks nothing of anybody.",
+        meaning="A copy of the project is built into a wheel by its own backend, without network. A build "
+        "that fails is high. A backend that is not installed is unknown.",
     ),
     RuleText(
         id="EX008",
         title="Each module imports by itself",
-        meaning="Each module of the implementation is imported in a process of its own. A syntax error, a name that is "
-        "not defined, a cycle, or a missing module of the project or of its requirements is high. A module that needs "
-        "something optional, another platform or surroundings of its own is listed, as are warnings of its own code.",
+        meaning="Each module is imported in its own process. Syntax errors, undefined names, cycles and "
+        "missing required modules are high. Needs of something optional or another platform are "
+        "listed.",
     ),
     RuleText(
         id="EX009",
         title="No deprecated API is used",
-        meaning="Deprecations that Python or a library announced to lines of the project: in the test run, in entry "
-        "points, at import. Those announced to lines of a dependency are listed with its name. It never blocks.",
+        meaning="Deprecation warnings for lines of the project are listed: in tests, entry points and "
+        "imports. Those for lines of a dependency carry its name. It never blocks.",
     ),
 )
 

@@ -15,9 +15,8 @@ RULES = (
     RuleText(
         id="EX001",
         title="The test run can be believed",
-        meaning="The process ended by itself, every planned test has an end, none was deselected, and process "
-        "status, plugin, JSON report and JUnit file agree. A crash or a file that cannot be collected fails; a run "
-        "that was cut short, collected nothing or contradicts itself is unknown.",
+        meaning="Every planned test has an end, and process status, plugin, JSON and JUnit agree. A crash "
+        "or uncollectable file fails. A run cut short, empty or contradictory is unknown.",
     ),
     RuleText(
         id="EX002",
@@ -27,21 +26,20 @@ RULES = (
     RuleText(
         id="EX003",
         title="No test was left out",
-        meaning="Skipped, expected-to-fail and unexpectedly passing tests are listed. They prove nothing, "
-        "count for "
-        "no criterion, and cost score; alone they do not block.",
+        meaning="Skipped, expected-to-fail and unexpectedly passing tests are listed. They verify "
+        "nothing, count for no criterion, and cost score. Alone they do not block.",
     ),
     RuleText(
         id="EX013",
         title="Tests read what the commit has",
-        meaning="A file beside the tests that they read, that lay there before the run and is not committed, leaves "
-        "the run open: in a fresh checkout the same commit would have another verdict.",
+        meaning="Tests read a file beside them that is not committed. A fresh checkout of the same commit "
+        "could have another verdict, so the run stays open.",
     ),
     RuleText(
         id="EX011",
         title="A test ends the same way each time",
-        meaning="A test that ended in two ways, in runs of different order (--repeat) or when a plugin ran it again, "
-        "fails: the run that passed does not take back the one that did not.",
+        meaning="A test that ended in two ways fails, with --repeat or where a plugin ran it again. The "
+        "run that passed does not undo the one that failed.",
     ),
 )
 

@@ -26,11 +26,8 @@ RULES = (
     RuleText(
         id="BL015",
         title="The project's code does right in its tests",
-        meaning="Where the task asks for it (recorded_tests), the tests of a criterion are run once more with the "
-        "calls of scalers, optimizers, clips and autocast recorded. Judged is what one call of the project's code by a "
-        "test does: the order of its calls, and that a step which overflows changes not a bit and lowers the scale. "
-        "The order of what a test itself calls is its own. What a criterion needs counts only where the project's code "
-        "did it, in a test that passed both times.",
+        meaning="Under `recorded_tests`, tests run once more and are recorded. Judged is what one call of "
+        "the project's code does: its order of calls, and that it skips an overflow.",
     ),
 )
 Judge = Callable[[Looked], Iterator[Said]]

@@ -21,11 +21,8 @@ RULES = (
     RuleText(
         id="BL006",
         title="Training steps do right while they run",
-        meaning="Each training step of the task is run on the CPU in a process of its own, with the calls of scalers, "
-        "optimizers, clips, schedules and autocast recorded, and once more with one infinite gradient. Judged are the "
-        "order of the calls, the precision of the matrix products, the gradients beside those computed in float64, "
-        "the dtypes of the parameters, and that a step which overflows changes not a bit and lowers the scale. What "
-        "could not be observed is unknown; what there is nothing to see of does not apply, unless the task needs it.",
+        meaning="Each training step runs on the CPU and is recorded. Judged are its order of calls, "
+        "dtypes and gradients, and that an overflow is skipped. What was not observed is unknown.",
     ),
 )
 Judge = Callable[[StepRecording, frozenset[Need]], Iterator[Said]]

@@ -15,10 +15,9 @@ RULES = (
     RuleText(
         id="BL012",
         title="Waivers are few, owned and short",
-        meaning="A waiver lets the findings of one criterion pass until a day; they keep their outcome and are shown "
-        "with reason, owner and day. It warns from 14 days before, does nothing from its day on, nor while that day is "
-        "more than a year away, and is named where it waives nothing. Rules on the run itself (GT), on belief (EX001), "
-        "on the bar and on waivers cannot be waived.",
+        meaning="A waiver lets findings of one criterion pass until a day. Ended, unused and overlong "
+        "waivers are named. Rules on the run, on belief, on policy changes and on waivers cannot "
+        "be waived.",
     ),
 )
 
