@@ -166,9 +166,8 @@ RULES = (
     RuleText(
         id="CL001",
         title="No claim is contradicted",
-        meaning="A statement of a report that the tests of this run, the files or arithmetic contradict fails: a count "
-        "that differs, a line that holds something else, a total that does not add up, two statements that cannot both "
-        "be true.",
+        meaning="A statement of a report fails where the run, the files or arithmetic contradict it. Examples are "
+        "another count, another line, or a total that does not add up.",
     ),
     RuleText(
         id="CL002",
