@@ -19,7 +19,7 @@ HEAD = len("=") + 2 * hashlib.sha256().digest_size + len(" ")
 
 Entry = dict[str, object]
 NOTES = {"start", "object", "trouble", "truncated", "problem", "end", "attempt", "reference", "overflow",
-         "after_overflow", "log", "injected", "scale", "test", "tested", "reads", "hidden", "buffers"}  # fmt: skip
+         "after_overflow", "log", "injected", "scale", "test", "tested", "reads"}  # fmt: skip
 
 
 def read_journal(path: Path, secret: str) -> Recorded:
@@ -76,8 +76,7 @@ def _recorded(entries: list[Entry], foreign: int) -> Recorded:
             "overflows": [_fit(Overflowed, entry) for entry in by_word.get("overflow", [])],
             "injected": "injected" in by_word,
             "steps_after_overflow": after.get("steps"),
-            "hidden": sorted({str(entry["device"]) for entry in by_word.get("hidden", [])}),
-            "ruined": by_word.get("buffers", [{}])[-1].get("ruined", ()),
+            "finite": after.get("finite"),
             "reads": [read for entry in by_word.get("reads", []) for read in _reads(entry)],
             "logged": [_fit(Logged, entry) for entry in by_word.get("log", [])],
         }

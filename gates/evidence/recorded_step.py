@@ -33,7 +33,7 @@ class Attempt(Model):
     """One step of an optimizer, taken or left out (`skipped`), and what it was taken with.
 
     `window` counts the updates of its scaler before it: steps of one window have one loss scale. `after` counts the
-    events before it. `norm` is that of the unscaled gradients, before they are clipped where that is after unscaling.
+    events before it.
     """
 
     location: Location | None = None
@@ -45,7 +45,6 @@ class Attempt(Model):
     scale: float | None = None
     params: tuple[str, ...] = ()
     state: tuple[str, ...] = ()
-    norm: float | None = None
     driven: int | None = None
     after: int = 0
 
@@ -56,7 +55,6 @@ class Compared(Model):
     `factor` is by how much they are too large; `error` is the distance from the reference, relative to its length, and
     `error_less_factor` the same once the factor is divided out. `outputs_off` is how far the outputs computed again
     are from those that were seen. `lost` is the share of gradients that are zero where the reference is not.
-    `multipliers` are the constants that the loss was multiplied with last, the latest first.
     """
 
     location: Location | None = None
@@ -72,19 +70,20 @@ class Compared(Model):
     error: float | None = None
     error_less_factor: float | None = None
     lost: float | None = None
-    multipliers: tuple[float, ...] = ()
 
 
 class Overflowed(Model):
     """A step whose gradients were made infinite on purpose, and what became of it.
 
     `changed` counts the parameters that are not bit by bit what they were, `state_changed` names the moments and
-    counters that are not. `swallowed` says that the gradient was made finite where it was, neither cleared nor computed
-    again. `own` is whether the class of the scaler is the project's.
+    counters that are not; `stepped` is whether the optimizer, or the scaler for it, was asked to step. `swallowed`
+    says that the gradient was made finite where it was, neither cleared nor computed again. `own` is whether the class
+    of the scaler is the project's.
     """
 
     location: Location | None = None
     optimizer: int
+    stepped: bool
     changed: int
     state_changed: tuple[str, ...] = ()
     finite_at_step: bool | None = None
@@ -123,11 +122,7 @@ class HostRead(Model):
 
 
 class Recorded(Model):
-    """One process in which a training step was run and recorded.
-
-    `hidden` are the kinds of accelerators that it asked for and that are not here; `ruined` the buffers that were
-    finite at first and are not in the end.
-    """
+    """One process in which a training step was run and recorded."""
 
     process: ProcessRun | None = None
     problem: str = ""
@@ -146,5 +141,4 @@ class Recorded(Model):
     steps_after_overflow: int | None = None
     logged: tuple[Logged, ...] = ()
     reads: tuple[HostRead, ...] = ()
-    hidden: tuple[str, ...] = ()
-    ruined: tuple[str, ...] = ()
+    finite: bool | None = None

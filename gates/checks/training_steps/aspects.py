@@ -1,13 +1,10 @@
 """The aspects of a training step that one recorded run shows: its end, precision, gradients, parameters, logs."""
 
-import itertools
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gates.checks.training_steps.collect import StepRecording
-from gates.checks.training_steps.logging import judge_norms
 from gates.evidence.recorded_step import Compared, Happened, Recorded
 from gates.judging.said import Said, absent, unseen
 from gates.model import Level, Outcome
@@ -17,8 +14,6 @@ BACKWARD = {"backward", "scaled_backward"}
 HALF = {"float16", "bfloat16"}
 # By the roundings of a few layers: 2**-11 each for float16, 2**-8 for bfloat16, which a sound step stays far below.
 TOLERANCES = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.15}
-RETURNED = "returned"  # as the recorder calls a bare number
-NAMED = {Need.BF16: "bfloat16", Need.FP16: "float16"}
 NEAR = 0.05
 LOST = 0.05
 Needs = frozenset[Need]
@@ -41,22 +36,14 @@ def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
         yield Said(Outcome.FAILED, f"The training step does not run to its end: {what}", ended, run.crash,
                    expected="it returns", impact="Training crashes here, on a CPU, with a tiny model.",
                    remediation="Mend the crash.")  # fmt: skip
-    elif infinite := next((one for one in run.logged if one.values.get(RETURNED, 0) is None), None):
-        yield Said(Outcome.FAILED, "The call returned a number that is not finite.", "inf or nan", infinite.location,
-                   expected="a finite number", impact="What it computes is lost.", subject="not finite",
-                   remediation="Sum in float32: float16 ends at 65,504.")  # fmt: skip
     elif not run.attempts:
         yield Said(Outcome.UNKNOWN, "No step of a torch optimizer was seen in the training step.", "0 steps",
                    remediation="Name a callable that takes some steps.")  # fmt: skip
     else:
-        yield from _ended(run)
-
-
-def _ended(run: Recorded) -> Iterator[Said]:
-    taken = sum(not attempt.skipped for attempt in run.attempts)
-    extra = f" ({'; '.join(run.troubles)})" if run.troubles else ""
-    yield Said(Outcome.PASSED, f"The training step ran to its end: {taken} steps taken, "
-               f"{len(run.attempts) - taken} left out{extra}.", f"{len(run.attempts)} steps")  # fmt: skip
+        taken = sum(not attempt.skipped for attempt in run.attempts)
+        extra = f" ({'; '.join(run.troubles)})" if run.troubles else ""
+        yield Said(Outcome.PASSED, f"The training step ran to its end: {taken} steps taken, "
+                   f"{len(run.attempts) - taken} left out{extra}.", f"{len(run.attempts)} steps")  # fmt: skip
 
 
 def judge_precision(step: StepRecording, needs: Needs) -> Iterator[Said]:
@@ -68,15 +55,6 @@ def judge_precision(step: StepRecording, needs: Needs) -> Iterator[Said]:
     scaled = [event for event in backward if event.word == "scaled_backward" and event.scale != 1.0]
     where = next((event.location for event in scaled or backward), None)
     shown = ", ".join(f"{count} in {name}" for name, count in sorted(products.items())) or "none"
-    if run.hidden and not half:
-        what = " and ".join(run.hidden)
-        needed = bool(scaled or needs & {Need.SCALER, Need.AUTOCAST, *NAMED})
-        yield unseen(f"the precision: the code asks for {what}, which is not here, and torch turns that off",
-                     needed=needed)  # fmt: skip
-        return
-    if missing := [name for need, name in NAMED.items() if need in needs and not products[name]]:
-        yield absent(f"no matrix product was computed in {missing[0]} (seen: {shown})", needed=True)
-        return
     if Need.SCALER in needs and not scaled:
         yield replace(absent("no loss was scaled in this training step", needed=True), subject="scaler")
     if scaled and not half and products and all(event.whole for event in scaled):
@@ -121,10 +99,7 @@ def _doubts(run: Recorded, scaled: Sequence[Happened], products: Counter[str]) -
 def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
     """Judge the gradients that were clipped or used beside those in float64."""
     run, needed = step.plain, Need.GRADIENTS in needs
-    if Need.LOGGED_SCALE not in needs:
-        yield from judge_norms(run, Level.ADVISORY)
     wrong = [said for one in run.compared if _comparable(one, run) and (said := _wrong(one, run)) is not None]
-    wrong += _of_the_next_scale(run)
     if wrong:
         yield from {said.subject: said for said in reversed(wrong)}.values()
         return
@@ -145,7 +120,7 @@ def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
 def _right(run: Recorded) -> Said:
     """Say that all gradients that were compared are those of the reference."""
     good = [one for one in run.compared if one.finite]
-    worst, first = max(_error(one) or 0.0 for one in good), good[0]
+    worst, first = max(one.error or 0.0 for one in good), good[0]
     return Said(
         Outcome.PASSED, f"The gradients of {first.parameters} parameters are those of {first.precision} within "
         f"{worst:.1e} of their length, in {len(good)} steps.", f"{worst:.1e}", first.location,
@@ -194,36 +169,6 @@ def _wrong(one: Compared, run: Recorded) -> Said | None:
     return None
 
 
-def _error(one: Compared) -> float | None:
-    """Return how far gradients are off, those of a loss that was scaled by hand less the scale that was taken out."""
-    return one.error_less_factor if _scaled_by_hand(one) else one.error
-
-
-def _scaled_by_hand(one: Compared) -> bool:
-    """Return whether gradients were divided by some of the constants that the loss was multiplied with."""
-    chosen = (itertools.combinations(one.multipliers, many) for many in range(1, len(one.multipliers) + 1))
-    scales = [math.prod(each) for each in itertools.chain.from_iterable(chosen)]
-    return one.factor is not None and any(abs(one.factor * scale - 1) < NEAR for scale in scales)
-
-
-def _of_the_next_scale(run: Recorded) -> list[Said]:
-    """Return what is wrong with gradients that were divided by the scale of the step after them."""
-    for one, following in itertools.pairwise(run.compared):
-        mine, its = math.prod(one.multipliers), math.prod(following.multipliers)
-        if not _comparable(one, run) or _scaled_by_hand(one) or one.optimizer != following.optimizer or mine == its:
-            continue
-        if abs((one.factor or 0) * its - 1) < NEAR and (one.error_less_factor or 0) <= max(NEAR, _tolerance(run)):
-            said = Said(
-                Outcome.FAILED, f"The gradients are {its / mine:g} times too small: the loss was multiplied by "
-                f"{mine:g}, they are divided by {its:g}, the scale of the next step.", f"{mine / its:g} times",
-                one.location, expected="1 times", subject="scale moved first",
-                impact="Each step at which the scale moves is too small, or too large.",
-                remediation="Divide by the scale that the loss was multiplied by, then change the scale.",
-            )  # fmt: skip
-            return [said]
-    return []
-
-
 def _why_not(run: Recorded) -> str:
     """Return why the gradients are not known to be right: of each optimizer, in each step in which they are finite."""
     for one in run.compared:
@@ -241,11 +186,10 @@ def _difference(one: Compared, run: Recorded) -> str:
     """Return what is in the way of taking finite gradients for those of the reference."""
     if not _same(one, run):
         return f"the module does not return the same again ({one.outputs_off or 0:.1e} off)"
-    error = _error(one)
-    if error is None:
+    if one.error is None:
         return "the gradients of the reference are zero"
-    if error > _tolerance(run):
-        return f"the gradients are not those of the recorded calls alone ({error:.1e} off)"
+    if one.error > _tolerance(run):
+        return f"the gradients are not those of the recorded calls alone ({one.error:.1e} off)"
     return f"the gradients of {one.left_out} parameters come from outside of any module" if one.left_out else ""
 
 
@@ -256,14 +200,6 @@ def judge_parameters(step: StepRecording, _needs: Needs) -> Iterator[Said]:
     params = sorted({name for attempt in run.attempts for name in attempt.params})
     state = sorted({name for attempt in run.attempts for name in attempt.state})
     where = next((attempt.location for attempt in run.attempts if set(attempt.params) & HALF), None)
-    if ruined := next((each.ruined for each in (run, step.overflow) if each and each.ruined), ()):
-        at = next((attempt.location for attempt in run.attempts if attempt.skipped), None)
-        yield Said(
-            Outcome.FAILED, f"Buffers of the model that were finite are not in the end: {', '.join(ruined)}.",
-            ", ".join(ruined), at, expected="finite buffers", subject="buffers",
-            impact="A batch that overflows leaves them so for good: evaluation and checkpoints are NaN.",
-            remediation="Put the buffers back with a step that is left out, or leave out what is not finite before it.",
-        )  # fmt: skip
     if not params:
         yield absent("no parameter was seen", needed=False)
     elif set(params) & HALF:

@@ -37,12 +37,8 @@ ASPECTS: dict[str, tuple[str, Judge, Level]] = {
     "logging": ("logs the loss scale", judge_logged, Level.MUST),
 }
 # A loss that was not scaled is a failure of its own, so that a needed scaler was seen where nothing failed.
-SHOWN_BY = {
-    **dict.fromkeys((Need.AUTOCAST, Need.BF16, Need.FP16), "precision"),
-    Need.GRADIENTS: "gradients",
-    Need.OVERFLOW: "overflow",
-    Need.LOGGED_SCALE: "logging",
-}
+SHOWN_BY = {Need.AUTOCAST: "precision", Need.GRADIENTS: "gradients", Need.OVERFLOW: "overflow",
+            Need.LOGGED_SCALE: "logging"}  # fmt: skip
 
 
 def plan(task: Task) -> Iterator[Planned]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from gates.checks.training_steps.collect import StepRecording
 from gates.evidence.recorded_step import Attempt, Recorded
 from gates.judging.said import Said, absent
-from gates.model import Level, Outcome
+from gates.model import Outcome
 from gates.task.training_step import Need
 
 
@@ -18,7 +18,6 @@ def judge_logged(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]
     if not any(run.logged for run in runs):
         yield absent("nothing was logged or returned by this training step", needed=True)
     elif all(names.values()):
-        yield from judge_norms(step.plain, Level.MUST)
         shown = ", ".join(sorted(set().union(*names.values()))[:3])
         also = ", also where an overflow lowered it" if len(runs) > 1 else ""
         yield Said(Outcome.PASSED, f"The loss scale was logged at each of {steps} steps, as {shown}{also}.", shown,
@@ -71,23 +70,3 @@ def _in_order(wanted: list[float | None], values: list[float | None]) -> bool:
     return bool(wanted) and all(any(value == each for value in rest) for each in wanted) and set(values) <= {
         *wanted, *values[-1:]
     }  # fmt: skip
-
-
-def judge_norms(run: Recorded, level: Level) -> Iterator[Said]:
-    """Say so where what was logged at each step is the norm of gradients that are still scaled."""
-    steps = [(one.norm, one.scale) for one in run.attempts if one.norm and one.scale and one.scale > 1]
-    for to, name in sorted({(record.to, name) for record in run.logged for name in record.values}):
-        records = [record for record in run.logged if record.to == to and name in record.values]
-        values = [record.values[name] for record in records]
-        if len(values) == len(steps) == len(run.attempts) >= LEAST and all(
-            value and abs(value / (norm * scale) - 1) < NEAR for value, (norm, scale) in zip(values, steps, strict=True)
-        ):
-            yield Said(
-                Outcome.FAILED, f"The logged {name!r} is the norm of scaled gradients: {steps[0][1]:g} times the true "
-                "one.", f"{values[0]:.4g}", records[0].location, expected=f"{steps[0][0]:.4g}", level=level,
-                impact="It moves with the loss scale, and shows nothing of training.", subject="scaled norm",
-                remediation="Unscale the gradients before the norm is taken.",
-            )  # fmt: skip
-
-
-LEAST, NEAR = 3, 0.01

@@ -7,7 +7,6 @@ The numbers are the descriptors of the pipe for the journal, of its secret, and 
 came of the call; an exception is raised on, so that its traceback reaches stderr.
 """
 
-from .buffers import Buffers
 from .by_hand import ByHand
 from .calls import Calls
 from .clearing import Clearing
@@ -30,7 +29,7 @@ def main() -> None:
     Calls(scene), Steps(scene), Forwards(scene)
     trackers = Trackers(scene)
     journal.watched = trackers.look
-    scene.observers += [Clearing(scene), ByHand(scene), Given(scene), Buffers(scene)]
+    scene.observers += [Clearing(scene), ByHand(scene), Given(scene)]
     if asked["overflow"]:
         scene.observers.append(Overflow(scene, **asked["overflow"]))
     else:

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from .journal import safely
-from .observing import Scene, dtype_name, tell_if_hidden
+from .observing import Scene, dtype_name
 
 Call = Callable[..., Any]
 Before = Callable[..., None]
@@ -93,7 +93,6 @@ class Calls:
         self._clears()
         put = self._schedule
         around_all(scene, LRScheduler, ("step",), put)
-        around(scene, autocast, "__init__", self._made)
         for kind in (autocast, *autocast.__subclasses__()):
             if "__enter__" in vars(kind):
                 around(scene, kind, "__enter__", self._entered)
@@ -162,10 +161,6 @@ class Calls:
                     scene.let_know(lambda each: each.scheduled(known[0]))
 
         around(scene, kind, name, advance)
-
-    def _made(self, _context: autocast, device_type: str, *args: object, **kwargs: Any) -> None:  # noqa: ANN401
-        if kwargs.get("enabled", args[1] if len(args) > 1 else True):
-            tell_if_hidden(self._scene, device_type)
 
     def _entered(self, context: autocast, *_args: object) -> None:
         dtype = context.fast_dtype

@@ -18,16 +18,12 @@ SCALED_BY = "gates.scaled_by"
 
 @dataclass(frozen=True)
 class Reached:
-    """What one backward call leads to: whose scale, the parameters, and the dtypes of the matrix products before it.
-
-    `multipliers` are the constants that the loss was multiplied with last.
-    """
+    """What one backward call leads to: whose scale, the parameters, and the dtypes of the matrix products before it."""
 
     scaler: GradScaler | None
     params: tuple[Tensor, ...]
     products: Mapping[str, int]
     whole: bool
-    multipliers: tuple[float, ...] = ()
 
 
 class Observer:
@@ -100,7 +96,6 @@ class Scene:
     observers: list[Observer] = field(default_factory=list)
     scaling: set[int] = field(default_factory=set)
     attempts: int = 0
-    second_order: bool = False  # gradients were computed of which there are to be gradients
     here: Thread = field(default_factory=Thread)
 
     @property
@@ -131,10 +126,8 @@ class Scene:
         self.optimizers += [each for ref in kept if (each := ref()) is not None]
 
     def number(self, optimizer: Optimizer) -> int:
-        """Return the number of an optimizer; one that wraps another, and holds what that holds, has its number."""
-        mine = [id(param) for param in held(optimizer)]
-        same = (each for each in self.optimizers if [id(param) for param in held(each)] == mine)
-        return self.journal.number(next(same, optimizer), "optimizer")
+        """Return the number of an optimizer."""
+        return self.journal.number(optimizer, "optimizer")
 
     def holding(self, params: Iterable[Tensor]) -> list[Optimizer]:
         """Return the optimizers that hold any of these parameters."""
@@ -161,19 +154,3 @@ def rates(optimizer: Optimizer) -> list[float]:
 def dtype_name(dtype: torch.dtype) -> str:
     """Return a dtype's name without the package."""
     return str(dtype).removeprefix("torch.")
-
-
-def norm_of(optimizer: Optimizer) -> float:
-    """Return the norm of an optimizer's gradients, less the scale that it takes out itself."""
-    grads = [param.grad for param in held(optimizer) if param.grad is not None and not param.grad.is_sparse]
-    scale = getattr(optimizer, "grad_scale", None)  # a fused optimizer unscales inside its kernel
-    divisor = float(scale) if isinstance(scale, Tensor) else 1.0
-    return float(torch.nn.utils.get_total_norm(grads)) / divisor if grads else 0.0
-
-
-def tell_if_hidden(scene: Scene, device: str) -> None:
-    """Note that the code asks for an accelerator that is not here, where torch turns off what it asks."""
-    kind = torch.device(device).type
-    backend = getattr(torch, kind, None)
-    if kind != "cpu" and not (backend and backend.is_available()):
-        scene.journal.tell("hidden", device=kind)

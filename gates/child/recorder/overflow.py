@@ -39,7 +39,7 @@ class Watch:
 
     def compared(self) -> dict[str, Any]:
         """Return, after the step, what it changed."""
-        return {"changed": _changed(self), "state_changed": _state_changed(self)}
+        return {"stepped": True, "changed": _changed(self), "state_changed": _state_changed(self)}
 
 
 class Overflow(Observer):
@@ -80,20 +80,20 @@ class Overflow(Observer):
 
     def cleared(self, optimizers: list[Optimizer]) -> None:
         """Note that the gradients, and with them the infinite one, were cleared."""
-        if self._watch and any(self._is_of(self._watch, each) for each in optimizers):
+        if self._watch and self._watch.optimizer in optimizers:
             self._watch.cleared = self._watch.boundary = True
 
     def scheduled(self, optimizer: Optimizer) -> None:
         """Take the step that was made to overflow as over at the next backward pass."""
-        if self._watch and self._is_of(self._watch, optimizer):
+        if self._watch and self._watch.optimizer is optimizer:
             self._watch.boundary = True
 
     def before_step(self, optimizer: Optimizer) -> None:
         """See whether what was made infinite is still so when the optimizer is to step."""
         watch = self._watch
-        if watch and self._is_of(watch, optimizer) and watch.taken:
+        if watch and watch.optimizer is optimizer and watch.taken:
             self._end(watch)
-        elif watch and self._is_of(watch, optimizer):
+        elif watch and watch.optimizer is optimizer:
             finite = _finite(watch)
             watch.facts.setdefault("finite_at_step", finite)
             kept = watch.infinite.grad is not None and not watch.cleared
@@ -105,7 +105,7 @@ class Overflow(Observer):
         if self._told:
             self._since += 1
         watch = self._watch
-        if watch and self._is_of(watch, optimizer) and not watch.taken:
+        if watch and watch.optimizer is optimizer and not watch.taken:
             watch.facts |= watch.compared()
             watch.boundary = True
 
@@ -127,10 +127,6 @@ class Overflow(Observer):
         elif _finite(watch):  # what is now computed comes in place of it
             watch.cleared = True
 
-    def _is_of(self, watch: Watch, optimizer: Optimizer) -> bool:
-        """Return whether an optimizer is the watched one, or wraps it."""
-        return self._scene.number(watch.optimizer) == self._scene.number(optimizer)
-
     def _is_for(self, watch: Watch, reached: Reached) -> bool:
         """Return whether a backward pass leads to the watched optimizer, or may do so; other threads have others."""
         if reached.whole:
@@ -141,7 +137,8 @@ class Overflow(Observer):
         """Tell what is not told yet, and whether training went on."""
         if self._watch:
             self._end(self._watch)
-        self._scene.journal.tell("after_overflow", steps=self._since)
+        finite = all(bool(torch.isfinite(param).all()) for o in self._scene.optimizers for param in held(o))
+        self._scene.journal.tell("after_overflow", steps=self._since, finite=finite)
 
     def _end(self, watch: Watch) -> None:
         self._watch, self._told = None, True
@@ -163,7 +160,7 @@ def watched(scene: Scene, optimizer: Optimizer, scaler: GradScaler | None, infin
 
 def told_of(scene: Scene, watch: Watch, scale: float | None) -> dict[str, Any]:
     """Return what there is to tell of an overflow after which the loss scale is this one."""
-    missing = {} if watch.taken else watch.compared()
+    missing = {} if watch.taken else {**watch.compared(), "stepped": False}
     return {
         "optimizers": [scene.number(watch.optimizer)],
         "scale_before": watch.scale,

@@ -21,7 +21,6 @@ STEPS = 3
 CALLS = 64
 MOST_PARAMETERS = 20_000_000
 TINY = 1e-12
-SECOND = "the loss holds gradients (create_graph=True), and for gradients of gradients there is no reference"
 
 
 @dataclass
@@ -45,7 +44,6 @@ class Reference(Observer):
         self._calls: list[Kept] = []
         self._next: Kept | None = None
         self._scale = 1.0
-        self._multipliers: tuple[float, ...] = ()
         self._compared: set[int] = set()
         self._done: dict[int, int] = {}
         self._why_not = ""
@@ -94,7 +92,6 @@ class Reference(Observer):
     def before_backward(self, reached: Reached) -> None:
         """Keep the scale that the gradients will have."""
         self._scale = self._scene.scale_of(reached.scaler)
-        self._multipliers = reached.multipliers
 
     def before_clip(self, params: list[Tensor]) -> None:
         """Compare what is about to be clipped."""
@@ -124,10 +121,8 @@ class Reference(Observer):
             return
         self._compared.add(id(optimizer))
         self._done[id(optimizer)] = self._done.get(id(optimizer), 0) + 1
-        facts: dict[str, Any] = {
-            "optimizers": [self._scene.number(optimizer)], "when": when, "multipliers": self._multipliers
-        }  # fmt: skip
-        why = self._why_not or (SECOND if self._scene.second_order else "")
+        facts: dict[str, Any] = {"optimizers": [self._scene.number(optimizer)], "when": when}
+        why = self._why_not
         try:
             facts = {**({} if why else self._figures(optimizer, divisor)), **facts}
         except Exception as error:  # noqa: BLE001  # a module that cannot be copied or called again

@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 from .calls import Call, around, around_all
 from .forwards import autocast_dtype
 from .journal import safely
-from .observing import SCALED_BY, Reached, Scene, dtype_name, held, norm_of, rates, tell_if_hidden
+from .observing import SCALED_BY, Reached, Scene, dtype_name, held, rates
 
 MOST_NODES = 50_000
 PRODUCTS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addbmm", "Mv", "Addmv", "Dot", "Addr", "Linear", "Conv", "MkldnnConv",
@@ -30,8 +30,7 @@ class Steps:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._scalers: WeakValueDictionary[int, GradScaler] = WeakValueDictionary()  # the journal holds on to them
-        self._called: set[int] = set()  # the optimizers, by number, that a scaler's step has called
-        self._norms: dict[int, float] = {}
+        self._called: set[int] = set()  # the optimizers that a scaler's step has called
         self._skips: dict[int, bool] = {}
         self._states: dict[int, dict[str, Any]] = {}
         self._windows: dict[int, int] = {}  # how often each scaler was updated
@@ -41,29 +40,15 @@ class Steps:
             "step": self._step,
             "update": self._update,
         }
-        self._after: dict[str, Call] = {
-            "scale": self._scaled,
-            "unscale_": self._unscaled,
-            "step": self._stepped,
-            "update": self._updated,
-        }
-        around(scene, GradScaler, "__init__", self._made)
+        self._after: dict[str, Call] = {"scale": self._scaled, "step": self._stepped, "update": self._updated}
         around_all(scene, GradScaler, self._before, self._put, self._born)
         self._wrap_backward(Tensor)
         self._wrap_backward(torch.autograd)
-        around(scene, torch.autograd, "grad", self._grad)
         register_optimizer_step_pre_hook(self._pre)
         register_optimizer_step_post_hook(self._post)
 
     def _put(self, kind: type, name: str) -> None:
         around(self._scene, kind, name, self._before.get(name, _nothing), self._after.get(name))
-
-    def _made(self, _scaler: GradScaler, device: str = "cuda", *args: object, **kwargs: Any) -> None:  # noqa: ANN401
-        if kwargs.get("enabled", args[4] if len(args) > 4 else True):
-            tell_if_hidden(self._scene, device)
-
-    def _grad(self, *_args: object, create_graph: bool = False, **_kwargs: object) -> None:
-        self._scene.second_order |= create_graph
 
     def _born(self, scaler: GradScaler) -> None:
         self._number(scaler)
@@ -122,10 +107,6 @@ class Steps:
         if not any(word == "step" for word, _ in self._scene.active):  # a step unscales by itself what was not
             self._tell("unscale", scaler, optimizer)
 
-    def _unscaled(self, _result: object, scaler: GradScaler, optimizer: Optimizer) -> None:
-        if scaler.is_enabled():
-            self._norms[self._scene.number(optimizer)] = norm_of(optimizer)
-
     def _tell(self, word: str, scaler: GradScaler, optimizer: Optimizer | None = None, **facts: object) -> None:
         facts["scaling"], facts["enabled"] = id(scaler) in self._scene.scaling, scaler.is_enabled()
         if optimizer is not None:
@@ -133,9 +114,8 @@ class Steps:
         self._scene.journal.tell(word, scaler=self._number(scaler), **facts)
 
     def _step(self, scaler: GradScaler, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
-        number = self._scene.number(optimizer)
-        self._called.discard(number)
-        self._states[number] = _state(self._scene, optimizer, scaler)
+        self._called.discard(id(optimizer))
+        self._states[id(optimizer)] = _state(self._scene, optimizer, scaler)
         self._scene.let_know(lambda each: each.ready(optimizer))
         self._tell("step", scaler, optimizer)
         code = getattr(inspect.unwrap(type(scaler).step), "__code__", None)
@@ -144,16 +124,13 @@ class Steps:
         self._scene.let_know(lambda each: each.before_step(optimizer))
 
     def _stepped(self, _result: object, scaler: GradScaler, optimizer: Optimizer, *_a: object, **_kw: object) -> None:
-        number = self._scene.number(optimizer)
-        called = number in self._called or _versions(optimizer) != self._states.get(number, {}).get("versions")
-        self._attempt(optimizer, scaler, skipped=not called or self._skips.pop(number, False))
+        skipped = id(optimizer) not in self._called or self._skips.pop(id(optimizer), False)
+        self._attempt(optimizer, scaler, skipped=skipped)
 
     def _attempt(self, optimizer: Optimizer, scaler: GradScaler | None, *, skipped: bool) -> None:
-        scene, number = self._scene, self._scene.number(optimizer)
-        state = self._states.pop(number, {})
-        state.pop("versions", None)
-        state |= {"state": _state_dtypes(optimizer), "norm": self._norms.pop(number, None)}
-        by = self._number(scaler) if scaler else None
+        scene, state = self._scene, self._states.pop(id(optimizer), {})
+        state["state"] = _state_dtypes(optimizer)
+        number, by = scene.number(optimizer), self._number(scaler) if scaler else None
         window = None if by is None else self._windows.get(by, 0)
         scene.journal.tell("attempt", optimizers=[number], scaler=by, window=window, skipped=skipped, **state)
         scene.let_know(lambda each: each.after_step(optimizer))
@@ -174,12 +151,11 @@ class Steps:
 
     def _begin(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         """Note that an optimizer steps; return its arguments where they are to be others."""
-        found, number = getattr(optimizer, "found_inf", None), self._scene.number(optimizer)
-        self._called.add(number)
-        self._skips[number] = isinstance(found, Tensor) and bool(found.item())
-        self._norms.setdefault(number, norm_of(optimizer))
+        found = getattr(optimizer, "found_inf", None)
+        self._called.add(id(optimizer))
+        self._skips[id(optimizer)] = isinstance(found, Tensor) and bool(found.item())
         if not self._within_scaler():
-            self._states[number] = _state(self._scene, optimizer, None)
+            self._states[id(optimizer)] = _state(self._scene, optimizer, None)
             self._scene.let_know(lambda each: each.ready(optimizer))
             self._scene.let_know(lambda each: each.before_step(optimizer))
         closure = kwargs.get("closure") or next(filter(callable, args[1:]), None)
@@ -205,7 +181,7 @@ class Steps:
         safely(self._scene.journal, "an optimizer's step", lambda: self._end(optimizer), None)
 
     def _end(self, optimizer: Optimizer) -> None:
-        if self._within_scaler() or self._scene.number(optimizer) not in self._states:
+        if self._within_scaler() or id(optimizer) not in self._states:
             return
         self._scene.journal.tell("plain_step", optimizers=[self._scene.number(optimizer)])
         self._attempt(optimizer, None, skipped=False)
@@ -221,13 +197,7 @@ def _state(scene: Scene, optimizer: Optimizer, scaler: GradScaler | None) -> dic
         "lr": rates(optimizer),
         "scale": scene.scale_of(scaler),
         "params": sorted({dtype_name(param.dtype) for param in params}),
-        "versions": _versions(optimizer),
     }
-
-
-def _versions(optimizer: Optimizer) -> list[int]:
-    """Return how often each parameter was changed in place."""
-    return [param._version for param in held(optimizer)]  # noqa: SLF001  # as autograd itself counts
 
 
 def _nothing(*_args: object, **_kwargs: object) -> None:
@@ -261,16 +231,4 @@ def read_graph(roots: Iterable[Tensor], scalers: MutableMapping[int, GradScaler]
             found[dtype_name(node._input_metadata[0].dtype)] += 1  # noqa: SLF001
         whole = whole and not isinstance(node, torch.autograd.function.BackwardCFunction)
         stack += [following for following, _ in node.next_functions if following is not None]
-    return Reached(scaler, tuple(params), dict(found), whole and not stack, tuple(_multipliers(roots)))
-
-
-def _multipliers(roots: Iterable[Tensor]) -> Iterator[float]:
-    """Yield the constants that the first root was multiplied with last, the latest first."""
-    node: Any = next((root.grad_fn for root in roots if root.grad_fn is not None), None)
-    while node is not None and node.name() in {"MulBackward0", "DivBackward0"}:
-        other = getattr(node, "_saved_other", None)
-        before = [following for following, _ in node.next_functions if following is not None]
-        if not isinstance(other, Tensor) or other.dim() or other.requires_grad or len(before) != 1 or not other:
-            return
-        yield float(other) if node.name().startswith("Mul") else 1 / float(other)
-        node = before[0]
+    return Reached(scaler, tuple(params), dict(found), whole and not stack)

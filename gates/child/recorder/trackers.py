@@ -83,8 +83,6 @@ class Trackers:
         many = value if isinstance(value, list | tuple) and not hasattr(value, "_fields") else [value]
         for each in many:
             self._tell("return", each)
-        if isinstance(value, int | float | Tensor):
-            self._tell("return", {"returned": value})
 
 
 ENTRY = {"wandb": "init", "torch.utils.tensorboard": "SummaryWriter"}
