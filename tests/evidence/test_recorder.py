@@ -117,6 +117,13 @@ def test_gradients_and_overflow_of_the_recipe_are_seen(seen: Mapping[str, list[F
     assert passed(seen["recipe"]) == {"run", "order", "precision", "gradients", "parameters", "overflow"}
 
 
+@pytest.mark.parametrize("name", ["wrapped_optimizer", "unhooked_optimizer"])
+def test_step_is_taken_where_parameters_moved(name: str, seen: Mapping[str, list[Finding]]) -> None:
+    (ran,) = [finding for finding in seen[name] if finding.check.endswith(":run")]
+    assert "4 steps taken, 0 left out" in ran.message
+    assert {"gradients", "overflow"} <= passed(seen[name])
+
+
 def passed(findings: list[Finding]) -> set[str]:
     return {finding.check.rpartition(":")[2] for finding in findings if finding.outcome is Outcome.PASSED}
 

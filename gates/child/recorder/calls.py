@@ -134,7 +134,7 @@ class Calls:
         scene = self._scene
 
         def whose(thing: Optimizer | nn.Module) -> list[Optimizer]:
-            return [thing] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
+            return [scene.known(thing)] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
 
         def clear(thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
             optimizers = whose(thing)
@@ -155,7 +155,7 @@ class Calls:
         def advance(scheduler: LRScheduler, *_args: object, **_kwargs: object) -> None:
             if ("init", id(scheduler)) not in scene.active:  # its constructor takes a first step
                 optimizer = getattr(scheduler, "optimizer", None)
-                known = [optimizer] if isinstance(optimizer, Optimizer) else []
+                known = [scene.known(optimizer)] if isinstance(optimizer, Optimizer) else []
                 scene.journal.tell("scheduler", optimizers=[scene.number(each) for each in known])
                 if known:
                     scene.let_know(lambda each: each.scheduled(known[0]))

@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 from .calls import Call, around, around_all
 from .forwards import autocast_dtype
 from .journal import safely
-from .observing import SCALED_BY, Reached, Scene, dtype_name, held, rates
+from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, held, rates
 
 MOST_NODES = 50_000
 PRODUCTS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addbmm", "Mv", "Addmv", "Dot", "Addr", "Linear", "Conv", "MkldnnConv",
@@ -31,6 +31,7 @@ class Steps:
         self._scene = scene
         self._scalers: WeakValueDictionary[int, GradScaler] = WeakValueDictionary()  # the journal holds on to them
         self._called: set[int] = set()  # the optimizers that a scaler's step has called
+        self._before_step: dict[int, list[tuple[Tensor, Tensor]]] = {}
         self._skips: dict[int, bool] = {}
         self._states: dict[int, dict[str, Any]] = {}
         self._windows: dict[int, int] = {}  # how often each scaler was updated
@@ -114,7 +115,9 @@ class Steps:
         self._scene.journal.tell(word, scaler=self._number(scaler), **facts)
 
     def _step(self, scaler: GradScaler, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
+        optimizer = self._scene.known(optimizer)
         self._called.discard(id(optimizer))
+        self._before_step[id(optimizer)] = copied(optimizer)
         self._states[id(optimizer)] = _state(self._scene, optimizer, scaler)
         self._scene.let_know(lambda each: each.ready(optimizer))
         self._tell("step", scaler, optimizer)
@@ -124,8 +127,11 @@ class Steps:
         self._scene.let_know(lambda each: each.before_step(optimizer))
 
     def _stepped(self, _result: object, scaler: GradScaler, optimizer: Optimizer, *_a: object, **_kw: object) -> None:
-        skipped = id(optimizer) not in self._called or self._skips.pop(id(optimizer), False)
-        self._attempt(optimizer, scaler, skipped=skipped)
+        """Take a step for taken where parameters moved, or where an optimizer that holds them was let to move them."""
+        optimizer = self._scene.known(optimizer)
+        moved = changed(self._before_step.pop(id(optimizer), []))
+        called = id(optimizer) in self._called and not self._skips.pop(id(optimizer), False)
+        self._attempt(optimizer, scaler, skipped=not (moved or called))
 
     def _attempt(self, optimizer: Optimizer, scaler: GradScaler | None, *, skipped: bool) -> None:
         scene, state = self._scene, self._states.pop(id(optimizer), {})
@@ -151,7 +157,7 @@ class Steps:
 
     def _begin(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         """Note that an optimizer steps; return its arguments where they are to be others."""
-        found = getattr(optimizer, "found_inf", None)
+        found, optimizer = getattr(optimizer, "found_inf", None), self._scene.known(optimizer)
         self._called.add(id(optimizer))
         self._skips[id(optimizer)] = isinstance(found, Tensor) and bool(found.item())
         if not self._within_scaler():
@@ -181,6 +187,7 @@ class Steps:
         safely(self._scene.journal, "an optimizer's step", lambda: self._end(optimizer), None)
 
     def _end(self, optimizer: Optimizer) -> None:
+        optimizer = self._scene.known(optimizer)
         if self._within_scaler() or id(optimizer) not in self._states:
             return
         self._scene.journal.tell("plain_step", optimizers=[self._scene.number(optimizer)])
