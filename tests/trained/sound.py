@@ -428,3 +428,15 @@ def wrapped_optimizer() -> None:
 def unhooked_optimizer() -> None:
     model = net()
     _wrapped(model, Moved(model))
+
+
+def gradients_differentiated() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = half_loss_of(model)
+        grads = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+        scaler.scale(loss + torch.stack([grad.square().sum() for grad in grads]).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()

@@ -40,7 +40,7 @@ ASPECTS: dict[str, tuple[str, Judge, Level]] = {
     "logging": ("logs the loss scale", judge_logged, Level.MUST),
 }
 # A loss that was not scaled is a failure of its own, so that a needed scaler was seen where nothing failed.
-SHOWN_BY = {Need.AUTOCAST: "precision", Need.GRADIENTS: "gradients", Need.OVERFLOW: "overflow",
+SHOWN_BY = {Need.BF16: "precision", Need.AUTOCAST: "precision", Need.GRADIENTS: "gradients", Need.OVERFLOW: "overflow",
             Need.LOGGED_SCALE: "logging"}  # fmt: skip
 
 

@@ -13,11 +13,12 @@ from .clearing import Clearing
 from .entry import begun, found, returned_by
 from .forwards import Forwards
 from .given import Given
-from .host_reads import ReadsPerStep
+from .hidden import Hidden
 from .journal import safely
 from .observing import Scene
 from .overflow import Overflow
 from .reference import Reference
+from .spoiled import Spoiled
 from .steps import Steps
 from .trackers import Trackers
 
@@ -26,15 +27,20 @@ def main() -> None:
     """Record the call that was asked for."""
     asked, journal = begun()
     scene = Scene(journal)
+    hidden = Hidden(scene)
     Calls(scene), Steps(scene), Forwards(scene)
     trackers = Trackers(scene)
     journal.watched = trackers.look
-    scene.observers += [Clearing(scene), ByHand(scene), Given(scene)]
+    scene.observers += [Clearing(scene), ByHand(scene), Given(scene), Spoiled(scene)]
     if asked["overflow"]:
         scene.observers.append(Overflow(scene, **asked["overflow"]))
     else:
-        scene.observers += [Reference(scene), ReadsPerStep(scene)]
-    returned = returned_by(lambda: found(asked["call"], journal)(*asked["args"]))
+        scene.observers.append(Reference(scene))
+    try:
+        returned = returned_by(lambda: found(asked["call"], journal)(*asked["args"]))
+    except BaseException as error:
+        hidden.ended_by(error)
+        raise
     safely(journal, "what was returned", lambda: trackers.returned(returned), None)
     scene.let_know(lambda each: each.ended())
     journal.tell("end")

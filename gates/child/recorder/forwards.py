@@ -6,18 +6,10 @@ import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from .observing import Scene, dtype_name
+from .observing import Scene
 
 WRAPPERS = {"_FabricModule", "DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"}
 RAISED = object()
-
-
-def autocast_dtype() -> str | None:
-    """Return the dtype that autocast computes in here, or None outside of it."""
-    for device in ("cpu", "cuda"):
-        if torch.is_autocast_enabled(device):
-            return dtype_name(torch.get_autocast_dtype(device))
-    return None
 
 
 class Forwards:
@@ -44,7 +36,7 @@ class Forwards:
             return
         self._inside.outermost = module
         scene = self._scene
-        scene.journal.tell("forward", autocast=autocast_dtype(), training=module.training)
+        scene.journal.tell("forward")
         scene.let_know(lambda each: each.before_call(module))
 
     def _after(

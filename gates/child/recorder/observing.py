@@ -24,6 +24,7 @@ class Reached:
     params: tuple[Tensor, ...]
     products: Mapping[str, int]
     whole: bool
+    by_hand: float = 1.0
 
 
 class Observer:
@@ -78,13 +79,17 @@ class Observer:
 
 
 class Thread(threading.local):
-    """What is under way in one thread: calls, a look of the recorder, the step of a scaler, whose class may be ours."""
+    """What is under way in one thread: calls, a look of the recorder, the step of a scaler, whose class may be ours.
+
+    `differentiated` is whether gradients were themselves made part of a graph.
+    """
 
     def __init__(self) -> None:
         self.active: set[tuple[str, int]] = set()
         self.paused = False
         self.scaler: GradScaler | None = None
         self.own = False
+        self.differentiated = False
 
 
 @dataclass

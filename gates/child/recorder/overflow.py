@@ -39,7 +39,7 @@ class Watch:
 
     def compared(self) -> dict[str, Any]:
         """Return, after the step, what it changed."""
-        return {"stepped": True, "changed": changed(self.params), "state_changed": _state_changed(self)}
+        return {"changed": changed(self.params), "state_changed": _state_changed(self)}
 
 
 class Overflow(Observer):
@@ -137,8 +137,7 @@ class Overflow(Observer):
         """Tell what is not told yet, and whether training went on."""
         if self._watch:
             self._end(self._watch)
-        finite = all(bool(torch.isfinite(param).all()) for o in self._scene.optimizers for param in held(o))
-        self._scene.journal.tell("after_overflow", steps=self._since, finite=finite)
+        self._scene.journal.tell("after_overflow", steps=self._since)
 
     def _end(self, watch: Watch) -> None:
         self._watch, self._told = None, True
@@ -160,7 +159,7 @@ def watched(scene: Scene, optimizer: Optimizer, scaler: GradScaler | None, infin
 
 def told_of(scene: Scene, watch: Watch, scale: float | None) -> dict[str, Any]:
     """Return what there is to tell of an overflow after which the loss scale is this one."""
-    missing = {} if watch.taken else {**watch.compared(), "stepped": False}
+    missing = {} if watch.taken else watch.compared()
     return {
         "optimizers": [scene.number(watch.optimizer)],
         "scale_before": watch.scale,

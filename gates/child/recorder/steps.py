@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any, cast
@@ -15,7 +16,6 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils._pytree import tree_leaves
 
 from .calls import Call, around, around_all
-from .forwards import autocast_dtype
 from .journal import safely
 from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, held, rates
 
@@ -45,6 +45,7 @@ class Steps:
         around_all(scene, GradScaler, self._before, self._put, self._born)
         self._wrap_backward(Tensor)
         self._wrap_backward(torch.autograd)
+        around(scene, torch.autograd, "grad", self._grad)
         register_optimizer_step_pre_hook(self._pre)
         register_optimizer_step_post_hook(self._post)
 
@@ -67,6 +68,9 @@ class Steps:
         for leaf in tree_leaves(result):
             if isinstance(leaf, Tensor) and leaf.grad_fn is not None:
                 cast("dict[str, Any]", leaf.grad_fn.metadata)[SCALED_BY] = self._number(scaler)
+
+    def _grad(self, *args: object, **kwargs: object) -> None:
+        self._scene.here.differentiated |= bool(kwargs.get("create_graph", args[4] if len(args) > 4 else False))
 
     def _wrap_backward(self, owner: Any) -> None:  # noqa: ANN401
         original, scene = owner.backward, self._scene
@@ -99,7 +103,6 @@ class Steps:
             scale=scene.scale_of(reached.scaler),
             products=reached.products,
             whole=reached.whole,
-            autocast=autocast_dtype(),
         )
         scene.let_know(lambda each: each.before_backward(reached))
         return reached
@@ -238,4 +241,12 @@ def read_graph(roots: Iterable[Tensor], scalers: MutableMapping[int, GradScaler]
             found[dtype_name(node._input_metadata[0].dtype)] += 1  # noqa: SLF001
         whole = whole and not isinstance(node, torch.autograd.function.BackwardCFunction)
         stack += [following for following, _ in node.next_functions if following is not None]
-    return Reached(scaler, tuple(params), dict(found), whole and not stack)
+    by_hand = max(map(_by_hand, (root.grad_fn for root in roots)), default=1.0)
+    return Reached(scaler, tuple(params), dict(found), whole and not stack, by_hand)
+
+
+def _by_hand(node: Any) -> float:  # noqa: ANN401
+    """Return the power of two, above 1, that a loss was last multiplied with, else 1."""
+    factor = getattr(node, "_saved_other", None) if node is not None and node.name() == "MulBackward0" else None
+    value = float(factor) if isinstance(factor, Tensor) and factor.numel() == 1 and not factor.requires_grad else 1.0
+    return value if value >= 2 and math.log2(value).is_integer() else 1.0
