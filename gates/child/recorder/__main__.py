@@ -7,18 +7,14 @@ The numbers are the descriptors of the pipe for the journal, of its secret, and 
 came of the call; an exception is raised on, so that its traceback reaches stderr.
 """
 
-from .by_hand import ByHand
-from .calls import Calls
-from .clearing import Clearing
+from .calls import Calls, Forwards
+from .effects import ByHand, Clearing, Given, Spoiled
 from .entry import begun, found, returned_by
-from .forwards import Forwards
-from .given import Given
 from .hidden import Hidden
 from .journal import safely
 from .observing import Scene
 from .overflow import Overflow
 from .reference import Reference
-from .spoiled import Spoiled
 from .steps import Steps
 from .trackers import Trackers
 

@@ -23,8 +23,8 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
+from .journal import is_looking
 from .places import HERE, Place, Places
-from .quiet import is_looking
 
 Call = Callable[..., Any]
 METHODS = ("item", "tolist", "numpy", "cpu", "nonzero", "argwhere", "equal", "allclose", "is_nonzero", "masked_select",
