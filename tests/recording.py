@@ -60,7 +60,7 @@ def compared(**changes: Any) -> Compared:
 
 def overflowed(**changes: Any) -> Overflowed:
     """An overflow that was handled."""
-    facts: dict[str, Any] = {"location": PLACE, "optimizer": 1, "stepped": True, "changed": 0, "finite_at_step": False,
+    facts: dict[str, Any] = {"location": PLACE, "optimizer": 1, "changed": 0, "finite_at_step": False,
                              "scale_before": 1024.0, "scale_after": 512.0, "backoff": 0.5, "rates_before": (0.1,),
                              "rates_after": (0.1,)}  # fmt: skip
     return Overflowed.model_validate({**facts, **changes})
@@ -71,8 +71,6 @@ def a_recorded(**changes: Any) -> Recorded:
     facts: dict[str, Any] = {
         "process": a_process(),
         "complete": True,
-        "scalers": ("torch.amp.grad_scaler.GradScaler",),
-        "optimizers": ("torch.optim.adam.Adam",),
         "events": happened(*ORDER),
         "attempts": (an_attempt(), an_attempt()),
         "compared": (compared(),),

@@ -4,12 +4,12 @@ import hashlib
 import hmac
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from gates.evidence.recorded_step import Attempt, Compared, Happened, Logged, Overflowed, Recorded
+from gates.evidence.recorded_step import Absent, Attempt, Compared, Happened, Logged, Overflowed, Recorded, Spoiled
 from gates.model import Location, Model
 from gates.terminal import printable
 
@@ -19,7 +19,7 @@ HEAD = len("=") + 2 * hashlib.sha256().digest_size + len(" ")
 
 Entry = dict[str, object]
 NOTES = {"start", "object", "trouble", "truncated", "problem", "end", "attempt", "reference", "overflow",
-         "after_overflow", "log", "injected", "scale", "test", "tested", "reads"}  # fmt: skip
+         "after_overflow", "log", "injected", "scale", "test", "tested", "hidden", "spoiled"}  # fmt: skip
 
 
 def read_journal(path: Path, secret: str) -> Recorded:
@@ -68,16 +68,14 @@ def _recorded(entries: list[Entry], foreign: int) -> Recorded:
             "complete": "end" in by_word and not foreign,
             "truncated": "truncated" in by_word,
             "troubles": (*alien, *(str(entry["what"]) for entry in by_word.get("trouble", []))),
-            "scalers": _objects(by_word, "scaler"),
-            "optimizers": _objects(by_word, "optimizer"),
             "events": [_fit(Happened, entry) for entry in entries if entry["word"] not in NOTES],
             "attempts": list(_attempts(entries)),
             "compared": [_fit(Compared, entry) for entry in by_word.get("reference", [])],
             "overflows": [_fit(Overflowed, entry) for entry in by_word.get("overflow", [])],
             "injected": "injected" in by_word,
             "steps_after_overflow": after.get("steps"),
-            "finite": after.get("finite"),
-            "reads": [read for entry in by_word.get("reads", []) for read in _reads(entry)],
+            "absent": [_fit(Absent, entry) for entry in by_word.get("hidden", [])],
+            "spoiled": [_fit(Spoiled, entry) for entry in by_word.get("spoiled", [])],
             "logged": [_fit(Logged, entry) for entry in by_word.get("log", [])],
         }
     )
@@ -90,18 +88,6 @@ def _attempts(entries: Iterable[Entry]) -> Iterator[Entry]:
         events += entry["word"] not in NOTES
         if entry["word"] == "attempt":
             yield {**_fit(Attempt, entry), "after": events}
-
-
-def _reads(entry: Entry) -> Iterator[Entry]:
-    """Yield how often each line read something in a step."""
-    told = entry["reads"]
-    for call, place, by, device, count in told if isinstance(told, list) else ():
-        where = Location(path=str(place[0]), line=max(int(place[1]), 1)) if place else None
-        yield {"step": entry["step"], "call": call, "location": where, "by": by, "device": device, "count": count}
-
-
-def _objects(by_word: Mapping[str, list[Entry]], kind: str) -> list[str]:
-    return [str(entry["type"]) for entry in by_word.get("object", []) if entry["kind"] == kind]
 
 
 def _fit(kind: type[Model], entry: Entry) -> Entry:

@@ -10,9 +10,8 @@ class Happened(Model):
     """One call, where in the project it came from, and which scaler and optimizers (by number) it was about.
 
     `scaling` is whether the scaler had scaled a loss by then, `enabled` whether it is turned on. `products` counts the
-    matrix products that a backward pass leads back to, by dtype, and `whole` says that all of its graph could be read;
-    `autocast` is the dtype that autocast computed in around the call. In a test, `driven` is the number of the call of
-    the project's code, made by the test, that led to it.
+    matrix products that a backward pass leads back to, by dtype, and `whole` says that all of its graph could be read.
+    In a test, `driven` is the number of the call of the project's code, made by the test, that led to it.
     """
 
     word: str
@@ -24,7 +23,6 @@ class Happened(Model):
     scale: float | None = None
     products: dict[str, int] = Field(default={})
     whole: bool = True
-    autocast: str | None = None
     thread: int = 0
     driven: int | None = None
 
@@ -54,7 +52,8 @@ class Compared(Model):
 
     `factor` is by how much they are too large; `error` is the distance from the reference, relative to its length, and
     `error_less_factor` the same once the factor is divided out. `outputs_off` is how far the outputs computed again
-    are from those that were seen. `lost` is the share of gradients that are zero where the reference is not.
+    are from those that were seen. `lost` is the share of gradients that are zero where the reference is not. `length`
+    is that of the reference, without any scale; `by_hand` the power of two that the project multiplied the loss with.
     """
 
     location: Location | None = None
@@ -70,20 +69,20 @@ class Compared(Model):
     error: float | None = None
     error_less_factor: float | None = None
     lost: float | None = None
+    length: float | None = None
+    by_hand: float = 1.0
 
 
 class Overflowed(Model):
     """A step whose gradients were made infinite on purpose, and what became of it.
 
     `changed` counts the parameters that are not bit by bit what they were, `state_changed` names the moments and
-    counters that are not; `stepped` is whether the optimizer, or the scaler for it, was asked to step. `swallowed`
-    says that the gradient was made finite where it was, neither cleared nor computed again. `own` is whether the class
-    of the scaler is the project's.
+    counters that are not. `swallowed` says that the gradient was made finite where it was, neither cleared nor
+    computed again. `own` is whether the class of the scaler is the project's.
     """
 
     location: Location | None = None
     optimizer: int
-    stepped: bool
     changed: int
     state_changed: tuple[str, ...] = ()
     finite_at_step: bool | None = None
@@ -106,19 +105,23 @@ class Logged(Model):
     values: dict[str, float | None]
 
 
-class HostRead(Model):
-    """How often one line read a value back to the host during a step (counted from 0), and how.
+class Absent(Model):
+    """A device that was asked for and not there: what torch answered, the dtype that autocast was to compute in.
 
-    `by` is the module whose code reads; where it is not the project's, `location` is the line that led to it. `device`
-    says where the tensor lay.
+    `ends` says that the run ended by this answer.
     """
 
-    step: int
-    call: str
+    what: str
     location: Location | None = None
-    by: str = ""
-    device: str = ""
-    count: int = 1
+    dtype: str | None = None
+    ends: bool = False
+
+
+class Spoiled(Model):
+    """Parameters and buffers of a module that were finite and that a step, taken or left out, left otherwise."""
+
+    names: tuple[str, ...]
+    location: Location | None = None
 
 
 class Recorded(Model):
@@ -131,14 +134,12 @@ class Recorded(Model):
     error: str = ""
     crash: Location | None = None
     troubles: tuple[str, ...] = ()
-    scalers: tuple[str, ...] = ()
-    optimizers: tuple[str, ...] = ()
     events: tuple[Happened, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     compared: tuple[Compared, ...] = ()
     overflows: tuple[Overflowed, ...] = ()
     injected: bool = False
     steps_after_overflow: int | None = None
+    absent: tuple[Absent, ...] = ()
+    spoiled: tuple[Spoiled, ...] = ()
     logged: tuple[Logged, ...] = ()
-    reads: tuple[HostRead, ...] = ()
-    finite: bool | None = None

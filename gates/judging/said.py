@@ -1,8 +1,10 @@
 """What can be said of one aspect of a recorded training step."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gates.model import Level, Location, Outcome, Severity
+from gates.about import About
+from gates.model import Finding, Level, Location, Outcome, Severity
 
 WORTH = {Level.MUST: Severity.CRITICAL, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.MEDIUM}
 
@@ -28,6 +30,28 @@ class Said:
             return WORTH[self.level]
         open_ = self.outcome is Outcome.UNKNOWN
         return (Severity.HIGH if self.level is Level.MUST else Severity.LOW) if open_ else Severity.INFO
+
+    def finding(self, rule: str, check: str, *, name: str, place: Location | None, evidence: str | None) -> Finding:
+        """Return the same as a finding about what has a name and a place in the task."""
+        return Finding(
+            rule=rule, check=check, outcome=self.outcome, severity=self.severity, level=self.level,
+            message=self.message, location=self.location or place, subject=f"{name} {self.subject}".strip(),
+            expected=self.expected, actual=self.actual, impact=self.impact, remediation=self.remediation,
+            evidence=evidence,
+        )  # fmt: skip
+
+
+def in_the_way(about: About, found: Sequence[Finding], *, name: str, before: str = "") -> Finding | None:
+    """Return, on a criterion, the first of the findings that must hold and failed, or else is unknown."""
+    for outcome in (Outcome.FAILED, Outcome.UNKNOWN):
+        for one in found:
+            if one.outcome is outcome and one.level is Level.MUST:
+                return about(
+                    outcome=outcome, location=one.location, subject=name, expected=one.expected, actual=one.actual,
+                    message=f"{before}{one.message}", impact=one.impact, remediation=one.remediation,
+                    evidence=one.evidence,
+                )  # fmt: skip
+    return None
 
 
 def unseen(why: str, *, needed: bool) -> Said:

@@ -14,6 +14,7 @@ class Need(StrEnum):
 
     SCALER = "scaler"
     AUTOCAST = "autocast"
+    BF16 = "bf16"
     GRADIENTS = "gradients"
     OVERFLOW = "overflow"
     LOGGED_SCALE = "logged-scale"
@@ -23,8 +24,8 @@ class TrainingStep(Part):
     """A callable that trains a few steps of a tiny model; it is run on the CPU, in a process of its own, recorded.
 
     `criteria` are those that it stands for, `needs` what must be seen in it: a `scaler` that scales, products in half
-    precision (`autocast`), `gradients` like those computed in float64, an `overflow` that is skipped, the loss scale
-    in what is logged or returned at each step (`logged-scale`).
+    precision (`autocast`), in bfloat16 (`bf16`), `gradients` like those computed in float64, an `overflow` that is
+    skipped, the loss scale in what is logged or returned at each step (`logged-scale`).
     """
 
     key: ClassVar[str] = "training_steps"

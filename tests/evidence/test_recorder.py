@@ -51,8 +51,8 @@ def marked() -> dict[str, tuple[int, list[str]]]:
     return found
 
 
-FAULTS, SOUND = marked(), steps_of("sound.py")
-ADVISED = {"schedule_runs_ahead", "scaled_bfloat16", "gradients_dropped"}
+FAULTS, SOUND, HIDDEN = marked(), steps_of("sound.py"), steps_of("unseen.py")
+ADVISED = {"scaled_norm_logged", "schedule_runs_ahead", "scaled_bfloat16", "gradients_dropped"}
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Finding]
     folder = tmp_path_factory.mktemp("recorded")
     shutil.copytree(ROOT / "gates/child/recorder", folder / "plugin/gates_recorder")
     calls = [f"faults:{name}" for name in FAULTS] + [f"sound:{name}" for name in SOUND]
+    calls += [f"unseen:{name}" for name in HIDDEN]
     env = clean({"PYTHONPATH": str(folder / "plugin"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"})
     done = subprocess.run([sys.executable, TRAINED / "record_all.py", folder, *calls], env=env, capture_output=True,
                           text=True, check=False, timeout=120, cwd=TRAINED)  # fmt: skip
@@ -115,6 +116,20 @@ def test_what_cannot_be_compared_is_said_to_be_unknown(seen: Mapping[str, list[F
 def test_gradients_and_overflow_of_the_recipe_are_seen(seen: Mapping[str, list[Finding]]) -> None:
     assert all("gradients" in passed(seen[name]) for name in ("checkpointed", "loss_inside", "awaited"))
     assert passed(seen["recipe"]) == {"run", "order", "precision", "gradients", "parameters", "overflow"}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_device_that_is_hidden_is_not_absent(name: str, seen: Mapping[str, list[Finding]]) -> None:
+    assert [finding.message for finding in seen[name] if finding.outcome is Outcome.FAILED] == []
+    unknown = " ".join(finding.message for finding in seen[name] if finding.outcome is Outcome.UNKNOWN)
+    assert re.search("CUDA (is not available|enabled)|No CUDA|NVIDIA", unknown), unknown
+
+
+@pytest.mark.parametrize("name", ["wrapped_optimizer", "unhooked_optimizer"])
+def test_step_is_taken_where_parameters_moved(name: str, seen: Mapping[str, list[Finding]]) -> None:
+    (ran,) = [finding for finding in seen[name] if finding.check.endswith(":run")]
+    assert "4 steps taken, 0 left out" in ran.message
+    assert {"gradients", "overflow"} <= passed(seen[name])
 
 
 def passed(findings: list[Finding]) -> set[str]:

@@ -1,5 +1,7 @@
 """Training steps, judged by what was recorded of them."""
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +23,16 @@ from gates.check import EvidenceSet
 from gates.checks.training_steps import judge as _recorded
 from gates.checks.training_steps.collect import Recording
 from gates.criteria import stand
-from gates.evidence.recorded_step import Recorded
+from gates.evidence.recorded_step import (
+    Absent,
+    Attempt,
+    Compared,
+    Happened,
+    Logged,
+    Overflowed,
+    Recorded,
+    Spoiled,
+)
 from gates.model import Finding, Level, Outcome, Status
 from gates.pipeline import judge as judge_gate
 from gates.stages.business_logic import GATE
@@ -166,7 +177,7 @@ def test_crash_after_an_overflow_blocks_at_its_line() -> None:
 @pytest.mark.parametrize(
     "seen",
     [overflowed(scale_before=1.0, scale_after=1.0), overflowed(scale_before=1.0, scale_after=1.0, backoff=None),
-     overflowed(scale_before=1.5, scale_after=1.0, least=1.0), overflowed(stepped=False)],
+     overflowed(scale_before=1.5, scale_after=1.0, least=1.0)],
 )  # fmt: skip
 def test_overflow_that_is_handled_otherwise_passes(seen: Any) -> None:
     (finding,) = of("overflow", judged(recorded(None, after_overflow(overflows=(seen,)))))
@@ -287,4 +298,32 @@ def test_no_scaler_is_a_failure_only_where_one_is_needed() -> None:
 
 def test_report_tells_each_training_step() -> None:
     (section,) = _recorded.describe(a_trained_task(), evidence(recorded()))
-    assert section.rows == (("pkg.train:few(2)", "exit code 0", "2", "float16", "1.0e-04", "float32", "left out"),)
+    assert section.rows == (
+        ("pkg.train:few(2)", "exit code 0", "2", "float16", "1.0e-04", "float32", "left out"),
+    )  # fmt: skip
+
+
+def test_number_that_ends_not_finite_is_told() -> None:
+    run = a_recorded(logged=(logged(1024.0), Logged(to="return", values={"loss": None, "loss_scale": 1024.0})))
+    found = [f for f in of("run", judged(recorded(run))) if f.outcome is Outcome.FAILED]
+    assert [(f.level, f.subject.split()[-1]) for f in found] == [(Level.SHOULD, "loss")]
+
+
+@pytest.mark.parametrize(("products", "absent", "outcome"), [
+    ({"bfloat16": 1}, (), Outcome.PASSED), ({"float16": 1}, (), Outcome.FAILED),
+    ({"float32": 1}, (Absent(what="no CUDA", dtype="float16"),), Outcome.FAILED),
+    ({"float32": 1}, (Absent(what="no CUDA"),), Outcome.UNKNOWN),
+])  # fmt: skip
+def test_dtype_that_is_needed_is_the_one_that_is_asked_for(products: Any, absent: Any, outcome: Outcome) -> None:
+    run = a_recorded(events=happened(*ORDER, products=products), absent=absent)
+    assert of("for:AC1", judged(recorded(run), a_trained_task(needs=["bf16"])))[0].outcome is outcome
+
+
+MODELS = (Recorded, Happened, Attempt, Compared, Overflowed, Logged, Absent, Spoiled)
+
+
+def test_all_that_is_recorded_is_judged() -> None:
+    files = [*Path(_recorded.__file__).parent.glob("*.py")]
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+    read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    assert {field for model in MODELS for field in model.model_fields} - read == set()

@@ -3,7 +3,7 @@
 # mypy: disable-error-code="no-untyped-call"
 
 import torch
-from parts import STEPS, adam, gradient_scaler, half, half_loss_of, loss_of, net
+from parts import STEPS, adam, batch, gradient_scaler, half, half_loss_of, loss_of, net
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
@@ -304,4 +304,43 @@ def scaled_bfloat16() -> None:
             loss = loss_of(model)
             scaler.scale(loss).backward()  # <- precision
         scaler.step(optimizer)
+        scaler.update()
+
+
+def divided_by_the_next_scale() -> None:
+    model, scale = net(), 4.0
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        (half_loss_of(model) * scale).backward()
+        scale *= 2
+        for param in model.parameters():
+            assert param.grad is not None
+            param.grad /= scale
+        optimizer.step()  # <- gradients
+
+
+def scaled_norm_logged() -> list[dict[str, float]]:
+    model, scaler, log = net(), gradient_scaler(), []
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        grads = [param.grad for param in model.parameters() if param.grad is not None]
+        log.append({"norm": nn.utils.get_total_norm(grads).item()})
+        scaler.step(optimizer)  # <- gradients
+        scaler.update()
+    return log
+
+
+def statistics_spoiled() -> None:
+    model, scaler = nn.Sequential(net()[0], nn.BatchNorm1d(16), nn.Linear(16, 1)), gradient_scaler()
+    optimizer = adam(model)
+    for index in range(STEPS):
+        optimizer.zero_grad()
+        inputs, targets = batch()
+        with half():
+            loss = nn.functional.mse_loss(model(inputs * 10.0 ** (6 * (index == 1))), targets)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)  # <- parameters
         scaler.update()

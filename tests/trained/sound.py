@@ -372,3 +372,71 @@ def given_by_hand() -> None:
         for param, grad in zip(params, torch.autograd.grad(loss_of(model), params), strict=True):
             param.grad = grad
         optimizer.step()
+
+
+class Lookahead(torch.optim.Optimizer):
+    """Steps by another optimizer with the same parameters, and is no optimizer by its constructor."""
+
+    def __init__(self, base: torch.optim.Optimizer) -> None:
+        self.base, self.count = base, 0
+        self.defaults, self.param_groups, self.state = base.defaults, base.param_groups, base.state
+        self.slow = [param.detach().clone() for param in base.param_groups[0]["params"]]
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        self.base.zero_grad(set_to_none=set_to_none)
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        self.base.step(closure)
+        self.count += 1
+        if self.count % 2 == 0:
+            for param, slow in zip(self.param_groups[0]["params"], self.slow, strict=True):
+                param.copy_(slow.lerp_(param, 0.5))
+
+
+class Moved(torch.optim.Optimizer):
+    """Steps by itself, unseen by any hook."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.defaults, self.state, self.param_groups = {}, {}, [{"params": list(model.parameters()), "lr": 0.1}]  # type: ignore[assignment]
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        for param in self.param_groups[0]["params"]:
+            param.grad = None
+
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        for param in self.param_groups[0]["params"]:
+            param.data -= 0.1 * param.grad
+
+
+def _wrapped(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    scaler = gradient_scaler()
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.unscale_(optimizer)
+        clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def wrapped_optimizer() -> None:
+    model = net()
+    _wrapped(model, Lookahead(adam(model)))
+
+
+def unhooked_optimizer() -> None:
+    model = net()
+    _wrapped(model, Moved(model))
+
+
+def gradients_differentiated() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = half_loss_of(model)
+        grads = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+        scaler.scale(loss + torch.stack([grad.square().sum() for grad in grads]).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()

@@ -1,5 +1,6 @@
 """The aspects of a training step that one recorded run shows: its end, precision, gradients, parameters, logs."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -20,8 +21,9 @@ Needs = frozenset[Need]
 
 
 def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
-    """Judge the end of the plain run."""
+    """Judge the end of the plain run, and the numbers that it ended with."""
     run = step.plain
+    yield from _not_finite(run)
     ended = run.process.ended if run.process else "not run"
     if run.problem or run.process is None:
         fix = "Name a callable that there is, and install what it needs."
@@ -30,6 +32,8 @@ def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
     elif run.process.timed_out:
         yield Said(Outcome.UNKNOWN, f"The training step was {ended}.", ended,
                    remediation="Give it less to do, or more time (timeout_s).")  # fmt: skip
+    elif not run.complete and (why := hidden(run)) and any(one.ends for one in run.absent):
+        yield replace(unseen(why, needed=True), actual=ended)
     elif not run.complete:
         left = "it left its process before it returned (as sys.exit does)" if run.process.exit_code == 0 else ""
         what = f"{ended}: {run.error or left or run.process.last_words}"
@@ -46,6 +50,25 @@ def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
                    f"{len(run.attempts) - taken} left out{extra}.", f"{len(run.attempts)} steps")  # fmt: skip
 
 
+def _not_finite(run: Recorded) -> Iterator[Said]:
+    """Tell of the numbers that end, in what was logged or returned, as infinite or as none at all."""
+    last = {name: (value, record) for record in run.logged for name, value in record.values.items()}
+    for name, (value, record) in last.items():
+        if value is None:
+            yield Said(
+                Outcome.FAILED, f"The last value of {name!r} ({record.to}) is not finite.", "not finite",
+                record.location, expected="a finite number", level=Level.SHOULD, subject=f"not finite {name}",
+                impact="What is reported says nothing.", remediation="Compute sums and metrics in float32.",
+            )  # fmt: skip
+
+
+def hidden(run: Recorded) -> str:
+    """Return why what needs a device was not seen: it was asked for and not there; nothing where none was."""
+    said = next((one.what for one in sorted(run.absent, key=lambda one: not one.ends)), "")
+    why = "the step asks for a device that is hidden while it is recorded; torch says"
+    return f"{why}: {said.rstrip('.')}" if said else ""
+
+
 def judge_precision(step: StepRecording, needs: Needs) -> Iterator[Said]:
     """Judge which precision the forward pass was computed in, given what scales the loss."""
     run = step.plain
@@ -55,6 +78,14 @@ def judge_precision(step: StepRecording, needs: Needs) -> Iterator[Said]:
     scaled = [event for event in backward if event.word == "scaled_backward" and event.scale != 1.0]
     where = next((event.location for event in scaled or backward), None)
     shown = ", ".join(f"{count} in {name}" for name, count in sorted(products.items())) or "none"
+    why = hidden(run)
+    if Need.BF16 in needs and not products["bfloat16"]:
+        asked = sorted({one.dtype for one in run.absent if one.dtype} | products.keys() & HALF)
+        if asked or not why:
+            yield absent(f"bfloat16 is needed, and what was asked for is {', '.join(asked) or 'none'}", needed=True)
+    if why and not (half and scaled):
+        yield unseen(why, needed=bool(needs & {Need.SCALER, Need.AUTOCAST, Need.BF16}))
+        return
     if Need.SCALER in needs and not scaled:
         yield replace(absent("no loss was scaled in this training step", needed=True), subject="scaler")
     if scaled and not half and products and all(event.whole for event in scaled):
@@ -100,6 +131,8 @@ def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
     """Judge the gradients that were clipped or used beside those in float64."""
     run, needed = step.plain, Need.GRADIENTS in needs
     wrong = [said for one in run.compared if _comparable(one, run) and (said := _wrong(one, run)) is not None]
+    wrong = wrong or list(_off_by_two(run))
+    yield from _scaled_norm(run)
     if wrong:
         yield from {said.subject: said for said in reversed(wrong)}.values()
         return
@@ -115,6 +148,39 @@ def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
         )  # fmt: skip
     if why:
         yield unseen(why, needed=needed)
+
+
+def _off_by_two(run: Recorded) -> Iterator[Said]:
+    """Tell of a loss that is scaled by hand, and of gradients that are divided by another power of two."""
+    many = [one for one in run.compared if _comparable(one, run) and one.by_hand != 1 and _is_multiple(one, run)]
+    left = {round(math.log2(abs(one.factor * one.by_hand)), 1) for one in many if one.factor}
+    undivided = any(abs((one.factor or 0) - 1) < NEAR for one in many)
+    if len(many) > 1 and len(left) == 1 and not undivided and (off := left.pop()) and off.is_integer():
+        yield Said(
+            Outcome.FAILED, f"The loss is scaled by hand, and the gradients are {2**off:g} times those computed in "
+            f"float64 in each of {len(many)} steps.", f"{2**off:g} times", many[0].location, expected="1 times",
+            impact="Each step is off by a constant.", subject="divided by another scale",
+            remediation="Divide by the scale that the loss was multiplied with, before it grows.",
+        )  # fmt: skip
+
+
+def _scaled_norm(run: Recorded) -> Iterator[Said]:
+    """Tell of a logged value that is, step for step, the length of the gradients times the loss scale."""
+    true = [one for one in run.compared if one.length and one.finite]
+    scales = (
+        [attempt.scale or 1.0 for attempt in run.attempts if attempt.optimizer == true[0].optimizer] if true else []
+    )
+    wanted = [(one.length or 0.0) * scale for one, scale in zip(true, scales, strict=False) if scale >= 2]
+    for to, name in sorted({(record.to, name) for record in run.logged for name in record.values}):
+        values = [record.values[name] for record in run.logged if record.to == to and name in record.values]
+        runs = (zip(wanted, values[i:], strict=False) for i in range(len(values) - len(wanted) + 1))
+        if len(wanted) > 1 and any(all(abs((got or 0) / want - 1) < NEAR for want, got in pairs) for pairs in runs):
+            yield Said(
+                Outcome.FAILED, f"The logged value {name!r} ({to}) is the length of the gradients times the loss "
+                f"scale.", f"{values[0]:g}", true[0].location, expected=f"{true[0].length:g}", level=Level.SHOULD,
+                impact="The log shows the loss scale, not the gradients.", subject=f"scaled norm {name}",
+                remediation="Unscale the gradients before their norm is taken.",
+            )  # fmt: skip
 
 
 def _right(run: Recorded) -> Said:
@@ -142,9 +208,14 @@ def _tolerance(run: Recorded) -> float:
     return max((TOLERANCES[name] for name in names), default=TOLERANCES["float32"])
 
 
+def _is_multiple(one: Compared, run: Recorded) -> bool:
+    """Whether the gradients are those of the reference but for a factor."""
+    return one.error_less_factor is not None and one.error_less_factor <= max(NEAR, _tolerance(run))
+
+
 def _wrong(one: Compared, run: Recorded) -> Said | None:
     """Return what is wrong with gradients that are off by the loss scale or by its inverse."""
-    if one.factor is None or one.error_less_factor is None or one.error_less_factor > max(NEAR, _tolerance(run)):
+    if one.factor is None or not _is_multiple(one, run):
         return None
     scales = {
         event.scale for event in run.events if event.word == "scaled_backward" and one.optimizer in event.optimizers
@@ -193,9 +264,21 @@ def _difference(one: Compared, run: Recorded) -> str:
     return f"the gradients of {one.left_out} parameters come from outside of any module" if one.left_out else ""
 
 
+def _spoiled(step: StepRecording) -> Iterator[Said]:
+    """Tell of parameters and buffers that the run itself, without any help of ours, left without finite numbers."""
+    for one in step.plain.spoiled[:1]:
+        names = ", ".join(one.names[:3])
+        yield Said(
+            Outcome.FAILED, f"Not finite any more after a step: {names}.", names, one.location, expected="finite",
+            impact="What is infinite or NaN once stays so: evaluation and checkpoints are ruined.", subject="spoiled",
+            remediation="Leave out a batch whose forward pass overflows before it reaches statistics, or restore them.",
+        )  # fmt: skip
+
+
 def judge_parameters(step: StepRecording, _needs: Needs) -> Iterator[Said]:
     """Judge the dtypes of what the optimizers hold."""
     run = step.plain
+    yield from _spoiled(step)
     mixed = any(set(event.products) & HALF or event.scaling for event in run.events)
     params = sorted({name for attempt in run.attempts for name in attempt.params})
     state = sorted({name for attempt in run.attempts for name in attempt.state})

@@ -16,7 +16,7 @@ from gates.checks.training_steps.collect_tests import RecordedTest, RecordedTest
 from gates.evidence.bound_tests import is_under
 from gates.evidence.pytest_run import PytestRun
 from gates.evidence.test_records import TestOutcome, TestRecord
-from gates.judging.said import Said
+from gates.judging.said import Said, in_the_way
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.task import Criterion, Task
@@ -119,12 +119,8 @@ def _not_recorded(runs: _Runs) -> Said:
 
 
 def _finding(task: Task, index: int, asked: TestsToRecord, aspect: str, said: Said) -> Finding:
-    return Finding(
-        rule="BL015", check=f"recorded:tests:{index}:{aspect}", outcome=said.outcome, severity=said.severity,
-        level=said.level, message=said.message, location=said.location or task.place(asked),
-        subject=f"{asked.name} {said.subject}".strip(), expected=said.expected, actual=said.actual, impact=said.impact,
-        remediation=said.remediation, evidence="RecordedTests.json",
-    )  # fmt: skip
+    check = f"recorded:tests:{index}:{aspect}"
+    return said.finding("BL015", check, name=asked.name, place=task.place(asked), evidence="RecordedTests.json")
 
 
 def _for_criterion(
@@ -132,15 +128,8 @@ def _for_criterion(
 ) -> Finding:
     """Fold what was seen of an entry into one finding on a criterion."""
     about = About(criterion, "BL015", f"recorded:tests:{index}:for:{criterion.id}")
-    for outcome in (Outcome.FAILED, Outcome.UNKNOWN):
-        these = [f for f in found if f.outcome is outcome and f.level is Level.MUST]
-        if these:
-            first = these[0]
-            return about(
-                outcome=outcome, location=first.location, subject=asked.name, expected=first.expected,
-                actual=first.actual, message=first.message, impact=first.impact, remediation=first.remediation,
-                evidence=first.evidence,
-            )  # fmt: skip
+    if first := in_the_way(about, found, name=asked.name):
+        return first
     if Outcome.PASSED not in {f.outcome for f in found if not f.check.endswith(":run")}:
         return about(
             outcome=Outcome.UNKNOWN, location=task.place(asked), subject=asked.name, actual="not seen",

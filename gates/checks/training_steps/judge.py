@@ -11,7 +11,7 @@ from gates.checks.training_steps.logging import judge_logged
 from gates.checks.training_steps.orders import judge_order
 from gates.checks.training_steps.overflow import judge_overflow, judge_schedule
 from gates.evidence.recorded_step import Recorded
-from gates.judging.said import Said, unseen
+from gates.judging.said import Said, in_the_way, unseen
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.task import Criterion, Task
@@ -37,7 +37,7 @@ ASPECTS: dict[str, tuple[str, Judge, Level]] = {
     "logging": ("logs the loss scale", judge_logged, Level.MUST),
 }
 # A loss that was not scaled is a failure of its own, so that a needed scaler was seen where nothing failed.
-SHOWN_BY = {Need.AUTOCAST: "precision", Need.GRADIENTS: "gradients", Need.OVERFLOW: "overflow",
+SHOWN_BY = {Need.BF16: "precision", Need.AUTOCAST: "precision", Need.GRADIENTS: "gradients", Need.OVERFLOW: "overflow",
             Need.LOGGED_SCALE: "logging"}  # fmt: skip
 
 
@@ -79,28 +79,16 @@ def _judged(
         if aspect != "run" and not seen.plain.complete:  # what is missing may only not have happened yet
             failed = [one for one in said if one.outcome is Outcome.FAILED and one.actual != "absent"]
             said = failed or [unseen("the training step was not seen to its end", needed=False)]
+    check, evidence_file = f"recorded:{index}:{aspect}", f"recording/{index}.jsonl" if seen else None
     for one in said:
-        yield Finding(
-            rule="BL006", check=f"recorded:{index}:{aspect}", outcome=one.outcome, severity=one.severity,
-            level=one.level, message=one.message, location=one.location or task.place(step),
-            subject=f"{step.name} {one.subject}".strip(), expected=one.expected, actual=one.actual, impact=one.impact,
-            remediation=one.remediation, evidence=f"recording/{index}.jsonl" if seen else None,
-        )  # fmt: skip
+        yield one.finding("BL006", check, name=step.name, place=task.place(step), evidence=evidence_file)
 
 
 def _for_criterion(task: Task, index: int, step: TrainingStep, criterion: Criterion, found: list[Finding]) -> Finding:
     """Fold what was seen of a training step into one finding on a criterion."""
     about = About(criterion, "BL006", f"recorded:{index}:for:{criterion.id}")
-    bad = [f for f in found if f.outcome is Outcome.FAILED and f.level is Level.MUST]
-    open_ = [f for f in found if f.outcome is Outcome.UNKNOWN and f.level is Level.MUST]
-    for outcome, these in ((Outcome.FAILED, bad), (Outcome.UNKNOWN, open_)):
-        if these:
-            first = these[0]
-            return about(
-                outcome=outcome, location=first.location, subject=step.name, expected=first.expected,
-                actual=first.actual, message=f"{step.name}: {first.message}", impact=first.impact,
-                remediation=first.remediation, evidence=first.evidence,
-            )  # fmt: skip
+    if first := in_the_way(about, found, name=step.name, before=f"{step.name}: "):
+        return first
     passed = [f.check.rpartition(":")[2] for f in found if f.outcome is Outcome.PASSED]
     missing = [aspect for need in step.needs if (aspect := SHOWN_BY.get(need)) and aspect not in passed]
     if missing:

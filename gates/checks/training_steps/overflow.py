@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gates.checks.training_steps.aspects import hidden
 from gates.checks.training_steps.collect import StepRecording
 from gates.evidence.recorded_step import Overflowed, Recorded
 from gates.judging.said import Said, absent, unseen
@@ -18,6 +19,8 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
     if run is None:
         if not step.plain.complete or not step.plain.attempts:
             yield unseen("the training step itself was not seen to its end", needed=needed)
+        elif why := hidden(step.plain):
+            yield unseen(why, needed=needed)
         else:
             yield absent("no scaler was used in this training step, so nothing is asked to handle an overflow",
                          needed=needed)  # fmt: skip

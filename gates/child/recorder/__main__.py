@@ -7,13 +7,10 @@ The numbers are the descriptors of the pipe for the journal, of its secret, and 
 came of the call; an exception is raised on, so that its traceback reaches stderr.
 """
 
-from .by_hand import ByHand
-from .calls import Calls
-from .clearing import Clearing
+from .calls import Calls, Forwards
+from .effects import ByHand, Clearing, Given, Spoiled
 from .entry import begun, found, returned_by
-from .forwards import Forwards
-from .given import Given
-from .host_reads import ReadsPerStep
+from .hidden import Hidden
 from .journal import safely
 from .observing import Scene
 from .overflow import Overflow
@@ -26,15 +23,20 @@ def main() -> None:
     """Record the call that was asked for."""
     asked, journal = begun()
     scene = Scene(journal)
+    hidden = Hidden(scene)
     Calls(scene), Steps(scene), Forwards(scene)
     trackers = Trackers(scene)
     journal.watched = trackers.look
-    scene.observers += [Clearing(scene), ByHand(scene), Given(scene)]
+    scene.observers += [Clearing(scene), ByHand(scene), Given(scene), Spoiled(scene)]
     if asked["overflow"]:
         scene.observers.append(Overflow(scene, **asked["overflow"]))
     else:
-        scene.observers += [Reference(scene), ReadsPerStep(scene)]
-    returned = returned_by(lambda: found(asked["call"], journal)(*asked["args"]))
+        scene.observers.append(Reference(scene))
+    try:
+        returned = returned_by(lambda: found(asked["call"], journal)(*asked["args"]))
+    except BaseException as error:
+        hidden.ended_by(error)
+        raise
     safely(journal, "what was returned", lambda: trackers.returned(returned), None)
     scene.let_know(lambda each: each.ended())
     journal.tell("end")

@@ -1,12 +1,15 @@
 """The wrappers around torch's own calls: each behaves as before, and tells of itself."""
 
 import functools
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.amp.autocast_mode import autocast
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -15,6 +18,8 @@ from .observing import Scene, dtype_name
 
 Call = Callable[..., Any]
 Before = Callable[..., None]
+WRAPPERS = {"_FabricModule", "DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"}
+RAISED = object()
 
 
 def around(scene: Scene, owner: Any, name: str, before: Before, after: Before | None = None) -> None:  # noqa: ANN401
@@ -134,7 +139,7 @@ class Calls:
         scene = self._scene
 
         def whose(thing: Optimizer | nn.Module) -> list[Optimizer]:
-            return [thing] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
+            return [scene.known(thing)] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
 
         def clear(thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
             optimizers = whose(thing)
@@ -155,7 +160,7 @@ class Calls:
         def advance(scheduler: LRScheduler, *_args: object, **_kwargs: object) -> None:
             if ("init", id(scheduler)) not in scene.active:  # its constructor takes a first step
                 optimizer = getattr(scheduler, "optimizer", None)
-                known = [optimizer] if isinstance(optimizer, Optimizer) else []
+                known = [scene.known(optimizer)] if isinstance(optimizer, Optimizer) else []
                 scene.journal.tell("scheduler", optimizers=[scene.number(each) for each in known])
                 if known:
                     scene.let_know(lambda each: each.scheduled(known[0]))
@@ -172,3 +177,41 @@ class Calls:
     def _tell(self, word: str, context: autocast, **facts: object) -> None:
         if context._enabled:  # noqa: SLF001  # torch has no other way to ask; one that is turned off is none
             self._scene.journal.tell(word, **facts)
+
+
+class Forwards:
+    """Tells the observers of each outermost call of a module that builds a graph."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._inside = threading.local()
+        register_module_forward_pre_hook(self._before)
+        register_module_forward_hook(self._after, with_kwargs=True, always_call=True)
+
+    def _looks(self, module: nn.Module) -> bool:
+        if torch.compiler.is_compiling():  # nothing of ours may come into a compiled graph
+            return False
+        if type(module).__name__ in WRAPPERS:  # what they wrap is the model
+            return False
+        return not self._scene.paused and torch.is_grad_enabled() and ("backward", 0) not in self._scene.active
+
+    def _before(self, module: nn.Module, _args: object) -> None:
+        if not self._looks(module):
+            return
+        self._inside.depth = getattr(self._inside, "depth", 0) + 1
+        if self._inside.depth > 1:
+            return
+        self._inside.outermost = module
+        scene = self._scene
+        scene.journal.tell("forward")
+        scene.let_know(lambda each: each.before_call(module))
+
+    def _after(
+        self, module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], output: object = RAISED
+    ) -> None:
+        if not self._looks(module) or not getattr(self._inside, "depth", 0):
+            return
+        self._inside.depth -= 1
+        if self._inside.depth or self._inside.outermost is not module or output is RAISED:
+            return
+        self._scene.let_know(lambda each: each.after_call(module, args, kwargs, output))

@@ -22,11 +22,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
-from torch.optim import Optimizer
 
-from .observing import Observer, Scene
+from .journal import is_looking
 from .places import HERE, Place, Places
-from .quiet import is_looking
 
 Call = Callable[..., Any]
 METHODS = ("item", "tolist", "numpy", "cpu", "nonzero", "argwhere", "equal", "allclose", "is_nonzero", "masked_select",
@@ -140,22 +138,3 @@ class HostReads:
         by = str(frame.f_globals.get("__name__", "")) if frame else ""
         device = tensor.device.type if isinstance(tensor, Tensor) else ""
         self._count[Read(call, self._places.of(frame), by, device)] += 1
-
-
-class ReadsPerStep(Observer):
-    """Tells the reads of each step of an optimizer, and those after the last one."""
-
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._reads = HostReads(scene.journal.places)
-        self._reads.listen()
-
-    def after_step(self, optimizer: Optimizer) -> None:  # noqa: ARG002  # as all observers are told
-        """Tell the reads since the step before."""
-        self.ended()
-
-    def ended(self) -> None:
-        """Tell what is not told yet."""
-        reads = [[*read[:1], read.place, *read[2:], count] for read, count in self._reads.taken().items()]
-        if reads:
-            self._scene.journal.tell("reads", step=self._scene.attempts, reads=reads)

@@ -24,6 +24,7 @@ class Reached:
     params: tuple[Tensor, ...]
     products: Mapping[str, int]
     whole: bool
+    by_hand: float = 1.0
 
 
 class Observer:
@@ -78,13 +79,17 @@ class Observer:
 
 
 class Thread(threading.local):
-    """What is under way in one thread: calls, a look of the recorder, the step of a scaler, whose class may be ours."""
+    """What is under way in one thread: calls, a look of the recorder, the step of a scaler, whose class may be ours.
+
+    `differentiated` is whether gradients were themselves made part of a graph.
+    """
 
     def __init__(self) -> None:
         self.active: set[tuple[str, int]] = set()
         self.paused = False
         self.scaler: GradScaler | None = None
         self.own = False
+        self.differentiated = False
 
 
 @dataclass
@@ -125,14 +130,23 @@ class Scene:
         self.scaling &= self.journal.forget()
         self.optimizers += [each for ref in kept if (each := ref()) is not None]
 
+    def known(self, optimizer: Optimizer) -> Optimizer:
+        """Return the first optimizer with the same parameters: one that wraps another is the same for them."""
+        mine = {id(param) for param in held(optimizer)}
+        first = next((each for each in self.optimizers if {id(param) for param in held(each)} == mine), None)
+        if first is None:
+            self.optimizers.append(optimizer)
+        return first or optimizer
+
     def number(self, optimizer: Optimizer) -> int:
         """Return the number of an optimizer."""
-        return self.journal.number(optimizer, "optimizer")
+        return self.journal.number(self.known(optimizer), "optimizer")
 
     def holding(self, params: Iterable[Tensor]) -> list[Optimizer]:
         """Return the optimizers that hold any of these parameters."""
         wanted = {id(param) for param in params}
-        return [each for each in self.optimizers if any(id(param) in wanted for param in held(each))]
+        found = [self.known(each) for each in self.optimizers if any(id(param) in wanted for param in held(each))]
+        return list({id(each): each for each in found}.values())
 
     def scale_of(self, scaler: GradScaler | None) -> float:
         """Return the loss scale that a scaler multiplies losses with, 1 where it does not."""
@@ -144,6 +158,23 @@ def held(optimizer: Optimizer) -> Iterator[Tensor]:
     """Yield the parameters that an optimizer holds."""
     for group in optimizer.param_groups:
         yield from group["params"]
+
+
+def copied(optimizer: Optimizer) -> list[tuple[Tensor, Tensor]]:
+    """Return the parameters of an optimizer, each with a copy of what it is now."""
+    return [(param, param.detach().clone()) for param in held(optimizer)]
+
+
+def changed(before: Iterable[tuple[Tensor, Tensor]]) -> int:
+    """Return how many parameters are not, bit by bit, what they were."""
+    return sum(not same(param.detach(), copy) for param, copy in before)
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    """Return whether two tensors are equal, NaN with NaN."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all())
 
 
 def rates(optimizer: Optimizer) -> list[float]:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.amp import GradScaler
 from torch.optim import Optimizer
 
-from .observing import Observer, Reached, Scene, held, rates
+from .observing import Observer, Reached, Scene, changed, copied, held, rates, same
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Watch:
 
     def compared(self) -> dict[str, Any]:
         """Return, after the step, what it changed."""
-        return {"stepped": True, "changed": _changed(self), "state_changed": _state_changed(self)}
+        return {"changed": changed(self.params), "state_changed": _state_changed(self)}
 
 
 class Overflow(Observer):
@@ -137,8 +137,7 @@ class Overflow(Observer):
         """Tell what is not told yet, and whether training went on."""
         if self._watch:
             self._end(self._watch)
-        finite = all(bool(torch.isfinite(param).all()) for o in self._scene.optimizers for param in held(o))
-        self._scene.journal.tell("after_overflow", steps=self._since, finite=finite)
+        self._scene.journal.tell("after_overflow", steps=self._since)
 
     def _end(self, watch: Watch) -> None:
         self._watch, self._told = None, True
@@ -151,7 +150,7 @@ def watched(scene: Scene, optimizer: Optimizer, scaler: GradScaler | None, infin
         optimizer=optimizer,
         scaler=scaler,
         infinite=infinite,
-        params=[(param, param.detach().clone()) for param in held(optimizer)],
+        params=copied(optimizer),
         state=_state(optimizer),
         rates=rates(optimizer),
         scale=scene.scale_of(scaler),
@@ -160,7 +159,7 @@ def watched(scene: Scene, optimizer: Optimizer, scaler: GradScaler | None, infin
 
 def told_of(scene: Scene, watch: Watch, scale: float | None) -> dict[str, Any]:
     """Return what there is to tell of an overflow after which the loss scale is this one."""
-    missing = {} if watch.taken else {**watch.compared(), "stepped": False}
+    missing = {} if watch.taken else watch.compared()
     return {
         "optimizers": [scene.number(watch.optimizer)],
         "scale_before": watch.scale,
@@ -203,17 +202,6 @@ def _finite(watch: Watch) -> bool:
     return all(bool(torch.isfinite(grad).all()) for grad in grads)
 
 
-def _changed(watch: Watch) -> int:
-    """Return how many parameters are not what they were."""
-    return sum(not _same(param.detach(), before) for param, before in watch.params)
-
-
-def _same(one: Tensor, other: Tensor) -> bool:
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    return torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all())
-
-
 def _state(optimizer: Optimizer) -> dict[tuple[int, str], Tensor]:
     return {
         (id(param), name): value.detach().clone()
@@ -226,10 +214,10 @@ def _state(optimizer: Optimizer) -> dict[tuple[int, str], Tensor]:
 
 def _state_changed(watch: Watch) -> list[str]:
     """Return the names of the moments and counters that are not what they were; a new one may begin at zero."""
-    changed = set()
+    names = set()
     for key, value in _state(watch.optimizer).items():
         before = watch.state.get(key)
-        same = not bool(value.any()) if before is None else _same(value, before)
-        if not same:
-            changed.add(key[1])
-    return sorted(changed)
+        same_value = not bool(value.any()) if before is None else same(value, before)
+        if not same_value:
+            names.add(key[1])
+    return sorted(names)

@@ -15,11 +15,8 @@ import torch
 from torch.amp import GradScaler
 from torch.optim import Optimizer
 
-from .by_hand import ByHand
-from .calls import Calls
-from .clearing import Clearing
-from .forwards import Forwards
-from .given import Given
+from .calls import Calls, Forwards
+from .effects import ByHand, Clearing, Given
 from .journal import Journal
 from .observing import Observer, Scene, held
 from .overflow import Watch, told_of, watched

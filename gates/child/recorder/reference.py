@@ -21,6 +21,7 @@ STEPS = 3
 CALLS = 64
 MOST_PARAMETERS = 20_000_000
 TINY = 1e-12
+SECOND = "it differentiates gradients (create_graph=True); second derivatives have no reference"
 
 
 @dataclass
@@ -43,7 +44,7 @@ class Reference(Observer):
         self._scene = scene
         self._calls: list[Kept] = []
         self._next: Kept | None = None
-        self._scale = 1.0
+        self._scale, self._by_hand = 1.0, 1.0
         self._compared: set[int] = set()
         self._done: dict[int, int] = {}
         self._why_not = ""
@@ -91,7 +92,7 @@ class Reference(Observer):
 
     def before_backward(self, reached: Reached) -> None:
         """Keep the scale that the gradients will have."""
-        self._scale = self._scene.scale_of(reached.scaler)
+        self._scale, self._by_hand = self._scene.scale_of(reached.scaler), reached.by_hand
 
     def before_clip(self, params: list[Tensor]) -> None:
         """Compare what is about to be clipped."""
@@ -121,8 +122,8 @@ class Reference(Observer):
             return
         self._compared.add(id(optimizer))
         self._done[id(optimizer)] = self._done.get(id(optimizer), 0) + 1
-        facts: dict[str, Any] = {"optimizers": [self._scene.number(optimizer)], "when": when}
-        why = self._why_not
+        facts: dict[str, Any] = {"optimizers": [self._scene.number(optimizer)], "when": when, "by_hand": self._by_hand}
+        why = self._why_not or (SECOND if self._scene.here.differentiated else "")
         try:
             facts = {**({} if why else self._figures(optimizer, divisor)), **facts}
         except Exception as error:  # noqa: BLE001  # a module that cannot be copied or called again
@@ -149,6 +150,7 @@ class Reference(Observer):
             "left_out": sum(true is None and bool(_used(param).any()) for param, true in pairs),
             "finite": bool(torch.isfinite(actual).all() and torch.isfinite(true).all()),
             **_told(actual, true),
+            "length": float(true.norm()),
             "lost": float(lost.double().mean()),
         }
 

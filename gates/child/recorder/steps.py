@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any, cast
@@ -15,9 +16,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils._pytree import tree_leaves
 
 from .calls import Call, around, around_all
-from .forwards import autocast_dtype
 from .journal import safely
-from .observing import SCALED_BY, Reached, Scene, dtype_name, held, rates
+from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, held, rates
 
 MOST_NODES = 50_000
 PRODUCTS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addbmm", "Mv", "Addmv", "Dot", "Addr", "Linear", "Conv", "MkldnnConv",
@@ -31,6 +31,7 @@ class Steps:
         self._scene = scene
         self._scalers: WeakValueDictionary[int, GradScaler] = WeakValueDictionary()  # the journal holds on to them
         self._called: set[int] = set()  # the optimizers that a scaler's step has called
+        self._before_step: dict[int, list[tuple[Tensor, Tensor]]] = {}
         self._skips: dict[int, bool] = {}
         self._states: dict[int, dict[str, Any]] = {}
         self._windows: dict[int, int] = {}  # how often each scaler was updated
@@ -44,6 +45,7 @@ class Steps:
         around_all(scene, GradScaler, self._before, self._put, self._born)
         self._wrap_backward(Tensor)
         self._wrap_backward(torch.autograd)
+        around(scene, torch.autograd, "grad", self._grad)
         register_optimizer_step_pre_hook(self._pre)
         register_optimizer_step_post_hook(self._post)
 
@@ -66,6 +68,9 @@ class Steps:
         for leaf in tree_leaves(result):
             if isinstance(leaf, Tensor) and leaf.grad_fn is not None:
                 cast("dict[str, Any]", leaf.grad_fn.metadata)[SCALED_BY] = self._number(scaler)
+
+    def _grad(self, *args: object, **kwargs: object) -> None:
+        self._scene.here.differentiated |= bool(kwargs.get("create_graph", args[4] if len(args) > 4 else False))
 
     def _wrap_backward(self, owner: Any) -> None:  # noqa: ANN401
         original, scene = owner.backward, self._scene
@@ -98,7 +103,6 @@ class Steps:
             scale=scene.scale_of(reached.scaler),
             products=reached.products,
             whole=reached.whole,
-            autocast=autocast_dtype(),
         )
         scene.let_know(lambda each: each.before_backward(reached))
         return reached
@@ -114,7 +118,9 @@ class Steps:
         self._scene.journal.tell(word, scaler=self._number(scaler), **facts)
 
     def _step(self, scaler: GradScaler, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
+        optimizer = self._scene.known(optimizer)
         self._called.discard(id(optimizer))
+        self._before_step[id(optimizer)] = copied(optimizer)
         self._states[id(optimizer)] = _state(self._scene, optimizer, scaler)
         self._scene.let_know(lambda each: each.ready(optimizer))
         self._tell("step", scaler, optimizer)
@@ -124,8 +130,11 @@ class Steps:
         self._scene.let_know(lambda each: each.before_step(optimizer))
 
     def _stepped(self, _result: object, scaler: GradScaler, optimizer: Optimizer, *_a: object, **_kw: object) -> None:
-        skipped = id(optimizer) not in self._called or self._skips.pop(id(optimizer), False)
-        self._attempt(optimizer, scaler, skipped=skipped)
+        """Take a step for taken where parameters moved, or where an optimizer that holds them was let to move them."""
+        optimizer = self._scene.known(optimizer)
+        moved = changed(self._before_step.pop(id(optimizer), []))
+        called = id(optimizer) in self._called and not self._skips.pop(id(optimizer), False)
+        self._attempt(optimizer, scaler, skipped=not (moved or called))
 
     def _attempt(self, optimizer: Optimizer, scaler: GradScaler | None, *, skipped: bool) -> None:
         scene, state = self._scene, self._states.pop(id(optimizer), {})
@@ -151,7 +160,7 @@ class Steps:
 
     def _begin(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         """Note that an optimizer steps; return its arguments where they are to be others."""
-        found = getattr(optimizer, "found_inf", None)
+        found, optimizer = getattr(optimizer, "found_inf", None), self._scene.known(optimizer)
         self._called.add(id(optimizer))
         self._skips[id(optimizer)] = isinstance(found, Tensor) and bool(found.item())
         if not self._within_scaler():
@@ -181,6 +190,7 @@ class Steps:
         safely(self._scene.journal, "an optimizer's step", lambda: self._end(optimizer), None)
 
     def _end(self, optimizer: Optimizer) -> None:
+        optimizer = self._scene.known(optimizer)
         if self._within_scaler() or id(optimizer) not in self._states:
             return
         self._scene.journal.tell("plain_step", optimizers=[self._scene.number(optimizer)])
@@ -231,4 +241,12 @@ def read_graph(roots: Iterable[Tensor], scalers: MutableMapping[int, GradScaler]
             found[dtype_name(node._input_metadata[0].dtype)] += 1  # noqa: SLF001
         whole = whole and not isinstance(node, torch.autograd.function.BackwardCFunction)
         stack += [following for following, _ in node.next_functions if following is not None]
-    return Reached(scaler, tuple(params), dict(found), whole and not stack)
+    by_hand = max(map(_by_hand, (root.grad_fn for root in roots)), default=1.0)
+    return Reached(scaler, tuple(params), dict(found), whole and not stack, by_hand)
+
+
+def _by_hand(node: Any) -> float:  # noqa: ANN401
+    """Return the power of two, above 1, that a loss was last multiplied with, else 1."""
+    factor = getattr(node, "_saved_other", None) if node is not None and node.name() == "MulBackward0" else None
+    value = float(factor) if isinstance(factor, Tensor) and factor.numel() == 1 and not factor.requires_grad else 1.0
+    return value if value >= 2 and math.log2(value).is_integer() else 1.0

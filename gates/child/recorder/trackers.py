@@ -82,7 +82,7 @@ class Trackers:
         """Take what a training step returned as records, where it is made of them."""
         many = value if isinstance(value, list | tuple) and not hasattr(value, "_fields") else [value]
         for each in many:
-            self._tell("return", each)
+            self._tell("return", {"returned": each} if isinstance(each, int | float) else each)
 
 
 ENTRY = {"wandb": "init", "torch.utils.tensorboard": "SummaryWriter"}

@@ -1,0 +1,142 @@
+"""What code makes of gradients between the calls that are told, and what a step leaves of a model."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from .observing import Observer, Reached, Scene, held
+
+NEAR = 0.01
+
+
+class Clearing(Observer):
+    """Tells of each step that used gradients of the step before it, too."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._used: dict[int, list[Tensor]] = {}
+
+    def cleared(self, optimizers: list[Optimizer]) -> None:
+        """Forget the gradients that were used."""
+        for optimizer in optimizers:
+            self._used.pop(id(optimizer), None)
+
+    def before_backward(self, reached: Reached) -> None:  # noqa: ARG002  # as all observers are told
+        """Look for gradients that were cleared by hand."""
+        for optimizer in self._scene.optimizers:
+            if id(optimizer) in self._used:
+                grads = [grad for grad in _gradients(optimizer) if not grad.is_sparse]
+                if not any(bool(grad.any()) for grad in grads):
+                    del self._used[id(optimizer)]
+
+    def after_step(self, optimizer: Optimizer) -> None:
+        """Tell of gradients that were used again: now, as a closure may have cleared them in the step itself.
+
+        Others that were put in their place are not the same.
+        """
+        before = {id(grad) for grad in self._used.get(id(optimizer), ())}
+        now = list(_gradients(optimizer))
+        if any(id(grad) in before for grad in now):
+            self._scene.journal.tell("uncleared", optimizers=[self._scene.number(optimizer)])
+        self._used[id(optimizer)] = now
+
+    def over(self) -> None:
+        """Begin anew: the next test may have an optimizer where another one was."""
+        self._used.clear()
+
+
+def _gradients(optimizer: Optimizer) -> Iterator[Tensor]:
+    return (param.grad for param in held(optimizer) if param.grad is not None)
+
+
+class Given(Observer):
+    """Tells, before a step, that an optimizer has gradients which no backward pass has left since they were cleared."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._cleared: dict[int, list[Tensor]] = {}  # of each optimizer, what it has no gradient of
+
+    def gone(self, optimizers: list[Optimizer]) -> None:
+        """Remember what has no gradient now."""
+        for optimizer in optimizers:
+            self._cleared[id(optimizer)] = [param for param in held(optimizer) if not _has_gradient(param)]
+
+    def after_backward(self, reached: Reached) -> None:
+        """Forget those whose gradients a backward pass has left."""
+        for optimizer in self._scene.holding(reached.params) if reached.whole else self._scene.optimizers:
+            self._cleared.pop(id(optimizer), None)
+
+    def ready(self, optimizer: Optimizer) -> None:
+        """Look for gradients all the same."""
+        if any(map(_has_gradient, self._cleared.pop(id(optimizer), ()))):
+            self._scene.journal.tell("given_grad", optimizers=[self._scene.number(optimizer)])
+
+    def over(self) -> None:
+        """Begin anew."""
+        self._cleared.clear()
+
+
+def _has_gradient(param: Tensor) -> bool:
+    return param.grad is not None and bool(param.grad.any())
+
+
+class ByHand(Observer):
+    """Tells, before gradients are clipped, that they were divided by the loss scale since the backward pass."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._scaled: dict[int, tuple[float, float]] = {}  # of each optimizer: length of gradients, scale
+
+    def after_backward(self, reached: Reached) -> None:
+        """Take down how long the scaled gradients are."""
+        scale = self._scene.scale_of(reached.scaler)
+        for optimizer in self._scene.holding(reached.params) if scale != 1.0 else ():
+            self._scaled[id(optimizer)] = _length(optimizer), scale
+
+    def before_clip(self, params: list[Tensor]) -> None:
+        """Compare their length with what it was."""
+        for optimizer in self._scene.holding(params):
+            before, scale = self._scaled.pop(id(optimizer), (0.0, 1.0))
+            if before and abs(_length(optimizer) * scale / before - 1) < NEAR:
+                self._scene.journal.tell("unscale_by_hand", optimizers=[self._scene.number(optimizer)])
+
+    def over(self) -> None:
+        """Begin anew."""
+        self._scaled.clear()
+
+
+def _length(optimizer: Optimizer) -> float:
+    grads = [param.grad for param in held(optimizer) if param.grad is not None and not param.grad.is_sparse]
+    return float(torch.nn.utils.get_total_norm(grads)) if grads else 0.0
+
+
+class Spoiled(Observer):
+    """Tells, after a step, of the parameters and buffers of the called modules that it left without finite numbers."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._finite: dict[int, tuple[str, Tensor]] = {}
+        self._known: set[int] = set()
+
+    def before_call(self, module: nn.Module) -> None:
+        """Remember what is finite before the module is called for the first time; a mask may be infinite."""
+        for kind, named in (("buffer", module.named_buffers()), ("parameter", module.named_parameters())):
+            for name, tensor in named:
+                if id(tensor) not in self._known and tensor.is_floating_point():
+                    self._known.add(id(tensor))
+                    if _is_finite(tensor):
+                        self._finite[id(tensor)] = (f"{kind} {name}", tensor)
+
+    def after_step(self, optimizer: Optimizer) -> None:  # noqa: ARG002  # as all observers are told
+        """Tell of each such tensor once."""
+        gone = {key: name for key, (name, tensor) in self._finite.items() if not _is_finite(tensor)}
+        for key in gone:
+            del self._finite[key]
+        if gone:
+            self._scene.journal.tell("spoiled", names=sorted(gone.values()))
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    return bool(torch.isfinite(tensor.detach()).all())
