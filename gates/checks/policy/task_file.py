@@ -15,7 +15,7 @@ from gates.task.types import Located
 from gates.task.waiver import Waiver
 
 SILENT = {"line", "path", "digest", "spots", "id", "text", "title", "timeout_s", "reason", "owner", "name"}
-AT_LEAST = ("at_least", "examples", "epochs", "restarts", "pairs")  # fewer of these see less
+AT_LEAST = ("at_least", "epochs", "restarts", "pairs")  # fewer of these see less
 UPPER = {
     "at_most",
     "below",
@@ -27,7 +27,7 @@ UPPER = {
     "block_at",
     "failure_rate",
 }
-TOLERANCES = {"tolerance", "tolerance_bytes", "relative", "rel", "abs", "rtol", "atol", "within"}
+TOLERANCES = {"tolerance", "tolerance_bytes", "relative"}
 ASKED = {"proof"}  # where it is gone, nothing is asked
 DEMANDS = {"finite", "raises", "warns", "says", "same_result"}  # without a value they ask for nothing
 PATHS = {"implementation", "tests"}
@@ -126,9 +126,6 @@ def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
         yield _place(key, old, new, where)
     elif key.endswith(AT_LEAST) or key in UPPER | TOLERANCES:
         yield from _limits(key, old, new, where)
-    elif key in {"bounds", "property"}:
-        kept = not _is_wider(old, new) if key == "bounds" else new == f"strictly-{old}"
-        yield where.move(Part.CHANGED if kept else Part.BAR, key, _words(old), _words(new))
     elif key in DEMANDS:
         yield where.move(Part.CHANGED if new else Part.BAR, key, _words(old), _words(new) if new else "removed")
     elif key == "expires":
@@ -136,12 +133,6 @@ def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
             yield where.move(Part.WAIVER, "waiver until", old, new)
     elif old is None or new is None or old != new:
         yield where.move(Part.CHANGED, key, _words(old), _words(new))
-
-
-def _is_wider(old: Any, new: Any) -> bool:  # noqa: ANN401  # what a property is bounded by
-    """Return whether bounds allow what they did not: `None` is no bound."""
-    (least, most), (low, high) = old or (None, None), new or (None, None)
-    return (least is not None and (low is None or low < least)) or (most is not None and (high is None or high > most))
 
 
 def _place(key: str, old: object, new: object, where: Where) -> Move:
