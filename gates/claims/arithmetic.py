@@ -13,8 +13,8 @@ ABOUT = r"(~|\u2248|about )?"
 UNIT = r"(?: ?(%|[A-Za-z\u00d7]{1,8}\b))?"
 OPERATOR = r"(?: ?[+*/\u00d7\u00f7] ?| [-\u2212] )"
 EQUATION = re.compile(
-    rf"(?<![\w.`/])({NUM}){UNIT}((?:{OPERATOR}{NUM}{UNIT}){{1,40}}) ?(?:=|\u2248) ?{ABOUT}({NUM}){UNIT}"
-    r"(?! ?[+*\u00d7\u00f7]| - )"
+    rf"(?<![\w.,`/])({NUM}){UNIT}((?:{OPERATOR}{NUM}{UNIT}){{1,40}}) ?(?:=|\u2248) ?{ABOUT}({NUM}){UNIT}"
+    r"(?! ?[+*\u00d7\u00f7]| - |,?\d)"
 )
 SIGNS = frozenset("+-*/^\u00d7\u00f7\u2212")
 DIVIDED, TIMES = "/\u00f7", "*\u00d7"
@@ -132,7 +132,13 @@ def _equation(line: Line, match: re.Match[str]) -> Iterator[Found]:
     scale = [SCALE[unit.lower()] if scaled else 1.0 for unit in units]
     numbers = [float(text) * factor for text, factor in zip(texts, scale, strict=True)]
     exact = _value(ops, numbers)
-    unit = SCALE.get(result, 1.0) if scaled and not divided else 0.01 if divided and result == "%" else 1.0
+    unit = (
+        SCALE.get(result, 1.0)
+        if scaled and not divided
+        else 0.01
+        if divided and "%" not in units and result == "%"
+        else 1.0
+    )
     if exact is None:
         return
     slack = ROUGHLY * abs(exact) if match[5] or "\u2248" in match[0] else 0.0

@@ -99,8 +99,10 @@ def _judged(
     lay_out(history.top, commit, there)
     before, again, trouble = _ran(asked, task, context, there / history.prefix, folder / "against-base")
     lost = sorted(name for name, (ended, _) in before.items() if ended == "passed" and name not in ends)
-    broken = [BaseTest(id=name, ended="failed", message=ends[name][1], at_base=before.get(name, ("not run", ""))[0])
-              for name in suspects]  # fmt: skip
+    broken = [
+        BaseTest(id=name, ended="failed", message=ends[name][1], at_base=before.get(name, ("not run", ""))[0])
+        for name in suspects
+    ]
     broken += [BaseTest(id=name, ended="not found", at_base="passed") for name in lost]
     return {**facts, "commands": (command, again), "broken": tuple(broken), "problem": problem if trouble else ""}
 
@@ -119,14 +121,29 @@ def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Pa
     roots = import_roots(task, replace(context, root=root))
     env = {"PYTHONPATH": process.joined_paths(os.pathsep.join(map(str, roots)))}
     env = relocated({**process.environment(), **env}, context.root, root)
-    words = ["-m", "pytest", *asked, "-q", "--color=no", "-p", "no:cacheprovider", "-p", "no:randomly",
-             "--continue-on-collection-errors",
-             f"--rootdir={root}", f"--junit-xml={report}", "-o", "junit_family=xunit1"]  # fmt: skip
+    words = [
+        "-m",
+        "pytest",
+        *asked,
+        "-q",
+        "--color=no",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+        "--continue-on-collection-errors",
+        f"--rootdir={root}",
+        f"--junit-xml={report}",
+        "-o",
+        "junit_family=xunit1",
+    ]
     ended = process.run([context.python, *words], cwd=root, timeout_s=context.timeout_s, log=log, env=env)
     command = CommandRecord(
-        purpose="the base's tests", argv=("python", "-m", "pytest", *asked), ended=ended.ended,
+        purpose="the base's tests",
+        argv=("python", "-m", "pytest", *asked),
+        ended=ended.ended,
         duration_s=ended.duration_s,
-    )  # fmt: skip
+    )
     if ended.exit_code not in {0, 1} or not report.is_file():
         return {}, command, f"pytest did not run them ({ended.ended}): {ended.last_words}"
     return dict(map(_end, ET.parse(report).iter("testcase"))), command, ""  # noqa: S314  # pytest itself wrote it

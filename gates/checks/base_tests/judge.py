@@ -65,23 +65,36 @@ def _broken(one: BaseTest, criterion: Criterion | None, seen: BaseTests, *, deci
     why = f": {one.message}" if one.message else ""
     name = criterion.id if criterion else "a criterion"
     return Finding(
-        rule="BL022", check="base-tests", outcome=Outcome.FAILED, level=level, subject=one.id,
+        rule="BL022",
+        check="base-tests",
+        outcome=Outcome.FAILED,
+        level=level,
+        subject=one.id,
         severity=Severity.HIGH if decides and level is Level.MUST else Severity.MEDIUM,
-        criterion=criterion.id if criterion and decides else None, location=Location(path=one.id.split("::")[0]),
+        criterion=criterion.id if criterion and decides else None,
+        location=Location(path=one.id.split("::")[0]),
         message=f"{one.id}, as {seen.base} has it, passed there and {one.ended} against this change{why}",
-        expected="passed", actual=one.ended, evidence="BaseTests.json",
+        expected="passed",
+        actual=one.ended,
+        evidence="BaseTests.json",
         impact="What this test promised does not hold any more.",
         remediation=f"Keep what it promised; where the change of behaviour is meant, let {name} name it: "
-        f"`changes: [\"{function_of(one.id)}\"]`.",
-    )  # fmt: skip
+        f'`changes: ["{function_of(one.id)}"]`.',
+    )
 
 
 def _told(outcome: Outcome, message: str, actual: str = "") -> Finding:
     return Finding(
-        rule="BL022", check="base-tests", outcome=outcome, severity=Severity.INFO, level=Level.ADVISORY,
-        message=message, actual=actual, subject="more" if outcome is Outcome.FAILED else "",
+        rule="BL022",
+        check="base-tests",
+        outcome=outcome,
+        severity=Severity.INFO,
+        level=Level.ADVISORY,
+        message=message,
+        actual=actual,
+        subject="more" if outcome is Outcome.FAILED else "",
         remediation="Mend the tests that are named first." if outcome is Outcome.FAILED else "",
-    )  # fmt: skip
+    )
 
 
 def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -90,14 +103,24 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     if seen and seen.changed:
         yield Section(
             title="The Base's Tests",
-            facts=(("Base", f"{seen.base} ({seen.commit[:12]})"), ("Test files changed", ", ".join(seen.changed[:10])),
-                   ("Tests run against the change", str(seen.ran))),
+            facts=(
+                ("Base", f"{seen.base} ({seen.commit[:12]})"),
+                ("Test files changed", ", ".join(seen.changed[:10])),
+                ("Tests run against the change", str(seen.ran)),
+            ),
             columns=("Test", "Against the change", "At the base"),
             rows=tuple((one.id, one.ended, one.at_base) for one in seen.broken[:SHOWN]),
-        )  # fmt: skip
+        )
 
 
 CHECK = Check(
-    name="base_tests", gate="business-logic", order=125, rules=RULES, uses=(BaseTests,), plan=plan, judge=judge,
-    page=page, basis=Basis.DECLARED,
-)  # fmt: skip
+    name="base_tests",
+    gate="business-logic",
+    order=125,
+    rules=RULES,
+    uses=(BaseTests,),
+    plan=plan,
+    judge=judge,
+    page=page,
+    basis=Basis.DECLARED,
+)

@@ -35,10 +35,12 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     seen = evidence.get(Goalposts)
     if seen is None:
         yield _finding(
-            Outcome.UNKNOWN, Severity.LOW, actual="not compared",
+            Outcome.UNKNOWN,
+            Severity.LOW,
+            actual="not compared",
             message=f"Whether the change lowers what judges it was not seen: {evidence.why_missing(Goalposts)}",
             remediation="Run where the history is, or name what to compare with by --base.",
-        )  # fmt: skip
+        )
         return
     times: Counter[str] = Counter()
     moves = sorted(seen.moves, key=lambda move: (not stops(move, seen), list(Part).index(move.part), move.settled))
@@ -50,16 +52,20 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield _rest(moves[NAMED:], seen)
     for what in seen.unread[:NAMED]:
         yield _finding(
-            Outcome.UNKNOWN, Severity.LOW, f"Not compared with {seen.base}: {what}", subject=what,
+            Outcome.UNKNOWN,
+            Severity.LOW,
+            f"Not compared with {seen.base}: {what}",
+            subject=what,
             actual="not compared",
             remediation="Mend the file, or look at its changes yourself.",
-        )  # fmt: skip
+        )
     if not moves and not seen.unread:
         yield _finding(
-            Outcome.PASSED, Severity.INFO,
+            Outcome.PASSED,
+            Severity.INFO,
             f"None of the limits, bindings, tests and settings that are compared asks for less than at {_base(seen)}.",
             actual="nothing lower",
-        )  # fmt: skip
+        )
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -98,34 +104,58 @@ def _move(move: Move, seen: Goalposts, subject: str) -> Finding:
     slight = move.settled or move.part in SLIGHT
     note = f" (already in {seen.base})" if move.settled else ""
     return Finding(
-        rule="BL011", check="goalposts", outcome=Outcome.FAILED, subject=subject,  # not of the criterion: it may be met
+        rule="BL011",
+        check="goalposts",
+        outcome=Outcome.FAILED,
+        subject=subject,  # not of the criterion: it may be met
         severity=Severity.HIGH if stopping else Severity.LOW if slight else Severity.MEDIUM,
-        level=Level.MUST if stopping else Level.ADVISORY, location=move.location,
+        level=Level.MUST if stopping else Level.ADVISORY,
+        location=move.location,
         message=f"{move.what}: {move.before} -> {move.after}{note}",
-        expected=move.before, actual=move.after,
+        expected=move.before,
+        actual=move.after,
         impact="What the base asked for is not asked for any more." if move.part is Part.BAR else "",
         remediation="Put it back; where it is meant, have the base judge (--policy-from) or a person allow it "
-        "(--goalposts list)." if stopping else "Put it back, or have a reviewer agree to it.",
-    )  # fmt: skip
+        "(--goalposts list)."
+        if stopping
+        else "Put it back, or have a reviewer agree to it.",
+    )
 
 
 def _rest(moves: list[Move], seen: Goalposts) -> Finding:
     stopping = any(stops(move, seen) for move in moves)
     return _finding(
-        Outcome.FAILED, Severity.HIGH if stopping else Severity.MEDIUM,
-        f"{len(moves)} more policy changes; all are in evidence/Goalposts.json.", subject="more",
-        level=Level.MUST if stopping else Level.ADVISORY, remediation="Put back those that are named first.",
-    )  # fmt: skip
+        Outcome.FAILED,
+        Severity.HIGH if stopping else Severity.MEDIUM,
+        f"{len(moves)} more policy changes; all are in evidence/Goalposts.json.",
+        subject="more",
+        level=Level.MUST if stopping else Level.ADVISORY,
+        remediation="Put back those that are named first.",
+    )
 
 
 def _finding(
-    outcome: Outcome, severity: Severity, message: str, *, subject: str = "", actual: str = "", remediation: str = "",
+    outcome: Outcome,
+    severity: Severity,
+    message: str,
+    *,
+    subject: str = "",
+    actual: str = "",
+    remediation: str = "",
     level: Level = Level.ADVISORY,
-) -> Finding:  # fmt: skip
+) -> Finding:
     return Finding(
-        rule="BL011", check="goalposts", outcome=outcome, severity=severity, level=level, message=message,
-        subject=subject, expected="nothing lower than before", actual=actual, remediation=remediation,
-    )  # fmt: skip
+        rule="BL011",
+        check="goalposts",
+        outcome=outcome,
+        severity=severity,
+        level=level,
+        message=message,
+        subject=subject,
+        expected="nothing lower than before",
+        actual=actual,
+        remediation=remediation,
+    )
 
 
 def _base(seen: Goalposts) -> str:
@@ -144,6 +174,13 @@ def _effect(seen: Goalposts) -> str:
 
 
 CHECK = Check(
-    name="policy", gate="business-logic", order=120, rules=RULES, uses=(Goalposts,), plan=plan, judge=judge,
-    page=describe, basis=Basis.DECLARED,
-)  # fmt: skip
+    name="policy",
+    gate="business-logic",
+    order=120,
+    rules=RULES,
+    uses=(Goalposts,),
+    plan=plan,
+    judge=judge,
+    page=describe,
+    basis=Basis.DECLARED,
+)

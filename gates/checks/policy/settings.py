@@ -21,9 +21,26 @@ WATCHED = (
 )
 GATES = ("tasks", "python", "keep_going", "goalposts", "rules", "evidence_signers")
 NARROWING = {
-    "-k", "-m", "-p", "-x", "-W", "--deselect", "--ignore", "--ignore-glob", "--maxfail", "--exitfirst", "--noconftest",
-    "--lf", "--last-failed", "--sw", "--stepwise", "--co", "--collect-only", "--disable-warnings", "--pythonwarnings",
-}  # fmt: skip
+    "-k",
+    "-m",
+    "-p",
+    "-x",
+    "-W",
+    "--deselect",
+    "--ignore",
+    "--ignore-glob",
+    "--maxfail",
+    "--exitfirst",
+    "--noconftest",
+    "--lf",
+    "--last-failed",
+    "--sw",
+    "--stepwise",
+    "--co",
+    "--collect-only",
+    "--disable-warnings",
+    "--pythonwarnings",
+}
 KEEPING = ("--strict-markers", "--strict-config", "--strict", "--cov-fail-under")
 WEAKER_WARNINGS = ("ignore", "default", "once", "module", "always")
 COLLECTING = ("python_files", "python_classes", "python_functions", "norecursedirs")
@@ -55,10 +72,15 @@ def unreadable(files: Files) -> Iterator[str]:
 def pytest_settings(files: Files) -> tuple[str, Table]:
     """Return the file that pytest takes its settings from, and what it says."""
     for path, section in (
-        ("pytest.toml", "pytest"), (".pytest.toml", "pytest"), ("pytest.ini", "pytest"), (".pytest.ini", "pytest"),
-        ("pyproject.toml", "tool.pytest"), ("pyproject.toml", "tool.pytest.ini_options"),
-        ("tox.ini", "pytest"), ("setup.cfg", "tool:pytest"),
-    ):  # fmt: skip
+        ("pytest.toml", "pytest"),
+        (".pytest.toml", "pytest"),
+        ("pytest.ini", "pytest"),
+        (".pytest.ini", "pytest"),
+        ("pyproject.toml", "tool.pytest"),
+        ("pyproject.toml", "tool.pytest.ini_options"),
+        ("tox.ini", "pytest"),
+        ("setup.cfg", "tool:pytest"),
+    ):
         tables = _readable(path, files.get(path))
         found = {k: v for k, v in tables.get(section, {}).items() if k != "ini_options"}
         if found or (path.endswith("pytest.ini") and path in files):

@@ -3,11 +3,10 @@
 The walk knows the model's fields and not their number: what a task can say is compared as soon as the model has it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gates.checks.policy import distance
 from gates.checks.policy.change import Move, Part, moved
 from gates.checks.policy.tests import Fate
 from gates.model import Level, Location, Model
@@ -16,10 +15,19 @@ from gates.task.types import Located
 from gates.task.waiver import Waiver
 
 SILENT = {"line", "path", "digest", "spots", "id", "text", "title", "timeout_s", "reason", "owner", "name"}
-AT_LEAST = ("at_least", "examples", "epochs", "restarts", "pairs")  # fewer of these see less
-UPPER = {"at_most", "below", "host_reads", "synchronisations", "empty_cache", "stall_share", "warn_at", "block_at",
-         "failure_rate"}  # fmt: skip
-TOLERANCES = {"tolerance", "tolerance_bytes", "relative", "rel", "abs", "rtol", "atol", "within"}
+AT_LEAST = ("at_least", "epochs", "restarts", "pairs")  # fewer of these see less
+UPPER = {
+    "at_most",
+    "below",
+    "host_reads",
+    "synchronisations",
+    "empty_cache",
+    "stall_share",
+    "warn_at",
+    "block_at",
+    "failure_rate",
+}
+TOLERANCES = {"tolerance", "tolerance_bytes", "relative"}
 ASKED = {"proof"}  # where it is gone, nothing is asked
 DEMANDS = {"finite", "raises", "warns", "says", "same_result"}  # without a value they ask for nothing
 PATHS = {"implementation", "tests"}
@@ -28,6 +36,9 @@ IDENTITIES = ("id", "symbol", "rule", "pattern", "name", "call", "run")
 LEVELS = tuple(Level)
 PLACES = {"in", "reached_from"}  # where code must stand, and what must call it
 ALIKE = 0.5
+DISTANCES = ("tolerance", "relative")  # how far a result may be off what a task states, by both together
+NINE_DIGITS, NOTHING = 1e-9, 1e-12
+ROUNDING = 1 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -58,9 +69,13 @@ class Where:
     def move(self, part: Part, what: str, before: object, after: object) -> Move:
         """Say what was moved here."""
         return moved(
-            Part.CHANGED if self.optional and part is Part.BAR else part, f"{self.name} {what}".strip(), before, after,
-            Location(path=self.path, line=self.line), self.criterion.id if self.criterion else None,
-        )  # fmt: skip
+            Part.CHANGED if self.optional and part is Part.BAR else part,
+            f"{self.name} {what}".strip(),
+            before,
+            after,
+            Location(path=self.path, line=self.line),
+            self.criterion.id if self.criterion else None,
+        )
 
 
 def compare(before: Task, after: Task, fate: Fate | None = None) -> Iterator[Move]:
@@ -74,8 +89,8 @@ def _models(before: Model, after: Model, where: Where, fate: Fate) -> Iterator[M
         old, new = getattr(before, name), getattr(after, name, None)
         if (key in SILENT and not (key == "text" and isinstance(before, Criterion))) or _plain(old) == _plain(new):
             continue
-        if key in distance.KEYS and distance.states(before) and distance.states(after):
-            yield from (where.move(*step) for step in distance.wider(key, before, after))
+        if key in DISTANCES and _states_result(before) and _states_result(after):
+            yield from (where.move(*step) for step in _wider(key, before, after))
             continue
         if _is_models(old) or _is_models(new):
             yield from _items(key, old or (), new or (), where, fate)
@@ -111,9 +126,6 @@ def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
         yield _place(key, old, new, where)
     elif key.endswith(AT_LEAST) or key in UPPER | TOLERANCES:
         yield from _limits(key, old, new, where)
-    elif key in {"bounds", "property"}:
-        kept = not _is_wider(old, new) if key == "bounds" else new == f"strictly-{old}"
-        yield where.move(Part.CHANGED if kept else Part.BAR, key, _words(old), _words(new))
     elif key in DEMANDS:
         yield where.move(Part.CHANGED if new else Part.BAR, key, _words(old), _words(new) if new else "removed")
     elif key == "expires":
@@ -121,12 +133,6 @@ def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
             yield where.move(Part.WAIVER, "waiver until", old, new)
     elif old is None or new is None or old != new:
         yield where.move(Part.CHANGED, key, _words(old), _words(new))
-
-
-def _is_wider(old: Any, new: Any) -> bool:  # noqa: ANN401  # what a property is bounded by
-    """Return whether bounds allow what they did not: `None` is no bound."""
-    (least, most), (low, high) = old or (None, None), new or (None, None)
-    return (least is not None and (low is None or low < least)) or (most is not None and (high is None or high > most))
 
 
 def _place(key: str, old: object, new: object, where: Where) -> Move:
@@ -213,8 +219,8 @@ def _same(one: Model, other: Model) -> bool:
 def _alike(one: Model, other: Model) -> bool:
     """Return whether most of what one part says is said by the other, too: it was renamed, or moved."""
     old, new = _said(one), _said(other)
-    if isinstance(one, Waiver) or distance.states(one):  # one that asks for something else is another one
-        return distance.states(one) and old | {"name": "", "call": ""} == new | {"name": "", "call": ""}
+    if isinstance(one, Waiver) or _states_result(one):  # one that asks for something else is another one
+        return _states_result(one) and old | {"name": "", "call": ""} == new | {"name": "", "call": ""}
     if isinstance(one, Measure) and isinstance(other, Measure):
         return (one.of, one.kind, one.arms) == (other.of, other.kind, other.arms)
     if tail(old.get("symbol")) and tail(old.get("symbol")) == tail(new.get("symbol")):
@@ -232,7 +238,7 @@ def _identity(item: Model) -> object:
     if isinstance(item, Measure):
         return item.from_, item.of, item.kind, item.arms
     said = _said(item)
-    if distance.states(item):
+    if _states_result(item):
         return "row", *(str(said.get(key, "")) for key in ("call", "take", "args", "kwargs"))
     if "expires" in said:
         return said.get("criterion"), said.get("rule")
@@ -273,3 +279,47 @@ def _words(value: object) -> str:
     if isinstance(value, tuple | list):
         return " ".join(str(part) for part in value if part not in {None, ""})
     return "none" if value is None else str(value)
+
+
+def _wider(key: str, before: Model, after: Model) -> Iterator[tuple[Part, str, object, object]]:
+    """Yield once for both keys what is allowed now and was not, at the result that is stated."""
+    changed = [name for name in DISTANCES if getattr(before, name) != getattr(after, name)]
+    if key == changed[0] and _allows_more(before, after, [*_numbers(getattr(before, "expected", None))]):
+        yield Part.BAR, *_both_sides(changed, before, after)
+
+
+def _states_result(one: Model) -> bool:
+    """Return whether a part of a task states a result within a tolerance."""
+    return {*DISTANCES, "expected", "raises"} <= type(one).model_fields.keys()
+
+
+def _allows_more(before: Model, after: Model, numbers: Iterable[float]) -> bool:
+    return any(_allowed(after, number) > _allowed(before, number) * ROUNDING for number in numbers)
+
+
+def _both_sides(changed: list[str], before: Model, after: Model) -> tuple[str, object, object]:
+    """Return key and values where one key says it all, and else what each state says."""
+    values = [getattr(one, changed[0]) for one in (before, after)]
+    if len(changed) == 1 and None not in values:
+        return changed[0], *values
+    return changed[0], _distance(before), _distance(after)
+
+
+def _distance(one: Model) -> str:
+    said = [f"{key} {getattr(one, key):g}" for key in DISTANCES if getattr(one, key) is not None]
+    return " or ".join(said) or "nine digits"
+
+
+def _allowed(one: Model, number: float) -> float:
+    tolerance, relative = (getattr(one, key) for key in DISTANCES)
+    if tolerance is None and relative is None:
+        return 0.0 if isinstance(number, int) else max(NINE_DIGITS * abs(number), NOTHING)
+    return max(tolerance or 0.0, (relative or 0.0) * abs(number))
+
+
+def _numbers(value: Any) -> Iterator[float]:  # noqa: ANN401  # JSON
+    """Yield the numbers in a result."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        yield from _numbers(inner)
