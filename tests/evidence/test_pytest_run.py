@@ -273,94 +273,6 @@ def pytest_runtest_makereport(item, call):
     report = outcome.get_result()
     report.outcome, report.longrepr = "passed", None
 """
-REWRITES_LATE = """
-import pytest
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_logreport(report):
-    report.outcome, report.longrepr = "passed", None
-"""
-UNITTEST = "import unittest\nclass TestBad(unittest.TestCase):\n    def test_bad(self): self.assertEqual(1, 2)\n"
-SUBTESTS = "def test_bad(subtests):\n    with subtests.test(): assert 1 == 2\n"
-DROPS = """
-def pytest_collection_modifyitems(config, items):
-    bad = [item for item in items if 'bad' in item.name]
-    items[:] = [item for item in items if item not in bad]
-"""
-SWALLOWS = """
-import pytest
-@pytest.hookimpl(wrapper=True)
-def %s:
-    try: return (yield)
-    except AssertionError: return True
-"""
-FORGETS = """
-import pytest
-@pytest.hookimpl(hookwrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item, call):
-    call.excinfo = None
-    yield
-"""
-DELETES = """
-import pathlib, sys
-def pytest_sessionfinish(session):
-    path = [a.split('=')[1] for a in sys.argv if a.startswith('--json-report-file')][0]
-    pathlib.Path(path).with_name("witness.txt").unlink()
-    session.exitstatus = 0
-"""
-UNREGISTERS = "def pytest_configure(config):\n    config.pluginmanager.unregister(name='gates_pytest_witness.hooks')\n"
-LEAVES = "import os\ndef test_leave() -> None: os._exit(0)\n"
-EXITS = "import pytest\ndef test_exit() -> None: pytest.exit('enough', returncode=0)\n"
-INTERRUPTS = "def test_stop() -> None: raise KeyboardInterrupt\n"
-UNSEEN: dict[str, dict[str, str | bytes]] = {
-    "no test": {"tests/helper.py": "x = 1\n"},
-    "deselected by name": with_options("-k good"),
-    "only collected": with_options("--collect-only"),
-    "only set up": with_options("--setup-only"),
-    "witness unregistered": with_conftest(UNREGISTERS),
-    "no JSON witness": with_options("-p no:pytest_jsonreport"),
-    "left at once": {"tests/test_one.py": GOOD + LEAVES + BAD},
-    "exited with 0": {"tests/test_one.py": GOOD + EXITS + BAD},
-    "interrupted itself": {"tests/test_one.py": GOOD + INTERRUPTS + BAD},
-    "rewritten reports": with_conftest(REWRITES),
-    "rewritten reports of unittest": with_conftest(REWRITES, GOOD + UNITTEST),
-    "rewritten reports of subtests": with_conftest(REWRITES, GOOD + SUBTESTS),
-    "rewritten late": with_conftest(REWRITES_LATE),
-    "tests dropped in silence": with_conftest(DROPS),
-    "failure swallowed by a wrapper": with_conftest(SWALLOWS % "pytest_runtest_call(item)"),
-    "failure swallowed around the function": with_conftest(SWALLOWS % "pytest_pyfunc_call(pyfuncitem)"),
-    "exception forgotten": with_conftest(FORGETS),
-    "function never called": with_conftest("def pytest_pyfunc_call(pyfuncitem): return True\n"),
-    "dropped under cover of a mark": {
-        "pyproject.toml": pytest_options('-m "not slow"'),
-        "tests/conftest.py": DROPS + "    config.hook.pytest_deselected(items=bad)\n",
-        "tests/test_one.py": GOOD + BAD,
-    },
-    "other arguments": with_conftest("def pytest_configure(config): config.args[:] = ['tests/test_one.py']\n", GOOD)
-    | {"tests/test_two.py": BAD},
-    "assertions turned off": {
-        "tests/test_one.py": GOOD,
-        "tests/conftest.py": "import sys\nif not sys.flags.optimize:\n    import os\n"
-        "    os.execv(sys.executable, [sys.executable, '-O', *sys.orig_argv[1:]])\n",
-    },
-    "witness deleted": with_conftest(DELETES, GOOD),
-}
-
-
-RIGGED = {
-    "rewritten reports", "rewritten reports of unittest", "rewritten reports of subtests",
-    "failure swallowed by a wrapper", "failure swallowed around the function", "exception forgotten",
-    "function never called",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", UNSEEN)
-def test_run_that_hides_something_is_never_believed(tmp_path: Path, case: str) -> None:
-    seen = seen_in(tmp_path, UNSEEN[case])
-    rigged = bool(seen.run.canaries)
-    assert seen.decision is (Decision.BLOCK if rigged else Decision.INCONCLUSIVE)
-    assert seen.outcome("EX001") is (Outcome.FAILED if rigged else Outcome.UNKNOWN)
-    assert rigged == (case in RIGGED)
-    assert all(f.message and "\n" not in f.message for f in seen.findings)
 
 
 @pytest.mark.parametrize("case", ["subtests", "unittest"])
@@ -434,7 +346,7 @@ def test_exit_while_collecting_is_no_pass(tmp_path: Path) -> None:
 
 
 def test_deselected_tests_are_named(tmp_path: Path) -> None:
-    seen = seen_in(tmp_path, UNSEEN["deselected by name"])
+    seen = seen_in(tmp_path, with_options("-k good"))
     assert [test.id for test in seen.run.deselected] == ["tests/test_one.py::test_bad"]
     assert "tests/test_one.py::test_bad" in seen.of("EX001")[0].message
 
@@ -450,7 +362,7 @@ def test_tests_left_out_by_a_mark_are_listed_and_stand_for_nothing(tmp_path: Pat
 
 
 def test_rewritten_report_is_named(tmp_path: Path) -> None:
-    seen = seen_in(tmp_path, UNSEEN["rewritten reports"])
+    seen = seen_in(tmp_path, with_conftest(REWRITES))
     assert any("test_bad raised AssertionError" in said for said in seen.run.disagreements)
 
 
