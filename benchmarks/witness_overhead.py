@@ -22,9 +22,9 @@ sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "tests"))
 
 from building import pytest_options, written  # noqa: E402
-from endings.ending import SOUND, TASK  # noqa: E402
 
 from amp_core.benchmark.interval import Interval, around_median, ratio  # noqa: E402
+from benchmarks.endings.ending import SOUND, TASK  # noqa: E402
 from gates.child import process  # noqa: E402
 from gates.context import Context  # noqa: E402
 from gates.evidence.pytest_run import PytestRun  # noqa: E402

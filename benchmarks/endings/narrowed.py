@@ -1,6 +1,6 @@
 """Runs that a setting of the project narrows, so that a failing test is never heard of."""
 
-from endings.ending import BAD, GOOD, PLAIN, SOUND, Ending, Right, conftest, it, options
+from benchmarks.endings.ending import BAD, GOOD, PLAIN, SOUND, Ending, Right, conftest, it, options
 
 PYTEST = f"[pytest]\naddopts = {PLAIN} -k double\n"
 NEITHER: tuple[tuple[str, str], ...] = (

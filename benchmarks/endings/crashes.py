@@ -1,6 +1,6 @@
 """Runs that a signal, an exit or an exhausted limit cuts short."""
 
-from endings.ending import BAD, FILE, GOOD, IT, Ending, Right, conftest, it
+from benchmarks.endings.ending import BAD, FILE, GOOD, IT, Ending, Right, conftest, it
 
 LEAVE = "import os\nos._exit(0)\n"
 LEAVE_IN = "import os\ndef {}:\n    os._exit(0)\n"

@@ -1,6 +1,6 @@
 """Runs in which nothing failed, because the tests that should have were skipped, empty, or never there."""
 
-from endings.ending import BAD, FILE, GOOD, IT, SKIPPED, Ending, Right, conftest, it, options
+from benchmarks.endings.ending import BAD, FILE, GOOD, IT, SKIPPED, Ending, Right, conftest, it, options
 
 ALONE = ("tests/test_it.py",)
 UNIT = "import unittest\nclass TestIt(unittest.TestCase):\n{}"

@@ -1,6 +1,6 @@
 """Runs under plugins that many projects use; each needs its plugin in the interpreter that runs the tests."""
 
-from endings.ending import BAD, GOOD, IT, Ending, Right, it, options
+from benchmarks.endings.ending import BAD, GOOD, IT, Ending, Right, it, options
 
 MANY = "import pytest\n@pytest.mark.parametrize('n', range(20))\ndef test_it(n):\n    {}\n"
 FLAKY = (

@@ -1,6 +1,6 @@
 """Runs in which pytest, unittest or the witness itself is patched from a conftest.py."""
 
-from endings.ending import Ending, Right, conftest
+from benchmarks.endings.ending import Ending, Right, conftest
 
 UNITTEST = "import unittest\nclass TestIt(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(1, 2)\n"
 PATCH = "import pytest, _pytest.runner, _pytest.reports, _pytest.python, unittest, builtins, sys, os, json\n{}\n"

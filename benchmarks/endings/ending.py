@@ -14,10 +14,10 @@ from gates.model import Decision
 class Right(StrEnum):
     """What is right to say of an ending; `not PASS` where a block and an open verdict are both honest."""
 
-    PASS = "PASS"
+    PASS = "PASS"  # noqa: S105  # a verdict
     BLOCK = "BLOCK"
     INCONCLUSIVE = "INCONCLUSIVE"
-    NOT_PASS = "not PASS"
+    NOT_PASS = "not PASS"  # noqa: S105  # a verdict
 
     def allows(self, said: Decision | None) -> bool:
         """Return whether a verdict is right; no verdict at all is no PASS."""

@@ -1,6 +1,6 @@
 """Runs that never come to an end by themselves; the limit must hold, and the running test be named."""
 
-from endings.ending import FILE, GOOD, IT, Ending, Right, conftest, it
+from benchmarks.endings.ending import FILE, GOOD, IT, Ending, Right, conftest, it
 
 LIMIT_S = 8
 SLEEP = "import time\ndef {}:\n    time.sleep(600)\n"

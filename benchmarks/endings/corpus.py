@@ -1,7 +1,7 @@
 """Every ending of every family."""
 
-from endings import crashes, empty, hangs, narrowed, patched, rigged, sound, sound_projects, with_plugins
-from endings.ending import Ending
+from benchmarks.endings import crashes, empty, hangs, narrowed, patched, rigged, sound, sound_projects, with_plugins
+from benchmarks.endings.ending import Ending
 
 FAMILIES: dict[str, tuple[Ending, ...]] = {
     "Cut short": crashes.ENDINGS,

@@ -1,6 +1,6 @@
 """Sound suites whose tests do something odd: each must pass."""
 
-from endings.ending import GOOD, SKIPPED, Ending, Right, it
+from benchmarks.endings.ending import GOOD, SKIPPED, Ending, Right, it
 
 DOES = "import {}\ndef test_it({}):\n    {}\n    assert True\n"
 

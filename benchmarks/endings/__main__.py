@@ -19,16 +19,15 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from endings.corpus import FAMILIES  # noqa: E402
-from endings.ending import Ending, Right, project  # noqa: E402
-
+from benchmarks.endings.corpus import FAMILIES  # noqa: E402
+from benchmarks.endings.ending import Ending, Right, project  # noqa: E402
 from gates.child import process  # noqa: E402
 from gates.model import Decision  # noqa: E402
 
-RESULTS = Path(__file__).parent / "results" / "endings.md"
+RESULTS = ROOT / "benchmarks" / "results" / "endings.md"
 MARGIN_S = 60
 BARE_LIMIT_S = 6
 
@@ -159,7 +158,7 @@ def _head(python: str) -> list[str]:
         "# Endings",
         "",
         f"Written by `python -m benchmarks.endings` on {where}; the tests run under {plugins}.",
-        "Each row is a real project of `tests/endings/`. The simple readers call a run good by its exit code alone, by",
+        "Each row is a real project of this benchmark. The simple readers call a run good by its exit code alone, by",
         "`failed == 0` of pytest-json-report alone, or by a JUnit file without failures and errors.",
         "",
     ]

@@ -1,6 +1,6 @@
 """Sound projects with odd settings, and sound tests that assert in odd ways: each must pass."""
 
-from endings.ending import GOOD, Ending, Right, conftest, it, options
+from benchmarks.endings.ending import GOOD, Ending, Right, conftest, it, options
 
 ALONE = ("tests/test_it.py",)
 UNIT = "import unittest\nclass TestIt(unittest.TestCase):\n{}"

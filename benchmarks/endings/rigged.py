@@ -1,6 +1,6 @@
 """Runs whose harness is rigged: a conftest.py, a patch or a forged file makes a failing test look like a good one."""
 
-from endings.ending import BAD, FILE, GOOD, Ending, Right, conftest
+from benchmarks.endings.ending import BAD, FILE, GOOD, Ending, Right, conftest
 
 UNITTEST = "import unittest\nclass TestIt(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(1, 2)\n"
 SUBTESTS = "def test_it(subtests):\n    with subtests.test():\n        assert 1 == 2\n"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from building import a_context
 
-from endings.corpus import CORPUS
-from endings.ending import Ending, Right, project
+from benchmarks.endings.corpus import CORPUS
+from benchmarks.endings.ending import Ending, Right, project
 from gates.check import Evidence, EvidenceSet
 from gates.checks.assertions.collect import TestFiles
 from gates.checks.test_run import judge as _suite
