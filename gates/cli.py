@@ -150,7 +150,7 @@ def list_tasks() -> None:
     raise Exit(2 if broken else 0)
 
 
-@cli.command(short_help="Show which code and tests stand for each criterion.")
+@cli.command(short_help="Show which code and tests verify each criterion.")
 @click.argument("task", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
               help="How the matrix is written.")  # fmt: skip

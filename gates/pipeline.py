@@ -265,7 +265,7 @@ def _unseen(task: Task, seen: Sequence[Finding]) -> Iterable[Finding]:
                 criterion=criterion.id,
                 outcome=Outcome.UNKNOWN,
                 severity=Severity.HIGH,
-                message=f"Nothing was seen to hold of {criterion.id}: what stands for it is optional or not for here.",
+                message=f"Nothing was seen to hold of {criterion.id}: what verifies it is optional or not for here.",
                 location=task.place(criterion),
                 actual="nothing seen",
                 remediation=f"Bind {criterion.id} to a test or measure of level must that applies here.",

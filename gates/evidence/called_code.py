@@ -68,7 +68,7 @@ class CalledCode(Derived):
         files = {c.id: _functions(c, tree, context) for c, _ in asked}
         asked = [(c, each) for c, each in asked if files[c.id]]
         if not asked:
-            raise EvidenceUnavailable("no command stands for a criterion that is traced to functions alone")
+            raise EvidenceUnavailable("no command verifies a criterion that is traced to functions alone")
         found, records, places = [], [], places_of(task.implementation, context.root)
         unseen = {c.id: _unseen(c, tree, context) for c, _ in asked}
         with guarded_folder() as folder:

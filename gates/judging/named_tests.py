@@ -14,4 +14,4 @@ def more(tests: list[TestRecord], what: str) -> str:
 
 def stand_for(count: int, criterion: Criterion) -> str:
     """Say how many tests stand for a criterion."""
-    return f"1 test stands for {criterion.id}" if count == 1 else f"{count} tests stand for {criterion.id}"
+    return f"1 test verifies {criterion.id}" if count == 1 else f"{count} tests verify {criterion.id}"

@@ -124,7 +124,7 @@ class EmptiedCode(Derived):
             except UsageError as error:
                 raise EvidenceUnavailable(str(error)) from error
         command = CommandRecord(
-            purpose="tests without the code that they stand for", argv=("python", "-m", "pytest"),
+            purpose="tests without the code that they verify", argv=("python", "-m", "pytest"),
             ended=f"{counted(len(tried), 'symbol')} emptied", duration_s=round(time.monotonic() - begun, 1),
         )  # fmt: skip
         how = "the tests of each criterion, run in a copy in which its code does nothing"
@@ -176,7 +176,7 @@ def _subject(
         return _Subject(told.model_copy(update={"why": why, "spared": spared}), None, [], [])
 
     if beside:
-        return not_judged(f"{beside} stand for it, too", spared=True)
+        return not_judged(f"{beside} verify it, too", spared=True)
     if len({place.path for place in places}) > 1:
         return not_judged("it is in several files")
     try:

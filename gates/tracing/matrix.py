@@ -162,7 +162,7 @@ def _gaps(row: Row, written: Written) -> Iterator[Gap]:
                   remediation="Name the symbols that implement it under 'code'.")  # fmt: skip
     others = (*criterion.measures, *criterion.entry_points, *criterion.calls)
     if not row.tests and not criterion.tests and not others:
-        yield Gap(kind=Kind.MISSING, criterion=name, message="no test, measure or entry point stands for it",
+        yield Gap(kind=Kind.MISSING, criterion=name, message="no test, measure or entry point verifies it",
                   location=criterion.asked_at,
                   remediation=f'Name tests under "tests", or mark them with @pytest.mark.criterion("{name}").',
                   )  # fmt: skip

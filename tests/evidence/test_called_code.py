@@ -183,5 +183,5 @@ def test_where_no_command_stands_for_functions_there_is_nothing_to_see(tmp_path:
         CalledCode.collect(task, a_context(root))
     evidence = EvidenceSet()
     evidence.collect(SourceTree, task, a_context(root))
-    with pytest.raises(EvidenceUnavailable, match="no command stands for"):
+    with pytest.raises(EvidenceUnavailable, match="no command verifies"):
         CalledCode.derive(task, a_context(root), evidence)

@@ -346,7 +346,7 @@ def test_a_test_that_would_pass_whatever_it_does_is_seen(seen: dict[str, Emptied
         ("AT_IMPORT_UNREAD", "its tests do not call it in a copy"),
         ("BY_PATH", "its tests do not call it in a copy"),
         ("SKIPS_IN_COPY", "not all of its tests pass in a copy"),
-        ("COUNTED", "calculations stand for it, too"),
+        ("COUNTED", "calculations verify it, too"),
     ],
 )
 def test_what_cannot_be_tried_is_told_with_its_reason(seen: dict[str, EmptiedSymbol], name: str, why: str) -> None:

@@ -182,7 +182,7 @@ def test_criterion_that_an_entry_point_shows_is_not_judged() -> None:
 
 def test_criterion_without_a_passed_test_is_not_judged_here() -> None:
     (finding,) = findings(elsewhere(), "EX006", run=a_run(a_record(id=OTHER)))
-    assert (finding.outcome, "no test that stands for it passed" in finding.message) == (N, True)
+    assert (finding.outcome, "no test that verifies it passed" in finding.message) == (N, True)
 
 
 def test_class_is_reached_by_any_of_its_methods() -> None:

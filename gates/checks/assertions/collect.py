@@ -64,7 +64,7 @@ class TestFiles(Derived):
         paths = sorted({test.location.path for test in tests if test.location.path.endswith(".py")})
         trees = {path: tree for path in paths if (tree := _parsed(context.root / path))}
         if not trees:
-            raise EvidenceUnavailable("no test that is written in Python stands for a criterion")
+            raise EvidenceUnavailable("no test that is written in Python verifies a criterion")
         linted, unlinted, commands = _linted(trees, context)
         return cls(
             how="ast, and ruff check --isolated", commands=commands, unlinted=unlinted,

@@ -175,7 +175,7 @@ def _astray(task: Task, tried: Tried, check: str, criterion: Criterion) -> Findi
     row = CaseRow(
         name=tried.called.call, input=f"code of {criterion.id}", expected="something that runs its code",
         actual="its code is not run", outcome=Outcome.UNKNOWN, part=tried.called,
-        message=f"What stands for {criterion.id} does not run its code: {tried.called.call} did not call {names}.",
+        message=f"What verifies {criterion.id} does not run its code: {tried.called.call} did not call {names}.",
         remediation=f"Trace {criterion.id} to the code that is called, or call that code.",
     )  # fmt: skip
     return _finding(task, replace(tried, rule="BL018"), check, criterion, row)

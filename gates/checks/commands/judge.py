@@ -114,12 +114,12 @@ def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding
             "message": f"{share} that {verbs[0]} for {criterion.id} {verbs[1]} its code.",
         })  # fmt: skip
     came = any(call.misses for call in own)
-    unseen = "tests stand for it, too, and no entry point calls it" if came else "no command came so far"
+    unseen = "tests verify it, too, and no entry point calls it" if came else "no command came so far"
     unseen = next((call.why for call in own if call.why), unseen)
     why = missing or (unseen if own else "something else than functions is bound to it")
     return Finding.model_validate({
         **facts, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged",
-        "message": f"Whether the commands that stand for {criterion.id} call its code was not judged: {why}.",
+        "message": f"Whether the commands that verify {criterion.id} call its code was not judged: {why}.",
     })  # fmt: skip
 
 

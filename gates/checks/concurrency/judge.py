@@ -29,7 +29,7 @@ def plan(task: Task) -> Iterator[Planned]:
     for i, one in enumerate(task.concurrency):
         for where in one.places:
             title = f"The same result concurrently, in {where}: {one.name}"
-            yield from checks(task, one, f"concurrency:{i}:{where}", title, "the same at once")
+            yield from checks(task, one, f"concurrency:{i}:{where}", title, "the same result concurrently")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -54,7 +54,7 @@ def _said(one: Concurrent, seen: Together) -> Said:
     if seen.problem or seen.unclear:
         return _unknown(seen.problem or seen.unclear, location=seen.place)
     if seen.stood:
-        return _unknown(f"at once it did not come to its end; it was at {_where(seen)}", location=_first(seen))
+        return _unknown(f"concurrently it did not come to its end; it was at {_where(seen)}", location=_first(seen))
     if not seen.complete:
         return _unknown("it was not done to its end")
     asked = f"fewer than {one.failure_rate:.3g} of the rounds fail"
@@ -125,7 +125,7 @@ def _first(seen: Together) -> Location | None:
 
 def _unknown(
     why: str, *, actual: str = "not seen", location: Location | None = None,
-    remediation: str = "Make it run to its end, alone and at once, to the same result each time.",
+    remediation: str = "Make it run to its end, alone and concurrently, to the same result each time.",
 ) -> Said:  # fmt: skip
     return Said(Outcome.UNKNOWN, f"not known whether it comes to the same: {why}", actual, location=location,
                 remediation=remediation)  # fmt: skip
@@ -142,7 +142,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         text="Rounds count where all were at it at the same time; without a failure in k of them fewer than 3/k fail, "
         "at 95 %." if concurrency else f"Not run: {evidence.why_missing(Concurrency)}.",
         facts=(("Free-threading", _free(seen)),) if seen else (),
-        columns=("Done at once", "In", "Met", "Failed", "Forced switches", "Failed", "Bound", "Outcome"),
+        columns=("Concurrent", "In", "Met", "Failed", "Forced switches", "Failed", "Bound", "Outcome"),
         rows=tuple(_row(task.concurrency[each.index], each) for each in seen),
     )  # fmt: skip
 

@@ -94,7 +94,7 @@ def _not_asked(task: Task) -> Finding:
     """Say that the tests of one criterion need not execute all public code."""
     return Finding(
         rule="EX005", check="executed", outcome=Outcome.NOT_APPLICABLE, severity=Severity.INFO, level=Level.ADVISORY,
-        message=f"Only what stands for {task.only} was run (--only): it need not execute all public functions.",
+        message=f"Only what verifies {task.only} was run (--only): it need not execute all public functions.",
         actual="not asked for",
     )  # fmt: skip
 
@@ -255,7 +255,7 @@ def _excuse(
 ) -> str:  # fmt: skip
     """Return what else could have run the code of a criterion for its tests, or nothing."""
     if not own:
-        return "no test that stands for it passed"
+        return "no test that verifies it passed"
     if any(criterion.id in entry.criteria for entry in task.entry_points):
         return "an entry point runs it"
     if any(function.compiled for function in functions):

@@ -47,7 +47,7 @@ def _misspelt(one: Misspelt) -> Finding:
         actual=f"pytest.mark.{one.written}",
         message=f"pytest.mark.{one.written} names {repr(one.criterion) if one.criterion else 'no criterion'} and binds "
         "no test to anything.",
-        impact="The test stands for nothing, and the criterion it means has one less.",
+        impact="The test verifies nothing, and the criterion it means has one less.",
         remediation='Write pytest.mark.criterion("TASK/CRITERION").',
     )  # fmt: skip
 
@@ -64,6 +64,6 @@ def _loose(task: Task, known: KnownCriteria, name: str, where: Location, marker:
         rule="BL004", check="markers", outcome=Outcome.UNKNOWN if maybe else Outcome.FAILED, severity=Severity.HIGH,
         level=Level.ADVISORY if maybe else Level.MUST, location=where, subject=f"{name} {marker}",
         message=f"{name} is marked for {marker!r}, which {says}", expected="a criterion of a task", actual=marker,
-        impact="The test stands for nothing, and the criterion it means has one less.",
+        impact="The test verifies nothing, and the criterion it means has one less.",
         remediation="Mend the marker's id.",
     )  # fmt: skip

@@ -62,7 +62,7 @@ def _loose_tests(task: Task, run: PytestRun | None) -> Iterator[Section]:
         loose = [test for test in run.tests if test.id not in bound]
         yield Section(
             title="Tests Without a Criterion",
-            text=f"{len(loose)} of {len(run.tests)} tests stand for no criterion of {task.id}.{_first(task.id, loose)}",
+            text=f"{len(loose)} of {len(run.tests)} tests belong to no criterion of {task.id}.{_first(task.id, loose)}",
             columns=("Test", "Place"),
             rows=tuple((test.id, str(test.location)) for test in loose[:FEW]),
         )

@@ -42,7 +42,7 @@ def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet, *, aske
         marker = f'@pytest.mark.criterion("{task.id}/{criterion.id}")'
         yield about(
             outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no test",
-            message=f"No test and no measure stands for {criterion.id}; reading its code proves nothing.",
+            message=f"No test and no measure verifies {criterion.id}; reading its code proves nothing.",
             remediation=f"Name tests under 'tests', or mark them with {marker}.",
         )  # fmt: skip
     elif not doubts:
@@ -72,7 +72,7 @@ def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) ->
     for name, location, why, _ in ours[:NAMED]:
         yield about(
             outcome=Outcome.UNKNOWN, location=location, subject=name, expected="passed", actual=why.split(":")[0],
-            message=f"{name} stands for {criterion.id} and was {why}.",
+            message=f"{name} is bound to {criterion.id} and was {why}.",
             remediation="Add it to the 'tests' of the task, or take its marker away." if why == ELSEWHERE
             else "Let it run (see -k, -m, --deselect, collect_ignore, skip marks); not run, it proves nothing.",
         )  # fmt: skip

@@ -174,7 +174,7 @@ def _without_result(seen: EntryRun) -> dict[str, object]:
         "expected": "a result",
         "actual": "no result",
         "message": f"`{seen.name}` ended well without a result: {seen.no_result}.",
-        "impact": "It shows nothing of what it stands for.",
+        "impact": "It shows nothing of its criteria.",
         "remediation": "Let it raise, or end with another exit code, where it failed or was skipped.",
     }
 

@@ -108,7 +108,7 @@ def _told(criterion: Criterion, own: list[EmptiedSymbol], missing: str) -> Findi
             **facts, "outcome": Outcome.PASSED, "actual": f"{len(noticed)} of {len(own)} symbols",
             "message": f"The tests of {criterion.id} fail without the body of {names}{rest}.",
         })  # fmt: skip
-    why = missing or next((symbol.why for symbol in own), "no passed test stands for it")
+    why = missing or next((symbol.why for symbol in own), "no passed test verifies it")
     open_ = [symbol for symbol in own if not symbol.spared and not symbol.promise]
     must = criterion.level is Level.MUST
     return Finding.model_validate({
@@ -130,7 +130,7 @@ def _hollow(criterion: Criterion, own: Sequence[AskedTest]) -> Iterator[Finding]
             outcome=Outcome.FAILED, severity=Severity.MEDIUM, location=Location(path=test.test.split("::")[0]),
             subject=test.test, evidence=RAW, expected="fails without the code", actual="passes without the code",
             message=f"{test.test} passes whatever the code of {criterion.id} returns or does.",
-            impact="It stands for nothing.", remediation="Assert on what the code returns, raises or changes.",
+            impact="It verifies nothing.", remediation="Assert on what the code returns, raises or changes.",
         )  # fmt: skip
 
 

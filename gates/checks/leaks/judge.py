@@ -100,7 +100,7 @@ def _said(leak: Leak, run: LeakRun) -> Said:
             remediation="Ask for more 'epochs', or let caches fill in the first third of them.",
         )  # fmt: skip
     return Said(
-        Outcome.PASSED, f"no memory goes on growing over {last.epochs} epochs: {_grew(last.rungs)}",
+        Outcome.PASSED, f"no memory keeps growing over {last.epochs} epochs: {_grew(last.rungs)}",
         _grew(last.rungs), expected="no growth above the tolerance",
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ def judge_tests(run: PytestRun) -> Iterator[Finding]:
             rule="EX002", check="tests", outcome=Outcome.FAILED, severity=Severity.HIGH, subject=test.id,
             location=test.crash or test.location, expected="passed", actual=test.outcome.value,
             message=f"{test.id} {test.ended}: {test.reason}", evidence=LOG,
-            impact="The behaviour that this test stands for is broken.",
+            impact="The behaviour that this test verifies is broken.",
             remediation="Make the test pass; if the test is wrong, mend the test.",
             command=f"python -m pytest {shlex.quote(test.id)}",
         )  # fmt: skip
@@ -75,7 +75,7 @@ def judge_left_out(run: PytestRun) -> Iterator[Finding]:
     for test in aside[:NAMED]:
         yield _aside(
             f"{test.id} {test.ended}: {test.reason}", test.location, subject=test.id, actual=test.ended,
-            impact="It proves nothing and stands for no criterion.",
+            impact="It verifies nothing and counts for no criterion.",
         )  # fmt: skip
     if rest := more(aside, "were skipped or expected to fail"):
         yield _aside(rest, None, subject="more", remediation="Run them where they can run.")

@@ -142,7 +142,7 @@ def pytest_addoption() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Run in this process: what workers do would not be heard."""
-    config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test stands for")
+    config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test verifies")
     for name, value in (("dist", "no"), ("numprocesses", None), ("tx", [])):
         if hasattr(config.option, name):
             setattr(config.option, name, value)

@@ -45,7 +45,7 @@ def pytest_addoption() -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Tell of the start; after pytest's own plugin, take the stack of a process that dies."""
-    config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test stands for")
+    config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test verifies")
     if hasattr(config, "workerinput"):
         wire.take_over(config.workerinput.pop("gates", {}))
     if wire.stack is not None:

@@ -28,7 +28,7 @@ class Recorder:
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Make the marker known that binds tests to criteria: a project may refuse what it does not know."""
-        config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test stands for")
+        config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test verifies")
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
