@@ -18,7 +18,7 @@ HEAD = len("=") + 2 * hashlib.sha256().digest_size + len(" ")
 
 
 Entry = dict[str, object]
-NOTES = {"start", "object", "trouble", "truncated", "problem", "end", "attempt", "reference", "overflow",
+NOTES = {"start", "trouble", "truncated", "problem", "end", "attempt", "reference", "overflow",
          "after_overflow", "log", "injected", "scale", "test", "tested", "hidden", "spoiled"}  # fmt: skip
 
 

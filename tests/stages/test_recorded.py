@@ -307,6 +307,8 @@ def test_number_that_ends_not_finite_is_told() -> None:
     run = a_recorded(logged=(logged(1024.0), Logged(to="return", values={"loss": None, "loss_scale": 1024.0})))
     found = [f for f in of("run", judged(recorded(run))) if f.outcome is Outcome.FAILED]
     assert [(f.level, f.subject.split()[-1]) for f in found] == [(Level.SHOULD, "loss")]
+    (criterion,) = of("for:AC1", judged(recorded(run)))
+    assert (criterion.outcome, found[0].message in criterion.message) == (Outcome.PASSED, True)
 
 
 @pytest.mark.parametrize(("products", "absent", "outcome"), [

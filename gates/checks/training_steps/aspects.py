@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gates.checks.training_steps.collect import StepRecording
+from gates.checks.training_steps.logging import judge_last_values, judge_norms
 from gates.evidence.recorded_step import Compared, Happened, Recorded
 from gates.judging.said import Said, absent, unseen
 from gates.model import Level, Outcome
@@ -23,7 +24,7 @@ Needs = frozenset[Need]
 def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
     """Judge the end of the plain run, and the numbers that it ended with."""
     run = step.plain
-    yield from _not_finite(run)
+    yield from judge_last_values(run)
     ended = run.process.ended if run.process else "not run"
     if run.problem or run.process is None:
         fix = "Name a callable that there is, and install what it needs."
@@ -50,18 +51,6 @@ def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
                    f"{len(run.attempts) - taken} left out{extra}.", f"{len(run.attempts)} steps")  # fmt: skip
 
 
-def _not_finite(run: Recorded) -> Iterator[Said]:
-    """Tell of the numbers that end, in what was logged or returned, as infinite or as none at all."""
-    last = {name: (value, record) for record in run.logged for name, value in record.values.items()}
-    for name, (value, record) in last.items():
-        if value is None:
-            yield Said(
-                Outcome.FAILED, f"The last value of {name!r} ({record.to}) is not finite.", "not finite",
-                record.location, expected="a finite number", level=Level.SHOULD, subject=f"not finite {name}",
-                impact="What is reported says nothing.", remediation="Compute sums and metrics in float32.",
-            )  # fmt: skip
-
-
 def hidden(run: Recorded) -> str:
     """Return why what needs a device was not seen: it was asked for and not there; nothing where none was."""
     said = next((one.what for one in sorted(run.absent, key=lambda one: not one.ends)), "")
@@ -83,7 +72,7 @@ def judge_precision(step: StepRecording, needs: Needs) -> Iterator[Said]:
         asked = sorted({one.dtype for one in run.absent if one.dtype} | products.keys() & HALF)
         if asked or not why:
             yield absent(f"bfloat16 is needed, and what was asked for is {', '.join(asked) or 'none'}", needed=True)
-    if why and not (half and scaled):
+    if why and not (half and (scaled or Need.SCALER not in needs)):
         yield unseen(why, needed=bool(needs & {Need.SCALER, Need.AUTOCAST, Need.BF16}))
         return
     if Need.SCALER in needs and not scaled:
@@ -111,7 +100,7 @@ def _doubts(run: Recorded, scaled: Sequence[Happened], products: Counter[str]) -
     plain = next((event for event in run.events if event.word == "backward" and event.products.get("float16")), None)
     factors = [one.factor for one in run.compared if one.factor is not None]
     by_hand = any(abs(factor - 1) > NEAR for factor in factors)
-    if plain and not scaled and not by_hand:
+    if plain and not scaled and not by_hand and not run.absent:
         yield Said(
             Outcome.FAILED, "The loss of a float16 forward pass is not scaled.", "no scaler", plain.location,
             expected="a gradient scaler", level=Level.MUST if factors else Level.ADVISORY,
@@ -132,7 +121,7 @@ def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
     run, needed = step.plain, Need.GRADIENTS in needs
     wrong = [said for one in run.compared if _comparable(one, run) and (said := _wrong(one, run)) is not None]
     wrong = wrong or list(_off_by_two(run))
-    yield from _scaled_norm(run)
+    yield from judge_norms(run)
     if wrong:
         yield from {said.subject: said for said in reversed(wrong)}.values()
         return
@@ -157,30 +146,16 @@ def _off_by_two(run: Recorded) -> Iterator[Said]:
     undivided = any(abs((one.factor or 0) - 1) < NEAR for one in many)
     if len(many) > 1 and len(left) == 1 and not undivided and (off := left.pop()) and off.is_integer():
         yield Said(
-            Outcome.FAILED, f"The loss is scaled by hand, and the gradients are {2**off:g} times those computed in "
-            f"float64 in each of {len(many)} steps.", f"{2**off:g} times", many[0].location, expected="1 times",
-            impact="Each step is off by a constant.", subject="divided by another scale",
+            Outcome.FAILED,
+            f"The loss is scaled by hand, and the gradients are {2**off:g} times those computed in "
+            f"float64 in each of {len(many)} steps.",
+            f"{2**off:g} times",
+            many[0].location,
+            expected="1 times",
+            impact="Each step is off by a constant.",
+            subject="divided by another scale",
             remediation="Divide by the scale that the loss was multiplied with, before it grows.",
-        )  # fmt: skip
-
-
-def _scaled_norm(run: Recorded) -> Iterator[Said]:
-    """Tell of a logged value that is, step for step, the length of the gradients times the loss scale."""
-    true = [one for one in run.compared if one.length and one.finite]
-    scales = (
-        [attempt.scale or 1.0 for attempt in run.attempts if attempt.optimizer == true[0].optimizer] if true else []
-    )
-    wanted = [(one.length or 0.0) * scale for one, scale in zip(true, scales, strict=False) if scale >= 2]
-    for to, name in sorted({(record.to, name) for record in run.logged for name in record.values}):
-        values = [record.values[name] for record in run.logged if record.to == to and name in record.values]
-        runs = (zip(wanted, values[i:], strict=False) for i in range(len(values) - len(wanted) + 1))
-        if len(wanted) > 1 and any(all(abs((got or 0) / want - 1) < NEAR for want, got in pairs) for pairs in runs):
-            yield Said(
-                Outcome.FAILED, f"The logged value {name!r} ({to}) is the length of the gradients times the loss "
-                f"scale.", f"{values[0]:g}", true[0].location, expected=f"{true[0].length:g}", level=Level.SHOULD,
-                impact="The log shows the loss scale, not the gradients.", subject=f"scaled norm {name}",
-                remediation="Unscale the gradients before their norm is taken.",
-            )  # fmt: skip
+        )
 
 
 def _right(run: Recorded) -> Said:
@@ -269,10 +244,15 @@ def _spoiled(step: StepRecording) -> Iterator[Said]:
     for one in step.plain.spoiled[:1]:
         names = ", ".join(one.names[:3])
         yield Said(
-            Outcome.FAILED, f"Not finite any more after a step: {names}.", names, one.location, expected="finite",
-            impact="What is infinite or NaN once stays so: evaluation and checkpoints are ruined.", subject="spoiled",
+            Outcome.FAILED,
+            f"Not finite any more after a step: {names}.",
+            names,
+            one.location,
+            expected="finite",
+            impact="What is infinite or NaN once stays so: evaluation and checkpoints are ruined.",
+            subject="spoiled",
             remediation="Leave out a batch whose forward pass overflows before it reaches statistics, or restore them.",
-        )  # fmt: skip
+        )
 
 
 def judge_parameters(step: StepRecording, _needs: Needs) -> Iterator[Said]:

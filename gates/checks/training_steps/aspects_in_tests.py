@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from gates.checks.training_steps.aspects import BACKWARD, HALF
 from gates.checks.training_steps.collect_tests import RecordedTest
 from gates.checks.training_steps.orders import ENDS, Breach, breaches, parsed
 from gates.checks.training_steps.overflow import judge_overflowed
@@ -12,9 +13,6 @@ from gates.evidence.runtime_orders import UNCLEARED, RuntimeOrder
 from gates.judging.said import Said
 from gates.model import Level, Location, Outcome
 from gates.task.tests_to_record import Seen
-
-BACKWARD = {"backward", "scaled_backward"}
-HALF = {"float16", "bfloat16"}
 
 
 @dataclass(frozen=True)

@@ -98,9 +98,11 @@ def _for_criterion(task: Task, index: int, step: TrainingStep, criterion: Criter
             message=f"{step.name}: not seen that it {ASPECTS[missing[0]][0]}.",
             remediation="Make the training step show it, on a CPU.",
         )  # fmt: skip
+    warned = " ".join(f"Warned: {f.message}" for f in found if f.outcome is Outcome.FAILED)
     return about(
         outcome=Outcome.PASSED, location=task.place(step), subject=step.name, actual=", ".join(passed),
-        message=f"`{step.name}` was recorded and does right: {', '.join(passed)}.", evidence=found[0].evidence,
+        message=f"`{step.name}` was recorded and does right: {', '.join(passed)}. {warned}".rstrip(),
+        evidence=found[0].evidence,
     )  # fmt: skip
 
 

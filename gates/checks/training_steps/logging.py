@@ -1,12 +1,14 @@
-"""The aspect of a training step that its logs show: the loss scale of each scaler, at each step."""
+"""What the logs of a training step show: the loss scale at each step, norms that are still scaled, last values."""
 
 from collections.abc import Iterator, Sequence
 
 from gates.checks.training_steps.collect import StepRecording
 from gates.evidence.recorded_step import Attempt, Recorded
 from gates.judging.said import Said, absent
-from gates.model import Outcome
+from gates.model import Level, Outcome
 from gates.task.training_step import Need
+
+NEAR = 0.05
 
 
 def judge_logged(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
@@ -70,3 +72,46 @@ def _in_order(wanted: list[float | None], values: list[float | None]) -> bool:
     return bool(wanted) and all(any(value == each for value in rest) for each in wanted) and set(values) <= {
         *wanted, *values[-1:]
     }  # fmt: skip
+
+
+def judge_last_values(run: Recorded) -> Iterator[Said]:
+    """Tell of the numbers that end, in what was logged or returned, as infinite or as none at all."""
+    last = {name: (value, record) for record in run.logged for name, value in record.values.items()}
+    for name, (value, record) in last.items():
+        if value is None:
+            yield Said(
+                Outcome.FAILED,
+                f"The last value of {name!r} ({record.to}) is not finite.",
+                "not finite",
+                record.location,
+                expected="a finite number",
+                level=Level.SHOULD,
+                subject=f"not finite {name}",
+                impact="What is reported says nothing.",
+                remediation="Compute sums and metrics in float32.",
+            )
+
+
+def judge_norms(run: Recorded) -> Iterator[Said]:
+    """Tell of a logged value that is, step for step, the length of the gradients times the loss scale."""
+    first = next((one for one in run.compared if one.length), None)
+    if first is None:
+        return
+    mine = [one for one in run.compared if one.optimizer == first.optimizer]
+    scales = [attempt.scale or 1.0 for attempt in run.attempts if attempt.optimizer == first.optimizer]
+    wanted = [one.length * scale for one, scale in zip(mine, scales, strict=False) if one.length and scale >= 2]
+    for to, name in sorted({(record.to, name) for record in run.logged for name in record.values}):
+        values = [record.values[name] for record in run.logged if record.to == to and name in record.values]
+        runs = (zip(wanted, values[i:], strict=False) for i in range(len(values) - len(wanted) + 1))
+        if len(wanted) > 1 and any(all(abs((got or 0) / want - 1) < NEAR for want, got in pairs) for pairs in runs):
+            yield Said(
+                Outcome.FAILED,
+                f"The logged value {name!r} ({to}) is the length of the gradients times the loss scale.",
+                f"{values[0]:g}",
+                first.location,
+                expected=f"{first.length:g}",
+                level=Level.SHOULD,
+                impact="The log shows the loss scale, not the gradients.",
+                subject=f"scaled norm {name}",
+                remediation="Unscale the gradients before their norm is taken.",
+            )

@@ -30,9 +30,13 @@ class Hidden:
             self._scene.journal.tell("hidden", what=f"{error}".partition("\n")[0], ends=True)
 
     def _autocast(
-        self, _context: autocast, device_type: str, dtype: torch.dtype | None = None, enabled: object = True,
+        self,
+        _context: autocast,
+        device_type: str,
+        dtype: torch.dtype | None = None,
+        enabled: object = True,
         cache_enabled: object = None,  # noqa: ARG002  # as torch calls it
-    ) -> None:  # fmt: skip
+    ) -> None:
         if enabled:
             wanted = dtype or torch.get_autocast_dtype(device_type)
             self._tell(device_type, "autocast", lambda: autocast(device_type, dtype), dtype=dtype_name(wanted))

@@ -66,7 +66,6 @@ class Journal:
         if id(thing) not in self._numbers:
             self._kinds[kind] = self._kinds.get(kind, 0) + 1
             self._numbers[id(thing)] = (self._kinds[kind], thing)
-            self._write({"word": "object", "kind": kind, "number": self._kinds[kind], "type": _name(type(thing))})
         return self._numbers[id(thing)][0]
 
     def tell(self, word: str, **facts: object) -> None:
@@ -114,7 +113,3 @@ def safely(journal: Journal, what: str, look: Callable[[], R], default: R) -> R:
     except Exception as error:  # noqa: BLE001  # noted, and the evidence that it would have given stays missing
         journal.trouble(what, error)
         return default
-
-
-def _name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
