@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from amp_core.data import to_device
 from amp_core.precision import Precision
-from amp_core.step import Batch
+from amp_core.step import Batch, TrainStep
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,15 @@ def evaluate(model: nn.Module, batches: Iterable[Batch], device: torch.device, p
         raise ValueError("nothing to evaluate: the loader has no batch")
     loss, correct = torch.stack(sums).sum(0).tolist()
     return Evaluation(loss / tokens, correct / tokens, tokens)
+
+
+@contextmanager
+def evaluating(step: TrainStep) -> Iterator[None]:
+    """Evaluate in a block: in eval mode, the step's precision, without gradients, on averages if there are any."""
+    with step.with_averages(), modes_kept(step.model), torch.no_grad():
+        step.model.eval()
+        with step.precision.products(), step.precision.autocast():
+            yield
 
 
 @contextmanager

@@ -8,12 +8,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import torch
-
 from amp_core import checkpoint
 from amp_core.checkpoint import CheckpointError
 from amp_core.data import Stream, samples_in
-from amp_core.evaluation import modes_kept
+from amp_core.evaluation import evaluating
 from amp_core.parallel import from_every_rank, is_first, of_this_rank
 from amp_core.progress import bar
 from amp_core.randomness import random_state, restore_random_state
@@ -21,15 +19,16 @@ from amp_core.scaler import ScaleState
 from amp_core.step import Batch, TrainStep
 from amp_core.tracking import Tracker
 
-Validate: TypeAlias = Callable[[], float]
+Validate: TypeAlias = Callable[[], float | Mapping[str, float]]
 
 
 @dataclass(frozen=True)
 class Plan:
     """How long to train and what happens on the way, counted in optimizer steps.
 
-    Each step takes `accumulate` batches. After `patience` validations without a loss lower by `min_delta` than the
-    best one, training stops. `tokens` says how many tokens a batch trains on, for the tracker's rates.
+    Each step takes `accumulate` batches. After `patience` validations none of which is better by `min_delta` than the
+    best one, training stops. Where a validation returns several metrics, the one named by `monitor` decides, the lowest
+    or the `largest`. `tokens` says how many tokens a batch trains on, for the tracker's rates.
 
     Raises:
         ValueError: a number is out of range.
@@ -41,6 +40,8 @@ class Plan:
     patience: int | None = None
     min_delta: float = 0.0
     tokens: Callable[[Batch], int] | None = None
+    monitor: str = "loss"
+    largest: bool = False
 
     def __post_init__(self) -> None:
         for name in ("steps", "accumulate", "validate_every", "patience"):
@@ -53,18 +54,27 @@ class Plan:
 
 @dataclass
 class Validations:
-    """The validations so far as (step, loss), the best loss, and how many since were no better."""
+    """The validations so far as (step, metric), the best one as a loss, and how many since were no better."""
 
     seen: list[tuple[int, float]] = field(default_factory=list)
     best: float = math.inf
     stale: int = 0
 
-    def note(self, step: int, loss: float, min_delta: float) -> None:
-        """Take a validation loss, in the unit of the loss; one that is not finite is no improvement."""
-        self.seen.append((step, loss))
-        better = loss < self.best - min_delta
+    def note(self, step: int, found: float | Mapping[str, float], plan: Plan) -> bool:
+        """Take what a validation found, and return whether it is the best; a number that is not finite is none.
+
+        Raises:
+            ValueError: the metric that decides is not there.
+        """
+        if isinstance(found, Mapping) and plan.monitor not in found:
+            raise ValueError(f"expected {plan.monitor!r} among a validation's metrics, found {sorted(found)}")
+        value = float(found[plan.monitor] if isinstance(found, Mapping) else found)
+        loss = -value if plan.largest else value
+        self.seen.append((step, value))
+        better = loss < self.best - plan.min_delta
         self.best = loss if better else self.best
         self.stale = 0 if better else self.stale + 1
+        return better
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ class FitResult:
 
 
 class Checkpoints:
-    """A folder of checkpoints `step-00000042.pt`, of which the newest `keep` stay.
+    """A folder of checkpoints `step-00000042.pt`, of which the newest `keep` stay, and `best.pt`, by validation.
 
     `run` says what the run is, in plain values; going on from a checkpoint of another one is refused.
 
@@ -106,6 +116,16 @@ class Checkpoints:
         checkpoint.save(self.folder / f"step-{step:08}.pt", {"run": self.run, **state})
         for old in sorted(self._all(), key=_step_of)[: -self.keep]:
             old.unlink(missing_ok=True)
+
+    @property
+    def best(self) -> Path:
+        """Return where the checkpoint of the best validation is, if there was one."""
+        return self.folder / "best.pt"
+
+    def save_best(self, state: Mapping[str, Any]) -> None:
+        """Write the checkpoint of the best validation so far."""
+        if is_first():
+            checkpoint.save(self.best, {"run": self.run, **state})
 
     def load(self, path: Path) -> dict[str, Any]:
         """Read a checkpoint of this run.
@@ -150,11 +170,11 @@ def fit(
     """Train as planned; with `resume`, from the newest checkpoint on, to the same bits as without the interruption.
 
     A checkpoint holds the model, optimizers, scaler, schedule, averages, random generators, the loader's position
-    and the early stop's; the last step is saved, too. `validate()` returns a loss; it runs without gradients, with
-    an EMA on the averages, and modules it sets to eval mode are put back. `plan.steps` is the run's total. A collapse
-    is seen at the tracker's next flush. Ranks that train together all call this; the first one writes, all resume
-    from its folder. Their validation losses must agree (`amp_core.parallel.mean_over_ranks`), or they would stop at
-    different steps.
+    and the early stop's; the last step is saved, too. `validate()` returns a loss, or metrics by name; it runs in
+    `evaluating(step)`. The state of the best validation is `best.pt`; a run that stops early ends with it.
+    `plan.steps` is the run's total. A collapse is seen at the tracker's next flush. Ranks that train together all call
+    this; the first one writes, all resume from its folder. Their validations must agree
+    (`amp_core.parallel.mean_over_ranks`), or they would stop at different steps.
 
     Raises:
         ScaleCollapsed: training makes no progress.
@@ -170,14 +190,20 @@ def fit(
                 step.read()
                 advance(tracker.step)
             if validate is not None and plan.validate_every and tracker.step % plan.validate_every == 0:
-                with tracker.paused(), step.with_averages(), modes_kept(step.model), torch.no_grad():
-                    validations.note(tracker.step, float(validate()), plan.min_delta)
+                with tracker.paused():
+                    with evaluating(step):
+                        better = validations.note(tracker.step, validate(), plan)
+                    if better and checkpoints is not None:
+                        checkpoints.save_best(_state(step, stream, tracker, validations))
             ended = tracker.step == plan.steps or _out_of_patience(plan, validations)
             if checkpoints is not None and (ended or tracker.step % checkpoints.every == 0):
                 with tracker.paused():  # which flushes: what a checkpoint has seen, the sinks have seen
                     checkpoints.save(tracker.step, _state(step, stream, tracker, validations))
     stopped = tracker.step < plan.steps
-    return FitResult(step.read(), tracker.step, stopped, tuple(validations.seen))
+    state = step.read()
+    if stopped and checkpoints is not None and checkpoints.best.exists():
+        step.load_state_dict(checkpoints.load(checkpoints.best)["step"])
+    return FitResult(state, tracker.step, stopped, tuple(validations.seen))
 
 
 def _take(step: TrainStep, stream: Stream, tracker: Tracker, plan: Plan) -> bool:

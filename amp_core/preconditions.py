@@ -2,7 +2,8 @@
 
 import inspect
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -101,6 +102,15 @@ def refuse_foreign(
         )
     if groups[0]["lr"] is not schedule.lr:
         raise ValueError("the schedule is of another optimizer, or another schedule has taken this one over")
+
+
+def refuse_other_state(state: Mapping[str, Any]) -> None:
+    """Raise ValueError unless this has the parts of a step's state."""
+    missing = {"model", "optimizers", "scaler", "ema"} - set(state)
+    if missing:
+        raise ValueError(
+            f"a step's state needs {', '.join(sorted(missing))}, found {sorted(state)}: pass its part 'step'"
+        )
 
 
 def trainable(optimizers: Sequence[torch.optim.Optimizer]) -> list[nn.Parameter]:

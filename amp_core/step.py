@@ -26,6 +26,7 @@ from amp_core.preconditions import (
     refuse_closures,
     refuse_foreign,
     refuse_half_precision,
+    refuse_other_state,
     refuse_what_is_no_batch,
     trainable,
 )
@@ -221,21 +222,15 @@ class TrainStep:
         Raises:
             ValueError: it is the state of another model or other optimizers; nothing is changed then.
         """
-        missing = {"model", "optimizers", "scaler", "ema"} - set(state)
-        if missing:
-            raise ValueError(
-                f"a step's state needs {', '.join(sorted(missing))}, found {sorted(state)}: pass its part 'step'"
-            )
+        refuse_other_state(state)
         model = unwrapped(self.model)
         refuse_other_model(model, state["model"])
         refuse_other_optimizers(self.optimizers, state)
         refuse_foreign_state(state["scaler"])
         state = sharded(self, state)
-        averages = None if self.ema is None else state["ema"]
         if self.ema is not None:
             self._average_new_parameters(self.ema)
-        if self.ema is not None and averages is not None:
-            self.ema.refuse_foreign(averages)
+            self.ema.refuse_foreign(state["ema"] or self.ema.state_dict())
         self._abandon()
         try:
             load_optimizers(self.optimizers, state["optimizers"])
@@ -243,8 +238,8 @@ class TrainStep:
             if self.schedule is not None:
                 self.schedule.bind(self.optimizers)  # the loaded rates are others, which the schedule would not move
         self._half_taken = ""
-        if self.ema is not None and averages is not None:
-            self.ema.load_state_dict(averages)
+        if self.ema is not None and state["ema"] is not None:
+            self.ema.load_state_dict(state["ema"])
         model.load_state_dict(state["model"])
         if (self.ema is None) != (state["ema"] is None):
             self._tell_of_averages()

@@ -63,11 +63,10 @@ def test_validation_happens_on_time_and_patience_ends_training() -> None:
 
 
 def test_an_improvement_smaller_than_min_delta_is_none() -> None:
-    validations = Validations()
-    for step, loss in enumerate([1.0, 0.95, 0.85]):
-        validations.note(step, loss, 0.1)
+    validations, plan = Validations(), Plan(9, min_delta=0.1)
+    assert [validations.note(step, loss, plan) for step, loss in enumerate([1.0, 0.95, 0.85])] == [True, False, True]
     assert (validations.best, validations.stale) == (0.85, 0)
-    validations.note(3, 0.76, 0.1)
+    assert not validations.note(3, 0.76, plan)
     assert (validations.best, validations.stale) == (0.85, 1)
 
 
@@ -192,3 +191,40 @@ def test_bare_tensors_are_no_batches() -> None:
     rows: Any = [torch.ones(4, 1)]
     with pytest.raises(ValueError, match=r"^the loader's batches are tensors of shape \(4, 1\), expected tuples"):
         next(Stream(rows, CPU))
+
+
+def test_validation_runs_in_eval_mode_and_in_the_steps_precision() -> None:
+    step, seen = a_step("bf16"), []
+
+    def validate() -> float:
+        output = step.model(torch.ones(1, 1))
+        seen.append((output.dtype, step.model.training, output.requires_grad))
+        return 1.0
+
+    with Tracker(5, []) as tracker:
+        fit(step, a_stream(), tracker, Plan(1, validate_every=1), validate=validate)
+    assert seen == [(torch.bfloat16, False, False)]
+    assert step.model.training
+
+
+def test_an_early_stop_ends_with_the_best_by_name(tmp_path: Path) -> None:
+    step, weights = a_step(), []
+    accuracies = iter([0.1, 0.9, 0.4, 0.5])
+
+    def validate() -> dict[str, float]:
+        weights.append([param.detach().clone() for param in step.model.parameters()])
+        return {"loss": -float(len(weights)), "accuracy": next(accuracies)}
+
+    plan = Plan(100, validate_every=2, patience=2, monitor="accuracy", largest=True)
+    with Tracker(5, []) as tracker:
+        result = fit(
+            step, a_stream(), tracker, plan, validate=validate, checkpoints=Checkpoints(tmp_path, every=9, keep=1)
+        )
+    assert result.validations == ((2, 0.1), (4, 0.9), (6, 0.4), (8, 0.5))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["best.pt", "step-00000008.pt"]
+    assert all(torch.equal(one, other) for one, other in zip(weights[1], step.model.parameters(), strict=True))
+
+
+def test_a_metric_that_a_validation_does_not_give_is_named() -> None:
+    with pytest.raises(ValueError, match=r"^expected 'f1' among a validation's metrics, found \['loss'\]$"):
+        Validations().note(1, {"loss": 0.5}, Plan(1, monitor="f1"))
