@@ -82,14 +82,6 @@ def test_a_file_that_cannot_be_read_is_not_clean(checked: Callable[..., Result])
     assert (result.exit_code, "not checked" in result.stdout) == (3, True)
 
 
-@pytest.mark.parametrize(("text", "code"), [("print(\n", 3), ("def f(:\n", 0)])
-def test_a_pattern_alone_needs_no_python_where_its_words_are_not(
-    checked: Callable[..., Result], text: str, code: int
-) -> None:
-    result = checked({"gates-rules/no-print.yaml": OWN, "bad.py": text, "a.py": "x = 1\n"}, "--rule", "house")
-    assert (result.exit_code, "bad.py:1" in result.stdout) == (code, code == 3)
-
-
 UNREADABLE = {
     "no Python": (b"def f(:\n", "bad.py:1:7: invalid syntax"),
     "another form of text": (b"id: T1\ntitle: Round trips\n", "bad.py:2:14: invalid syntax"),
