@@ -261,8 +261,7 @@ def measure(
               help="How findings are written.")  # fmt: skip
 @click.option("--sarif", multiple=True, type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
               help="Show the findings of another linter, too; may be repeated.")  # fmt: skip
-@click.option("--fresh", is_flag=True, help="Read every file again; by default, only what has changed is.")
-def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, sarif: tuple[Path, ...], fresh: bool) -> None:
+def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, sarif: tuple[Path, ...]) -> None:
     """Apply the code rules to files and folders [default: the current one], without a task and without running it.
 
     Exit codes: 0 no rule of severity critical or high is broken for certain, 1 one is, 3 a file could not be read.
@@ -271,7 +270,7 @@ def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, sarif: tup
 
     root, settings = _project()
     text, exit_code = perform(
-        CheckRequest(root=root, settings=settings, paths=paths, rules=rules, form=form, sarif=sarif, fresh=fresh)
+        CheckRequest(root=root, settings=settings, paths=paths, rules=rules, form=form, sarif=sarif)
     )
     click.echo(text, nl=False)
     raise Exit(exit_code)

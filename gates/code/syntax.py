@@ -237,7 +237,7 @@ def never_loops(node: ast.stmt) -> bool:
     return test is not None and (constant_truth(test) is False or ast.unparse(test) == "range(0)")
 
 
-def _blocks(tree: ast.Module) -> Iterator[ast.AST]:
+def blocks(tree: ast.Module) -> Iterator[ast.AST]:
     """Yield the statements of a file, and what holds some, level by level; expressions hold none."""
     level: list[ast.AST] = [tree]
     for depth in itertools.count():
@@ -256,7 +256,7 @@ def _blocks(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _aliases(tree: ast.Module, package: str) -> Iterator[tuple[str, str]]:
-    for node in _blocks(tree):
+    for node in blocks(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 short = alias.asname or alias.name.split(".")[0]
@@ -264,6 +264,15 @@ def _aliases(tree: ast.Module, package: str) -> Iterator[tuple[str, str]]:
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 yield alias.asname or alias.name, f"{origin(node, package)}.{alias.name}"
+
+
+def imported_names(node: ast.AST, package: str) -> Iterator[str]:
+    """Yield the dotted names that an import statement may lead to: what is named, and what that is of."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        base = origin(node, package)
+        yield from (base, *(f"{base}.{alias.name}" for alias in node.names))
 
 
 def origin(node: ast.ImportFrom, package: str) -> str:

@@ -14,7 +14,6 @@ from gates.model import SEVERITIES, Severity
 from gates.project.files import files_of
 from gates.scan.checking import Checked, check
 from gates.scan.loading import load_rules, named, unknown
-from gates.scan.memory import Memory
 from gates.scan.rule import Rule
 from gates.scan.site import Site
 from gates.terminal import visible
@@ -34,7 +33,6 @@ class CheckRequest:
     rules: tuple[str, ...]
     form: str
     sarif: tuple[Path, ...]
-    fresh: bool
 
 
 def perform(request: CheckRequest) -> tuple[str, int]:
@@ -48,7 +46,7 @@ def perform(request: CheckRequest) -> tuple[str, int]:
     files = [file for path in request.paths or (base,) for file in _python_files(path.absolute())]
     if not files:
         raise UsageError(f"no Python file in {', '.join(map(str, request.paths)) or base}; name files or folders")
-    found = check(rules, dict.fromkeys(files), base, Memory(None) if request.fresh else Memory.of(base))
+    found = check(rules, dict.fromkeys(files), base)
     broken = sorted(
         ((rule, site) for rule in rules for site in found.sites[rule.id] if not site.ok),
         key=lambda pair: (pair[1].path, pair[1].line, SEVERITIES.index(pair[0].form.severity), pair[0].id),
@@ -100,7 +98,7 @@ def _text(broken: Sequence[tuple[Rule, Site]], found: Checked) -> Iterator[str]:
     rest = f", {len(left):,} of {found.functions:,} functions not decided" if left else ""
     rest += f" ({len(grave):,} by a critical or high rule)" if grave else ""
     rest += f", {counted(len(set(found.unparsed)), 'file')} not checked" if found.unparsed else ""
-    counts = f"{counted(found.files, 'file')}, {found.read} read, {counted(len(decided), 'finding')}"
+    counts = f"{counted(found.files, 'file')}, {counted(len(decided), 'finding')}"
     yield f"{counts}, {stopping} of them critical or high{rest}"
 
 

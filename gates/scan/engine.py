@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gates.scan.patterns.shapes import find
+from gates.scan.program.module import Module
 from gates.scan.program.project import Project
 from gates.scan.rule import Piece, Rule
 from gates.scan.site import Site
@@ -14,17 +15,16 @@ if TYPE_CHECKING:
 
 
 class Scanner:
-    """Applies rules to one program, or to some of its files; what several rules need is made once."""
+    """Applies rules to one program; what several rules need is made once."""
 
-    def __init__(self, project: Project, judged: frozenset[str] | None = None) -> None:
+    def __init__(self, project: Project) -> None:
         self.project = project
-        self._judged = [m for m in project.modules.values() if judged is None or m.path in judged]
+        self._judged: list[Module] = []
         self._tracers: dict[object, Tracer] = {}
 
-    def sites(self, rule: Rule) -> list[Site]:
-        """Return the places that a rule speaks of, in the order of files and lines, each line once for a message."""
-        if not self.project.modules:
-            return []  # no file could be read
+    def sites(self, rule: Rule, judged: frozenset[str] | None = None) -> list[Site]:
+        """Return the places that a rule speaks of, in all files or some, each line once for a message."""
+        self._judged = [m for m in self.project.modules.values() if judged is None or m.path in judged]
         found = [*self._found(rule), *self._kept(rule)]
         unique = {(s.path, s.line, s.message, s.ok, s.undecided): s for s in sorted(found, reverse=True)}
         return sorted(unique.values())
@@ -37,7 +37,7 @@ class Scanner:
         elif rule.form.members:
             from gates.scan.members import hidden_members
 
-            yield from hidden_members.look(self.project)
+            yield from hidden_members.look(self.project, self._judged)
         elif rule.form.require:
             yield from self._missing(rule)
         elif rule.piece:
@@ -59,12 +59,12 @@ class Scanner:
         reach = rule.form.require.scope
         present = {
             (module.path, _around(module.ancestors(node), reach))
-            for module in self.project.modules.values()
+            for module in (self._judged if reach != "project" else self.project.modules.values())
             for node, _ in find(there, module, self.project)
         }
         if reach == "project" and present:
             present = {(module.path, None) for module in self.project.modules.values()}
-        for module in self.project.modules.values():
+        for module in self._judged:
             for piece in rule.when:
                 for node, _ in find(piece, module, self.project):
                     ok = (module.path, _around(module.ancestors(node), reach)) in present
@@ -82,7 +82,7 @@ class Scanner:
         if (shared, key) not in self._tracers:
             happening = Happening(tuple((kind, rule.needs) for kind in rule.events))
             self._tracers[(shared, key)] = Tracer(self.project, happening)
-        return self._tracers[(shared, key)].traces(lambda possible: bears_on(rule, possible))
+        return self._tracers[(shared, key)].traces(self._judged, lambda possible: bears_on(rule, possible))
 
 
 def _site(path: str, node: ast.AST, message: str, *, ok: bool) -> Site:

@@ -15,7 +15,6 @@ from gates.errors import UsageError
 from gates.scan.compiling import Compiler, RuleError
 from gates.scan.form import Constraint, EventForm, OrderForm, RuleForm, Vocabulary
 from gates.scan.gone import GONE
-from gates.scan.memory import digest_of
 from gates.scan.rule import Rule
 from gates.task import yaml_source
 from gates.task.yaml_source import Document, Problem, SourceError, did_you_mean
@@ -62,7 +61,7 @@ def _own(folder: Path, root: Path) -> dict[str, Rule]:
 
 def _failures(rule: Rule) -> tuple[str, ...]:
     """Return what the examples of a rule show to be wrong with it; they are tried once."""
-    key = (rule.source, digest_of(rule))
+    key = (rule.source, f"{rule.form.model_dump_json()}{rule.shared}")
     if key not in _tried:
         from gates.scan.examples import failures  # what applies rules takes a while to import
 

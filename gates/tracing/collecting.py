@@ -4,14 +4,13 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates import garbage_collection
+from gates import garbage_collection, scan
 from gates.code import meanings, stub, symbols, syntax
 from gates.code.sources import Sources
 from gates.code.syntax import Unparsed
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.evidence import public_code
-from gates.scan import memory
 from gates.task import code_binding
 from gates.task import loading as spec
 from gates.tracing import file_facts, task_trace
@@ -123,5 +122,5 @@ def _digest() -> str:
     evidence, code = Path(public_code.__file__).parent, Path(symbols.__file__).parent
     beside = [*(evidence / name for name in BESIDE), *sorted(evidence.glob("_*.py")), *sorted(code.glob("*.py"))]
     parts += [path.read_bytes() for path in beside]
-    parts.append(memory.version().encode())
+    parts += [path.read_bytes() for path in sorted(Path(scan.__path__[0]).rglob("*.py"))]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]

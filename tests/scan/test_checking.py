@@ -10,15 +10,14 @@ from gates.errors import UsageError
 from gates.scan import checking
 from gates.scan.checking import Checked, check
 from gates.scan.loading import load_folder, load_rules, named
-from gates.scan.memory import Memory
 from gates.scan.program import reading
 from gates.scan.program.module import Module
 
 BAD = "import torch\ntorch.cuda.amp.GradScaler()\n"
 
 
-def checked(root: Path, memory: Memory | None = None) -> Checked:
-    return check([load_rules()["no-cuda-amp"]], sorted(root.rglob("*.py")), root, memory)
+def checked(root: Path) -> Checked:
+    return check([load_rules()["no-cuda-amp"]], sorted(root.rglob("*.py")), root)
 
 
 @pytest.mark.parametrize(
@@ -38,16 +37,6 @@ def test_file_that_cannot_be_read_is_named_and_never_clean(tmp_path: Path, raw: 
     found = checked(tmp_path)
     assert [site.path for site in found.sites["no-cuda-amp"] if not site.ok] == ["b.py"]
     assert found.problems or [text.partition(":")[0] for text in found.unparsed] == ["a.py"]
-
-
-def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
-    root = written(tmp_path / "p", {"a.py": BAD, "b.py": "x = 1\n", "c.py": BAD})
-    first = checked(root, Memory(tmp_path / "m.json"))
-    again = checked(root, Memory(tmp_path / "m.json"))
-    assert (first.read > 0, again.read, again.sites) == (True, 0, first.sites)
-    (root / "a.py").write_text("y = 1\n", encoding="utf-8")
-    third = checked(root, Memory(tmp_path / "m.json"))
-    assert (third.read, [s.path for s in third.sites["no-cuda-amp"]]) == (1, ["c.py"])
 
 
 def test_file_that_did_not_change_is_parsed_once_for_several_checks(
@@ -81,23 +70,6 @@ def test_rules_that_are_asked_for_are_the_same_as_among_all(tmp_path: Path, *, w
         found = load_rules(asked=(name,))
         assert {rule.id for rule in named(name, found)} == {rule.id for rule in named(name, known)}
     assert len(load_rules(asked=("no-cuda-amp",))) < len(known)
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', "\0", '{"version": "x", "facts": 1, "results": []}'])
-def test_broken_memory_is_empty(tmp_path: Path, text: str) -> None:
-    root = written(tmp_path / "p", {"a.py": BAD})
-    (tmp_path / "m.json").write_text(text, encoding="utf-8")
-    assert len(checked(root, Memory(tmp_path / "m.json")).sites["no-cuda-amp"]) == 1
-
-
-def test_memory_is_off_where_the_environment_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("GATES_NO_CACHE", "1")
-    Memory.of(tmp_path).save()
-    assert not (tmp_path / "cache").exists()
-    monkeypatch.delenv("GATES_NO_CACHE")
-    Memory.of(tmp_path).save()
-    assert list((tmp_path / "cache" / "gates").iterdir())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from gates.scan import expressions
 from gates.scan.checking import Checked, check
 from gates.scan.endless import Endless
 from gates.scan.expressions import Doubted, is_found
-from gates.scan.memory import Memory
 
 NUMBERS = ", ".join(["1"] * 200)
 DEEP = f"{'g(' * 40}1{')' * 40}"
@@ -27,9 +26,9 @@ def nested(depth: int) -> str:
     return "{pattern: g(...), has: " * depth + "zip($X)" + "}" * depth
 
 
-def checked(root: Path, *bodies: str, memory: Memory | None = None) -> Checked:
+def checked(root: Path, *bodies: str) -> Checked:
     rules = [a_rule(root, body, name) for body, name in zip(bodies, ("mine", "other"), strict=False)]
-    return check(rules, [root / "m.py"], root, memory)
+    return check(rules, [root / "m.py"], root)
 
 
 @pytest.mark.parametrize(
@@ -60,10 +59,10 @@ def test_what_came_to_no_end_is_tried_again_in_another_run(tmp_path: Path, monke
     written(tmp_path, {"m.py": f"p({'a' * 24})\n"})
     body = "pattern: p($X)\nwhere: {$X: {regex: (a+)+c}}"
     monkeypatch.setattr(expressions, "LIMIT_S", 0.001)
-    assert checked(tmp_path, body, memory=Memory(tmp_path / "m.json")).problems
+    assert checked(tmp_path, body).problems
     monkeypatch.setattr(expressions, "LIMIT_S", 100.0)
     monkeypatch.setattr(expressions, "_endless", {})
-    assert not checked(tmp_path, body, memory=Memory(tmp_path / "m.json")).problems
+    assert not checked(tmp_path, body).problems
 
 
 def test_searches_are_those_of_python_and_go_on_after_an_endless_one_or_a_killed_process() -> None:

@@ -67,6 +67,14 @@ class Word:
             here = here.before
         return here or self
 
+    def release(self) -> None:
+        """Let go of all chains that go on from this one: each of them holds the one before."""
+        todo = [self]
+        while todo:
+            after = todo.pop()._next  # noqa: SLF001  # of its own kind
+            todo += after.values()
+            after.clear()
+
     def events(self) -> tuple[Event, ...]:
         """Return the events from the first to the last."""
         found: list[Event] = []

@@ -3,7 +3,7 @@
 import ast
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gates.code.stub import is_hollow
 from gates.scan.members.code import broken, calls, constant, function_of
@@ -53,11 +53,11 @@ CONTAINERS = frozenset({"append", "extend", "items", "keys", "pop", "values"})
 OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and classes, and decorators do
 
 
-def look(project: Project) -> Iterator[Site]:
+def look(project: Project, judged: Iterable[Module]) -> Iterator[Site]:
     """Yield each use of an attribute that the object's class, all its bases known, never gets."""
     stored, anything = _stored(project), any(_set_by_name(project))
     known: dict[str, set[str] | None] = {}
-    for module in project.modules.values():
+    for module in judged:
         for node in module.live.get(ast.Attribute, []):
             if not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)) or OF_PYTHON.fullmatch(
                 node.attr

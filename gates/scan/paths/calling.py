@@ -23,7 +23,7 @@ from gates.scan.program.module import Function, is_abstract, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import PREPARES, Scope
 
-MAX_DEPTH = 6
+MAX_DEPTH = 3
 Paths = list[State]
 
 

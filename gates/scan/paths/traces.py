@@ -19,7 +19,7 @@ from gates.scan.program.project import Project
 
 FEW = 150  # the work that each function gets before any gets more
 FURTHER = (MAX_WORK,)  # what those get that need more, all of them so much before any gets the rest
-LEAST, EACH = 40_000, 200  # what that may be for all together: so much, or so much for each that has events
+LEAST, EACH = 4_000, 60  # what that may be for all together: so much, or so much for each that has events
 
 
 @dataclass(frozen=True)
@@ -63,21 +63,24 @@ class Tracer:
         self._spent: Counter[str] = Counter()
         self._roots: list[tuple[Function, ClassInfo]] | None = None
 
-    def traces(self, speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
-        """Yield the traces of the functions that nothing else runs, then of what no walk of those came to.
+    def traces(self, judged: Iterable[Module], speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
+        """Yield the traces of functions of some files that nothing else runs, then of what no walk of those came to.
 
         Functions whose events are none that `speaks` asks for are left out.
         """
-        hot = self._hot
-        outer = [node for node, module in hot.functions.items() if not _is_inner(node, module)]
+        hot, paths = self._hot, {module.path for module in judged}
+        own = [(node, module) for node, module in hot.functions.items() if module.path in paths]
+        outer = [node for node, module in own if not _is_inner(node, module)]
         for node in outer:
             if node not in self._possible:
                 self._possible[node] = hot.possible(node)
         first = [n for n in outer if n not in hot.run and (n in self._made or speaks(self._possible[n]))]
         yield from self._walk(first)
         yield from self._walk(self._left(outer, speaks))
-        yield from (replace(trace, handed=True) for trace in self._walk(self._given_away(speaks)))
+        yield from (replace(trace, handed=True) for trace in self._walk(self._given_away(own, speaks)))
         for node, owner in self._inherited():
+            if owner.scope.module.path not in paths:
+                continue
             if not speaks(self._possible.setdefault(node, hot.possible(node))):
                 continue
             key = (node, owner.name)
@@ -94,9 +97,11 @@ class Tracer:
                 self._again |= {node} if node in self._begun else set()
                 yield node
 
-    def _given_away(self, speaks: Callable[[frozenset[str]], bool]) -> Iterator[ast.AST]:
+    def _given_away(
+        self, own: list[tuple[ast.AST, Module]], speaks: Callable[[frozenset[str]], bool]
+    ) -> Iterator[ast.AST]:
         """Yield what stands inside of functions that hand it on, such as the step that an engine runs."""
-        for node, module in self._hot.functions.items():
+        for node, module in own:
             is_left = node in self._made or node not in self._walked | self._begun
             if is_left and is_given_away(node, module) and speaks(self._hot.possible(node)):
                 self._possible[node] = self._hot.possible(node)
@@ -188,8 +193,8 @@ def _trace(
     raised: dict[tuple[Event, ...], None] = {}
     line = getattr(node, "lineno", 1)
     start, end = (Event(name, (), module.path, line, line) for name in ("start", "end"))
+    root = Word().then(start)
     try:
-        root = Word().then(start)
         states = list(beginnings(walker, node, scope, owner))
         walker.allow(len(states))
         for state in states:
@@ -205,6 +210,9 @@ def _trace(
                 }
     except TooMany:
         pass
+    finally:
+        if root.before is not None:
+            root.before.release()
     words = words or raised  # what ends by `raise SystemExit(main())` ran all the same
     if words or walker.cut:
         name = project.qualified(node, scope) if not isinstance(node, ast.Module) else module.name

@@ -58,15 +58,15 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def below(node: ast.AST) -> tuple[ast.AST, ...]:
-    """Return a node and all below it, level by level, to be kept."""
+    """Return a node and all below it, level by level; what is below is kept."""
     found: tuple[ast.AST, ...] | None = node.__dict__.get(_BELOW)
     if found is None:
-        level, nodes = [node], [node]
+        level, nodes = [node], []
         while level:
             level = [child for here in level for child in children(here)]
             nodes += level
         found = node.__dict__[_BELOW] = tuple(nodes)
-    return found
+    return (node, *found)  # one that holds itself would stay for good
 
 
 def inner(node: ast.AST, *kinds: type[ast.AST]) -> tuple[ast.AST, ...]:

@@ -35,6 +35,12 @@ class Project:
         self.types = Types(self)
         self.alternatives = Alternatives(self)
 
+    def close(self) -> None:
+        """Let go of all trees: to search for what holds itself among them takes longer than to read them."""
+        for info in self.classes.values():
+            info.__dict__.clear()
+        self.__dict__.clear()
+
     @cached_property
     def _definitions(self) -> Definitions:
         return Definitions(self, self.modules.values())  # in most files no name is looked up, and none is needed

@@ -36,12 +36,16 @@ def project_of(contents: Mapping[str, bytes | str]) -> Project:
 
 def module_of(path: str, raw: bytes) -> Module:
     """Parse one file; raise `Unparsed` with the place and the reason."""
-    parts = path.removesuffix(".py").split("/")
-    package = ".".join(parts[:-1])
-    name = package if parts[-1] == "__init__" else ".".join(parts)
+    package = package_of(path)
+    name = package if path.endswith("__init__.py") else path.removesuffix(".py").replace("/", ".")
     source = parse(raw, path, package)
     plain = raw.isascii() and b"coding" not in raw[:200]
     return Module(
         path, name, package, source,
         lambdas=not plain or b"lambda" in raw, walruses=not plain or b":=" in raw,
     )  # fmt: skip
+
+
+def package_of(path: str) -> str:
+    """Return the package that the imports of a file are relative to."""
+    return ".".join(path.split("/")[:-1])
